@@ -1,0 +1,30 @@
+//! BSON as bytes: reading without copying, writing in place, comparing, ordering, and its JSON spelling.
+//!
+//! What comes in is a BSON document from a client, a file or a server; [`validate::check`] reads it once, at
+//! the door. From then on a [`Doc`] is a borrowed slice that is read without error paths: a reader that meets bytes
+//! it cannot make sense of (a damaged file) ends the iteration, it never panics.
+//!
+//! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`write`](mod@write) (building
+//! documents in a buffer), [`validate`].
+//!
+//! Nothing here does I/O, reads a clock or allocates per document read.
+
+pub mod object_id;
+pub mod raw;
+pub mod validate;
+pub mod value;
+pub mod write;
+
+pub use object_id::ObjectId;
+pub use raw::{Doc, DocBuf, Element};
+pub use value::{Kind, Value, ValueBuf};
+pub use write::{ArrayWriter, DocWriter};
+
+/// The largest document a client may store, in bytes (`maxBsonObjectSize`).
+pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The largest document the server itself may produce: MongoDB leaves 16 KiB of head room for its own fields.
+pub const DOCUMENT_BYTES_MAX_INTERNAL: usize = DOCUMENT_BYTES_MAX + 16 * 1024;
+
+/// Levels of nesting a document may have.
+pub const DEPTH_MAX: usize = 180;

@@ -1,0 +1,217 @@
+//! Documents as borrowed or owned bytes.
+//!
+//! Source: <https://bsonspec.org/spec.html>
+
+use crate::value::{Kind, Value};
+use crate::write::DocWriter;
+use std::fmt;
+
+/// The five bytes of `{}`.
+pub(crate) const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
+
+/// A BSON document (or array: the same bytes, with `"0"`, `"1"` … as keys), borrowed.
+///
+/// The slice is exactly the document: its length prefix, its elements and the closing zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Doc<'a>(&'a [u8]);
+
+impl<'a> Doc<'a> {
+    pub const EMPTY: Doc<'static> = Doc(EMPTY);
+
+    /// The document at the front of `bytes`, taken by its length prefix; `None` when the prefix does not fit.
+    /// The content is not looked at: bytes from outside go through [`crate::validate::check`] first.
+    pub fn from_prefix(bytes: &'a [u8]) -> Option<Self> {
+        let length = read_length(bytes)?;
+        (length >= EMPTY.len() && length <= bytes.len()).then(|| Doc(&bytes[..length]))
+    }
+
+    /// A document that is exactly `bytes`; `None` when the length prefix says otherwise.
+    pub fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        Self::from_prefix(bytes).filter(|document| document.0.len() == bytes.len())
+    }
+
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Size in bytes.
+    pub fn size(self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0.len() <= EMPTY.len()
+    }
+
+    /// The elements in their order, values not yet decoded.
+    pub fn elements(self) -> Elements<'a> {
+        Elements { rest: &self.0[4.min(self.0.len())..self.0.len().saturating_sub(1)] }
+    }
+
+    /// Keys and values in their order.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
+        self.elements().map(|element| (element.key(), element.value()))
+    }
+
+    /// Values in their order: what an array holds.
+    pub fn values(self) -> impl Iterator<Item = Value<'a>> {
+        self.elements().map(|element| element.value())
+    }
+
+    /// The first element with this key.
+    pub fn element(self, key: &str) -> Option<Element<'a>> {
+        self.elements().find(|element| element.key_bytes() == key.as_bytes())
+    }
+
+    /// The value of the first element with this key.
+    pub fn get(self, key: &str) -> Option<Value<'a>> {
+        self.element(key).map(Element::value)
+    }
+
+    /// The first element: in a command, its name.
+    pub fn first(self) -> Option<Element<'a>> {
+        self.elements().next()
+    }
+
+    pub fn to_owned(self) -> DocBuf {
+        DocBuf(self.0.to_vec())
+    }
+}
+
+impl fmt::Debug for Doc<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// A BSON document that owns its bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct DocBuf(pub(crate) Vec<u8>);
+
+impl DocBuf {
+    pub fn new() -> Self {
+        DocBuf(EMPTY.to_vec())
+    }
+
+    /// Takes bytes that are one whole document; `None` when the length prefix says otherwise.
+    pub fn from_vec(bytes: Vec<u8>) -> Option<Self> {
+        Doc::from_bytes(&bytes)?;
+        Some(DocBuf(bytes))
+    }
+
+    /// Builds a document by writing its elements.
+    pub fn build(write: impl FnOnce(&mut DocWriter<'_>)) -> Self {
+        let mut bytes = Vec::with_capacity(64);
+        write(&mut DocWriter::begin(&mut bytes));
+        DocBuf(bytes)
+    }
+
+    pub fn as_doc(&self) -> Doc<'_> {
+        Doc(&self.0)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn into_vec(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// Adds an element at the end.
+    pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) {
+        self.0.pop();
+        let mut writer = DocWriter { buffer: &mut self.0, start: 0 };
+        writer.append(key, value);
+    }
+}
+
+impl Default for DocBuf {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for DocBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_doc().fmt(f)
+    }
+}
+
+/// One element: type, key, and the bytes of its value.
+#[derive(Clone, Copy)]
+pub struct Element<'a> {
+    pub kind: Kind,
+    key: &'a [u8],
+    raw: &'a [u8],
+}
+
+impl<'a> Element<'a> {
+    pub fn key_bytes(self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The key as text; U+FFFD in place of bytes that are not UTF-8, which [`crate::validate::check`] keeps out.
+    pub fn key(self) -> &'a str {
+        text(self.key)
+    }
+
+    /// The value's bytes as they stand in the document.
+    pub fn raw_value(self) -> &'a [u8] {
+        self.raw
+    }
+
+    pub fn value(self) -> Value<'a> {
+        Value::from_raw(self.kind, self.raw)
+    }
+}
+
+impl fmt::Debug for Element<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {:?}", self.key(), self.value())
+    }
+}
+
+/// Iterator over a document's elements. Ends at the first bytes that are no element.
+#[derive(Clone)]
+pub struct Elements<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Element<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (&tag, after_tag) = self.rest.split_first()?;
+        let kind = Kind::from_byte(tag)?;
+        let key_length = find_zero(after_tag)?;
+        let (key, after_key) = after_tag.split_at(key_length);
+        let value = &after_key[1..];
+        let length = kind.value_length(value)?;
+        if length > value.len() {
+            self.rest = &[];
+            return None;
+        }
+        let (raw, rest) = value.split_at(length);
+        self.rest = rest;
+        Some(Element { kind, key, raw })
+    }
+}
+
+/// Position of the first zero byte. Keys are short, so a plain loop beats a vectorised search.
+#[inline]
+pub(crate) fn find_zero(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|&byte| byte == 0)
+}
+
+/// The little-endian length prefix, in bytes.
+#[inline]
+pub(crate) fn read_length(bytes: &[u8]) -> Option<usize> {
+    let prefix = bytes.first_chunk::<4>()?;
+    usize::try_from(i32::from_le_bytes(*prefix)).ok()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or("\u{FFFD}")
+}

@@ -1,0 +1,103 @@
+//! The one check that bytes from outside pass before anything else reads them.
+
+use crate::DEPTH_MAX;
+use crate::raw::{Doc, find_zero, read_length};
+use crate::value::Kind;
+use std::fmt;
+
+/// Why bytes are not a BSON document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// A length prefix reaches past the end, or ends before it.
+    Length,
+    /// A type byte that BSON does not define.
+    Kind(u8),
+    /// A key or string that is not UTF-8.
+    Utf8,
+    /// A string without its closing zero.
+    Unterminated,
+    /// A boolean that is neither 0 nor 1.
+    Boolean,
+    /// More than [`DEPTH_MAX`] levels.
+    Depth,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Invalid::Length => write!(f, "a length does not fit the bytes that follow"),
+            Invalid::Kind(byte) => write!(f, "unrecognized BSON type {byte:#04x}"),
+            Invalid::Utf8 => write!(f, "a key or string is not valid UTF-8"),
+            Invalid::Unterminated => write!(f, "a string is not terminated"),
+            Invalid::Boolean => write!(f, "a boolean is neither 0 nor 1"),
+            Invalid::Depth => write!(f, "more than {DEPTH_MAX} levels of nesting"),
+        }
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// The document at the front of `bytes`, checked through and through: lengths, types, UTF-8, depth.
+/// Bytes behind it are left to the caller.
+pub fn check(bytes: &[u8]) -> Result<Doc<'_>, Invalid> {
+    let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?;
+    check_elements(document.as_bytes(), 1)?;
+    Ok(document)
+}
+
+fn check_elements(document: &[u8], depth: usize) -> Result<(), Invalid> {
+    if depth > DEPTH_MAX {
+        return Err(Invalid::Depth);
+    }
+    let (&last, _) = document.split_last().ok_or(Invalid::Length)?;
+    if last != 0 {
+        return Err(Invalid::Length);
+    }
+    let mut rest = document.get(4..document.len() - 1).ok_or(Invalid::Length)?;
+    while let Some((&tag, after_tag)) = rest.split_first() {
+        let kind = Kind::from_byte(tag).ok_or(Invalid::Kind(tag))?;
+        let key_length = find_zero(after_tag).ok_or(Invalid::Unterminated)?;
+        std::str::from_utf8(&after_tag[..key_length]).map_err(|_| Invalid::Utf8)?;
+        let value = &after_tag[key_length + 1..];
+        let length = kind.value_length(value).ok_or(Invalid::Length)?;
+        let raw = value.get(..length).ok_or(Invalid::Length)?;
+        check_value(kind, raw, depth)?;
+        rest = &value[length..];
+    }
+    Ok(())
+}
+
+fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
+    match kind {
+        Kind::String | Kind::Code | Kind::Symbol => check_string(raw),
+        Kind::Document | Kind::Array => {
+            exact_length(raw)?;
+            check_elements(raw, depth + 1)
+        }
+        Kind::Boolean if raw[0] > 1 => Err(Invalid::Boolean),
+        Kind::Regex => std::str::from_utf8(raw).map(drop).map_err(|_| Invalid::Utf8),
+        Kind::DbPointer => check_string(&raw[..raw.len() - 12]),
+        Kind::CodeWithScope => {
+            let body = raw.get(4..).ok_or(Invalid::Length)?;
+            let code_length = read_length(body).and_then(|length| length.checked_add(4)).ok_or(Invalid::Length)?;
+            check_string(body.get(..code_length).ok_or(Invalid::Length)?)?;
+            let scope = &body[code_length..];
+            exact_length(scope)?;
+            check_elements(scope, depth + 1)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn exact_length(raw: &[u8]) -> Result<(), Invalid> {
+    if raw.len() < 5 || read_length(raw) != Some(raw.len()) { Err(Invalid::Length) } else { Ok(()) }
+}
+
+fn check_string(raw: &[u8]) -> Result<(), Invalid> {
+    let body = raw.get(4..).ok_or(Invalid::Length)?;
+    let (&last, text) = body.split_last().ok_or(Invalid::Length)?;
+    if last != 0 {
+        return Err(Invalid::Unterminated);
+    }
+    std::str::from_utf8(text).map(drop).map_err(|_| Invalid::Utf8)
+}

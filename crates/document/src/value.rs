@@ -1,0 +1,400 @@
+//! What an element holds.
+
+use crate::object_id::ObjectId;
+use crate::raw::{Doc, DocBuf, find_zero, read_length, text};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// The BSON types, with their byte on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    Double = 0x01,
+    String = 0x02,
+    Document = 0x03,
+    Array = 0x04,
+    Binary = 0x05,
+    Undefined = 0x06,
+    ObjectId = 0x07,
+    Boolean = 0x08,
+    DateTime = 0x09,
+    Null = 0x0A,
+    Regex = 0x0B,
+    DbPointer = 0x0C,
+    Code = 0x0D,
+    Symbol = 0x0E,
+    CodeWithScope = 0x0F,
+    Int32 = 0x10,
+    Timestamp = 0x11,
+    Int64 = 0x12,
+    Decimal128 = 0x13,
+    MaxKey = 0x7F,
+    MinKey = 0xFF,
+}
+
+impl Kind {
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<Kind> {
+        Some(match byte {
+            0x01 => Kind::Double,
+            0x02 => Kind::String,
+            0x03 => Kind::Document,
+            0x04 => Kind::Array,
+            0x05 => Kind::Binary,
+            0x06 => Kind::Undefined,
+            0x07 => Kind::ObjectId,
+            0x08 => Kind::Boolean,
+            0x09 => Kind::DateTime,
+            0x0A => Kind::Null,
+            0x0B => Kind::Regex,
+            0x0C => Kind::DbPointer,
+            0x0D => Kind::Code,
+            0x0E => Kind::Symbol,
+            0x0F => Kind::CodeWithScope,
+            0x10 => Kind::Int32,
+            0x11 => Kind::Timestamp,
+            0x12 => Kind::Int64,
+            0x13 => Kind::Decimal128,
+            0x7F => Kind::MaxKey,
+            0xFF => Kind::MinKey,
+            _ => return None,
+        })
+    }
+
+    /// The alias `$type` knows the type by; also the name used in error messages.
+    /// Source: <https://www.mongodb.com/docs/manual/reference/bson-types/>
+    pub fn alias(self) -> &'static str {
+        match self {
+            Kind::Double => "double",
+            Kind::String => "string",
+            Kind::Document => "object",
+            Kind::Array => "array",
+            Kind::Binary => "binData",
+            Kind::Undefined => "undefined",
+            Kind::ObjectId => "objectId",
+            Kind::Boolean => "bool",
+            Kind::DateTime => "date",
+            Kind::Null => "null",
+            Kind::Regex => "regex",
+            Kind::DbPointer => "dbPointer",
+            Kind::Code => "javascript",
+            Kind::Symbol => "symbol",
+            Kind::CodeWithScope => "javascriptWithScope",
+            Kind::Int32 => "int",
+            Kind::Timestamp => "timestamp",
+            Kind::Int64 => "long",
+            Kind::Decimal128 => "decimal",
+            Kind::MaxKey => "maxKey",
+            Kind::MinKey => "minKey",
+        }
+    }
+
+    pub fn is_number(self) -> bool {
+        matches!(self, Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128)
+    }
+
+    /// Bytes the value at the front of `bytes` takes; may exceed `bytes`, which the caller checks.
+    #[inline]
+    pub(crate) fn value_length(self, bytes: &[u8]) -> Option<usize> {
+        Some(match self {
+            Kind::Undefined | Kind::Null | Kind::MaxKey | Kind::MinKey => 0,
+            Kind::Boolean => 1,
+            Kind::Int32 => 4,
+            Kind::Double | Kind::DateTime | Kind::Timestamp | Kind::Int64 => 8,
+            Kind::ObjectId => 12,
+            Kind::Decimal128 => 16,
+            Kind::String | Kind::Code | Kind::Symbol => read_length(bytes)?.checked_add(4)?,
+            Kind::Document | Kind::Array | Kind::CodeWithScope => read_length(bytes)?,
+            Kind::Binary => read_length(bytes)?.checked_add(5)?,
+            Kind::DbPointer => read_length(bytes)?.checked_add(4 + 12)?,
+            Kind::Regex => {
+                let pattern = find_zero(bytes)?;
+                pattern + 1 + find_zero(&bytes[pattern + 1..])? + 1
+            }
+        })
+    }
+}
+
+/// IEEE 754-2008 decimal floating point, as its 16 bytes on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Decimal128(pub [u8; 16]);
+
+impl fmt::Debug for Decimal128 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Decimal128({:#034x})", u128::from_le_bytes(self.0))
+    }
+}
+
+/// A decoded value that borrows from its document.
+///
+/// `==` is identity of representation (`1` and `1.0` differ); MongoDB's equality is in `compare`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    Double(f64),
+    String(&'a str),
+    Document(Doc<'a>),
+    Array(Doc<'a>),
+    Binary {
+        subtype: u8,
+        bytes: &'a [u8],
+    },
+    Undefined,
+    ObjectId(ObjectId),
+    Boolean(bool),
+    /// Milliseconds since 1970-01-01 UTC.
+    DateTime(i64),
+    Null,
+    Regex {
+        pattern: &'a str,
+        options: &'a str,
+    },
+    DbPointer {
+        namespace: &'a str,
+        id: ObjectId,
+    },
+    Code(&'a str),
+    Symbol(&'a str),
+    CodeWithScope {
+        code: &'a str,
+        scope: Doc<'a>,
+    },
+    Int32(i32),
+    Timestamp {
+        time: u32,
+        increment: u32,
+    },
+    Int64(i64),
+    Decimal128(Decimal128),
+    MaxKey,
+    MinKey,
+}
+
+impl<'a> Value<'a> {
+    /// Decodes a value's bytes. What does not decode (a damaged file) reads as `Undefined`.
+    #[inline]
+    pub fn from_raw(kind: Kind, raw: &'a [u8]) -> Value<'a> {
+        Self::decode(kind, raw).unwrap_or(Value::Undefined)
+    }
+
+    #[inline]
+    fn decode(kind: Kind, raw: &'a [u8]) -> Option<Value<'a>> {
+        Some(match kind {
+            Kind::Double => Value::Double(f64::from_le_bytes(*raw.first_chunk()?)),
+            Kind::String => Value::String(string(raw)?),
+            Kind::Document => Value::Document(Doc::from_bytes(raw)?),
+            Kind::Array => Value::Array(Doc::from_bytes(raw)?),
+            Kind::Binary => Value::Binary { subtype: *raw.get(4)?, bytes: &raw[5..] },
+            Kind::Undefined => Value::Undefined,
+            Kind::ObjectId => Value::ObjectId(ObjectId(*raw.first_chunk()?)),
+            Kind::Boolean => Value::Boolean(*raw.first()? != 0),
+            Kind::DateTime => Value::DateTime(i64::from_le_bytes(*raw.first_chunk()?)),
+            Kind::Null => Value::Null,
+            Kind::Regex => {
+                let pattern = find_zero(raw)?;
+                let options = raw.get(pattern + 1..raw.len().checked_sub(1)?)?;
+                Value::Regex { pattern: text(&raw[..pattern]), options: text(options) }
+            }
+            Kind::DbPointer => {
+                let split = raw.len().checked_sub(12)?;
+                Value::DbPointer { namespace: string(&raw[..split])?, id: ObjectId(*raw[split..].first_chunk()?) }
+            }
+            Kind::Code => Value::Code(string(raw)?),
+            Kind::Symbol => Value::Symbol(string(raw)?),
+            Kind::CodeWithScope => {
+                let body = raw.get(4..)?;
+                let code_length = read_length(body)?.checked_add(4)?;
+                Value::CodeWithScope {
+                    code: string(body.get(..code_length)?)?,
+                    scope: Doc::from_bytes(body.get(code_length..)?)?,
+                }
+            }
+            Kind::Int32 => Value::Int32(i32::from_le_bytes(*raw.first_chunk()?)),
+            Kind::Timestamp => {
+                let both = u64::from_le_bytes(*raw.first_chunk()?);
+                Value::Timestamp { time: (both >> 32) as u32, increment: both as u32 }
+            }
+            Kind::Int64 => Value::Int64(i64::from_le_bytes(*raw.first_chunk()?)),
+            Kind::Decimal128 => Value::Decimal128(Decimal128(*raw.first_chunk()?)),
+            Kind::MaxKey => Value::MaxKey,
+            Kind::MinKey => Value::MinKey,
+        })
+    }
+
+    pub fn kind(self) -> Kind {
+        match self {
+            Value::Double(_) => Kind::Double,
+            Value::String(_) => Kind::String,
+            Value::Document(_) => Kind::Document,
+            Value::Array(_) => Kind::Array,
+            Value::Binary { .. } => Kind::Binary,
+            Value::Undefined => Kind::Undefined,
+            Value::ObjectId(_) => Kind::ObjectId,
+            Value::Boolean(_) => Kind::Boolean,
+            Value::DateTime(_) => Kind::DateTime,
+            Value::Null => Kind::Null,
+            Value::Regex { .. } => Kind::Regex,
+            Value::DbPointer { .. } => Kind::DbPointer,
+            Value::Code(_) => Kind::Code,
+            Value::Symbol(_) => Kind::Symbol,
+            Value::CodeWithScope { .. } => Kind::CodeWithScope,
+            Value::Int32(_) => Kind::Int32,
+            Value::Timestamp { .. } => Kind::Timestamp,
+            Value::Int64(_) => Kind::Int64,
+            Value::Decimal128(_) => Kind::Decimal128,
+            Value::MaxKey => Kind::MaxKey,
+            Value::MinKey => Kind::MinKey,
+        }
+    }
+
+    /// Appends the value's bytes as they stand behind a key.
+    pub fn write_raw(self, out: &mut Vec<u8>) {
+        match self {
+            Value::Double(number) => out.extend_from_slice(&number.to_le_bytes()),
+            Value::String(text) | Value::Code(text) | Value::Symbol(text) => write_string(text, out),
+            Value::Document(document) | Value::Array(document) => out.extend_from_slice(document.as_bytes()),
+            Value::Binary { subtype, bytes } => {
+                out.extend_from_slice(&(bytes.len() as i32).to_le_bytes());
+                out.push(subtype);
+                out.extend_from_slice(bytes);
+            }
+            Value::ObjectId(id) => out.extend_from_slice(&id.0),
+            Value::Boolean(flag) => out.push(flag as u8),
+            Value::DateTime(milliseconds) => out.extend_from_slice(&milliseconds.to_le_bytes()),
+            Value::Undefined | Value::Null | Value::MaxKey | Value::MinKey => {}
+            Value::Regex { pattern, options } => {
+                for part in [pattern, options] {
+                    out.extend_from_slice(part.as_bytes());
+                    out.push(0);
+                }
+            }
+            Value::DbPointer { namespace, id } => {
+                write_string(namespace, out);
+                out.extend_from_slice(&id.0);
+            }
+            Value::CodeWithScope { code, scope } => {
+                let total = 4 + 4 + code.len() + 1 + scope.size();
+                out.extend_from_slice(&(total as i32).to_le_bytes());
+                write_string(code, out);
+                out.extend_from_slice(scope.as_bytes());
+            }
+            Value::Int32(number) => out.extend_from_slice(&number.to_le_bytes()),
+            Value::Timestamp { time, increment } => {
+                out.extend_from_slice(&increment.to_le_bytes());
+                out.extend_from_slice(&time.to_le_bytes());
+            }
+            Value::Int64(number) => out.extend_from_slice(&number.to_le_bytes()),
+            Value::Decimal128(number) => out.extend_from_slice(&number.0),
+        }
+    }
+
+    /// What MongoDB takes as true: everything except `false`, zero, null and undefined.
+    pub fn is_truthy(self) -> bool {
+        match self {
+            Value::Boolean(flag) => flag,
+            Value::Int32(number) => number != 0,
+            Value::Int64(number) => number != 0,
+            Value::Double(number) => number != 0.0,
+            Value::Decimal128(number) => !number.is_zero(),
+            Value::Null | Value::Undefined => false,
+            _ => true,
+        }
+    }
+
+    pub fn as_str(self) -> Option<&'a str> {
+        match self {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_document(self) -> Option<Doc<'a>> {
+        match self {
+            Value::Document(document) => Some(document),
+            _ => None,
+        }
+    }
+
+    pub fn as_array(self) -> Option<Doc<'a>> {
+        match self {
+            Value::Array(array) => Some(array),
+            _ => None,
+        }
+    }
+
+    pub fn to_owned(self) -> ValueBuf {
+        ValueBuf::from(self)
+    }
+}
+
+impl Decimal128 {
+    /// Whether the number is a zero of either sign and any exponent.
+    pub fn is_zero(self) -> bool {
+        let bits = u128::from_le_bytes(self.0);
+        let large_form = (bits >> 125) & 0b11 == 0b11;
+        // A coefficient past 34 digits, which is all the large form can spell, counts as zero.
+        let special = (bits >> 122) & 0b1_1110 == 0b1_1110;
+        !special && (large_form || bits & ((1 << 113) - 1) == 0)
+    }
+}
+
+/// An owned value: its type and its bytes. Scalars stay inline.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ValueBuf {
+    kind: Kind,
+    raw: SmallVec<[u8; 24]>,
+}
+
+impl ValueBuf {
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn as_value(&self) -> Value<'_> {
+        Value::from_raw(self.kind, &self.raw)
+    }
+}
+
+impl From<Value<'_>> for ValueBuf {
+    fn from(value: Value<'_>) -> Self {
+        let mut raw = Vec::new();
+        value.write_raw(&mut raw);
+        ValueBuf { kind: value.kind(), raw: SmallVec::from_slice(&raw) }
+    }
+}
+
+impl fmt::Debug for ValueBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_value().fmt(f)
+    }
+}
+
+macro_rules! value_from {
+    ($($source:ty => |$name:ident| $value:expr;)*) => {
+        $(impl<'a> From<$source> for Value<'a> {
+            fn from($name: $source) -> Self { $value }
+        })*
+    };
+}
+
+value_from! {
+    f64 => |number| Value::Double(number);
+    &'a str => |text| Value::String(text);
+    &'a String => |text| Value::String(text);
+    bool => |flag| Value::Boolean(flag);
+    i32 => |number| Value::Int32(number);
+    i64 => |number| Value::Int64(number);
+    ObjectId => |id| Value::ObjectId(id);
+    Doc<'a> => |document| Value::Document(document);
+    &'a DocBuf => |document| Value::Document(document.as_doc());
+    &'a ValueBuf => |value| value.as_value();
+}
+
+fn string(raw: &[u8]) -> Option<&str> {
+    Some(text(raw.get(4..raw.len().checked_sub(1)?)?))
+}
+
+fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(text.len() as i32 + 1).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}

@@ -1,0 +1,1 @@
+//! One client connection: reads requests, has them carried out, writes replies.

@@ -1,0 +1,66 @@
+//! Collections, indexes and their figures.
+
+use document::DocBuf;
+
+#[derive(Clone, Debug)]
+pub struct CollectionInfo {
+    pub name: String,
+    /// The options it was created with, as `listCollections` shows them.
+    pub options: DocBuf,
+    pub uuid: [u8; 16],
+}
+
+#[derive(Clone, Debug)]
+pub struct DatabaseInfo {
+    pub name: String,
+    pub size_on_disk_bytes: u64,
+    pub empty: bool,
+}
+
+/// An index as `createIndexes` takes it and `listIndexes` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexSpec {
+    pub name: String,
+    /// The key pattern: `{a: 1, b: -1}`.
+    pub key: DocBuf,
+    pub unique: bool,
+    pub sparse: bool,
+    /// The whole specification as it is shown (`v`, `key`, `name`, options).
+    pub spec: DocBuf,
+}
+
+/// What `dropIndexes` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexSelection {
+    /// `"*"`: all but `_id_`.
+    All,
+    Names(Vec<String>),
+    Key(DocBuf),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreateIndexesOutcome {
+    pub indexes_before: usize,
+    pub indexes_after: usize,
+    pub created_collection: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct CollectionStats {
+    pub documents: u64,
+    /// Bytes of the documents as BSON (MariaDB: as the JSON text they are kept in).
+    pub data_bytes: u64,
+    pub storage_bytes: u64,
+    /// Name and bytes of each index.
+    pub indexes: Vec<(String, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DatabaseStats {
+    pub collections: u64,
+    pub documents: u64,
+    pub data_bytes: u64,
+    pub storage_bytes: u64,
+    pub indexes: u64,
+    pub index_bytes: u64,
+}

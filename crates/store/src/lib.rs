@@ -1,0 +1,115 @@
+//! What every document store offers, whatever it keeps documents in.
+//!
+//! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
+//! [`catalog`] (collections, indexes, figures), and [`DocumentStore`], the contract itself.
+//!
+//! A store has two halves. The shared half ([`Engine`]) belongs to the process; each worker thread opens its own
+//! [`DocumentStore`] from it, which never leaves that thread.
+
+pub mod catalog;
+pub mod namespace;
+pub mod read;
+pub mod write;
+
+pub use catalog::{
+    CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
+};
+pub use namespace::Namespace;
+pub use read::{Flow, Plan, PlanFacts, Position, Query, ScanEnd, Sink, StoredDoc};
+pub use write::{
+    BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
+};
+
+use document::Doc;
+use error::Result;
+use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The half of a store that belongs to the process.
+pub trait Engine: Send + Sync {
+    /// Opens the half that lives on the calling worker thread, inside its tokio runtime.
+    fn open(self: Arc<Self>) -> Result<Rc<dyn DocumentStore>>;
+
+    /// Writes down what is pending and closes; called once, after the last worker has stopped.
+    fn close(&self);
+
+    /// Name and version for `buildInfo`, `serverStatus` and the log: `SQLite 3.51.0`, `MariaDB 10.11.19`.
+    fn describe(&self) -> String;
+}
+
+/// The half of a store that serves one worker thread. All calls are made from that thread, many of them interleaved.
+///
+/// Databases and collections appear on first write. Reading from what does not exist finds nothing.
+pub trait DocumentStore {
+    // --- reading
+
+    /// Decides how to find the documents that `query` wants.
+    fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>>;
+
+    /// Gives documents to `sink`, in the plan's order, from behind `after` (or from the start) until the sink stops or
+    /// nothing is left. `wanted` is how many the caller expects to take now, so that a first batch reads about one batch.
+    ///
+    /// Holds no snapshot, lock or backend connection once it has returned: the position it returns is all a cursor keeps.
+    /// A scan over much data gives way to other sessions of the worker now and then.
+    fn scan<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        after: Option<&'a Position>,
+        wanted: usize,
+        sink: &'a mut dyn Sink,
+    ) -> LocalBoxFuture<'a, Result<ScanEnd>>;
+
+    // --- writing
+
+    /// Carries out a batch of statements. Each statement's documents change atomically and durably before this returns; an
+    /// `Err` of the whole means that nothing is known to have happened (the store is out of reach).
+    fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>>;
+
+    // --- catalog
+
+    /// Creates a collection; error 48 when there is one with other options. `options` is the `create` command's document
+    /// less its name and generic fields.
+    fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>>;
+
+    /// Drops a collection with its indexes; gives the number of indexes it had, or `None` when there is none.
+    fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>>;
+
+    /// Renames, across databases too. Errors 26 (no source) and 48 (target exists and `drop_target` is false).
+    fn rename_collection<'a>(
+        &'a self,
+        from: &'a Namespace,
+        to: &'a Namespace,
+        drop_target: bool,
+    ) -> LocalBoxFuture<'a, Result<()>>;
+
+    fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<Vec<CollectionInfo>>>;
+
+    fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionInfo>>>;
+
+    fn databases<'a>(&'a self) -> LocalBoxFuture<'a, Result<Vec<DatabaseInfo>>>;
+
+    /// Drops a database; gives whether there was one.
+    fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<bool>>;
+
+    fn create_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>>;
+
+    /// Drops indexes; gives how many there were before. Errors 26 and 27.
+    fn drop_indexes<'a>(&'a self, namespace: &'a Namespace, which: IndexSelection)
+    -> LocalBoxFuture<'a, Result<usize>>;
+
+    /// The collection's indexes, `_id_` first; `None` when there is no such collection.
+    fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>>;
+
+    /// Counts and sizes; `None` when there is no such collection. Cheap: `estimatedDocumentCount` asks for it.
+    fn collection_stats<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionStats>>>;
+
+    fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>>;
+
+    /// Reads everything and says what is wrong with it, a sentence per finding (`validate`).
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>>;
+}

@@ -1,0 +1,72 @@
+//! Reading: a query becomes a plan, a plan is scanned, a sink takes the documents.
+
+use document::{Doc, DocBuf};
+use error::Result;
+use query::{Predicate, Sort};
+use std::any::Any;
+use std::fmt;
+
+/// What a command wants to read.
+#[derive(Clone, Copy)]
+pub struct Query<'a> {
+    pub predicate: &'a Predicate,
+    pub sort: Option<&'a Sort>,
+    /// `skip + limit` where the command gives a limit: how many matching documents it can use at the most.
+    pub limit: Option<u64>,
+    /// The command's `hint`: an index name or key pattern, as sent.
+    pub hint: Option<document::Value<'a>>,
+}
+
+/// A store's decision how to find a query's documents. Opaque to everyone but the store that made it; lives in cursors, which
+/// any worker may continue.
+pub trait Plan: Any + Send + Sync + fmt::Debug {
+    fn facts(&self) -> &PlanFacts;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What the caller needs to know about a plan.
+#[derive(Clone, Debug, Default)]
+pub struct PlanFacts {
+    /// Every document that the scan gives matches the predicate; otherwise the caller checks again (residual filter).
+    pub exact: bool,
+    /// Documents come in the order of the query's sort.
+    pub sorted: bool,
+    /// The plan's shape in MongoDB's words for `explain`: `winningPlan`.
+    pub winning_plan: DocBuf,
+}
+
+/// Where a scan stopped: opaque bytes, meaningful to the plan's store. Documents behind it have not been given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position(pub Vec<u8>);
+
+/// How a scan ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScanEnd {
+    /// Nothing is left.
+    Exhausted,
+    /// The sink stopped it; going on behind this position gives the rest.
+    Stopped(Position),
+}
+
+/// What a sink says to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    /// Taken, and no more wanted: the scan's position is behind this document.
+    StopAfter,
+    /// Not taken (it does not fit any more): the scan's position is before this document.
+    StopBefore,
+}
+
+/// Takes the documents of a scan.
+pub trait Sink {
+    fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow>;
+}
+
+/// A document as its store keeps it. Borrowed from a page or a packet: gone when `accept` returns.
+#[derive(Clone, Copy)]
+pub enum StoredDoc<'a> {
+    Bson(Doc<'a>),
+    /// JSON text in the spelling of `document::json`.
+    Json(&'a [u8]),
+}

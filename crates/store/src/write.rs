@@ -1,0 +1,89 @@
+//! Writing: one batch of statements in, one outcome per statement out.
+
+use crate::Namespace;
+use bytes::Bytes;
+use document::{DocBuf, ObjectId, ValueBuf};
+use error::Error;
+use query::{Predicate, Sort, Update};
+
+/// What one `insert`, `update`, `delete` or `findAndModify` command asks for.
+#[derive(Debug)]
+pub struct WriteBatch {
+    pub namespace: Namespace,
+    /// Stop at the first statement that fails.
+    pub ordered: bool,
+    /// `j: true` or `w: "majority"`: on disk, not just with the operating system, before the batch is acknowledged.
+    pub journal: bool,
+    /// Present on retryable writes: a batch with the same key is answered with its first outcome.
+    pub retry: Option<RetryKey>,
+    pub statements: Statements,
+}
+
+/// Identifies a retryable write: the client's session and its counter.
+/// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RetryKey {
+    /// The `lsid`'s id, a UUID.
+    pub session: [u8; 16],
+    pub txn_number: i64,
+}
+
+#[derive(Debug)]
+pub enum Statements {
+    /// Whole BSON documents, checked, `_id` first and present.
+    Insert(Vec<Bytes>),
+    Update(Vec<UpdateStatement>),
+    Delete(Vec<DeleteStatement>),
+}
+
+#[derive(Debug)]
+pub struct UpdateStatement {
+    pub predicate: Predicate,
+    /// Which document first, where several match (findAndModify).
+    pub sort: Option<Sort>,
+    pub update: Update,
+    pub multi: bool,
+    pub upsert: bool,
+    /// The `_id` for an upsert that names none.
+    pub new_id: ObjectId,
+    pub hint: Option<ValueBuf>,
+    pub image: ReturnImage,
+}
+
+#[derive(Debug)]
+pub struct DeleteStatement {
+    pub predicate: Predicate,
+    pub sort: Option<Sort>,
+    /// `limit: 1`, else all that match.
+    pub one: bool,
+    pub hint: Option<ValueBuf>,
+    pub image: ReturnImage,
+}
+
+/// Which image of the document a findAndModify returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReturnImage {
+    None,
+    Before,
+    After,
+}
+
+/// One outcome per statement, in their order; after a failure of an ordered batch the rest is missing.
+#[derive(Clone, Debug, Default)]
+pub struct BatchOutcome {
+    pub statements: Vec<Result<StatementOutcome, Error>>,
+    /// The outcome was recorded by an earlier attempt of the same retryable write.
+    pub retried: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatementOutcome {
+    /// Inserted, matched or deleted documents; an upsert that inserted counts none.
+    pub matched: u64,
+    /// Documents an update changed.
+    pub modified: u64,
+    /// The `_id` of an upserted document.
+    pub upserted: Option<ValueBuf>,
+    /// The image asked for, if there is one.
+    pub image: Option<DocBuf>,
+}
