@@ -5,16 +5,23 @@
 //! it cannot make sense of (a damaged file) ends the iteration, it never panics.
 //!
 //! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`write`](mod@write) (building
-//! documents in a buffer), [`validate`].
+//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`decimal`].
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
+pub mod compare;
+pub mod decimal;
+mod number;
 pub mod object_id;
 pub mod raw;
+#[cfg(test)]
+mod testing;
 pub mod validate;
 pub mod value;
 pub mod write;
 
+pub use compare::{compare, equal};
+pub use decimal::Decimal128;
 pub use object_id::ObjectId;
 pub use raw::{Doc, DocBuf, Element};
 pub use value::{Kind, Value, ValueBuf};

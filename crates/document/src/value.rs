@@ -1,5 +1,6 @@
 //! What an element holds.
 
+use crate::decimal::Decimal128;
 use crate::object_id::ObjectId;
 use crate::raw::{Doc, DocBuf, find_zero, read_length, text};
 use smallvec::SmallVec;
@@ -112,16 +113,6 @@ impl Kind {
                 pattern + 1 + find_zero(&bytes[pattern + 1..])? + 1
             }
         })
-    }
-}
-
-/// IEEE 754-2008 decimal floating point, as its 16 bytes on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Decimal128(pub [u8; 16]);
-
-impl fmt::Debug for Decimal128 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Decimal128({:#034x})", u128::from_le_bytes(self.0))
     }
 }
 
@@ -323,17 +314,6 @@ impl<'a> Value<'a> {
 
     pub fn to_owned(self) -> ValueBuf {
         ValueBuf::from(self)
-    }
-}
-
-impl Decimal128 {
-    /// Whether the number is a zero of either sign and any exponent.
-    pub fn is_zero(self) -> bool {
-        let bits = u128::from_le_bytes(self.0);
-        let large_form = (bits >> 125) & 0b11 == 0b11;
-        // A coefficient past 34 digits, which is all the large form can spell, counts as zero.
-        let special = (bits >> 122) & 0b1_1110 == 0b1_1110;
-        !special && (large_form || bits & ((1 << 113) - 1) == 0)
     }
 }
 

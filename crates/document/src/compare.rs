@@ -1,0 +1,273 @@
+//! MongoDB's total order over values: what `sort`, `$lt`, indexes and unique keys go by.
+//!
+//! Values of different types are ordered by [`type_rank`]; all numbers are one type, and so are strings and symbols.
+//! Within a type:
+//!
+//! - numbers by their mathematical value, exactly, across the four number types; NaN below all others, -0.0 = 0.0;
+//! - strings, symbols and code by their bytes;
+//! - documents field by field, each by type rank, then name, then value; a document that ends first is less;
+//! - arrays the same way without the names;
+//! - binary by length, then subtype, then bytes; DBPointers by length, then bytes;
+//! - regular expressions by pattern, then options; code with scope by code, then scope.
+//!
+//! [`hash_value`] agrees with it: equal values have equal hashes. [`crate::key`] spells the same order as bytes.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/>; where it is silent (undefined, symbol,
+//! DBPointer, code), what a 6.0 server does.
+
+use crate::decimal::Parts;
+use crate::number;
+use crate::raw::{Doc, Element};
+use crate::value::{Kind, Value};
+use crate::{DEPTH_MAX, Decimal128};
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+/// Compares two values in MongoDB's order.
+#[inline]
+pub fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
+    match (a, b) {
+        (Value::Int32(a), Value::Int32(b)) => a.cmp(&b),
+        (Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Double(a), Value::Double(b)) => number::compare_doubles(a, b),
+        (Value::Int64(a), Value::Int64(b)) => a.cmp(&b),
+        (Value::ObjectId(a), Value::ObjectId(b)) => a.cmp(&b),
+        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(&b),
+        _ => compare_any(a, b, 0),
+    }
+}
+
+/// Whether two values are equal in MongoDB's order: `1` and `1.0` are.
+#[inline]
+pub fn equal(a: Value<'_>, b: Value<'_>) -> bool {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => a == b,
+        _ => compare(a, b) == Ordering::Equal,
+    }
+}
+
+/// Compares two documents in MongoDB's order.
+pub fn compare_documents(a: Doc<'_>, b: Doc<'_>) -> Ordering {
+    compare_elements(a, b, Names::Compared, 1)
+}
+
+/// The place of a value's type in the order. A missing value ranks as [`RANK_MISSING`], with undefined.
+#[inline]
+pub fn type_rank(value: Value<'_>) -> u8 {
+    kind_rank(value.kind())
+}
+
+/// The rank of a value that is not there.
+pub const RANK_MISSING: u8 = 1;
+
+/// The place of a type in the order: ranks are compared as numbers, and mean nothing else.
+#[inline]
+pub fn kind_rank(kind: Kind) -> u8 {
+    match kind {
+        Kind::MinKey => 0,
+        Kind::Undefined => RANK_MISSING,
+        Kind::Null => 5,
+        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => 10,
+        Kind::String | Kind::Symbol => 15,
+        Kind::Document => 20,
+        Kind::Array => 25,
+        Kind::Binary => 30,
+        Kind::ObjectId => 35,
+        Kind::Boolean => 40,
+        Kind::DateTime => 45,
+        Kind::Timestamp => 47,
+        Kind::Regex => 50,
+        Kind::DbPointer => 55,
+        Kind::Code => 60,
+        Kind::CodeWithScope => 65,
+        Kind::MaxKey => 127,
+    }
+}
+
+/// Whether field names take part: they do in documents, not in arrays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Compared,
+    Ignored,
+}
+
+/// `depth` counts the documents around the two values.
+fn compare_any(a: Value<'_>, b: Value<'_>, depth: usize) -> Ordering {
+    let ranks = type_rank(a).cmp(&type_rank(b));
+    ranks.then_with(|| compare_within_rank(a, b, depth))
+}
+
+fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize) -> Ordering {
+    match (a, b) {
+        (Value::String(a) | Value::Symbol(a), Value::String(b) | Value::Symbol(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Document(a), Value::Document(b)) => compare_elements(a, b, Names::Compared, depth + 1),
+        (Value::Array(a), Value::Array(b)) => compare_elements(a, b, Names::Ignored, depth + 1),
+        (Value::Binary { subtype: a_type, bytes: a }, Value::Binary { subtype: b_type, bytes: b }) => {
+            a.len().cmp(&b.len()).then(a_type.cmp(&b_type)).then_with(|| a.cmp(b))
+        }
+        (Value::ObjectId(a), Value::ObjectId(b)) => a.cmp(&b),
+        (Value::Boolean(a), Value::Boolean(b)) => a.cmp(&b),
+        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(&b),
+        (
+            Value::Timestamp { time: a, increment: a_increment },
+            Value::Timestamp { time: b, increment: b_increment },
+        ) => a.cmp(&b).then(a_increment.cmp(&b_increment)),
+        (Value::Regex { pattern: a, options: a_options }, Value::Regex { pattern: b, options: b_options }) => {
+            a.as_bytes().cmp(b.as_bytes()).then_with(|| a_options.as_bytes().cmp(b_options.as_bytes()))
+        }
+        (Value::DbPointer { namespace: a, id: a_id }, Value::DbPointer { namespace: b, id: b_id }) => {
+            a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())).then(a_id.cmp(&b_id))
+        }
+        (Value::Code(a), Value::Code(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::CodeWithScope { code: a, scope: a_scope }, Value::CodeWithScope { code: b, scope: b_scope }) => {
+            a.as_bytes().cmp(b.as_bytes()).then_with(|| compare_elements(a_scope, b_scope, Names::Compared, depth + 1))
+        }
+        _ => compare_numbers(a, b),
+    }
+}
+
+/// Numbers of any two types; other pairs of one rank have only one value.
+fn compare_numbers(a: Value<'_>, b: Value<'_>) -> Ordering {
+    match (Number::of(a), Number::of(b)) {
+        (Some(Number::Integer(a)), Some(Number::Integer(b))) => a.cmp(&b),
+        (Some(Number::Double(a)), Some(Number::Double(b))) => number::compare_doubles(a, b),
+        (Some(Number::Decimal(a)), Some(Number::Decimal(b))) => number::compare_decimals(a, b),
+        (Some(Number::Integer(a)), Some(Number::Double(b))) => number::compare_integer_double(a, b),
+        (Some(Number::Double(a)), Some(Number::Integer(b))) => number::compare_integer_double(b, a).reverse(),
+        (Some(Number::Integer(a)), Some(Number::Decimal(b))) => number::compare_integer_decimal(a, b),
+        (Some(Number::Decimal(a)), Some(Number::Integer(b))) => number::compare_integer_decimal(b, a).reverse(),
+        (Some(Number::Double(a)), Some(Number::Decimal(b))) => number::compare_double_decimal(a, b),
+        (Some(Number::Decimal(a)), Some(Number::Double(b))) => number::compare_double_decimal(b, a).reverse(),
+        (None, _) | (_, None) => Ordering::Equal,
+    }
+}
+
+enum Number {
+    Integer(i64),
+    Double(f64),
+    Decimal(Decimal128),
+}
+
+impl Number {
+    fn of(value: Value<'_>) -> Option<Number> {
+        Some(match value {
+            Value::Int32(number) => Number::Integer(number.into()),
+            Value::Int64(number) => Number::Integer(number),
+            Value::Double(number) => Number::Double(number),
+            Value::Decimal128(number) => Number::Decimal(number),
+            _ => return None,
+        })
+    }
+}
+
+fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize) -> Ordering {
+    // Deeper documents than a client can send come from a damaged file: the stack is worth more than their order.
+    if a.as_bytes() == b.as_bytes() || depth > DEPTH_MAX {
+        return a.as_bytes().cmp(b.as_bytes());
+    }
+    let (mut a, mut b) = (a.elements(), b.elements());
+    loop {
+        let order = match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(a), Some(b)) => compare_element(a, b, names, depth),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+fn compare_element(a: Element<'_>, b: Element<'_>, names: Names, depth: usize) -> Ordering {
+    let ranks = kind_rank(a.kind).cmp(&kind_rank(b.kind));
+    if ranks != Ordering::Equal {
+        return ranks;
+    }
+    if names == Names::Compared && a.key_bytes() != b.key_bytes() {
+        return a.key_bytes().cmp(b.key_bytes());
+    }
+    compare_within_rank(a.value(), b.value(), depth)
+}
+
+/// Feeds a value into a hasher so that values that are [`equal`] hash the same.
+pub fn hash_value<H: Hasher>(value: Value<'_>, state: &mut H) {
+    hash_nested(value, state, 0);
+}
+
+fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usize) {
+    state.write_u8(type_rank(value));
+    match value {
+        Value::Double(number) => hash_double(number, state),
+        Value::Int32(number) => state.write_i64(number.into()),
+        Value::Int64(number) => state.write_i64(number),
+        Value::Decimal128(number) => hash_decimal(number, state),
+        Value::String(text) | Value::Symbol(text) | Value::Code(text) => hash_text(text, state),
+        Value::Document(document) => hash_elements(document, Names::Compared, state, depth + 1),
+        Value::Array(array) => hash_elements(array, Names::Ignored, state, depth + 1),
+        Value::Binary { subtype, bytes } => {
+            state.write_usize(bytes.len());
+            state.write_u8(subtype);
+            state.write(bytes);
+        }
+        Value::ObjectId(id) => state.write(&id.0),
+        Value::Boolean(flag) => state.write_u8(flag.into()),
+        Value::DateTime(milliseconds) => state.write_i64(milliseconds),
+        Value::Timestamp { time, increment } => state.write_u64(u64::from(time) << 32 | u64::from(increment)),
+        Value::Regex { pattern, options } => {
+            hash_text(pattern, state);
+            hash_text(options, state);
+        }
+        Value::DbPointer { namespace, id } => {
+            hash_text(namespace, state);
+            state.write(&id.0);
+        }
+        Value::CodeWithScope { code, scope } => {
+            hash_text(code, state);
+            hash_elements(scope, Names::Compared, state, depth + 1);
+        }
+        Value::Undefined | Value::Null | Value::MaxKey | Value::MinKey => {}
+    }
+}
+
+fn hash_elements<H: Hasher>(document: Doc<'_>, names: Names, state: &mut H, depth: usize) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    for element in document.elements() {
+        if names == Names::Compared {
+            state.write(element.key_bytes());
+        }
+        hash_nested(element.value(), state, depth);
+    }
+    state.write_u8(u8::MAX);
+}
+
+fn hash_text<H: Hasher>(text: &str, state: &mut H) {
+    state.write(text.as_bytes());
+    state.write_u8(u8::MAX);
+}
+
+/// Whole numbers in the int64 range hash as such; others, as the nearest double.
+fn hash_double<H: Hasher>(number: f64, state: &mut H) {
+    let whole = number as i64;
+    if whole as f64 == number && whole != i64::MAX {
+        state.write_i64(whole);
+    } else {
+        state.write_u64(if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() });
+    }
+}
+
+fn hash_decimal<H: Hasher>(number: Decimal128, state: &mut H) {
+    match number.parts() {
+        Parts::NotANumber => hash_double(f64::NAN, state),
+        Parts::Infinity { negative } => hash_double(if negative { f64::NEG_INFINITY } else { f64::INFINITY }, state),
+        Parts::Finite { .. } => match number.to_i64_exact() {
+            Some(whole) => state.write_i64(whole),
+            None => state.write_u64(number.to_f64().to_bits()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;
