@@ -1,12 +1,15 @@
 //! What every document store offers, whatever it keeps documents in.
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
-//! [`catalog`] (collections, indexes, figures), and [`DocumentStore`], the contract itself.
+//! [`catalog`] (collections, indexes, figures), [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
+//! and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process; each worker thread opens its own
 //! [`DocumentStore`] from it, which never leaves that thread.
 
 pub mod catalog;
+pub mod duplicate;
+pub mod index_rules;
 pub mod namespace;
 pub mod read;
 pub mod write;

@@ -22,17 +22,18 @@ pub struct Query<'a> {
 pub trait Plan: Any + Send + Sync + fmt::Debug {
     fn facts(&self) -> &PlanFacts;
     fn as_any(&self) -> &dyn Any;
+
+    /// The plan's shape in MongoDB's words for `explain`: `winningPlan`. Built when asked, so that queries don't pay for it.
+    fn winning_plan(&self) -> DocBuf;
 }
 
 /// What the caller needs to know about a plan.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanFacts {
     /// Every document that the scan gives matches the predicate; otherwise the caller checks again (residual filter).
     pub exact: bool,
     /// Documents come in the order of the query's sort.
     pub sorted: bool,
-    /// The plan's shape in MongoDB's words for `explain`: `winningPlan`.
-    pub winning_plan: DocBuf,
 }
 
 /// Where a scan stopped: opaque bytes, meaningful to the plan's store. Documents behind it have not been given.

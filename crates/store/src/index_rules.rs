@@ -1,0 +1,227 @@
+//! What `createIndexes` refuses, in the same words on every store: key patterns that make no index (code 67), and indexes
+//! that clash with one there is (codes 85 and 86).
+
+use crate::IndexSpec;
+use crate::duplicate::write_document;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+
+/// How an index that is asked for relates to those there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    New,
+    /// The very same index is there already: nothing to do.
+    Exists,
+}
+
+/// Options that are part of an index's identity: two indexes on one key may differ in them.
+const IDENTITY: [&str; 4] = ["unique", "sparse", "partialFilterExpression", "collation"];
+
+/// Fields of a specification that make no difference.
+const IGNORED: [&str; 6] = ["v", "key", "name", "ns", "background", "hidden"];
+
+/// Checks a key pattern; what fails makes no index in any store.
+pub fn check_key(index: &IndexSpec) -> Result<()> {
+    let refuse = |reason: String| {
+        let mut message = String::from("Error in specification ");
+        write_document(index.spec.as_doc(), &mut message);
+        Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("{message} :: caused by :: {reason}")))
+    };
+    if index.key.as_doc().is_empty() {
+        return refuse("Index keys cannot be empty.".into());
+    }
+    if index.name.is_empty() {
+        return refuse("index name cannot be empty".into());
+    }
+    if index.name == "*" {
+        return Err(Error::bad_value("The index name '*' is not valid."));
+    }
+    for (path, direction) in index.key.as_doc().iter() {
+        if let Err(reason) = check_field(path, direction) {
+            return refuse(reason);
+        }
+    }
+    Ok(())
+}
+
+fn check_field(path: &str, direction: Value<'_>) -> Result<(), String> {
+    let number = match direction {
+        Value::Int32(number) => f64::from(number),
+        Value::Int64(number) => number as f64,
+        Value::Double(number) => number,
+        Value::String(plugin) => return Err(format!("Unknown index plugin '{plugin}'")),
+        other => {
+            return Err(format!(
+                "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
+                other.kind().alias()
+            ));
+        }
+    };
+    if number.is_nan() {
+        return Err("Values in the index key pattern cannot be NaN.".into());
+    }
+    if number == 0.0 {
+        return Err("Values in the index key pattern cannot be 0.".into());
+    }
+    if path.is_empty() {
+        return Err("Index keys cannot be an empty field.".into());
+    }
+    if path.split('.').any(str::is_empty) {
+        return Err("Index keys cannot contain an empty field.".into());
+    }
+    if path.split('.').any(|part| part.starts_with('$')) {
+        return Err("Index key contains an illegal field name: field name starts with '$'.".into());
+    }
+    Ok(())
+}
+
+/// Compares an index that is asked for with those there are.
+pub fn standing<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i IndexSpec>) -> Result<Standing> {
+    for other in existing {
+        let same_identity = same_key(index.key.as_doc(), other.key.as_doc())
+            && IDENTITY.iter().all(|option| same_option(index, other, option));
+        let same_options = same_identity && same_remaining(index, other) && same_remaining(other, index);
+        match (index.name == other.name, same_identity, same_options) {
+            (true, _, true) => return Ok(Standing::Exists),
+            (true, true, false) => {
+                return Err(conflict(
+                    Code::INDEX_OPTIONS_CONFLICT,
+                    "An equivalent index already exists with the same name but different options.",
+                    index,
+                    other,
+                ));
+            }
+            (true, false, _) => return Err(same_name(index, other)),
+            (false, true, true) => {
+                let message = format!("Index already exists with a different name: {}", other.name);
+                return Err(Error::new(Code::INDEX_OPTIONS_CONFLICT, message));
+            }
+            (false, true, false) => {
+                return Err(conflict(
+                    Code::INDEX_OPTIONS_CONFLICT,
+                    "An equivalent index already exists with a different name and options.",
+                    index,
+                    other,
+                ));
+            }
+            (false, false, _) => {}
+        }
+    }
+    Ok(Standing::New)
+}
+
+/// Whether two key patterns name the same fields in the same directions.
+pub fn same_key(left: Doc<'_>, right: Doc<'_>) -> bool {
+    let mut left = left.iter();
+    let mut right = right.iter();
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return true,
+            (Some((left_path, left_value)), Some((right_path, right_value))) => {
+                if left_path != right_path || !same_value(left_value, right_value) {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+fn same_name(index: &IndexSpec, other: &IndexSpec) -> Error {
+    conflict(
+        Code::INDEX_KEY_SPECS_CONFLICT,
+        "An existing index has the same name as the requested index. When index names are not specified, they are auto \
+         generated and can cause conflicts. Please refer to our documentation.",
+        index,
+        other,
+    )
+}
+
+fn conflict(code: Code, sentence: &str, index: &IndexSpec, other: &IndexSpec) -> Error {
+    let mut message = format!("{sentence} Requested index: ");
+    write_document(index.spec.as_doc(), &mut message);
+    message.push_str(", existing index: ");
+    write_document(other.spec.as_doc(), &mut message);
+    Error::new(code, message)
+}
+
+fn same_option(left: &IndexSpec, right: &IndexSpec, option: &str) -> bool {
+    match (left.spec.as_doc().get(option), right.spec.as_doc().get(option)) {
+        (None, None) => true,
+        (Some(left), Some(right)) => same_value(left, right),
+        // An option that is spelled out as false is as good as left out.
+        (Some(value), None) | (None, Some(value)) => !value.is_truthy(),
+    }
+}
+
+fn same_remaining(left: &IndexSpec, right: &IndexSpec) -> bool {
+    let remaining = |key: &str| !IGNORED.contains(&key) && !IDENTITY.contains(&key);
+    left.spec.as_doc().iter().filter(|(key, _)| remaining(key)).all(|(key, _)| same_option(left, right, key))
+}
+
+fn same_value(left: Value<'_>, right: Value<'_>) -> bool {
+    match (number(left), number(right)) {
+        (Some(left), Some(right)) => left == right,
+        _ => left == right,
+    }
+}
+
+fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Int32(number) => Some(f64::from(number)),
+        Value::Int64(number) => Some(number as f64),
+        Value::Double(number) => Some(number),
+        Value::Boolean(flag) => Some(f64::from(u8::from(flag))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{DocBuf, doc};
+
+    fn index(name: &str, key: DocBuf, options: DocBuf) -> IndexSpec {
+        let mut spec = doc! { "v": 2, "key": &key, "name": name };
+        options.as_doc().iter().for_each(|(key, value)| spec.append(key, value));
+        let flag = |option| options.as_doc().get(option).is_some_and(Value::is_truthy);
+        IndexSpec { name: name.into(), unique: flag("unique"), sparse: flag("sparse"), key, spec }
+    }
+
+    fn check(asked: IndexSpec, expected: Result<Standing, i32>) {
+        let existing = [index("a1", doc! { "a": 1 }, doc! { "sparse": true })];
+        assert_eq!(standing(&asked, &existing).map_err(|error| error.code().0), expected, "{asked:?}");
+    }
+
+    #[test]
+    fn an_index_is_compared_with_those_there_are() {
+        check(index("a1", doc! { "a": 1.0 }, doc! { "sparse": true, "hidden": true }), Ok(Standing::Exists));
+        check(index("b", doc! { "a": 1 }, doc! { "sparse": true }), Err(85));
+        check(index("b", doc! { "a": 1 }, doc! { "sparse": true, "expireAfterSeconds": 5 }), Err(85));
+        check(index("a1", doc! { "a": 1 }, doc! { "sparse": true, "expireAfterSeconds": 5 }), Err(85));
+        check(index("a1", doc! { "a": 1 }, doc! {}), Err(86));
+        check(index("a1", doc! { "q": 1 }, doc! { "sparse": true }), Err(86));
+        check(index("b", doc! { "a": 1 }, doc! { "sparse": false }), Ok(Standing::New));
+        check(index("b", doc! { "a": -1 }, doc! { "sparse": true }), Ok(Standing::New));
+    }
+
+    #[test]
+    fn key_patterns_that_make_no_index_are_refused() {
+        let bad = [
+            doc! {},
+            doc! { "a": 0 },
+            doc! { "a": true },
+            doc! { "a": "foo" },
+            doc! { "": 1 },
+            doc! { "a..b": 1 },
+            doc! { "a.": 1 },
+            doc! { "$a": 1 },
+            doc! { "a": f64::NAN },
+        ];
+        for key in bad {
+            let error = check_key(&index("x", key.clone(), doc! {})).expect_err("refused");
+            assert_eq!(error.code(), Code::CANNOT_CREATE_INDEX, "{key:?}");
+        }
+        assert_eq!(check_key(&index("x", doc! { "a.b": -2, "c": 1.5 }, doc! {})), Ok(()));
+    }
+}
