@@ -1,1 +1,46 @@
-//! bench
+//! Load drivers and experiments: what `selkie bench` does.
+//!
+//! What comes in is a list of `mongodb://` URIs; what goes out is a table on standard output and, if wanted, a JSON file. All
+//! targets are measured in one run, in turns, so that a disturbance of the machine hits all of them. The client is a few
+//! system calls over prebuilt messages, because a driver's own cost would hide the server's; replies are read whole, and
+//! looked into only as far as it takes to know that they are right.
+//!
+//! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
+//! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
+//! [`drive`]r, [`memory`], and [`compare`], which starts the [`servers`] itself and runs all of them.
+
+mod cars;
+mod client;
+mod compare;
+mod dataset;
+mod drive;
+mod load;
+mod memory;
+mod message;
+mod process;
+mod report;
+mod servers;
+mod target;
+
+/// `selkie bench …`
+#[derive(clap::Subcommand, Debug)]
+pub enum Bench {
+    /// Five reads of 10,000 cars, and loading them: mean, median and 99th percentile per server
+    Cars(cars::CarsArgs),
+    /// Point reads, inserts, updates or a mix of them over many connections: throughput and latency
+    Load(load::LoadArgs),
+    /// Resident memory idle, loaded, while iterating a large collection, and per idle connection
+    Memory(memory::MemoryArgs),
+    /// Starts mongod, Selkie on its own store and Selkie on a private MariaDB, and measures all of it side by side
+    Compare(compare::CompareArgs),
+}
+
+/// Runs one experiment and prints its table.
+pub fn run(bench: Bench) -> anyhow::Result<()> {
+    match bench {
+        Bench::Cars(args) => cars::run(&args),
+        Bench::Load(args) => load::run(&args),
+        Bench::Memory(args) => memory::run(&args),
+        Bench::Compare(args) => compare::run(&args),
+    }
+}

@@ -1,0 +1,178 @@
+//! Five reads of a collection of 10,000 cars, and loading it, against any number of servers in turns.
+//!
+//! The experiment is the one MariaDB published for MaxScale's document cache: the collection is dropped and loaded, each query
+//! is run to warm up and checked to give what it should, then every query is timed many times over one connection.
+
+use crate::client::Connection;
+use crate::dataset::{CARS, TOYOTAS, drop_collection, insert_cars, load_cars};
+use crate::message::{Message, check_ok, cursor_batch};
+use crate::report::{Report, Row, Samples};
+use crate::target::{Target, TargetArgs};
+use anyhow::{Context, Result, bail};
+use document::{DocBuf, doc};
+use std::time::Instant;
+
+#[derive(clap::Args, Debug, Clone)]
+pub struct CarsArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// How often each query is timed on each server
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+
+    /// How often the collection is dropped and loaded anew; 0 leaves that out
+    #[arg(long, default_value_t = 10)]
+    pub loads: u64,
+}
+
+const COLLECTION: &str = "cars";
+/// A server is asked this many times in a row before it is the next one's turn.
+const TURN: u64 = 10;
+
+/// A query, and how many documents its first batch has to hold.
+struct Question {
+    name: &'static str,
+    message: Message,
+    documents: u64,
+}
+
+struct Contestant {
+    target: Target,
+    connection: Connection,
+    /// Length of the right reply to each question: what timed replies are checked against.
+    reply_bytes: Vec<usize>,
+    samples: Vec<Samples>,
+    loading: Samples,
+}
+
+pub fn run(args: &CarsArgs) -> Result<()> {
+    let mut report = Report::default();
+    report.extend(measure(&args.target.targets()?, args.iterations, args.loads)?);
+    report.publish(args.target.json.as_deref())
+}
+
+pub fn measure(targets: &[Target], iterations: u64, loads: u64) -> Result<Vec<Row>> {
+    let questions = questions();
+    let mut contestants = targets
+        .iter()
+        .map(|target| Contestant::prepare(target, &questions).with_context(|| target.name.clone()))
+        .collect::<Result<Vec<_>>>()?;
+    for turn in 0..loads as usize {
+        for index in 0..contestants.len() {
+            let contestant = turn_of(&mut contestants, turn + index);
+            contestant.time_load().with_context(|| format!("{}: loading", contestant.target.name))?;
+        }
+    }
+    for turn in 0..iterations.div_ceil(TURN) {
+        let count = TURN.min(iterations - turn * TURN);
+        for (number, question) in questions.iter().enumerate() {
+            for index in 0..contestants.len() {
+                let contestant = turn_of(&mut contestants, turn as usize + index);
+                let timed = contestant.time(number, question, count);
+                timed.with_context(|| format!("{}: {}", contestant.target.name, question.name))?;
+            }
+        }
+    }
+    Ok(rows(&questions, &contestants, loads > 0))
+}
+
+/// Whose turn it is: everyone begins once, so that nobody always comes after the same one.
+fn turn_of(contestants: &mut [Contestant], index: usize) -> &mut Contestant {
+    let count = contestants.len();
+    &mut contestants[index % count]
+}
+
+fn rows(questions: &[Question], contestants: &[Contestant], loaded: bool) -> Vec<Row> {
+    let reads = questions.iter().enumerate().flat_map(|(number, question)| {
+        contestants.iter().map(move |one| one.samples[number].row(question.name, &one.target, false))
+    });
+    let loads = contestants.iter().map(|one| one.loading.row("insertMany of 10,000", &one.target, true));
+    reads.chain(loads.filter(|_| loaded)).collect()
+}
+
+fn questions() -> Vec<Question> {
+    let find = |filter: Option<&DocBuf>, batch_size: Option<i32>| {
+        let mut body = doc! { "find": COLLECTION };
+        filter.inspect(|filter| body.append("filter", *filter));
+        batch_size.inspect(|size| body.append("batchSize", *size));
+        Message::command(body)
+    };
+    let question = |name, documents, message| Question { name, message, documents };
+    let everything = Some(CARS as i32);
+    vec![
+        question("first 101", 101, find(None, None)),
+        question("all 10,000", CARS, find(None, everything)),
+        question("Make = Toyota", TOYOTAS, find(Some(&doc! { "Make": "Toyota" }), everything)),
+        question("_id $eq", 1, find(Some(&doc! { "_id": &doc! { "$eq": 4711i32 } }), None)),
+        question("_id", 1, find(Some(&doc! { "_id": 4711i32 }), None)),
+    ]
+}
+
+impl Contestant {
+    fn prepare(target: &Target, questions: &[Question]) -> Result<Contestant> {
+        let mut connection = Connection::open(&target.address)?;
+        connection.handshake()?;
+        load_cars(&mut connection, COLLECTION, CARS)?;
+        let reply_bytes = questions
+            .iter()
+            .map(|question| warm_up(&mut connection, question).with_context(|| question.name))
+            .collect::<Result<_>>()?;
+        let samples = questions.iter().map(|_| Samples::new()).collect::<Result<_>>()?;
+        let loading = Samples::of_many(CARS)?;
+        Ok(Contestant { target: target.clone(), connection, reply_bytes, samples, loading })
+    }
+
+    fn time(&mut self, number: usize, question: &Question, count: u64) -> Result<()> {
+        let samples = &mut self.samples[number];
+        let started = Samples::start(&self.target);
+        for _ in 0..count {
+            let before = Instant::now();
+            let length = self.connection.round_trip(&question.message)?.len();
+            samples.record(before.elapsed());
+            if length != self.reply_bytes[number] {
+                bail!("a reply of {length} bytes, after one of {}", self.reply_bytes[number]);
+            }
+        }
+        samples.stop(&self.target, started);
+        Ok(())
+    }
+
+    /// Loads the collection in one command. It is the same one afterwards, for the queries.
+    fn time_load(&mut self) -> Result<()> {
+        let message = insert_cars(COLLECTION, 0, CARS);
+        drop_collection(&mut self.connection, COLLECTION)?;
+        let started = Samples::start(&self.target);
+        let before = Instant::now();
+        let reply = self.connection.round_trip(&message)?;
+        self.loading.record(before.elapsed());
+        check_ok(reply)?;
+        self.loading.stop(&self.target, started);
+        Ok(())
+    }
+}
+
+/// Asks a few times, counts the documents, and gives the length of the reply. Where a cursor stays open, it is closed.
+fn warm_up(connection: &mut Connection, question: &Question) -> Result<usize> {
+    let mut length = 0;
+    for _ in 0..3 {
+        let reply = connection.round_trip(&question.message)?;
+        length = reply.len();
+        let (_, batch) = cursor_batch(check_ok(reply)?)?;
+        let documents = batch.elements().count() as u64;
+        if documents != question.documents {
+            bail!("{documents} documents instead of {}", question.documents);
+        }
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_turn_goes_round() {
+        assert_eq!(questions().iter().map(|question| question.documents).collect::<Vec<_>>(), [101, 10_000, 579, 1, 1]);
+    }
+}

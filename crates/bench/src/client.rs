@@ -1,0 +1,139 @@
+//! A blocking connection that sends prebuilt messages and reads whole replies into a buffer it keeps.
+
+use crate::message::{Message, check_ok, message_length};
+use anyhow::{Context, Result, bail};
+use document::{Doc, DocBuf, doc};
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// `host:port`
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(host) => f.write_str(host),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// A server that takes longer than this over one reply is taken to hang.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// No reply is longer than this: a batch of 16 MiB and its surroundings.
+const REPLY_BYTES_MAX: usize = 48_000_000;
+
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+pub struct Connection {
+    socket: Socket,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+impl Connection {
+    pub fn open(address: &Address) -> Result<Connection> {
+        let socket = match address {
+            Address::Tcp(host) => {
+                let stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+                Socket::Tcp(stream)
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).with_context(|| format!("connecting to {}", path.display()))?;
+                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+                Socket::Unix(stream)
+            }
+        };
+        Ok(Connection { socket, buffer: vec![0; 16 * 1024], filled: 0 })
+    }
+
+    /// Says hello as a driver would, so that the server sets up what it keeps per connection.
+    pub fn handshake(&mut self) -> Result<()> {
+        let driver = doc! { "name": "selkie-bench", "version": env!("CARGO_PKG_VERSION") };
+        let os = doc! { "type": "Linux" };
+        let client = doc! { "driver": &driver, "os": &os };
+        self.run(doc! { "hello": 1i32, "client": &client })?;
+        self.forget_reply();
+        Ok(())
+    }
+
+    pub fn send(&mut self, message: &Message) -> Result<()> {
+        match &mut self.socket {
+            Socket::Tcp(stream) => stream.write_all(message.as_bytes()),
+            Socket::Unix(stream) => stream.write_all(message.as_bytes()),
+        }
+        .context("sending")
+    }
+
+    /// One system call's worth of reply. Gives whether the reply is complete; [`Connection::reply`] shows it then.
+    pub fn receive_some(&mut self) -> Result<bool> {
+        let free = &mut self.buffer[self.filled..];
+        let count = match &mut self.socket {
+            Socket::Tcp(stream) => stream.read(free),
+            Socket::Unix(stream) => stream.read(free),
+        }
+        .context("receiving")?;
+        if count == 0 {
+            bail!("the server closed the connection");
+        }
+        self.filled += count;
+        let Some(length) = message_length(&self.buffer[..self.filled]) else { return Ok(false) };
+        if length > REPLY_BYTES_MAX {
+            bail!("a reply of {length} bytes");
+        }
+        if length > self.buffer.len() {
+            self.buffer.resize(length, 0);
+        }
+        if self.filled > length {
+            bail!("more than one reply to one request");
+        }
+        Ok(self.filled == length)
+    }
+
+    /// The whole reply, header included.
+    pub fn reply(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    /// Makes room for the next reply.
+    pub fn forget_reply(&mut self) {
+        self.filled = 0;
+    }
+
+    /// Sends a message and reads its reply whole.
+    pub fn round_trip(&mut self, message: &Message) -> Result<&[u8]> {
+        self.forget_reply();
+        self.send(message)?;
+        while !self.receive_some()? {}
+        Ok(&self.buffer[..self.filled])
+    }
+
+    /// Runs a command that has to succeed and gives its reply's body.
+    pub fn run(&mut self, body: DocBuf) -> Result<Doc<'_>> {
+        check_ok(self.round_trip(&Message::command(body))?)
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! All experiments against MongoDB, Selkie on its own store and Selkie on MariaDB, which are started for it: where the README's
+//! figures come from.
+
+use crate::cars;
+use crate::load::{self, LoadArgs, Work};
+use crate::memory;
+use crate::report::{Report, Row, figure, markdown, table};
+use crate::servers::{self, Contestant, Mariadb};
+use crate::target::{Target, TargetArgs};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args, Debug, Clone)]
+pub struct CompareArgs {
+    /// The mongod to compare with; without it, Selkie on its own store is what the others are compared with
+    #[arg(long, value_name = "PROGRAM")]
+    pub mongod: Option<PathBuf>,
+
+    /// The mariadbd behind the second Selkie; `none` leaves it out
+    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
+    pub mariadbd: PathBuf,
+
+    /// The Selkie to measure; this program if not given
+    #[arg(long, value_name = "PROGRAM")]
+    pub selkie: Option<PathBuf>,
+
+    /// A tenth of the work, for trying it out
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Leave out the collection of a million documents and the idle connections
+    #[arg(long)]
+    pub no_large: bool,
+
+    /// Also write the figures to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+const MONGODB: &str = "MongoDB";
+const EMBEDDED: &str = "Selkie, embedded";
+const MARIADB: &str = "Selkie, MariaDB";
+
+pub fn run(args: &CompareArgs) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
+    let mariadb = match args.mariadbd.to_str() {
+        Some("none") => None,
+        _ => Some(Mariadb::start(&args.mariadbd, folder.path())?),
+    };
+    let contestants = start(args, folder.path(), mariadb.as_ref())?;
+    let targets: Vec<Target> = contestants.iter().map(|one| one.target.clone()).collect();
+    let mut report = Report::default();
+    let measured = measure(args, &targets, &mut report);
+    println!("{}", table(&report.rows));
+    println!("{}", markdown(&goals(&report)));
+    let machine = &report.machine;
+    println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
+    report.write_json(args.json.as_deref())?;
+    measured
+}
+
+fn start(args: &CompareArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Vec<Contestant>> {
+    let selkie = match &args.selkie {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()?,
+    };
+    let mut contestants = Vec::new();
+    if let Some(program) = &args.mongod {
+        contestants.push(servers::mongod(program, folder)?);
+    }
+    contestants.push(servers::selkie(EMBEDDED, &selkie, folder, None)?);
+    if let Some(mariadb) = mariadb {
+        contestants.push(servers::selkie(MARIADB, &selkie, folder, Some(mariadb))?);
+    }
+    Ok(contestants)
+}
+
+/// Runs everything. What is known stays in the report when one experiment fails.
+fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Result<()> {
+    let scale = |number: u64| if args.quick { number / 10 } else { number };
+    // Memory first, while the servers have done nothing else.
+    let idle = targets.iter().map(|target| memory::resident("resident, idle", target)).collect::<Result<_>>()?;
+    report.extend(idle);
+    report.extend(each(targets, |target| memory::loaded(target, scale(100_000)))?);
+    report.extend(cars::measure(targets, scale(500), scale(20)).context("cars")?);
+    let mut failures = Vec::new();
+    for (work, connections) in [
+        (Work::Point, 1),
+        (Work::Point, 16),
+        (Work::Insert, 1),
+        (Work::Insert, 16),
+        (Work::InsertMany, 1),
+        (Work::Update, 1),
+        (Work::Update, 16),
+        (Work::Mixed, 16),
+    ] {
+        let load = load_args(if args.quick { 0.5 } else { 5.0 });
+        match load::measure(targets, &load, work, connections) {
+            Ok(rows) => report.extend(rows),
+            Err(error) => failures.push(format!("{work:?}: {error:#}")),
+        }
+    }
+    if !args.no_large {
+        report.extend(each(targets, |target| memory::idle_connections(target, scale(5000)))?);
+        report.extend(memory::first_batches(targets, scale(1_000_000))?);
+        report.extend(each(targets, memory::read_through)?);
+    }
+    if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n")) }
+}
+
+fn each(targets: &[Target], measure: impl Fn(&Target) -> Result<Row>) -> Result<Vec<Row>> {
+    targets.iter().map(|target| measure(target).with_context(|| target.name.clone())).collect()
+}
+
+fn load_args(seconds: f64) -> LoadArgs {
+    LoadArgs {
+        target: TargetArgs::default(),
+        work: Vec::new(),
+        connections: Vec::new(),
+        seconds,
+        rounds: 5,
+        documents: 10_000,
+        reads: 95,
+        batch: 1000,
+    }
+}
+
+/// A figure the project set itself, as a multiple of MongoDB's.
+struct Goal {
+    /// The measure's name, or how it begins.
+    measure: &'static str,
+    figure: fn(&Row) -> Option<f64>,
+    unit: &'static str,
+    /// Bounds for the embedded store and for MariaDB; at least for throughput, at most for all else.
+    embedded: f64,
+    mariadb: f64,
+}
+
+const fn goal(measure: &'static str, figure: fn(&Row) -> Option<f64>, unit: &'static str, bounds: [f64; 2]) -> Goal {
+    Goal { measure, figure, unit, embedded: bounds[0], mariadb: bounds[1] }
+}
+
+const MORE_IS_BETTER: &str = "/s";
+
+const GOALS: [Goal; 9] = [
+    goal("point read, 1 conn", |row| row.mean_ms, "ms", [0.35, 1.0]),
+    goal("point read, 1 conn", |row| row.cpu_us, "cpu µs", [0.25, 0.35]),
+    goal("point read, 16 conn", |row| row.per_second, MORE_IS_BETTER, [2.5, 0.8]),
+    goal("first 101", |row| row.mean_ms, "ms", [0.5, 1.2]),
+    goal("all 10,000", |row| row.mean_ms, "ms", [0.5, 1.6]),
+    goal("Make = Toyota", |row| row.mean_ms, "ms", [0.6, 1.3]),
+    goal("insertMany of 10,000", |row| row.per_second, MORE_IS_BETTER, [1.5, 0.5]),
+    goal("resident, idle", |row| row.mebibytes, "MiB", [0.25, 0.25]),
+    goal("resident, 1", |row| row.mebibytes, "MiB", [0.4, 0.25]),
+];
+
+/// The lines of the table that says which goals are reached.
+fn goals(report: &Report) -> Vec<Vec<String>> {
+    let heads = ["measure", "", MONGODB, EMBEDDED, "ratio", "goal", "reached", MARIADB, "ratio", "goal", "reached"];
+    let mut lines = vec![heads.map(str::to_owned).to_vec()];
+    for goal in &GOALS {
+        let value = |target: &str| {
+            let row = report.rows.iter().find(|row| row.measure.starts_with(goal.measure) && row.target == target);
+            row.and_then(goal.figure)
+        };
+        let Some(base) = value(MONGODB) else { continue };
+        let mut line = vec![goal.measure.to_owned(), goal.unit.to_owned(), figure(base)];
+        for (target, bound) in [(EMBEDDED, goal.embedded), (MARIADB, goal.mariadb)] {
+            let Some(value) = value(target) else { continue };
+            let ratio = value / base;
+            let more = goal.unit == MORE_IS_BETTER;
+            let reached = if more { ratio >= bound } else { ratio <= bound };
+            let sign = if more { "≥" } else { "≤" };
+            line.extend([
+                figure(value),
+                figure(ratio),
+                format!("{sign} {bound}"),
+                if reached { "yes" } else { "no" }.into(),
+            ]);
+        }
+        lines.push(line);
+    }
+    lines
+}

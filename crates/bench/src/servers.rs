@@ -1,0 +1,165 @@
+//! Starts the servers that are compared, each with an empty data directory of its own, and ends them when it is dropped.
+
+use crate::client::{Address, Connection};
+use crate::process::Pid;
+use crate::target::Target;
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid as SignalPid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A process of ours; dropping it ends it with SIGTERM, and with SIGKILL where that does not help.
+pub struct Server {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// `folder` takes the log; the process gets no standard input.
+    fn spawn(name: &str, program: &Path, arguments: &[&OsStr], folder: &Path) -> Result<Server> {
+        let log = folder.join(format!("{name}.log"));
+        let output = File::create(&log)?;
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        Ok(Server { name: name.to_owned(), child, log })
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.child.id() as Pid
+    }
+
+    /// Waits until `ready` says yes; fails with the end of the log when the process ends before.
+    fn wait_until(mut self, ready: impl Fn() -> bool) -> Result<Server> {
+        let end = Instant::now() + START_TIMEOUT;
+        while !ready() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended with {status}:\n{}", self.name, self.end_of_log());
+            }
+            if Instant::now() > end {
+                bail!("{} did not start in {START_TIMEOUT:?}:\n{}", self.name, self.end_of_log());
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(self)
+    }
+
+    fn end_of_log(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(pid) = SignalPid::from_raw(self.pid()) {
+            kill_process(pid, Signal::TERM).ok();
+        }
+        let end = Instant::now() + STOP_TIMEOUT;
+        while Instant::now() < end {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A server that speaks the MongoDB protocol, with the target that reaches it.
+pub struct Contestant {
+    pub target: Target,
+    _server: Server,
+}
+
+/// Starts mongod, standalone, with default settings.
+pub fn mongod(program: &Path, folder: &Path) -> Result<Contestant> {
+    let data = folder.join("mongod");
+    fs::create_dir(&data)?;
+    let port = free_port()?.to_string();
+    let arguments = ["--bind_ip", "127.0.0.1", "--nounixsocket", "--port", &port, "--dbpath"].map(OsStr::new);
+    let server = Server::spawn("mongod", program, &[&arguments[..], &[data.as_os_str()]].concat(), folder)?;
+    contestant("MongoDB", server, &port)
+}
+
+/// Starts `selkie serve` on its own store, or on the MariaDB that `mariadb` names.
+pub fn selkie(name: &str, program: &Path, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Contestant> {
+    let port = free_port()?.to_string();
+    let listen = format!("127.0.0.1:{port}");
+    let data = folder.join(format!("data of {name}"));
+    let url = mariadb.map(Mariadb::url);
+    let mut arguments = ["serve", "--listen", &listen, "--data"].map(OsStr::new).to_vec();
+    arguments.push(data.as_os_str());
+    if let Some(url) = &url {
+        arguments.extend(["--mariadb", url.as_str()].map(OsStr::new));
+    }
+    let mut contestant = contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)?;
+    contestant.target.behind.extend(mariadb.map(|mariadb| mariadb.server.pid()));
+    Ok(contestant)
+}
+
+fn contestant(name: &str, server: Server, port: &str) -> Result<Contestant> {
+    let address = Address::Tcp(format!("127.0.0.1:{port}"));
+    let server = server.wait_until(|| Connection::open(&address).and_then(|mut one| one.handshake()).is_ok())?;
+    let target = Target { name: name.to_owned(), address, server: Some(server.pid()), behind: Vec::new() };
+    Ok(Contestant { target, _server: server })
+}
+
+/// A private MariaDB server, reached by its Unix socket alone.
+pub struct Mariadb {
+    server: Server,
+    socket: PathBuf,
+}
+
+impl Mariadb {
+    /// Makes a data directory with `mariadb-install-db` and starts `program` on it, with default settings.
+    pub fn start(program: &Path, folder: &Path) -> Result<Mariadb> {
+        let data = folder.join("mariadb");
+        let datadir = format!("--datadir={}", data.display());
+        // As root, mariadbd insists on being told so.
+        let user = format!("--user={}", std::env::var("USER").unwrap_or_else(|_| "root".to_owned()));
+        let log = File::create(folder.join("mariadb-install-db.log"))?;
+        let installed = Command::new("mariadb-install-db")
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", &datadir, &user])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .status()
+            .context("running mariadb-install-db (Debian package mariadb-server)")?;
+        if !installed.success() {
+            bail!("mariadb-install-db failed:\n{}", fs::read_to_string(folder.join("mariadb-install-db.log"))?);
+        }
+        let socket = folder.join("mariadb.sock");
+        let socket_option = format!("--socket={}", socket.display());
+        let arguments = ["--no-defaults", "--skip-networking", &user, &datadir, &socket_option].map(OsStr::new);
+        let server = Server::spawn("mariadbd", program, &arguments, folder)?;
+        let server = server.wait_until(|| UnixStream::connect(&socket).is_ok())?;
+        Ok(Mariadb { server, socket })
+    }
+
+    /// What `selkie serve --mariadb` takes.
+    fn url(&self) -> String {
+        let socket = self.socket.to_string_lossy().replace('/', "%2F");
+        format!("mysql://root@localhost/?socket={socket}")
+    }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

@@ -1,0 +1,129 @@
+//! A server to measure: its name in the report, where it listens, and which processes work for it.
+
+use crate::client::Address;
+use crate::process::{Pid, listening_pid};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// The options every experiment has.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct TargetArgs {
+    /// A server, as `mongodb://host:port`, `mongodb://%2Fpath%2Fto.sock` or `name=mongodb://…`; the first is what the others are
+    /// compared with
+    #[arg(long = "uri", value_name = "[NAME=]URI", required = true)]
+    pub uris: Vec<String>,
+
+    /// A process that works for the server of that name besides the one that listens, such as the mariadbd behind a gateway
+    #[arg(long = "pid", value_name = "NAME=PID")]
+    pub pids: Vec<String>,
+
+    /// Also write the figures to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub name: String,
+    pub address: Address,
+    /// The process that listens; `None` when it runs elsewhere or belongs to someone else.
+    pub server: Option<Pid>,
+    /// Processes behind it.
+    pub behind: Vec<Pid>,
+}
+
+impl TargetArgs {
+    pub fn targets(&self) -> Result<Vec<Target>> {
+        let mut targets = self.uris.iter().map(|uri| Target::parse(uri)).collect::<Result<Vec<_>>>()?;
+        for entry in &self.pids {
+            let (name, pid) = entry.split_once('=').context("--pid takes NAME=PID")?;
+            let pid = pid.parse().with_context(|| format!("--pid {entry}: no process id"))?;
+            match targets.iter_mut().find(|target| target.name == name) {
+                Some(target) => target.behind.push(pid),
+                None => bail!("--pid {entry}: no --uri has the name {name:?}"),
+            }
+        }
+        Ok(targets)
+    }
+}
+
+impl Target {
+    pub fn parse(text: &str) -> Result<Target> {
+        let (name, uri) = match text.split_once('=') {
+            Some((name, uri)) if !name.contains("://") => (Some(name), uri),
+            _ => (None, text),
+        };
+        let address = parse_uri(uri).with_context(|| format!("--uri {text}"))?;
+        let server = listening_pid(&address);
+        let name = name.map_or_else(|| address.to_string(), str::to_owned);
+        Ok(Target { name, address, server, behind: Vec::new() })
+    }
+}
+
+/// Takes the address out of a `mongodb://` URI. Options behind it are refused rather than ignored, as this client has none.
+fn parse_uri(uri: &str) -> Result<Address> {
+    let rest = uri.strip_prefix("mongodb://").context("a URI begins with mongodb://")?;
+    let host = rest.strip_suffix('/').unwrap_or(rest);
+    if host.contains(['/', '?', '@', ',']) {
+        bail!("only one host and port, without login, database or options");
+    }
+    let host = percent_decode(host);
+    if host.starts_with('/') {
+        return Ok(Address::Unix(host.into()));
+    }
+    if host.is_empty() {
+        bail!("no host");
+    }
+    Ok(Address::Tcp(if has_port(&host) { host } else { format!("{host}:27017") }))
+}
+
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+}
+
+fn percent_decode(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escape = tail.get(..2).filter(|_| *first == b'%');
+        let decoded =
+            escape.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|s| u8::from_str_radix(s, 16).ok());
+        match decoded {
+            Some(byte) => {
+                out.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                out.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris() {
+        for (uri, expected) in [
+            ("mongodb://localhost", "localhost:27017"),
+            ("mongodb://127.0.0.1:1234/", "127.0.0.1:1234"),
+            ("mongodb://[::1]:1234", "[::1]:1234"),
+            ("mongodb://%2Ftmp%2Fa.sock", "/tmp/a.sock"),
+        ] {
+            assert_eq!(parse_uri(uri).unwrap().to_string(), expected, "{uri}");
+        }
+        for wrong in ["localhost", "mongodb://", "mongodb://a:b@c", "mongodb://a,b", "mongodb://a/?tls=true"] {
+            assert!(parse_uri(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(Target::parse("mongod=mongodb://127.0.0.1:1").unwrap().name, "mongod");
+        assert_eq!(Target::parse("mongodb://127.0.0.1:1").unwrap().name, "127.0.0.1:1");
+    }
+}
