@@ -1,7 +1,81 @@
 //! The MongoDB wire protocol as bytes: messages in, messages out, no I/O.
 //!
+//! What comes in is whatever a peer sent. [`decode`] takes one whole message off the front of a buffer, or says that more bytes
+//! are needed; it checks everything once (lengths, flags, checksum, compression, BSON), so that a [`Request`] is read without
+//! error paths from then on. What goes out is written by [`ReplyTo`] around a body that the command appends itself.
+//!
+//! In reading order: [`header`], [`op_msg`], [`op_query`], [`op_compressed`], `legacy` (what is refused), [`request`],
+//! [`reply`], and [`client`], the other side of the protocol for load drivers and tests.
+//!
+//! Nothing here does I/O, waits or reads a clock. No length is believed, and nothing is allocated, before it was checked
+//! against [`header::MESSAGE_BYTES_MAX`].
+//!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>
 
+pub mod client;
+pub mod compressor;
+mod decode_error;
+pub mod header;
+mod legacy;
+pub mod op_compressed;
+pub mod op_msg;
+pub mod op_query;
+pub mod op_reply;
+mod reader;
+pub mod reply;
 pub mod request;
 
-pub use request::Request;
+pub use compressor::{Codecs, Compressor};
+pub use decode_error::DecodeError;
+pub use header::{Header, MESSAGE_BYTES_MAX, OpCode};
+pub use reply::{ReplyFormat, ReplyTo};
+pub use request::{Request, RequestKind};
+
+use bytes::{Bytes, BytesMut};
+use error::Error;
+
+/// What a client's message turned out to be.
+#[derive(Clone, Debug)]
+pub enum Message {
+    Request(Request),
+    /// A whole message that cannot be a request, but where the protocol answers and the connection goes on.
+    Refused(Refused),
+}
+
+/// A message that gets an error reply instead of being carried out.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    pub reply_to: ReplyTo,
+    /// The request said moreToCome: it gets no reply, not even this one.
+    pub silent: bool,
+    pub error: Error,
+}
+
+/// Takes the message at the front of `buffer`, without copying unless it is compressed. `None`: more bytes are needed, and
+/// [`needed`] says how many. After an error the stream has no meaning any more and the connection must be closed.
+pub fn decode(buffer: &mut BytesMut, codecs: &mut Codecs) -> Result<Option<Message>, DecodeError> {
+    let Some(header) = Header::peek(buffer)? else { return Ok(None) };
+    if buffer.len() < header.length {
+        return Ok(None);
+    }
+    let message = buffer.split_to(header.length).freeze();
+    if header.opcode == OpCode::COMPRESSED {
+        let (header, message, compressor) = op_compressed::unpack(&header, &message, codecs)?;
+        return decode_whole(header, message, Some(compressor)).map(Some);
+    }
+    decode_whole(header, message, None).map(Some)
+}
+
+/// How many bytes the message at the front of `buffer` takes in all; the size of a header while that is not whole.
+pub fn needed(buffer: &[u8]) -> Result<usize, DecodeError> {
+    Ok(Header::peek(buffer)?.map_or(header::HEADER_BYTES, |header| header.length))
+}
+
+fn decode_whole(header: Header, message: Bytes, compressor: Option<Compressor>) -> Result<Message, DecodeError> {
+    match header.opcode {
+        OpCode::MSG => op_msg::decode(header, message, compressor),
+        OpCode::QUERY => op_query::decode(header, message, compressor),
+        OpCode::COMPRESSED => Err(DecodeError::NestedCompression),
+        _ => legacy::decode(header, compressor),
+    }
+}

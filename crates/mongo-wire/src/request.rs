@@ -1,5 +1,8 @@
 //! A decoded request, whichever opcode it came in.
 
+use crate::compressor::Compressor;
+use crate::op_compressed::may_compress;
+use crate::reply::{ReplyFormat, ReplyTo};
 use bytes::Bytes;
 use document::Doc;
 
@@ -17,6 +20,8 @@ pub struct Request {
     pub body: std::ops::Range<usize>,
     /// Sections of kind 1: identifier and the documents' bytes, one behind the other.
     pub sequences: Vec<Sequence>,
+    /// How the message was packed, if it was.
+    pub compressor: Option<Compressor>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +41,32 @@ pub struct Sequence {
 impl Request {
     pub fn body(&self) -> Doc<'_> {
         Doc::from_bytes(&self.message[self.body.clone()]).unwrap_or(Doc::EMPTY)
+    }
+
+    /// The command's name as the client spelled it: the key of the body's first element.
+    pub fn command_name(&self) -> &str {
+        self.body().first().map_or("", |first| first.key())
+    }
+
+    /// The client wants no reply, not even an error.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.kind, RequestKind::Msg { more_to_come: true, .. })
+    }
+
+    /// What the reply to this request looks like.
+    pub fn reply_to(&self) -> ReplyTo {
+        let format = match self.kind {
+            RequestKind::Msg { checksum, .. } => ReplyFormat::Msg { checksum },
+            RequestKind::Query { .. } => ReplyFormat::Reply,
+        };
+        let compressor = self.compressor.filter(|_| may_compress(self.command_name().as_bytes()));
+        ReplyTo { request_id: self.request_id, format, compressor }
+    }
+
+    /// The same request with another body, for commands that run again by themselves (exhaust).
+    pub fn with_body(&self, body: document::DocBuf) -> Request {
+        let message = Bytes::from(body.into_vec());
+        Request { body: 0..message.len(), message, sequences: Vec::new(), kind: self.kind.clone(), ..*self }
     }
 
     /// The documents of the sequence with this identifier.

@@ -1,0 +1,172 @@
+//! OP_MSG: a body, document sequences beside it, and perhaps a checksum.
+//!
+//! What closes the connection and what is answered with an error follows a MongoDB 6.0 server: it closes for what makes the
+//! framing doubtful (flags, checksum), and answers what is wrong within a section.
+//!
+//! Source: <https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md>
+
+use crate::header::{HEADER_BYTES, Header};
+use crate::reader::Reader;
+use crate::reply::{ReplyFormat, ReplyTo};
+use crate::request::{Request, RequestKind, Sequence};
+use crate::{Compressor, DecodeError, Message, Refused};
+use bytes::Bytes;
+use document::validate::{self, Invalid};
+use error::{Code, Error};
+use std::ops::Range;
+
+pub const CHECKSUM_PRESENT: u32 = 1 << 0;
+pub const MORE_TO_COME: u32 = 1 << 1;
+pub const EXHAUST_ALLOWED: u32 = 1 << 16;
+
+/// Bits 0 to 15 must be understood, the others may be passed over.
+const REQUIRED_BITS: u32 = 0xFFFF;
+
+/// Flags and the section kind, between header and body, in a message of one body.
+pub const BODY_AT: usize = HEADER_BYTES + 4 + 1;
+
+pub const CHECKSUM_BYTES: usize = 4;
+
+/// No command has more than one; a bound keeps the search for duplicates short.
+const SEQUENCES_MAX: usize = 16;
+
+/// The flags, the sections' part of the message, and whether a checksum stood behind them (and was right).
+pub(crate) fn frame(message: &[u8]) -> Result<(u32, Range<usize>), DecodeError> {
+    let flags = Reader::new(message, HEADER_BYTES).u32("flags")?;
+    let unknown = flags & REQUIRED_BITS & !(CHECKSUM_PRESENT | MORE_TO_COME);
+    if unknown != 0 {
+        return Err(DecodeError::RequiredFlags(unknown));
+    }
+    let sections_at = HEADER_BYTES + 4;
+    if flags & CHECKSUM_PRESENT == 0 {
+        return Ok((flags, sections_at..message.len()));
+    }
+    let (covered, checksum) = message.split_last_chunk::<CHECKSUM_BYTES>().ok_or(DecodeError::Truncated("checksum"))?;
+    if covered.len() < sections_at {
+        return Err(DecodeError::Truncated("checksum"));
+    }
+    if crc32c::crc32c(covered) != u32::from_le_bytes(*checksum) {
+        return Err(DecodeError::Checksum);
+    }
+    Ok((flags, sections_at..covered.len()))
+}
+
+pub(crate) fn decode(header: Header, message: Bytes, compressor: Option<Compressor>) -> Result<Message, DecodeError> {
+    let (flags, sections) = frame(&message)?;
+    let kind = RequestKind::Msg {
+        more_to_come: flags & MORE_TO_COME != 0,
+        exhaust_allowed: flags & EXHAUST_ALLOWED != 0,
+        checksum: flags & CHECKSUM_PRESENT != 0,
+    };
+    match read_sections(&message[..sections.end], sections.start) {
+        Ok(Sections { body, sequences }) => {
+            Ok(Message::Request(Request { message, request_id: header.request_id, kind, body, sequences, compressor }))
+        }
+        Err(Fault::Close(error)) => Err(error),
+        Err(Fault::Answer(error)) => Ok(Message::Refused(Refused {
+            reply_to: ReplyTo {
+                request_id: header.request_id,
+                format: ReplyFormat::Msg { checksum: flags & CHECKSUM_PRESENT != 0 },
+                compressor,
+            },
+            silent: flags & MORE_TO_COME != 0,
+            error,
+        })),
+    }
+}
+
+struct Sections {
+    body: Range<usize>,
+    sequences: Vec<Sequence>,
+}
+
+enum Fault {
+    Close(DecodeError),
+    Answer(Error),
+}
+
+impl From<DecodeError> for Fault {
+    /// A section that does not fit the message leaves the framing intact: the next message begins where the header says.
+    fn from(error: DecodeError) -> Self {
+        Fault::Answer(Error::new(Code::OVERFLOW, error.to_string()))
+    }
+}
+
+impl From<Invalid> for Fault {
+    fn from(invalid: Invalid) -> Self {
+        Fault::Answer(Error::new(Code::INVALID_BSON, invalid.to_string()))
+    }
+}
+
+fn answer<T>(code: i32, message: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::Answer(Error::new(Code(code), message)))
+}
+
+/// Reads `message[at..]` as sections; `message` ends before the checksum.
+fn read_sections(message: &[u8], at: usize) -> Result<Sections, Fault> {
+    let mut reader = Reader::new(message, at);
+    let mut body = None;
+    let mut sequences = Vec::new();
+    while !reader.is_empty() {
+        match reader.byte("section")? {
+            0 if body.is_some() => return answer(40430, "Multiple body sections in message"),
+            0 => body = Some(read_document(&mut reader)?),
+            1 => {
+                let sequence = read_sequence(&mut reader)?;
+                if sequences.len() == SEQUENCES_MAX {
+                    return Err(Fault::Close(DecodeError::TooManySequences));
+                }
+                sequences.push(sequence);
+            }
+            2 => return answer(13, "Unsupported Security Token provided"),
+            kind => return answer(40432, format!("Unknown section kind {kind}")),
+        }
+    }
+    let Some(body) = body else { return answer(40587, "OP_MSG messages must have a body") };
+    if !sequences.is_empty() {
+        check_identifiers(message, &body, &sequences)?;
+    }
+    Ok(Sections { body, sequences })
+}
+
+fn read_document(reader: &mut Reader<'_>) -> Result<Range<usize>, Fault> {
+    let at = reader.position();
+    let size = validate::check(reader.rest())?.size();
+    reader.take(size, "document")?;
+    Ok(at..at + size)
+}
+
+fn read_sequence(reader: &mut Reader<'_>) -> Result<Sequence, Fault> {
+    const LENGTH_BYTES: usize = 4;
+    let length = usize::try_from(reader.i32("document sequence")?).ok().and_then(|n| n.checked_sub(LENGTH_BYTES));
+    let length = length.ok_or(DecodeError::Truncated("document sequence"))?;
+    let at = reader.position();
+    let section = reader.take(length, "document sequence")?;
+    let mut inner = Reader::new(section, 0);
+    let identifier = inner.cstring("document sequence identifier")?;
+    std::str::from_utf8(identifier).map_err(|_| Invalid::Utf8)?;
+    let documents_at = inner.position();
+    while !inner.is_empty() {
+        read_document(&mut inner)?;
+    }
+    Ok(Sequence { identifier: at..at + identifier.len(), documents: at + documents_at..at + length })
+}
+
+/// A sequence stands for a field of the body, so it must not share its name with another or with a field.
+fn check_identifiers(message: &[u8], body: &Range<usize>, sequences: &[Sequence]) -> Result<(), Fault> {
+    let name = |sequence: &Sequence| &message[sequence.identifier.clone()];
+    let text = |sequence: &Sequence| String::from_utf8_lossy(name(sequence)).into_owned();
+    for (index, sequence) in sequences.iter().enumerate() {
+        if sequences[..index].iter().any(|earlier| name(earlier) == name(sequence)) {
+            return answer(40431, format!("Duplicate document sequence: {}", text(sequence)));
+        }
+    }
+    let body = document::Doc::from_bytes(&message[body.clone()]).unwrap_or(document::Doc::EMPTY);
+    for element in body.elements() {
+        if let Some(sequence) = sequences.iter().find(|sequence| name(sequence) == element.key_bytes()) {
+            let text = text(sequence);
+            return answer(40433, format!("Duplicate field between body and document sequence {text}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Writing a reply around a body, in one buffer.
+//!
+//! [`ReplyTo::begin`] reserves the front of the message, the command appends its BSON body, [`ReplyTo::finish`] patches the front
+//! in place and adds the checksum where the request had one. Nothing is copied unless the reply is to be compressed.
+
+use crate::compressor::Compressor;
+use crate::header::{HEADER_BYTES, Header, OpCode};
+use crate::{op_msg, op_reply};
+
+/// What a reply needs to know of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyTo {
+    pub request_id: i32,
+    pub format: ReplyFormat,
+    /// The request came packed by this; its reply goes the same way, if the command may be compressed at all.
+    pub compressor: Option<Compressor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyFormat {
+    /// OP_MSG, with a checksum if the request had one.
+    Msg { checksum: bool },
+    /// OP_REPLY with a command's reply.
+    Reply,
+    /// OP_REPLY flagged QueryFailure: the body is `{$err: …, code: …}`.
+    QueryFailure,
+}
+
+/// Where in its buffer a reply begins. Given to [`ReplyTo::finish`].
+#[derive(Debug)]
+#[must_use]
+pub struct ReplyStart(usize);
+
+impl ReplyTo {
+    /// Reserves the front of the message at the end of `buffer`. The body is appended behind it.
+    pub fn begin(&self, buffer: &mut Vec<u8>) -> ReplyStart {
+        let start = ReplyStart(buffer.len());
+        buffer.extend_from_slice(&[0; HEADER_BYTES]);
+        match self.format {
+            ReplyFormat::Msg { .. } => buffer.extend_from_slice(&[0; op_msg::BODY_AT - HEADER_BYTES]),
+            ReplyFormat::Reply => buffer.extend_from_slice(&op_reply::prefix(op_reply::AWAIT_CAPABLE)),
+            ReplyFormat::QueryFailure => buffer.extend_from_slice(&op_reply::prefix(op_reply::QUERY_FAILURE)),
+        }
+        start
+    }
+
+    /// Completes the message that began at `start` and reaches to the end of `buffer`. `more_to_come`: another reply to the
+    /// same request follows without being asked for.
+    pub fn finish(&self, buffer: &mut Vec<u8>, start: ReplyStart, reply_id: i32, more_to_come: bool) {
+        let ReplyStart(start) = start;
+        let (opcode, checksum) = match self.format {
+            ReplyFormat::Msg { checksum } => (OpCode::MSG, checksum),
+            ReplyFormat::Reply | ReplyFormat::QueryFailure => (OpCode::REPLY, false),
+        };
+        let length = buffer.len() - start + if checksum { op_msg::CHECKSUM_BYTES } else { 0 };
+        let header = Header { length, request_id: reply_id, response_to: self.request_id, opcode };
+        buffer[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        if opcode == OpCode::MSG {
+            let more = if more_to_come { op_msg::MORE_TO_COME } else { 0 };
+            let flags = more | if checksum { op_msg::CHECKSUM_PRESENT } else { 0 };
+            buffer[start + HEADER_BYTES..start + HEADER_BYTES + 4].copy_from_slice(&flags.to_le_bytes());
+        }
+        if checksum {
+            let checksum = crc32c::crc32c(&buffer[start..]);
+            buffer.extend_from_slice(&checksum.to_le_bytes());
+        }
+    }
+}
