@@ -5,7 +5,8 @@
 //! it cannot make sense of (a damaged file) ends the iteration, it never panics.
 //!
 //! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`write`](mod@write) (building
-//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`decimal`].
+//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`decimal`], [`path`] (dotted
+//! paths and arrays).
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
@@ -13,6 +14,7 @@ pub mod compare;
 pub mod decimal;
 mod number;
 pub mod object_id;
+pub mod path;
 pub mod raw;
 #[cfg(test)]
 mod testing;
@@ -23,6 +25,7 @@ pub mod write;
 pub use compare::{compare, equal};
 pub use decimal::Decimal128;
 pub use object_id::ObjectId;
+pub use path::Path;
 pub use raw::{Doc, DocBuf, Element};
 pub use value::{Kind, Value, ValueBuf};
 pub use write::{ArrayWriter, DocWriter};
