@@ -1,0 +1,182 @@
+//! Reading a command's fields strictly, with MongoDB's messages for what does not fit.
+
+use document::{Doc, Element, Kind, Value};
+use error::{Code, Error, Result};
+use store::Namespace;
+
+/// What MongoDB lists for fields that take any number, unbalanced quote included.
+const NUMBER_TYPES: &str = "'[long, int, decimal, double']";
+
+/// A field the command does not know. `within` is the name MongoDB gives to the command's fields as a whole.
+pub fn unknown_field(within: &str, field: &str) -> Error {
+    Error::new(Code(40415), format!("BSON field '{within}.{field}' is an unknown field."))
+}
+
+pub fn missing_field(within: &str, field: &str) -> Error {
+    Error::new(Code(40414), format!("BSON field '{within}.{field}' is missing but a required field"))
+}
+
+pub fn wrong_type(within: &str, field: Element<'_>, expected: &str) -> Error {
+    wrong_kind(within, field.key(), field.kind, expected)
+}
+
+pub fn wrong_kind(within: &str, field: &str, kind: Kind, expected: &str) -> Error {
+    Error::type_mismatch(format!(
+        "BSON field '{within}.{field}' is the wrong type '{}', expected type '{expected}'",
+        kind.alias()
+    ))
+}
+
+fn wrong_types(within: &str, field: Element<'_>, expected: &str) -> Error {
+    Error::type_mismatch(format!(
+        "BSON field '{within}.{}' is the wrong type '{}', expected types {expected}",
+        field.key(),
+        field.kind.alias()
+    ))
+}
+
+/// Null and undefined stand for a field that is not there.
+pub fn is_absent(field: Element<'_>) -> bool {
+    matches!(field.kind, Kind::Null | Kind::Undefined)
+}
+
+/// A strict boolean.
+pub fn boolean(within: &str, field: Element<'_>) -> Result<bool> {
+    match field.value() {
+        Value::Boolean(flag) => Ok(flag),
+        _ => Err(wrong_type(within, field, "bool")),
+    }
+}
+
+/// A boolean that may be spelled as a number.
+pub fn boolean_or_number(within: &str, field: Element<'_>) -> Result<bool> {
+    match field.value() {
+        Value::Boolean(flag) => Ok(flag),
+        value if value.kind().is_number() => Ok(value.is_truthy()),
+        _ => Err(wrong_types(within, field, "'[bool, long, int, decimal, double']")),
+    }
+}
+
+/// A boolean as `find` and `aggregate` read theirs.
+pub fn plain_boolean(field: Element<'_>) -> Result<bool> {
+    match field.value() {
+        Value::Boolean(flag) => Ok(flag),
+        _ => Err(Error::type_mismatch(format!(
+            "Field '{}' should be a boolean value, but found: {}",
+            field.key(),
+            field.kind.alias()
+        ))),
+    }
+}
+
+pub fn document<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
+    field.value().as_document().ok_or_else(|| wrong_type(within, field, "object"))
+}
+
+pub fn array<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
+    field.value().as_array().ok_or_else(|| wrong_type(within, field, "array"))
+}
+
+pub fn string<'a>(within: &str, field: Element<'a>) -> Result<&'a str> {
+    field.value().as_str().ok_or_else(|| wrong_type(within, field, "string"))
+}
+
+/// A whole number from any of the numeric types: fractions are cut, what is out of range is clamped, NaN is zero.
+pub fn integer(within: &str, field: Element<'_>) -> Result<i64> {
+    number_to_i64(field.value()).ok_or_else(|| wrong_types(within, field, NUMBER_TYPES))
+}
+
+/// As [`integer`], and not negative.
+pub fn non_negative(within: &str, field: Element<'_>) -> Result<u64> {
+    let number = integer(within, field)?;
+    u64::try_from(number).map_err(|_| below_zero(field.key(), number))
+}
+
+pub fn below_zero(field: &str, number: i64) -> Error {
+    Error::new(Code(51024), format!("BSON field '{field}' value must be >= 0, actual value '{number}'"))
+}
+
+/// Truncates and clamps, as MongoDB does with counts; `None` for what is no number.
+pub fn number_to_i64(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        // `as` saturates, and takes NaN to zero.
+        Value::Double(number) => Some(number as i64),
+        Value::Decimal128(number) => Some(number.to_f64() as i64),
+        _ => None,
+    }
+}
+
+/// The namespace that a command's first field names.
+pub fn namespace(database: &str, first: Element<'_>) -> Result<Namespace> {
+    let Some(collection) = first.value().as_str() else {
+        return Err(Error::bad_value(format!("collection name has invalid type {}", first.kind.alias())));
+    };
+    if collection.is_empty() {
+        return Err(invalid_namespace(format!("Invalid namespace specified '{database}.'")));
+    }
+    if collection.contains('\0') {
+        return Err(invalid_namespace("namespaces cannot have embedded null characters".to_owned()));
+    }
+    Ok(Namespace::new(database, collection))
+}
+
+/// The namespace of a command that reads.
+pub fn namespace_to_read(database: &str, first: Element<'_>) -> Result<Namespace> {
+    let namespace = namespace(database, first)?;
+    if namespace.collection.starts_with('.') {
+        return Err(invalid_namespace(format!("Collection names cannot start with '.': {}", namespace.collection)));
+    }
+    if namespace.collection.contains('$') {
+        return Err(invalid_namespace(format!("Invalid collection name specified '{namespace}")));
+    }
+    Ok(namespace)
+}
+
+/// The namespace of a command that may bring its collection into being.
+pub fn namespace_to_write(database: &str, first: Element<'_>) -> Result<Namespace> {
+    let namespace = namespace(database, first)?;
+    check_writable(&namespace)?;
+    Ok(namespace)
+}
+
+/// Whether a collection of this name may come into being.
+pub fn check_writable(namespace: &Namespace) -> Result<()> {
+    let collection = &*namespace.collection;
+    if collection.starts_with('.') {
+        return Err(invalid_namespace(format!("Collection names cannot start with '.': {collection}")));
+    }
+    if collection.contains('$') {
+        return Err(invalid_namespace(format!("Invalid collection name: {collection}")));
+    }
+    if collection.starts_with("system.") && !WRITABLE_SYSTEM_COLLECTIONS.contains(&collection) {
+        return Err(invalid_namespace(format!("Invalid system namespace: {namespace}")));
+    }
+    if namespace.database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
+        return Err(invalid_namespace(format!(
+            "Fully qualified namespace is too long. Namespace: {namespace} Max: {NAMESPACE_BYTES_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+/// `system.js` holds stored functions, which GUIs write; the rest is the server's own.
+const WRITABLE_SYSTEM_COLLECTIONS: &[&str] = &["system.js"];
+
+const NAMESPACE_BYTES_MAX: usize = 255;
+
+fn invalid_namespace(message: String) -> Error {
+    Error::new(Code::INVALID_NAMESPACE, message)
+}
+
+/// Whether a name can be a database's.
+/// Source: <https://www.mongodb.com/docs/manual/reference/limits/#std-label-restrictions-on-db-names>
+pub fn check_database(name: &str) -> Result<()> {
+    let valid = !name.is_empty() && name.len() < 64 && !name.contains(['/', '\\', '.', ' ', '"', '$', '\0']);
+    if valid || name == "$external" {
+        Ok(())
+    } else {
+        Err(invalid_namespace(format!("Invalid database name: '{name}'")))
+    }
+}

@@ -1,0 +1,41 @@
+//! `buildInfo`: the MongoDB version that clients go by, and our own beside it.
+
+use crate::dispatch::Call;
+use document::DocWriter;
+use error::Result;
+
+/// The MongoDB release whose behavior the server follows; clients and test harnesses decide by it what to expect.
+pub const MONGODB_VERSION: &str = "6.0.5";
+pub const MONGODB_VERSION_PARTS: [i32; 4] = [6, 0, 5, 0];
+
+/// Selkie's own version.
+pub const SELKIE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub fn build_info(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    reply.append("version", MONGODB_VERSION);
+    reply.append("gitVersion", "unknown");
+    drop(reply.array("modules"));
+    reply.append("allocator", "mimalloc");
+    reply.append("javascriptEngine", "none");
+    reply.append("sysInfo", "deprecated");
+    {
+        let mut parts = reply.array("versionArray");
+        MONGODB_VERSION_PARTS.into_iter().for_each(|part| parts.push(part));
+    }
+    {
+        let mut environment = reply.document("buildEnvironment");
+        environment.append("target_arch", std::env::consts::ARCH);
+        environment.append("target_os", std::env::consts::OS);
+    }
+    reply.append("bits", usize::BITS as i32);
+    reply.append("debug", cfg!(debug_assertions));
+    reply.append("maxBsonObjectSize", document::DOCUMENT_BYTES_MAX as i32);
+    {
+        let mut engines = reply.array("storageEngines");
+        engines.push("selkie");
+    }
+    let mut selkie = reply.document("selkie");
+    selkie.append("version", SELKIE_VERSION);
+    selkie.append("store", &call.worker.server.engine.describe());
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! `getLog`: recent lines of the log.
+
+use crate::dispatch::Call;
+use crate::log_lines;
+use document::DocWriter;
+use error::{Code, Error, Result};
+
+pub fn get_log(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Some(name) = call.first().value().as_str() else {
+        let kind = call.first().kind.alias();
+        return Err(Error::type_mismatch(format!("Argument to getLog must be of type String; found {kind}")));
+    };
+    if name == "*" {
+        let mut names = reply.array("names");
+        ["global", "startupWarnings"].into_iter().for_each(|name| names.push(name));
+        return Ok(());
+    }
+    let Some((total, lines)) = log_lines::recent().read(name) else {
+        return Err(Error::new(Code::OPERATION_FAILED, format!("No log named '{name}'")));
+    };
+    reply.append("totalLinesWritten", total as i32);
+    let mut log = reply.array("log");
+    lines.iter().for_each(|line| log.push(line));
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! `hello` and `isMaster`: the handshake, and the way a driver watches the server.
+//!
+//! Source: <https://github.com/mongodb/specifications/blob/master/source/mongodb-handshake/handshake.md>
+
+use crate::arguments;
+use crate::dispatch::{Call, Disposition};
+use crate::envelope;
+use crate::logical_session;
+use crate::server::Topology;
+use bytes::Bytes;
+use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
+use error::{Code, Error, Result};
+use mongo_wire::request::RequestKind;
+use std::time::Duration;
+
+/// Announced limits.
+pub const MESSAGE_BYTES_MAX: i32 = 48_000_000;
+pub const WRITE_BATCH_MAX: i32 = 100_000;
+
+/// Drivers of ten years connect; the upper end is MongoDB 6.0.
+const WIRE_VERSION_MIN: i32 = 0;
+const WIRE_VERSION_MAX: i32 = 17;
+
+#[derive(Default)]
+struct Arguments<'a> {
+    compression: Option<Element<'a>>,
+    hello_ok: bool,
+    topology_version: Option<Doc<'a>>,
+    await_time: Option<Duration>,
+}
+
+pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let arguments = read(call)?;
+    let counter = wait_for_change(call, &arguments).await?;
+    if call.spec.name == "hello" {
+        reply.append("isWritablePrimary", true);
+    } else {
+        reply.append("ismaster", true);
+    }
+    if arguments.hello_ok {
+        reply.append("helloOk", true);
+    }
+    write_topology(call, reply);
+    write_topology_version(call.worker.server.process_id, counter, &mut reply.document("topologyVersion"));
+    reply.append("maxBsonObjectSize", document::DOCUMENT_BYTES_MAX as i32);
+    reply.append("maxMessageSizeBytes", MESSAGE_BYTES_MAX);
+    reply.append("maxWriteBatchSize", WRITE_BATCH_MAX);
+    reply.append("localTime", Value::DateTime(crate::clock::now_ms()));
+    reply.append("logicalSessionTimeoutMinutes", logical_session::TIMEOUT_MINUTES);
+    reply.append("connectionId", call.session.connection_id as i32);
+    reply.append("minWireVersion", WIRE_VERSION_MIN);
+    reply.append("maxWireVersion", WIRE_VERSION_MAX);
+    reply.append("readOnly", false);
+    negotiate_compression(call, arguments.compression, reply)?;
+    Ok(match call.request.kind {
+        RequestKind::Msg { exhaust_allowed: true, .. } if arguments.await_time.is_some() => {
+            Disposition::ReplyThenRun(next_hello(call, counter))
+        }
+        _ => Disposition::Reply,
+    })
+}
+
+fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
+    let mut arguments = Arguments::default();
+    for field in call.fields() {
+        match field.key() {
+            "helloOk" => arguments.hello_ok = arguments::boolean("hello", field)?,
+            "compression" => arguments.compression = Some(field),
+            "client" => {
+                let metadata = Bytes::copy_from_slice(arguments::document("hello", field)?.as_bytes());
+                // A second hello on the same connection does not change who the client said it is.
+                let _ = call.session.identity.metadata.set(metadata);
+            }
+            "topologyVersion" => arguments.topology_version = Some(arguments::document("hello", field)?),
+            "maxAwaitTimeMS" => {
+                arguments.await_time = Some(envelope::max_time(field)?.unwrap_or(Duration::ZERO));
+            }
+            // There are no users yet, so no user has a mechanism, and a speculative login is not taken up. What else a
+            // client may say here (`hostInfo`, `loadBalanced`, `backpressure` …) asks for nothing.
+            _ => {}
+        }
+    }
+    match (arguments.topology_version, arguments.await_time) {
+        (Some(_), None) => {
+            Err(Error::new(Code(31368), "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'"))
+        }
+        (None, Some(_)) => {
+            Err(Error::new(Code(31368), "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'"))
+        }
+        _ => Ok(arguments),
+    }
+}
+
+/// Waits until what `hello` says differs from what the client knows, or its patience is over; gives the counter that stands then.
+async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i64> {
+    let mut changes = call.worker.server.topology_changes();
+    let counter = *changes.borrow_and_update();
+    let (Some(known), Some(await_time)) = (arguments.topology_version, arguments.await_time) else {
+        return Ok(counter);
+    };
+    let process = known.get("processId");
+    let known_counter = match known.get("counter") {
+        Some(Value::Int64(known_counter)) => known_counter,
+        Some(other) => return Err(arguments::wrong_kind("TopologyVersion", "counter", other.kind(), "long")),
+        None => return Err(arguments::missing_field("TopologyVersion", "counter")),
+    };
+    if process != Some(Value::ObjectId(call.worker.server.process_id)) || known_counter < counter {
+        return Ok(counter);
+    }
+    if known_counter > counter {
+        return Err(Error::new(
+            Code(31382),
+            format!(
+                "Received a topology version with counter: {known_counter} which is greater than the server topology \
+                 version counter: {counter}"
+            ),
+        ));
+    }
+    let awaiting = &call.worker.statistics().hello_awaiting;
+    awaiting.add(1);
+    // Either outcome is the moment to answer; the counter tells them apart.
+    let _ = tokio::time::timeout(await_time, changes.changed()).await;
+    awaiting.subtract(1);
+    let counter = *changes.borrow();
+    Ok(counter)
+}
+
+fn write_topology(call: &Call<'_>, reply: &mut DocWriter<'_>) {
+    match &call.worker.server.settings.topology {
+        Topology::Standalone => {}
+        Topology::Router => reply.append("msg", "isdbgrid"),
+        Topology::ReplicaSet { name, advertised } => {
+            {
+                let mut hosts = reply.array("hosts");
+                hosts.push(advertised);
+            }
+            reply.append("setName", name);
+            reply.append("setVersion", 1);
+            reply.append("secondary", false);
+            reply.append("primary", advertised);
+            reply.append("me", advertised);
+            reply.append("electionId", ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]));
+            let time = crate::clock::now_seconds();
+            let mut last_write = reply.document("lastWrite");
+            for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {
+                {
+                    let mut optime = last_write.document(optime);
+                    optime.append("ts", Value::Timestamp { time, increment: 1 });
+                    optime.append("t", 1_i64);
+                }
+                last_write.append(date, Value::DateTime(i64::from(time) * 1000));
+            }
+        }
+    }
+}
+
+fn write_topology_version(process: ObjectId, counter: i64, writer: &mut DocWriter<'_>) {
+    writer.append("processId", process);
+    writer.append("counter", counter);
+}
+
+/// Agrees on the compressors both sides know, by the client's preference.
+fn negotiate_compression(call: &Call<'_>, field: Option<Element<'_>>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Some(field) = field else { return Ok(()) };
+    let offered = &call.worker.server.settings.compressors;
+    let agreed: Vec<String> = arguments::array("hello", field)?
+        .values()
+        .filter_map(Value::as_str)
+        .filter(|name| offered.iter().any(|ours| ours == name))
+        .map(str::to_owned)
+        .collect();
+    if !agreed.is_empty() {
+        let mut names = reply.array("compression");
+        agreed.iter().for_each(|name| names.push(name));
+    }
+    let _ = call.running.compressors.set(agreed);
+    Ok(())
+}
+
+/// The body of the next `hello` of a stream: the same, knowing the counter just told.
+fn next_hello(call: &Call<'_>, counter: i64) -> DocBuf {
+    DocBuf::build(|writer| {
+        for element in call.request.body().elements() {
+            if element.key() == "topologyVersion" {
+                write_topology_version(call.worker.server.process_id, counter, &mut writer.document("topologyVersion"));
+            } else if element.key() != "compression" {
+                writer.append_element(element);
+            }
+        }
+    })
+}

@@ -1,0 +1,22 @@
+//! `listCommands`, from the table of facts.
+
+use crate::dispatch::Call;
+use crate::table::{Access, COMMANDS};
+use document::DocWriter;
+use error::Result;
+
+pub fn list_commands(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut commands = reply.document("commands");
+    for spec in COMMANDS {
+        let mut entry = commands.document(spec.name);
+        entry.append("help", spec.help);
+        entry.append("requiresAuth", spec.needs_authentication);
+        entry.append("secondaryOk", matches!(spec.access, Access::Nothing | Access::Read));
+        entry.append("adminOnly", spec.admin_database_only);
+        let mut versions = entry.array("apiVersions");
+        versions.push("1");
+        drop(versions);
+        drop(entry.array("deprecatedApiVersions"));
+    }
+    Ok(())
+}

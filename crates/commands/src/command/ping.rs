@@ -1,0 +1,9 @@
+//! `ping`.
+
+use crate::dispatch::Call;
+use document::DocWriter;
+use error::Result;
+
+pub fn ping(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Ok(())
+}

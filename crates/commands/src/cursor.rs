@@ -1,0 +1,262 @@
+//! Cursors: reads that outlive their first batch.
+//!
+//! The registry belongs to the process, so that any worker may continue a cursor; it is split into shards, and only commands
+//! whose cursor outlives its first batch touch it. A cursor in use is checked out: its state is with the command that
+//! uses it, its entry stays behind, so that killing it is noticed when it is checked in.
+
+use crate::logical_session::LogicalSessionId;
+use crate::read::Reader;
+use error::{Code, Error, Result};
+use hashbrown::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use store::Namespace;
+
+const SHARDS: usize = 64;
+
+/// Whom a cursor belongs to: what a later command must agree with to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub namespace: Namespace,
+    pub session: Option<LogicalSessionId>,
+}
+
+/// The process's open cursors.
+pub struct Cursors {
+    shards: [Mutex<HashMap<i64, Entry, ahash::RandomState>>; SHARDS],
+    open: AtomicI64,
+}
+
+struct Entry {
+    owner: Owner,
+    /// `None` while checked out.
+    reader: Option<Box<Reader>>,
+    last_use_ms: i64,
+    no_timeout: bool,
+    killed: bool,
+}
+
+/// What became of a cursor that was to be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    Yes,
+    NotFound,
+}
+
+impl Default for Cursors {
+    fn default() -> Self {
+        Cursors { shards: std::array::from_fn(|_| Mutex::default()), open: AtomicI64::new(0) }
+    }
+}
+
+impl fmt::Debug for Cursors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cursors {{ open: {} }}", self.open())
+    }
+}
+
+impl Cursors {
+    /// Enters a cursor and gives its id: random, positive.
+    pub fn insert(&self, owner: Owner, reader: Box<Reader>, no_timeout: bool, now_ms: i64) -> i64 {
+        let mut entry = Entry { owner, reader: Some(reader), last_use_ms: now_ms, no_timeout, killed: false };
+        loop {
+            let id = (rand::random::<u64>() >> 1) as i64;
+            match self.shard(id).entry(id) {
+                hashbrown::hash_map::Entry::Vacant(vacant) if id != 0 => {
+                    vacant.insert(entry);
+                    self.open.fetch_add(1, Ordering::Relaxed);
+                    return id;
+                }
+                _ => entry.last_use_ms = now_ms,
+            }
+        }
+    }
+
+    /// Takes a cursor's state out for use.
+    pub fn check_out(
+        &self,
+        id: i64,
+        namespace: &Namespace,
+        session: Option<LogicalSessionId>,
+    ) -> Result<CheckedOut<'_>> {
+        let mut shard = self.shard(id);
+        let entry = shard.get_mut(&id).filter(|entry| !entry.killed).ok_or_else(|| not_found(id))?;
+        if entry.owner.namespace != *namespace {
+            return Err(Error::new(
+                Code::UNAUTHORIZED,
+                format!(
+                    "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                    entry.owner.namespace
+                ),
+            ));
+        }
+        check_session(id, entry.owner.session, session)?;
+        let reader = entry
+            .reader
+            .take()
+            .ok_or_else(|| Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")))?;
+        Ok(CheckedOut { cursors: self, id, reader: Some(reader) })
+    }
+
+    pub fn kill(&self, id: i64) -> Killed {
+        let mut shard = self.shard(id);
+        let Some(entry) = shard.get_mut(&id).filter(|entry| !entry.killed) else {
+            return Killed::NotFound;
+        };
+        if entry.reader.is_some() {
+            shard.remove(&id);
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            entry.killed = true;
+        }
+        Killed::Yes
+    }
+
+    /// Kills the cursors whose owner is named; gives how many.
+    pub fn kill_where(&self, named: impl Fn(&Owner) -> bool) -> u64 {
+        let mut killed = 0;
+        self.retain(|entry| {
+            let kill = !entry.killed && named(&entry.owner);
+            killed += u64::from(kill);
+            entry.killed |= kill;
+            !kill || entry.reader.is_none()
+        });
+        killed
+    }
+
+    /// Ends the cursors that nobody has used for `timeout_ms`, and those whose logical session has gone; gives how many.
+    pub fn expire(&self, now_ms: i64, timeout_ms: i64, session_lives: impl Fn(&LogicalSessionId) -> bool) -> u64 {
+        let mut expired = 0;
+        self.retain(|entry| {
+            let idle_ms = now_ms - entry.last_use_ms;
+            let timed_out = !entry.no_timeout && idle_ms >= timeout_ms;
+            // A session is noted to the second and by a bounded list, so one that a cursor was used in a moment ago is not asked for.
+            let orphaned =
+                || idle_ms >= ORPHAN_MS && entry.owner.session.is_some_and(|session| !session_lives(&session));
+            let expire = entry.reader.is_some() && (timed_out || orphaned());
+            expired += u64::from(expire);
+            !expire
+        });
+        expired
+    }
+
+    /// How many cursors are open.
+    pub fn open(&self) -> i64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// How many are checked out, and how many never time out.
+    pub fn pinned_and_no_timeout(&self) -> (i64, i64) {
+        let mut figures = (0, 0);
+        for shard in &self.shards {
+            for entry in lock(shard).values() {
+                figures.0 += i64::from(entry.reader.is_none());
+                figures.1 += i64::from(entry.no_timeout);
+            }
+        }
+        figures
+    }
+
+    fn retain(&self, mut keep: impl FnMut(&mut Entry) -> bool) {
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            let before = shard.len();
+            shard.retain(|_, entry| keep(entry));
+            self.open.fetch_sub((before - shard.len()) as i64, Ordering::Relaxed);
+        }
+    }
+
+    fn shard(&self, id: i64) -> MutexGuard<'_, HashMap<i64, Entry, ahash::RandomState>> {
+        lock(&self.shards[id.rem_euclid(SHARDS as i64) as usize])
+    }
+}
+
+/// How long a cursor without a timeout of its own outlives its logical session: as long as the session itself would have.
+const ORPHAN_MS: i64 = crate::logical_session::TIMEOUT_MINUTES as i64 * 60 * 1000;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+pub fn not_found(id: i64) -> Error {
+    Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}
+
+fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<LogicalSessionId>) -> Result<()> {
+    match (owner, session) {
+        (None, Some(_)) => Err(Error::new(
+            Code(50736),
+            format!(
+                "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
+                uuid_text(session)
+            ),
+        )),
+        (Some(_), None) => Err(Error::new(
+            Code(50737),
+            format!(
+                "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
+                uuid_text(owner)
+            ),
+        )),
+        (Some(ours), Some(theirs)) if ours != theirs => Err(Error::new(
+            Code(50738),
+            format!(
+                "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
+                uuid_text(owner),
+                uuid_text(session)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A UUID in its usual spelling.
+pub fn uuid_text(id: Option<LogicalSessionId>) -> String {
+    let hex: String = id.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// A cursor in use. Dropped without being checked in (the command failed, or its connection went away), it is closed.
+pub struct CheckedOut<'a> {
+    cursors: &'a Cursors,
+    id: i64,
+    reader: Option<Box<Reader>>,
+}
+
+impl CheckedOut<'_> {
+    /// The state; always there until the cursor is checked in.
+    pub fn reader(&mut self) -> Option<&mut Reader> {
+        self.reader.as_deref_mut()
+    }
+
+    /// Puts the cursor back; one that was killed meanwhile is closed, which gives false.
+    pub fn check_in(mut self, now_ms: i64) -> bool {
+        let reader = self.reader.take();
+        let mut shard = self.cursors.shard(self.id);
+        match shard.get_mut(&self.id) {
+            Some(entry) if !entry.killed => {
+                entry.reader = reader;
+                entry.last_use_ms = now_ms;
+                true
+            }
+            Some(_) => {
+                shard.remove(&self.id);
+                self.cursors.open.fetch_sub(1, Ordering::Relaxed);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Closes the cursor: nothing is left to read.
+    pub fn close(self) {}
+}
+
+impl Drop for CheckedOut<'_> {
+    fn drop(&mut self) {
+        if self.reader.is_some() && self.cursors.shard(self.id).remove(&self.id).is_some() {
+            self.cursors.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

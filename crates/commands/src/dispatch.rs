@@ -1,0 +1,160 @@
+//! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
+
+use crate::clock;
+use crate::envelope::{self, Envelope};
+use crate::reply;
+use crate::running::Running;
+use crate::server::{ClientSession, Topology, Worker};
+use crate::table::{self, Access, Handler, Spec};
+use document::{DocBuf, DocWriter, Element};
+use error::{Code, Error, Result};
+use futures_util::FutureExt;
+use mongo_wire::Request;
+use query::Context;
+use std::panic::AssertUnwindSafe;
+
+/// What the connection does with what [`run`] appended.
+#[derive(Debug)]
+pub enum Disposition {
+    /// Send it (unless the request said moreToCome).
+    Reply,
+    /// Send it flagged moreToCome, then run this body again as if the client had sent it (exhaust cursors, streaming hello).
+    /// Only given to requests that allow it.
+    ReplyThenRun(DocBuf),
+}
+
+/// One command being carried out: everything its handler may look at.
+pub struct Call<'a> {
+    pub worker: &'a Worker,
+    pub session: &'a ClientSession,
+    pub request: &'a Request,
+    pub spec: &'static Spec,
+    pub envelope: Envelope<'a>,
+    pub running: &'a Running,
+    /// When the command began: milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+impl<'a> Call<'a> {
+    pub fn database(&self) -> &'a str {
+        self.envelope.database
+    }
+
+    /// The element that names the command; its value is the collection, mostly.
+    pub fn first(&self) -> Element<'a> {
+        self.envelope.first
+    }
+
+    /// The command's own fields, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = Element<'a>> + use<'a> {
+        self.envelope.fields.clone().into_iter()
+    }
+
+    /// What parsers of the query language may depend on, without variables.
+    pub fn context(&self) -> Context {
+        Context::at(self.now_ms)
+    }
+}
+
+/// Carries out one request and appends the reply's body, one BSON document, to `reply`. Never fails: errors are replies.
+pub async fn run(worker: &Worker, session: &mut ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
+    let start = reply.len();
+    let running = Running::default();
+    let (body, first) = envelope::body(request);
+    let command = first.and_then(|first| table::find(first.key_bytes()));
+    let outcome = {
+        let work = carry_out(worker, session, request, command, &running, reply);
+        let watched = worker.shared.operations.watch(&running, &session.identity, || request.share(body), work);
+        AssertUnwindSafe(watched).catch_unwind().await
+    };
+    if let Some(compressors) = running.compressors.into_inner() {
+        session.compressors = compressors;
+    }
+    let outcome = outcome.unwrap_or_else(|_| {
+        worker.statistics().asserts_regular.add(1);
+        let name = first.map_or("", |first| first.key());
+        tracing::error!(command = name, connection = session.connection_id, "the command ended in a panic");
+        Err(Error::internal("internal error; the server's log has the details"))
+    });
+    match outcome {
+        Ok(disposition) => disposition,
+        Err(error) => {
+            if let Some((_, failed)) = command.and_then(|index| worker.statistics().commands.get(index)) {
+                failed.add(1);
+            }
+            worker.statistics().asserts_user.add(1);
+            reply.truncate(start);
+            reply::write_error(&error, reply);
+            Disposition::Reply
+        }
+    }
+}
+
+async fn carry_out(
+    worker: &Worker,
+    session: &ClientSession,
+    request: &Request,
+    command: Option<usize>,
+    running: &Running,
+    reply: &mut Vec<u8>,
+) -> Result<Disposition> {
+    let now_ms = clock::now_ms();
+    worker.sweep(now_ms);
+    let (body, first) = envelope::body(request);
+    let Some(first) = first else {
+        return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''"));
+    };
+    let Some((spec, index)) = command.and_then(|index| Some((table::COMMANDS.get(index)?, index))) else {
+        worker.statistics().operations_command.add(1);
+        return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
+    };
+    if let Some((carried_out, _)) = worker.statistics().commands.get(index) {
+        carried_out.add(1);
+    }
+    let envelope = Envelope::parse(request, body, first)?;
+    check_shared(worker, spec, &envelope)?;
+    if let Some(session_id) = envelope.session {
+        session.note_logical_session(worker, session_id, now_ms);
+    }
+    if let Some(limit) = envelope.time_limit {
+        running.limit(limit);
+    }
+    let retryable_write = envelope.txn_number.is_some();
+    let mut call = Call { worker, session, request, spec, envelope, running, now_ms };
+    let mut writer = DocWriter::begin(reply);
+    let outcome = match &spec.handler {
+        Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
+        Handler::Waiting(handler) => handler(&mut call, &mut writer).await,
+    };
+    match outcome {
+        Ok(disposition) => {
+            writer.append("ok", 1.0);
+            Ok(disposition)
+        }
+        Err(error) if retryable_write && error.labels().is_empty() && reply::is_retryable(error.code()) => {
+            Err(error.with_labels(&["RetryableWriteError"]))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What is checked alike for every command.
+fn check_shared(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
+    if spec.admin_database_only && envelope.database != "admin" {
+        let message = format!("{} may only be run against the admin database.", spec.name);
+        return Err(Error::new(Code::UNAUTHORIZED, message));
+    }
+    if envelope.has_write_concern && !spec.takes_write_concern {
+        return Err(Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern"));
+    }
+    if let Some(read_concern) = envelope.read_concern {
+        envelope::check_read_concern(read_concern)?;
+    }
+    let transaction_number = envelope.txn_number.is_some()
+        && (spec.access != Access::Write || worker.server.settings.topology == Topology::Standalone);
+    if envelope.in_transaction || transaction_number {
+        let message = "Transaction numbers are only allowed on a replica set member or mongos";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! What all commands share: the fields that any command may carry, read in one pass over its body.
+//!
+//! The command's own fields are set aside in their order, for the command to read.
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::logical_session::LogicalSessionId;
+use document::{Doc, Element, Kind, Value};
+use error::{Code, Error, Result};
+use mongo_wire::Request;
+use mongo_wire::request::RequestKind;
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// A command taken apart.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    pub database: &'a str,
+    /// The element that names the command.
+    pub first: Element<'a>,
+    /// The command's own fields.
+    pub fields: SmallVec<[Element<'a>; 12]>,
+    pub session: Option<LogicalSessionId>,
+    pub txn_number: Option<i64>,
+    /// `autocommit` or `startTransaction` is there: part of a transaction of several statements.
+    pub in_transaction: bool,
+    pub time_limit: Option<Duration>,
+    pub comment: Option<Element<'a>>,
+    pub read_concern: Option<Element<'a>>,
+    pub write_concern: WriteConcern,
+    pub has_write_concern: bool,
+}
+
+/// How safe a write shall be before it is acknowledged. One server acknowledges, so that is all that is left of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteConcern {
+    /// On disk, not just with the operating system: `j: true` or `w: "majority"`.
+    pub journal: bool,
+}
+
+/// The command's body and its name, before anything else is known about it.
+pub fn body(request: &Request) -> (Doc<'_>, Option<Element<'_>>) {
+    let body = request.body();
+    let first = body.first();
+    // Old drivers wrap an OP_QUERY's command to send a read preference beside it.
+    match (&request.kind, first) {
+        (RequestKind::Query { .. }, Some(element)) if matches!(element.key(), "$query" | "query") => {
+            let inner = element.value().as_document().unwrap_or(Doc::EMPTY);
+            (inner, inner.first())
+        }
+        _ => (body, first),
+    }
+}
+
+impl<'a> Envelope<'a> {
+    pub fn parse(request: &'a Request, body: Doc<'a>, first: Element<'a>) -> Result<Envelope<'a>> {
+        let mut envelope = Envelope {
+            database: "",
+            first,
+            fields: SmallVec::new(),
+            session: None,
+            txn_number: None,
+            in_transaction: false,
+            time_limit: None,
+            comment: None,
+            read_concern: None,
+            write_concern: WriteConcern::default(),
+            has_write_concern: false,
+        };
+        let mut database = None;
+        let mut api = Api::default();
+        for element in body.elements().skip(1) {
+            match element.key_bytes() {
+                b"$db" => database = Some(arguments::string("OpMsgRequest", element)?),
+                b"lsid" => envelope.session = logical_session(element)?,
+                b"$clusterTime"
+                | b"$audit"
+                | b"$client"
+                | b"$configServerState"
+                | b"$oplogQueryData"
+                | b"$queryOptions"
+                | b"$replData"
+                | b"$configTime"
+                | b"$topologyTime"
+                | b"operationTime"
+                | b"clientOperationKey"
+                | b"mayBypassWriteBlocking"
+                | b"maxTimeMSOpOnly"
+                | b"help"
+                | b"stmtId" => {}
+                b"$readPreference" => check_read_preference(element)?,
+                b"txnNumber" => envelope.txn_number = Some(long(element)?),
+                b"autocommit" | b"startTransaction" => envelope.in_transaction = true,
+                b"maxTimeMS" => envelope.time_limit = max_time(element)?,
+                b"comment" => envelope.comment = Some(element),
+                b"readConcern" => envelope.read_concern = Some(element),
+                b"writeConcern" => {
+                    envelope.write_concern = WriteConcern::parse(element)?;
+                    envelope.has_write_concern = true;
+                }
+                b"apiVersion" => api.version = Some(element),
+                b"apiStrict" => api.strict = arguments::boolean("APIParametersFromClient", element)?,
+                b"apiDeprecationErrors" => {
+                    api.deprecation_errors = arguments::boolean("APIParametersFromClient", element)?
+                }
+                _ => envelope.fields.push(element),
+            }
+        }
+        api.check()?;
+        envelope.database = match (&request.kind, database) {
+            (RequestKind::Query { database }, _) => database,
+            (RequestKind::Msg { .. }, Some(database)) => database,
+            (RequestKind::Msg { .. }, None) => {
+                return Err(Error::new(Code(40571), "OP_MSG requests require a $db argument"));
+            }
+        };
+        arguments::check_database(envelope.database)?;
+        Ok(envelope)
+    }
+}
+
+/// The versioned API's parameters. There is one version, and strictness only forbids what it leaves out.
+#[derive(Default)]
+struct Api<'a> {
+    version: Option<Element<'a>>,
+    strict: bool,
+    deprecation_errors: bool,
+}
+
+impl Api<'_> {
+    fn check(&self) -> Result<()> {
+        let Some(version) = self.version else {
+            if self.strict || self.deprecation_errors {
+                let message = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
+                return Err(Error::new(Code(4886600), message));
+            }
+            return Ok(());
+        };
+        match arguments::string("APIParametersFromClient", version)? {
+            "1" => Ok(()),
+            other => Err(Error::new(Code::API_VERSION_ERROR, format!("Cannot accept API version {other}"))),
+        }
+    }
+}
+
+fn long(element: Element<'_>) -> Result<i64> {
+    match element.value() {
+        Value::Int64(number) => Ok(number),
+        _ => Err(arguments::wrong_type("OperationSessionInfo", element, "long")),
+    }
+}
+
+/// The id in an `lsid`: `{id: UUID, …}`.
+pub fn logical_session(element: Element<'_>) -> Result<Option<LogicalSessionId>> {
+    let lsid = arguments::document("OperationSessionInfo", element)?;
+    let mut session = None;
+    for field in lsid.elements() {
+        match field.key() {
+            "id" => session = Some(uuid("OperationSessionInfo.lsid", field)?),
+            // Who the session belongs to: sent between servers.
+            "uid" | "txnNumber" | "txnUUID" => {}
+            other => return Err(unknown_field("OperationSessionInfo.lsid", other)),
+        }
+    }
+    session.map(Some).ok_or_else(|| arguments::missing_field("OperationSessionInfo.lsid", "id"))
+}
+
+/// A UUID: binary of subtype 4.
+pub fn uuid(within: &str, element: Element<'_>) -> Result<[u8; 16]> {
+    match element.value() {
+        Value::Binary { subtype: 4, bytes } => {
+            bytes.try_into().map_err(|_| Error::new(Code::INVALID_UUID, "uuid must be a 16-byte binary field"))
+        }
+        Value::Binary { subtype, .. } => Err(Error::type_mismatch(format!(
+            "BSON field '{within}.{}' is the wrong binData type '{}', expected type 'UUID'",
+            element.key(),
+            binary_subtype(subtype)
+        ))),
+        _ => Err(arguments::wrong_type(within, element, "binData")),
+    }
+}
+
+fn binary_subtype(subtype: u8) -> &'static str {
+    match subtype {
+        0 => "general",
+        1 => "function",
+        2 => "byte-array-deprecated",
+        3 => "UUID-deprecated",
+        4 => "UUID",
+        5 => "MD5",
+        _ => "user-defined",
+    }
+}
+
+/// `maxTimeMS`; zero stands for no limit.
+pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
+    let name = element.key();
+    let milliseconds = match element.value() {
+        Value::Int32(number) => i64::from(number),
+        Value::Int64(number) => number,
+        Value::Double(number) if number.fract() == 0.0 => number as i64,
+        Value::Double(_) => return Err(Error::bad_value(format!("{name} has non-integral value"))),
+        value @ Value::Decimal128(_) => arguments::number_to_i64(value).unwrap_or(0),
+        Value::Null | Value::Undefined => 0,
+        _ => return Err(Error::bad_value(format!("{name} must be a number"))),
+    };
+    if !(0..=i64::from(i32::MAX)).contains(&milliseconds) {
+        return Err(Error::bad_value(format!("{milliseconds} value for {name} is out of range")));
+    }
+    Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds as u64)))
+}
+
+/// One server answers every read, so that a read preference has only to be well-formed.
+fn check_read_preference(element: Element<'_>) -> Result<()> {
+    let Some(preference) = element.value().as_document() else {
+        return Err(Error::type_mismatch(format!(
+            "\"$readPreference\" had the wrong type. Expected object, found {}",
+            element.kind.alias()
+        )));
+    };
+    match preference.get("mode") {
+        Some(Value::String("primary" | "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest")) => Ok(()),
+        Some(Value::String(mode)) => Err(Error::bad_value(format!(
+            "Could not parse $readPreference mode '{mode}'. Only the modes 'primary', 'primaryPreferred', 'secondary', \
+             'secondaryPreferred', and 'nearest' are supported. :: caused by :: Enumeration value '{mode}' for field \
+             'mode' is not a valid value."
+        ))),
+        Some(other) => Err(arguments::wrong_kind("$readPreference", "mode", other.kind(), "string")),
+        None => Err(arguments::missing_field("$readPreference", "mode")),
+    }
+}
+
+impl WriteConcern {
+    /// Reads a `writeConcern`. There is one server, and asking for more than it is refused as MongoDB's standalone does.
+    pub fn parse(element: Element<'_>) -> Result<WriteConcern> {
+        const WITHIN: &str = "WriteConcernOptions";
+        let Some(document) = element.value().as_document() else {
+            return Err(Error::type_mismatch(format!(
+                "\"writeConcern\" had the wrong type. Expected object, found {}",
+                element.kind.alias()
+            )));
+        };
+        let mut concern = WriteConcern::default();
+        for field in document.elements() {
+            match field.key() {
+                _ if is_absent(field) => {}
+                "w" => concern.journal |= check_w(field)?,
+                "j" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
+                "fsync" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
+                "wtimeout" => drop(arguments::integer(WITHIN, field)?),
+                "wElectionId" | "wOpTime" | "getLastError" | "provenance" => {}
+                other => return Err(unknown_field(WITHIN, other)),
+            }
+        }
+        Ok(concern)
+    }
+}
+
+/// Checks `w`; gives whether it asks for the journal.
+fn check_w(field: Element<'_>) -> Result<bool> {
+    match field.value() {
+        Value::String("majority") => Ok(true),
+        Value::String(mode) => Err(Error::bad_value(format!(
+            "cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica set"
+        ))),
+        value if value.kind().is_number() => match arguments::number_to_i64(value).unwrap_or(0) {
+            0 | 1 => Ok(false),
+            nodes @ (i64::MIN..0 | 51..) => Err(Error::failed_to_parse(format!(
+                "w has to be a non-negative number and not greater than 50; found: {nodes}"
+            ))),
+            _ => Err(Error::bad_value("cannot use 'w' > 1 when a host is not replicated")),
+        },
+        _ if field.kind == Kind::Document => {
+            Err(Error::bad_value("cannot use non-majority 'w' mode when a host is not a member of a replica set"))
+        }
+        _ => Err(Error::failed_to_parse("w has to be a number, string, or object")),
+    }
+}
+
+/// Checks a `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
+pub fn check_read_concern(element: Element<'_>) -> Result<()> {
+    let Some(concern) = element.value().as_document() else {
+        return Err(Error::failed_to_parse("readConcern field should be an object"));
+    };
+    for field in concern.elements() {
+        match (field.key(), field.value()) {
+            ("level", Value::String("local" | "available" | "majority")) => {}
+            ("level", Value::String("linearizable")) => {
+                return Err(Error::new(
+                    Code::NOT_A_REPLICA_SET,
+                    "node needs to be a replica set member to use read concern",
+                ));
+            }
+            ("level", Value::String("snapshot")) => {
+                return Err(Error::new(
+                    Code::NOT_A_REPLICA_SET,
+                    "node needs to be a replica set member to use readConcern: snapshot",
+                ));
+            }
+            ("level", Value::String(_)) => {
+                return Err(Error::failed_to_parse(
+                    "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
+                ));
+            }
+            ("level", _) => {
+                return Err(Error::type_mismatch(format!(
+                    "\"level\" had the wrong type. Expected string, found {}",
+                    field.kind.alias()
+                )));
+            }
+            ("afterClusterTime" | "atClusterTime" | "provenance" | "allowTransactionTableSnapshot", _) => {}
+            (other, _) => {
+                return Err(Error::new(Code::INVALID_OPTIONS, format!("Unrecognized option in readConcern: {other}")));
+            }
+        }
+    }
+    Ok(())
+}

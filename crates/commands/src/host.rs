@@ -1,0 +1,84 @@
+//! What the operating system says about itself and about this process.
+
+use std::fs;
+
+/// The machine's name.
+pub fn name() -> String {
+    String::from_utf8_lossy(rustix::system::uname().nodename().to_bytes()).into_owned()
+}
+
+/// `uname -r`.
+pub fn kernel_version() -> String {
+    String::from_utf8_lossy(rustix::system::uname().release().to_bytes()).into_owned()
+}
+
+/// The line of `/proc/version`.
+pub fn version_line() -> String {
+    fs::read_to_string("/proc/version").unwrap_or_default().trim_end().to_owned()
+}
+
+/// The distribution, as `/etc/os-release` names it.
+pub fn distribution() -> String {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or("Linux").trim_matches('"').to_owned()
+}
+
+/// The machine's memory in bytes.
+pub fn memory_bytes() -> u64 {
+    proc_value("/proc/meminfo", "MemTotal:").unwrap_or(0) * 1024
+}
+
+/// Logical processors.
+pub fn processors() -> i32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
+}
+
+/// Processor features and clock as `/proc/cpuinfo` tells them for the first processor.
+pub fn processor_facts() -> (String, String) {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let value = |key: &str| {
+        info.lines()
+            .find(|line| line.starts_with(key))
+            .and_then(|line| line.split_once(':'))
+            .map_or(String::new(), |(_, value)| value.trim().to_owned())
+    };
+    (value("flags"), value("cpu MHz"))
+}
+
+/// This process's resident and virtual memory in bytes.
+pub fn process_memory_bytes() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kibibytes = |key| line_value(&status, key).unwrap_or(0) * 1024;
+    (kibibytes("VmRSS:"), kibibytes("VmSize:"))
+}
+
+/// Time the process has spent in user and kernel mode, in microseconds.
+pub fn process_cpu_micros() -> (i64, i64) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The fields behind the name, which is in parentheses and may hold blanks; ticks are hundredths of a second.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<i64>().ok()).unwrap_or(0) * 10_000;
+    (ticks(11), ticks(12))
+}
+
+/// Voluntary and involuntary context switches of the process's first thread.
+pub fn context_switches() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let value = |key| line_value(&status, key).unwrap_or(0);
+    (value("voluntary_ctxt_switches:"), value("nonvoluntary_ctxt_switches:"))
+}
+
+/// How many files the process may have open.
+pub fn open_files_max() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn proc_value(path: &str, key: &str) -> Option<u64> {
+    line_value(&fs::read_to_string(path).ok()?, key)
+}
+
+fn line_value(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,45 @@
+//! Errors become replies, in this place alone.
+
+use document::{ArrayWriter, Doc, DocWriter};
+use error::{Code, Error};
+
+/// Appends the reply that reports `error`.
+pub fn write_error(error: &Error, reply: &mut Vec<u8>) {
+    let mut writer = DocWriter::begin(reply);
+    writer.append("ok", 0.0);
+    writer.append("errmsg", error.message());
+    // A few of MongoDB's errors have no code.
+    if error.code() != NO_CODE {
+        writer.append("code", error.code().0);
+        writer.append("codeName", &*error.code().name());
+    }
+    append_details(error, &mut writer);
+    if !error.labels().is_empty() {
+        let mut labels = writer.array("errorLabels");
+        error.labels().iter().for_each(|label| labels.push(*label));
+    }
+}
+
+/// The code of errors that MongoDB reports without one.
+pub const NO_CODE: Code = Code(0);
+
+/// Appends an element of `writeErrors`.
+pub fn write_write_error(index: usize, error: &Error, errors: &mut ArrayWriter<'_>) {
+    let mut writer = errors.document();
+    writer.append("index", index as i32);
+    writer.append("code", error.code().0);
+    append_details(error, &mut writer);
+    writer.append("errmsg", error.message());
+}
+
+fn append_details(error: &Error, writer: &mut DocWriter<'_>) {
+    if let Some(details) = error.details().and_then(Doc::from_bytes) {
+        details.elements().for_each(|element| writer.append_element(element));
+    }
+}
+
+/// Codes after which a driver may send a retryable write again.
+/// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
+pub fn is_retryable(code: Code) -> bool {
+    matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)
+}

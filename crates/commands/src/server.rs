@@ -1,0 +1,244 @@
+//! What lives how long: the process, a worker thread, a client connection.
+
+use crate::clock;
+use crate::cursor::Cursors;
+use crate::logical_session::{LogicalSessionId, LogicalSessions};
+use crate::running::Operations;
+use crate::statistics::Statistics;
+use crate::table;
+use bytes::Bytes;
+use document::{DocBuf, ObjectId};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+use store::{DocumentStore, Engine};
+use tokio::sync::watch;
+
+/// How often a worker looks for cursors and sessions whose time is up, in milliseconds.
+const SWEEP_INTERVAL_MS: i64 = 4000;
+
+/// How the server presents itself in `hello`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// `msg: "isdbgrid"`: works behind any address translation.
+    Router,
+    /// `setName`, with one member at the advertised address.
+    ReplicaSet {
+        name: String,
+        advertised: String,
+    },
+    Standalone,
+}
+
+/// What the process was started with, as far as commands answer from it or depend on it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub topology: Topology,
+    pub cursor_timeout: std::time::Duration,
+    /// The command line, for `getCmdLineOpts`.
+    pub argv: Vec<String>,
+    /// The configuration in effect, for `getCmdLineOpts`.
+    pub parsed: DocBuf,
+    /// Compressors offered, by preference.
+    pub compressors: Vec<String>,
+    pub workers: usize,
+}
+
+/// Process-wide state: settings, cursors, counters. Shared by all workers.
+pub struct Server {
+    pub settings: Settings,
+    pub engine: Arc<dyn Engine>,
+    pub cursors: Cursors,
+    /// When the process began to serve.
+    pub started: Instant,
+    pub started_ms: i64,
+    /// Names this run of the process in `topologyVersion`.
+    pub process_id: ObjectId,
+    /// The counter in `topologyVersion`: goes up when what `hello` says changes.
+    topology: watch::Sender<i64>,
+    workers: Mutex<Vec<Arc<WorkerShared>>>,
+    pub parameters: Parameters,
+}
+
+/// What `setParameter` can change.
+#[derive(Debug)]
+pub struct Parameters {
+    pub cursor_timeout_ms: AtomicI64,
+    pub no_table_scan: std::sync::atomic::AtomicBool,
+    pub log_level: AtomicI64,
+}
+
+impl Server {
+    pub fn new(settings: Settings, engine: Arc<dyn Engine>) -> Arc<Server> {
+        let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
+        Arc::new(Server {
+            settings,
+            engine,
+            cursors: Cursors::default(),
+            started: Instant::now(),
+            started_ms: clock::now_ms(),
+            process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),
+            topology: watch::Sender::new(0),
+            workers: Mutex::default(),
+            parameters: Parameters {
+                cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms),
+                no_table_scan: Default::default(),
+                log_level: AtomicI64::new(0),
+            },
+        })
+    }
+
+    /// What every worker shows to the others.
+    pub fn workers(&self) -> Vec<Arc<WorkerShared>> {
+        self.lock_workers().clone()
+    }
+
+    /// All workers' figures in one.
+    pub fn statistics(&self) -> Statistics {
+        let total = Statistics::new(table::COMMANDS.len());
+        for worker in self.workers() {
+            total.merge(&worker.statistics);
+        }
+        total
+    }
+
+    /// Tells everybody who waits in `hello` that what it says has changed, such as before shutting down.
+    pub fn announce_topology_change(&self) {
+        self.topology.send_modify(|counter| *counter += 1);
+    }
+
+    pub fn topology_changes(&self) -> watch::Receiver<i64> {
+        self.topology.subscribe()
+    }
+
+    /// Notes on all workers when a logical session was used last.
+    pub fn session_last_use(&self, id: &LogicalSessionId) -> Option<i64> {
+        self.workers().iter().filter_map(|worker| worker.sessions.last_use(id)).max()
+    }
+
+    /// Ends a logical session: forgets it, kills its cursors.
+    pub fn end_session(&self, id: &LogicalSessionId) {
+        for worker in self.workers() {
+            worker.sessions.end(id);
+        }
+        self.cursors.kill_where(|owner| owner.session == Some(*id));
+    }
+
+    fn lock_workers(&self) -> MutexGuard<'_, Vec<Arc<WorkerShared>>> {
+        self.workers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The part of a worker that other threads may look at. Its locks are its worker's own, but for the rare visitor.
+#[derive(Debug)]
+pub struct WorkerShared {
+    pub statistics: Statistics,
+    pub sessions: LogicalSessions,
+    pub operations: Operations,
+}
+
+/// A worker thread's half: its store and its statistics. Never leaves the thread.
+pub struct Worker {
+    pub server: Arc<Server>,
+    pub store: Rc<dyn DocumentStore>,
+    pub shared: Arc<WorkerShared>,
+    object_ids: ObjectIds,
+    swept_ms: Cell<i64>,
+}
+
+impl Worker {
+    pub fn open(server: Arc<Server>) -> error::Result<Rc<Worker>> {
+        let store = server.engine.clone().open()?;
+        let shared = Arc::new(WorkerShared {
+            statistics: Statistics::new(table::COMMANDS.len()),
+            sessions: LogicalSessions::default(),
+            operations: Operations::default(),
+        });
+        server.lock_workers().push(shared.clone());
+        Ok(Rc::new(Worker {
+            server,
+            store,
+            shared,
+            object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
+            swept_ms: Cell::new(clock::now_ms()),
+        }))
+    }
+
+    pub fn statistics(&self) -> &Statistics {
+        &self.shared.statistics
+    }
+
+    /// A new ObjectId, unlike any other made by any worker of any process.
+    pub fn new_object_id(&self, now_ms: i64) -> ObjectId {
+        let counter = self.object_ids.counter.get().wrapping_add(1);
+        self.object_ids.counter.set(counter);
+        ObjectId::from_parts((now_ms / 1000) as u32, self.object_ids.process, counter)
+    }
+
+    /// Ends cursors and sessions whose time is up, every few seconds. Called before each command; a server that should
+    /// let go of idle cursors also when nobody asks for anything calls it from a timer.
+    pub fn sweep(&self, now_ms: i64) {
+        if now_ms - self.swept_ms.get() < SWEEP_INTERVAL_MS {
+            return;
+        }
+        self.swept_ms.set(now_ms);
+        self.shared.sessions.expire(now_ms);
+        let timeout_ms = self.server.parameters.cursor_timeout_ms.load(Ordering::Relaxed);
+        let timed_out =
+            self.server.cursors.expire(now_ms, timeout_ms, |session| self.server.session_last_use(session).is_some());
+        self.statistics().cursors_timed_out.add(timed_out);
+    }
+}
+
+struct ObjectIds {
+    process: [u8; 5],
+    counter: Cell<u32>,
+}
+
+/// Who is at the other end, for those who list operations.
+#[derive(Debug)]
+pub struct ClientIdentity {
+    pub connection_id: u64,
+    pub client: Option<SocketAddr>,
+    /// The `client` document of the handshake.
+    pub metadata: OnceLock<Bytes>,
+}
+
+/// The life of one client connection, as commands see it.
+pub struct ClientSession {
+    pub connection_id: u64,
+    pub client: Option<SocketAddr>,
+    /// The compressors agreed on in the handshake, by the client's preference; the connection reads it after each reply.
+    pub compressors: Vec<String>,
+    pub identity: Arc<ClientIdentity>,
+    /// The logical session noted last, and when; saves noting it with each command.
+    noted: Cell<(LogicalSessionId, i64)>,
+}
+
+impl ClientSession {
+    pub fn new(connection_id: u64, client: Option<SocketAddr>) -> Self {
+        ClientSession {
+            connection_id,
+            client,
+            compressors: Vec::new(),
+            identity: Arc::new(ClientIdentity { connection_id, client, metadata: OnceLock::new() }),
+            noted: Cell::new(([0; 16], 0)),
+        }
+    }
+
+    /// Notes that a logical session is in use. To the second: the timeout is half an hour.
+    pub fn note_logical_session(&self, worker: &Worker, id: LogicalSessionId, now_ms: i64) {
+        let (noted, noted_ms) = self.noted.get();
+        if noted != id || now_ms - noted_ms >= 1000 {
+            worker.shared.sessions.note(id, now_ms);
+            self.noted.set((id, now_ms));
+        }
+    }
+
+    pub fn forget_noted_session(&self) {
+        self.noted.set(([0; 16], 0));
+    }
+}
