@@ -1,0 +1,90 @@
+//! What proves the password, by plugin.
+//!
+//! Sources: <https://mariadb.com/kb/en/authentication-plugin-mysql_native_password/>,
+//! <https://mariadb.com/kb/en/authentication-plugin-ed25519/>
+
+use curve25519_dalek::Scalar;
+use curve25519_dalek::constants::ED25519_BASEPOINT_TABLE;
+use curve25519_dalek::scalar::clamp_integer;
+use sha1::{Digest, Sha1};
+use sha2::Sha512;
+
+pub const NATIVE: &str = "mysql_native_password";
+pub const ED25519: &str = "client_ed25519";
+/// The operating system vouches for the user of a Unix socket; nothing is sent.
+pub const UNIX_SOCKET: &str = "auth_socket";
+
+/// `SHA1(password) XOR SHA1(scramble, SHA1(SHA1(password)))`; empty for an empty password.
+pub fn native_password(password: &[u8], scramble: &[u8]) -> Vec<u8> {
+    if password.is_empty() {
+        return Vec::new();
+    }
+    let once = Sha1::digest(password);
+    let twice = Sha1::digest(once);
+    let mixed = Sha1::new().chain_update(scramble).chain_update(twice).finalize();
+    once.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect()
+}
+
+/// An Ed25519 signature over the scramble, by the key that the password's hash expands to.
+pub fn ed25519(password: &[u8], scramble: &[u8]) -> [u8; 64] {
+    let expanded = Sha512::digest(password);
+    let (mut low, mut high) = ([0; 32], [0; 32]);
+    low.copy_from_slice(&expanded[..32]);
+    high.copy_from_slice(&expanded[32..]);
+    let secret = Scalar::from_bytes_mod_order(clamp_integer(low));
+    let public = (&secret * ED25519_BASEPOINT_TABLE).compress();
+
+    let nonce = wide_scalar(Sha512::new().chain_update(high).chain_update(scramble).finalize().as_slice());
+    let point = (&nonce * ED25519_BASEPOINT_TABLE).compress();
+    let challenge = wide_scalar(
+        Sha512::new()
+            .chain_update(point.as_bytes())
+            .chain_update(public.as_bytes())
+            .chain_update(scramble)
+            .finalize()
+            .as_slice(),
+    );
+
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(point.as_bytes());
+    signature[32..].copy_from_slice((nonce + challenge * secret).as_bytes());
+    signature
+}
+
+fn wide_scalar(hash: &[u8]) -> Scalar {
+    let mut wide = [0; 64];
+    wide.copy_from_slice(hash);
+    Scalar::from_bytes_mod_order_wide(&wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_native_proof_opens_to_the_stored_hash() {
+        let scramble = b"abcdefghijklmnopqrst";
+        assert!(native_password(b"", scramble).is_empty());
+        let proof = native_password(b"secret", scramble);
+        // What the server does: XOR with SHA1(scramble, stored), hash, compare with what is stored.
+        let stored = Sha1::digest(Sha1::digest(b"secret"));
+        let mixed = Sha1::new().chain_update(scramble).chain_update(stored).finalize();
+        let once: Vec<u8> = proof.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect();
+        assert_eq!(Sha1::digest(once), stored);
+    }
+
+    /// The first test vector of RFC 8032, section 7.1; a password of 32 bytes is an ordinary Ed25519 seed.
+    #[test]
+    fn the_signature_is_ed25519() {
+        let seed = hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");
+        let expected = hex(concat!(
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555",
+            "fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
+        ));
+        assert_eq!(ed25519(&seed, b"").to_vec(), expected);
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+    }
+}
