@@ -6,12 +6,13 @@
 //!
 //! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`write`](mod@write) (building
 //! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`decimal`], [`path`] (dotted
-//! paths and arrays).
+//! paths and arrays), [`key`] (the order as byte strings).
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
 pub mod compare;
 pub mod decimal;
+pub mod key;
 mod number;
 pub mod object_id;
 pub mod path;

@@ -1,0 +1,186 @@
+//! Values as byte strings that compare (memcmp) as the values do in [`crate::compare`].
+//!
+//! Two values give the same bytes exactly if they are equal in MongoDB's order: `1`, `1.0`, `NumberLong(1)` and the decimal
+//! `1.00` share one key. Keys are prefix-free, so the keys of several values in a row order as the tuple does; each of them
+//! may be ascending ([`encode`]) or descending ([`encode_descending`]). Keys are for comparing: the types of numbers and the
+//! values of their negative zeros do not come back out.
+//!
+//! The first byte is the type, or for numbers the class of magnitude. Then:
+//!
+//! | value | bytes |
+//! |---|---|
+//! | string, symbol, code | escaped bytes, `00` (escapes: `00` → `01 01`, `01` → `01 02`) |
+//! | document | per field: type rank + 1, name, `00`, value; then `00` |
+//! | array | the values; then `00` |
+//! | binary | length (4 bytes), subtype, bytes |
+//! | ObjectId, boolean, date, timestamp | big-endian, fixed width, sign bit flipped where there is one |
+//! | regular expression | pattern, `00`, options, `00` |
+//! | DBPointer | length of the namespace (4 bytes), its bytes, id |
+//! | code with scope | as code, then as document |
+//! | number | class of magnitude, then whole part and fraction; see `key/number.rs` |
+//!
+//! Changing any of this makes stored keys worthless: the format is part of the embedded store's files.
+
+mod number;
+
+use crate::compare::kind_rank;
+use crate::raw::Doc;
+use crate::value::Value;
+use crate::{DEPTH_MAX, ObjectId};
+use number::{encode_decimal, encode_double, encode_integer};
+
+/// First bytes. `00` and `FF` are left out, so that nothing sorts outside of all keys but the empty key and `FF`.
+mod lead {
+    pub const MIN_KEY: u8 = 0x05;
+    pub const UNDEFINED: u8 = 0x0A;
+    pub const NULL: u8 = 0x10;
+    pub const NAN: u8 = 0x20;
+    /// Numbers other than NaN lie up to 11 classes below and above zero: 0x21 to 0x37.
+    pub const ZERO: u8 = 0x2C;
+    pub const STRING: u8 = 0x40;
+    pub const DOCUMENT: u8 = 0x48;
+    pub const ARRAY: u8 = 0x50;
+    pub const BINARY: u8 = 0x58;
+    pub const OBJECT_ID: u8 = 0x60;
+    pub const FALSE: u8 = 0x68;
+    pub const TRUE: u8 = 0x69;
+    pub const DATE: u8 = 0x70;
+    pub const TIMESTAMP: u8 = 0x78;
+    pub const REGEX: u8 = 0x80;
+    pub const DB_POINTER: u8 = 0x88;
+    pub const CODE: u8 = 0x90;
+    pub const CODE_WITH_SCOPE: u8 = 0x98;
+    pub const MAX_KEY: u8 = 0xF0;
+}
+
+/// Ends strings, documents and arrays. Below everything that can stand in its place.
+const END: u8 = 0x00;
+
+/// Appends the value's key.
+#[inline]
+pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Int32(number) => encode_integer(number.into(), out),
+        Value::Int64(number) => encode_integer(number, out),
+        Value::ObjectId(id) => encode_object_id(id, out),
+        Value::String(text) => encode_text(lead::STRING, text, out),
+        _ => encode_nested(value, out, 0),
+    }
+}
+
+/// Appends the value's key inverted, for a column in descending order.
+pub fn encode_descending(value: Value<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    encode(value, out);
+    out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+}
+
+/// Appends the key of the value where there is one, and of a missing value (which sorts as null) where not.
+pub fn encode_field(value: Option<Value<'_>>, ascending: bool, out: &mut Vec<u8>) {
+    let value = value.unwrap_or(Value::Null);
+    if ascending { encode(value, out) } else { encode_descending(value, out) }
+}
+
+fn encode_object_id(id: ObjectId, out: &mut Vec<u8>) {
+    let mut bytes = [lead::OBJECT_ID; 13];
+    bytes[1..].copy_from_slice(&id.0);
+    out.extend_from_slice(&bytes);
+}
+
+/// `depth` counts the documents around the value.
+fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize) {
+    match value {
+        Value::MinKey => out.push(lead::MIN_KEY),
+        Value::Undefined => out.push(lead::UNDEFINED),
+        Value::Null => out.push(lead::NULL),
+        Value::Double(number) => encode_double(number, out),
+        Value::Int32(number) => encode_integer(number.into(), out),
+        Value::Int64(number) => encode_integer(number, out),
+        Value::Decimal128(number) => encode_decimal(number, out),
+        Value::String(text) | Value::Symbol(text) => encode_text(lead::STRING, text, out),
+        Value::Document(document) => {
+            out.push(lead::DOCUMENT);
+            encode_fields(document, out, depth + 1);
+        }
+        Value::Array(array) => {
+            out.push(lead::ARRAY);
+            encode_items(array, out, depth + 1);
+        }
+        Value::Binary { subtype, bytes } => {
+            out.push(lead::BINARY);
+            out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+            out.push(subtype);
+            out.extend_from_slice(bytes);
+        }
+        Value::ObjectId(id) => encode_object_id(id, out),
+        Value::Boolean(flag) => out.push(if flag { lead::TRUE } else { lead::FALSE }),
+        Value::DateTime(milliseconds) => {
+            out.push(lead::DATE);
+            out.extend_from_slice(&(milliseconds as u64 ^ 1 << 63).to_be_bytes());
+        }
+        Value::Timestamp { time, increment } => {
+            out.push(lead::TIMESTAMP);
+            out.extend_from_slice(&time.to_be_bytes());
+            out.extend_from_slice(&increment.to_be_bytes());
+        }
+        Value::Regex { pattern, options } => {
+            out.push(lead::REGEX);
+            for part in [pattern, options] {
+                out.extend_from_slice(part.as_bytes());
+                out.push(END);
+            }
+        }
+        Value::DbPointer { namespace, id } => {
+            out.push(lead::DB_POINTER);
+            out.extend_from_slice(&(namespace.len() as u32).to_be_bytes());
+            out.extend_from_slice(namespace.as_bytes());
+            out.extend_from_slice(&id.0);
+        }
+        Value::Code(code) => encode_text(lead::CODE, code, out),
+        Value::CodeWithScope { code, scope } => {
+            encode_text(lead::CODE_WITH_SCOPE, code, out);
+            encode_fields(scope, out, depth + 1);
+        }
+        Value::MaxKey => out.push(lead::MAX_KEY),
+    }
+}
+
+fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize) {
+    if depth > DEPTH_MAX {
+        return encode_escaped(document.as_bytes(), out);
+    }
+    for element in document.elements() {
+        out.push(kind_rank(element.kind) + 1);
+        out.extend_from_slice(element.key_bytes());
+        out.push(END);
+        encode_nested(element.value(), out, depth);
+    }
+    out.push(END);
+}
+
+fn encode_items(array: Doc<'_>, out: &mut Vec<u8>, depth: usize) {
+    if depth > DEPTH_MAX {
+        return encode_escaped(array.as_bytes(), out);
+    }
+    array.values().for_each(|value| encode_nested(value, out, depth));
+    out.push(END);
+}
+
+fn encode_text(lead: u8, text: &str, out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
+    out.push(lead);
+    encode_escaped(text.as_bytes(), out);
+}
+
+fn encode_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = memchr::memchr2(0, 1, bytes) {
+        out.extend_from_slice(&bytes[..at]);
+        out.extend_from_slice(&[1, bytes[at] + 1]);
+        bytes = &bytes[at + 1..];
+    }
+    out.extend_from_slice(bytes);
+    out.push(END);
+}
+
+#[cfg(test)]
+mod tests;
