@@ -13,7 +13,10 @@ pub mod aggregate;
 pub mod context;
 pub mod predicate;
 pub mod projection;
+#[cfg(test)]
+pub(crate) mod shorthand;
 pub mod sort;
+pub(crate) mod text;
 pub mod update;
 
 pub use context::Context;

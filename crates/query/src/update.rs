@@ -1,13 +1,55 @@
 //! The `u` of an update, parsed: operators, a replacement or a pipeline, and applying it to a document.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/update/>
+//! Operators become one tree of paths ([`tree`]) that is walked once beside the document ([`apply`]); what no operator touches
+//! is copied as bytes. In reading order: [`parse`], [`tree`], [`apply`], [`operator`] with one module per larger operator,
+//! [`replace`], [`upsert`].
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/update/>; where it is silent, what a 6.0 server does.
 
-use crate::{Context, MatchDetails, Predicate};
-use document::{Doc, ObjectId, Value};
+mod add_to_set;
+mod apply;
+mod arithmetic;
+mod array_filter;
+mod bit;
+mod operator;
+mod parse;
+mod place;
+mod pull;
+mod push;
+mod rename;
+mod replace;
+mod tree;
+mod upsert;
+
+#[cfg(test)]
+mod tests;
+
+use crate::{Context, MatchDetails, Predicate, text};
+use array_filter::ArrayFilter;
+use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
+use place::Run;
+use replace::Replacement;
+use tree::Fields;
 
 #[derive(Clone, Debug)]
-pub struct Update {}
+pub struct Update {
+    kind: Kind,
+    now_ms: i64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Operators(Operators),
+    Replacement(Replacement),
+}
+
+#[derive(Clone, Debug)]
+struct Operators {
+    tree: Fields,
+    filters: Vec<ArrayFilter>,
+    uses_match: bool,
+}
 
 /// What applying an update came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,28 +62,101 @@ pub enum Applied {
 
 impl Update {
     /// `update`: the statement's `u` (document or array), `array_filters`: its `arrayFilters` (an array), if any.
-    pub fn parse(_update: Value<'_>, _array_filters: Option<Doc<'_>>, _context: &Context) -> Result<Update> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "update"))
+    ///
+    /// Errors: 9 for an unknown operator, 40 for operators that contradict each other, 2, 14, 52 and 56 for bad arguments
+    /// and paths.
+    pub fn parse(update: Value<'_>, array_filters: Option<Doc<'_>>, context: &Context) -> Result<Update> {
+        let kind = match update {
+            Value::Document(spec) if spec.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
+                Kind::Operators(parse::operators(spec, array_filters, context)?)
+            }
+            Value::Document(replacement) => Kind::Replacement(Replacement::new(replacement)),
+            Value::Array(_) if array_filters.is_some() => {
+                return Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-style updates"));
+            }
+            Value::Array(_) => return Err(Error::new(Code::NOT_IMPLEMENTED, "pipeline-style updates")),
+            _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
+        };
+        Ok(Update { kind, now_ms: context.now_ms })
     }
 
     /// Whether this is a whole document rather than operators or a pipeline; such an update cannot be `multi`.
     pub fn is_replacement(&self) -> bool {
-        false
+        matches!(self.kind, Kind::Replacement(_))
     }
 
     /// Whether [`Update::apply`] wants details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
-        false
+        matches!(&self.kind, Kind::Operators(operators) if operators.uses_match)
     }
 
     /// Writes the updated document at the end of `out`, `_id` unchanged. On an error `out` may hold part of it.
-    pub fn apply(&self, _document: Doc<'_>, _details: &MatchDetails, _out: &mut Vec<u8>) -> Result<Applied> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "update"))
+    ///
+    /// Errors: 66 (`_id` would change), 28 (no such path possible), 14 and 2 (an operator does not fit the value), 17419 and
+    /// 10334 (too large), 15 (too deep), and those of conditions in `$pull` and `arrayFilters`.
+    pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<Applied> {
+        let start = out.len();
+        let changed = match &self.kind {
+            Kind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
+            Kind::Operators(operators) => {
+                let mut digits = itoa::Buffer::new();
+                let matched = details.array_index.map(|index| &*digits.format(index));
+                let run = self.run(operators, document, matched);
+                apply::change_root(&operators.tree, &run, out)?
+            }
+        };
+        if !changed {
+            out.truncate(start);
+            return Ok(Applied::Unchanged);
+        }
+        check_size(&out[start..])?;
+        Ok(Applied::Changed)
     }
 
     /// Writes the document an upsert inserts: the predicate's equalities, then the update, `$setOnInsert` included.
     /// `new_id` gives the `_id` where neither names one.
-    pub fn upsert(&self, _predicate: &Predicate, _new_id: ObjectId, _out: &mut Vec<u8>) -> Result<()> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "update"))
+    ///
+    /// Errors: those of [`Update::apply`], and 54, 111 and 224 for filters that no document can be made from.
+    pub fn upsert(&self, predicate: &Predicate, new_id: ObjectId, out: &mut Vec<u8>) -> Result<()> {
+        let mut document = Vec::new();
+        upsert::document_of(predicate, self.is_replacement(), &mut document)?;
+        let base = Doc::from_bytes(&document).unwrap_or(Doc::EMPTY);
+        let mut changed = Vec::new();
+        let applied = match &self.kind {
+            Kind::Replacement(replacement) => replacement.apply(base, self.now_ms, &mut changed)?,
+            Kind::Operators(operators) => {
+                let run =
+                    Run { inserting: true, id_open: base.get("_id").is_none(), ..self.run(operators, base, None) };
+                apply::change_root(&operators.tree, &run, &mut changed)?
+            }
+        };
+        let document = if applied { Doc::from_bytes(&changed).unwrap_or(Doc::EMPTY) } else { base };
+        let start = out.len();
+        upsert::write_with_id(document, new_id, out)?;
+        check_size(&out[start..])
     }
+
+    fn run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> Run<'r> {
+        Run { root, matched, inserting: false, id_open: false, now_ms: self.now_ms, filters: &operators.filters }
+    }
+}
+
+fn check_size(document: &[u8]) -> Result<()> {
+    let size = document.len();
+    if size <= DOCUMENT_BYTES_MAX {
+        return Ok(());
+    }
+    if size <= DOCUMENT_BYTES_MAX_INTERNAL {
+        let message = format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
+        return Err(Error::new(Code(17419), message));
+    }
+    let first = Doc::from_prefix(document).and_then(Doc::first);
+    let first = first.map_or_else(|| "EOO".to_owned(), |first| text::element(first.key(), first.value()).to_string());
+    Err(Error::new(
+        Code::BSON_OBJECT_TOO_LARGE,
+        format!(
+            "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {DOCUMENT_BYTES_MAX_INTERNAL}(16MB) \
+             First element: {first}"
+        ),
+    ))
 }

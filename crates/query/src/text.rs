@@ -1,0 +1,181 @@
+//! Values as MongoDB spells them in its error messages: `{ a: 1, b: [ "x" ] }`.
+//!
+//! The spelling is neither JSON nor the shell's; clients and test suites compare messages, so it is kept, odd corners
+//! included (`1.0`, `nan.0`, strings cut after 160 bytes). Only error paths come here.
+
+use document::{Doc, Element, Value};
+use std::fmt::{self, Display, Write};
+
+/// Strings past this many bytes are cut to [`STRING_BYTES_KEPT`].
+const STRING_BYTES_MAX: usize = 160;
+const STRING_BYTES_KEPT: usize = 150;
+
+/// Binary values past this many bytes are cut to [`BINARY_BYTES_KEPT`].
+const BINARY_BYTES_MAX: usize = 80;
+const BINARY_BYTES_KEPT: usize = 70;
+
+/// Levels after which nested values are left out, so that a message about a deep document stays short.
+const DEPTH_MAX: usize = 200;
+
+/// A value alone: `5`, `"x"`, `{ a: 1 }`.
+pub fn value(value: Value<'_>) -> impl Display + '_ {
+    Spelled { value, depth: 0 }
+}
+
+/// A document: `{ a: 1 }`.
+pub fn document(document: Doc<'_>) -> impl Display + '_ {
+    value(Value::Document(document))
+}
+
+/// An element with its name: `a: 1`.
+pub fn element<'a>(name: &'a str, value: Value<'a>) -> impl Display + 'a {
+    Named { name, value }
+}
+
+struct Named<'a> {
+    name: &'a str,
+    value: Value<'a>,
+}
+
+impl Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, value(self.value))
+    }
+}
+
+struct Spelled<'a> {
+    value: Value<'a>,
+    depth: usize,
+}
+
+impl Display for Spelled<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Value::Double(number) => double(number, f),
+            Value::String(text) | Value::Symbol(text) => string(text, f),
+            Value::Document(document) => self.nested(document, true, f),
+            Value::Array(array) => self.nested(array, false, f),
+            Value::Binary { subtype, bytes } => binary(subtype, bytes, f),
+            Value::Undefined => f.write_str("undefined"),
+            Value::ObjectId(id) => write!(f, "ObjectId('{id}')"),
+            Value::Boolean(flag) => write!(f, "{flag}"),
+            Value::DateTime(milliseconds) => write!(f, "new Date({milliseconds})"),
+            Value::Null => f.write_str("null"),
+            Value::Regex { pattern, options } => write!(f, "/{pattern}/{options}"),
+            Value::DbPointer { namespace, id } => write!(f, "DBRef('{namespace}',{id})"),
+            Value::Code(code) => f.write_str(code),
+            Value::CodeWithScope { code, scope } => write!(f, "CodeWScope( {code}, {})", document(scope)),
+            Value::Int32(number) => write!(f, "{number}"),
+            Value::Int64(number) => write!(f, "{number}"),
+            Value::Timestamp { time, increment } => write!(f, "Timestamp({time}, {increment})"),
+            Value::Decimal128(number) => write!(f, "{number:?}"),
+            Value::MaxKey => f.write_str("MaxKey"),
+            Value::MinKey => f.write_str("MinKey"),
+        }
+    }
+}
+
+impl Spelled<'_> {
+    fn nested(&self, document: Doc<'_>, named: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (open, close) = if named { ('{', '}') } else { ('[', ']') };
+        f.write_char(open)?;
+        for (index, element) in document.elements().enumerate() {
+            f.write_str(if index == 0 { " " } else { ", " })?;
+            self.member(element, named, f)?;
+        }
+        if !document.is_empty() {
+            f.write_char(' ')?;
+        }
+        f.write_char(close)
+    }
+
+    fn member(&self, element: Element<'_>, named: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if named {
+            write!(f, "{}: ", element.key())?;
+        }
+        if self.depth >= DEPTH_MAX {
+            return f.write_str("...");
+        }
+        Spelled { value: element.value(), depth: self.depth + 1 }.fmt(f)
+    }
+}
+
+/// C's `%.16g`, and `.0` behind it where there is no point.
+fn double(number: f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let text = general(number, 16);
+    f.write_str(&text)?;
+    if text.contains('.') { Ok(()) } else { f.write_str(".0") }
+}
+
+/// C's `%.<digits>g`.
+pub fn general(number: f64, digits: usize) -> String {
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let scientific = format!("{:.*e}", digits - 1, number);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", without_trailing_zeros(mantissa), exponent.abs());
+    }
+    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+    without_trailing_zeros(&format!("{number:.decimals$}")).to_owned()
+}
+
+fn without_trailing_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+fn string(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if text.len() < STRING_BYTES_MAX {
+        return write!(f, "\"{text}\"");
+    }
+    let end = (0..=STRING_BYTES_KEPT).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    write!(f, "\"{}...\"", &text[..end])
+}
+
+fn binary(subtype: u8, bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if subtype == 4 && bytes.len() == 16 {
+        f.write_str("UUID(\"")?;
+        for (index, byte) in bytes.iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                f.write_char('-')?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        return f.write_str("\")");
+    }
+    write!(f, "BinData({subtype}, ")?;
+    let shown = if bytes.len() > BINARY_BYTES_MAX { BINARY_BYTES_KEPT } else { bytes.len() };
+    bytes[..shown].iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+    f.write_str(if shown < bytes.len() { "...)" } else { ")" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{array, doc};
+
+    fn check(input: Value<'_>, expected: &str) {
+        assert_eq!(value(input).to_string(), expected);
+    }
+
+    #[test]
+    fn spells_values_as_the_server_does() {
+        check(1.0.into(), "1.0");
+        check(1e20.into(), "1e+20.0");
+        check(1e-7.into(), "1e-07.0");
+        check(0.1.into(), "0.1");
+        check((-0.0).into(), "-0.0");
+        check(f64::NAN.into(), "nan.0");
+        check(123456789.123.into(), "123456789.123");
+        check((&doc! {}).into(), "{}");
+        check((&doc! { "a": 1, "b": &array!["x", 2.5] }).into(), "{ a: 1, b: [ \"x\", 2.5 ] }");
+        check(Value::Binary { subtype: 5, bytes: b"abc" }, "BinData(5, 616263)");
+        check(Value::Timestamp { time: 5, increment: 1 }, "Timestamp(5, 1)");
+    }
+}

@@ -1,0 +1,438 @@
+//! Walks the tree of operators beside the document: what no operator touches is copied as bytes, in runs as long as
+//! possible.
+
+use super::operator::Operator;
+use super::place::{Place, Run};
+use super::tree::{self, Elements, Fields, Node, array_index, compare_name_bytes, compare_names};
+use crate::text;
+use document::{Doc, Element, Kind, Value};
+use error::{Code, Error, Result};
+use smallvec::SmallVec;
+
+/// How many nulls a `$set` behind the end of an array may have to fill in.
+const PADDING_MAX: usize = 1_500_000;
+
+/// Up to this many branches a search runs through them; more are searched by halves.
+const LINEAR_SEARCH_MAX: usize = 8;
+
+/// What became of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// As it was; nothing was written.
+    Kept,
+    /// The new element was written.
+    Changed,
+    /// It is gone; nothing was written.
+    Removed,
+}
+
+/// A child of the tree that applies here.
+struct Branch<'n> {
+    name: &'n str,
+    node: &'n Node,
+    done: bool,
+}
+
+type Branches<'n> = SmallVec<[Branch<'n>; 6]>;
+
+/// Writes the changed document to the end of `out`; `false` where nothing changes, and nothing is written.
+pub(super) fn change_root(tree: &Fields, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    change_fields(tree, run.root, None, run, out)
+}
+
+fn change_fields(
+    fields: &Fields,
+    document: Doc<'_>,
+    place: Option<&Place<'_>>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let mut merged = None;
+    let mut branches = branches(fields, place, run, &mut merged)?;
+    change_document(&mut branches, document, place, run, out)
+}
+
+/// The children that apply, `$` put in its place among them.
+fn branches<'n>(
+    fields: &'n Fields,
+    place: Option<&Place<'_>>,
+    run: &'n Run<'_>,
+    merged: &'n mut Option<Node>,
+) -> Result<Branches<'n>> {
+    let mut branches: Branches<'n> =
+        fields.children.iter().map(|(name, node)| Branch { name, node, done: false }).collect();
+    if let Some(positional) = &fields.positional {
+        let index = run
+            .matched
+            .ok_or_else(|| Error::bad_value("The positional operator did not find the match needed from the query."))?;
+        match branches.binary_search_by(|branch| compare_names(branch.name, index)) {
+            Ok(position) => {
+                let at = Place::below(place, index, true).to_string();
+                branches[position].node = merged.insert(tree::merge(branches[position].node, positional, &at)?);
+            }
+            Err(position) => branches.insert(position, Branch { name: index, node: positional, done: false }),
+        }
+    }
+    Ok(branches)
+}
+
+fn change_document(
+    branches: &mut Branches<'_>,
+    document: Doc<'_>,
+    place: Option<&Place<'_>>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let bytes = document.as_bytes();
+    let start = out.len();
+    let (mut copied, mut offset) = (0, 4);
+    let (mut open, mut changed) = (branches.len(), false);
+    for element in document.elements() {
+        if open == 0 {
+            break;
+        }
+        let behind = offset + element_size(element);
+        if let Some(branch) = find(branches, element.key_bytes()) {
+            branch.done = true;
+            open -= 1;
+            out.extend_from_slice(&bytes[copied..offset]);
+            copied = offset;
+            let place = Place::below(place, branch.name, false);
+            if change_element(branch.node, element, &place, run, out)? != Outcome::Kept {
+                copied = behind;
+                changed = true;
+            }
+        }
+        offset = behind;
+    }
+    out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
+    for branch in branches.iter().filter(|branch| !branch.done) {
+        let place = Place::below(place, branch.name, false);
+        changed |= create(branch.node, branch.name, &place, run, out)?;
+    }
+    Ok(close(out, start, changed))
+}
+
+/// Finds the branch for a key, the first time the key comes up.
+fn find<'b, 'n>(branches: &'b mut Branches<'n>, key: &[u8]) -> Option<&'b mut Branch<'n>> {
+    if branches.len() <= LINEAR_SEARCH_MAX {
+        return branches.iter_mut().find(|branch| branch.name.as_bytes() == key && !branch.done);
+    }
+    let index = branches.binary_search_by(|branch| compare_name_bytes(branch.name.as_bytes(), key)).ok()?;
+    Some(&mut branches[index]).filter(|branch| !branch.done)
+}
+
+/// Ends a document or array begun at `start`, or takes it back where nothing in it changed.
+fn close(out: &mut Vec<u8>, start: usize, changed: bool) -> bool {
+    if !changed {
+        out.truncate(start);
+        return false;
+    }
+    out.push(0);
+    let length = (out.len() - start) as i32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    true
+}
+
+fn element_size(element: Element<'_>) -> usize {
+    1 + element.key_bytes().len() + 1 + element.raw_value().len()
+}
+
+/// Writes the type and the key of an element.
+pub(super) fn header(out: &mut Vec<u8>, kind: Kind, key: &[u8]) {
+    out.push(kind as u8);
+    out.extend_from_slice(key);
+    out.push(0);
+}
+
+fn change_element(
+    node: &Node,
+    element: Element<'_>,
+    place: &Place<'_>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Outcome> {
+    let start = out.len();
+    let changed = match (node, element.value()) {
+        (Node::Vacant, _) => false,
+        (Node::Leaf(operator), _) => return change_leaf(operator, element, place, run, out),
+        (Node::Fields(fields), Value::Document(document)) => {
+            header(out, Kind::Document, element.key_bytes());
+            change_fields(fields, document, Some(place), run, out)?
+        }
+        (Node::Fields(fields), Value::Array(array)) => {
+            header(out, Kind::Array, element.key_bytes());
+            change_positions(fields, array, place, run, out)?
+        }
+        (Node::Fields(fields), scalar) => {
+            let mut merged = None;
+            for branch in branches(fields, Some(place), run, &mut merged)? {
+                refuse_branch(branch.node, branch.name, place, scalar, run)?;
+            }
+            false
+        }
+        (Node::Elements(elements), Value::Array(array)) => {
+            header(out, Kind::Array, element.key_bytes());
+            change_filtered(elements, array, place, run, out)?
+        }
+        (Node::Elements(_), other) => {
+            return Err(Error::bad_value(format!(
+                "Cannot apply array updates to non-array element {}",
+                text::element(place.name, other)
+            )));
+        }
+    };
+    if changed {
+        return Ok(Outcome::Changed);
+    }
+    out.truncate(start);
+    Ok(Outcome::Kept)
+}
+
+fn change_leaf(
+    operator: &Operator,
+    element: Element<'_>,
+    place: &Place<'_>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Outcome> {
+    let start = out.len();
+    let outcome = operator.change(element, place, run, out)?;
+    match outcome {
+        Outcome::Kept => {
+            out.truncate(start);
+            return Ok(outcome);
+        }
+        Outcome::Changed => check_name(place, run)?,
+        Outcome::Removed => {}
+    }
+    if place.root_name() == "_id" && !run.id_open {
+        return Err(Error::new(
+            Code::IMMUTABLE_FIELD,
+            format!("Performing an update on the path '{place}' would modify the immutable field '_id'"),
+        ));
+    }
+    if outcome == Outcome::Removed && place.in_array {
+        header(out, Kind::Null, element.key_bytes());
+        return Ok(if element.kind == Kind::Null { Outcome::Kept } else { Outcome::Changed });
+    }
+    Ok(outcome)
+}
+
+/// Fields of the top level may not begin with `$`.
+fn check_name(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
+    let name = place.root_name();
+    if name.starts_with('$') && !run.inserting { Err(super::replace::dollar_field(name)) } else { Ok(()) }
+}
+
+// --- what does not exist yet
+
+/// Writes the element `name`, if there is something in `node` that makes one.
+fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    let start = out.len();
+    let created = match node {
+        Node::Vacant => false,
+        Node::Leaf(operator) => {
+            let created = operator.create(name, place, run, out)?;
+            if created {
+                check_name(place, run)?;
+                check_created_id(place, run)?;
+            }
+            created
+        }
+        Node::Fields(fields) => {
+            header(out, Kind::Document, name.as_bytes());
+            change_fields(fields, Doc::EMPTY, Some(place), run, out)?
+        }
+        Node::Elements(_) => {
+            return Err(Error::bad_value(format!(
+                "The path '{place}' must exist in the document in order to apply array updates."
+            )));
+        }
+    };
+    if !created {
+        out.truncate(start);
+    }
+    Ok(created)
+}
+
+fn check_created_id(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
+    if place.root_name() != "_id" || run.id_open {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::IMMUTABLE_FIELD,
+        format!("Performing an update on the path '{place}' would modify the immutable field '_id'"),
+    ))
+}
+
+/// Says what happens to a branch below something that can have no field `name`: an error, for most operators.
+fn refuse_branch(node: &Node, name: &str, parent: &Place<'_>, value: Value<'_>, run: &Run<'_>) -> Result<()> {
+    refuse_below(node, name, &Place::below(Some(parent), name, false), parent, value, run)
+}
+
+fn refuse_below(
+    node: &Node,
+    name: &str,
+    place: &Place<'_>,
+    parent: &Place<'_>,
+    value: Value<'_>,
+    run: &Run<'_>,
+) -> Result<()> {
+    match node {
+        Node::Vacant => Ok(()),
+        Node::Leaf(operator) => operator.refuse_path(name, place, parent, value, run),
+        Node::Fields(fields) => {
+            let mut merged = None;
+            for branch in branches(fields, Some(place), run, &mut merged)? {
+                refuse_below(branch.node, name, &Place::below(Some(place), branch.name, false), parent, value, run)?;
+            }
+            Ok(())
+        }
+        Node::Elements(_) => Err(Error::bad_value(format!(
+            "The path '{place}' must exist in the document in order to apply array updates."
+        ))),
+    }
+}
+
+// --- arrays
+
+/// Changes elements of an array by their positions; positions behind its end are filled up with nulls.
+fn change_positions(
+    fields: &Fields,
+    array: Doc<'_>,
+    place: &Place<'_>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let mut merged = None;
+    let branches = branches(fields, Some(place), run, &mut merged)?;
+    let mut positions: SmallVec<[(usize, &Branch<'_>); 6]> = SmallVec::new();
+    for branch in &branches {
+        match array_index(branch.name) {
+            Some(index) => positions.push((index, branch)),
+            None => refuse_branch(branch.node, branch.name, place, Value::Array(array), run)?,
+        }
+    }
+    positions.sort_by_key(|(index, _)| *index);
+    let (now, again) = split_repeated(&positions);
+    let start = out.len();
+    let mut changed = change_array(&now, array, place, run, out)?;
+    if !again.is_empty() {
+        // Two spellings of one position (`1` and `01`): the second change sees the first one's result.
+        let first: Vec<u8> = if changed { out.split_off(start) } else { array.as_bytes().to_vec() };
+        let again_changed = change_array(&again, Doc::from_bytes(&first).unwrap_or(array), place, run, out)?;
+        if changed && !again_changed {
+            out.extend_from_slice(&first);
+        }
+        changed |= again_changed;
+    }
+    Ok(changed)
+}
+
+type Positions<'a, 'n> = SmallVec<[(usize, &'a Branch<'n>); 6]>;
+
+fn split_repeated<'a, 'n>(positions: &Positions<'a, 'n>) -> (Positions<'a, 'n>, Positions<'a, 'n>) {
+    let (mut first, mut repeated) = (Positions::new(), Positions::new());
+    for &(index, branch) in positions {
+        let known = first.last().is_some_and(|&(last, _)| last == index);
+        if known { repeated.push((index, branch)) } else { first.push((index, branch)) }
+    }
+    (first, repeated)
+}
+
+fn change_array(
+    positions: &Positions<'_, '_>,
+    array: Doc<'_>,
+    place: &Place<'_>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let bytes = array.as_bytes();
+    let start = out.len();
+    let (mut copied, mut offset, mut changed) = (0, 4, false);
+    let mut open = positions.iter().peekable();
+    let mut length = 0;
+    for element in array.elements() {
+        let behind = offset + element_size(element);
+        if let Some((_, branch)) = open.next_if(|(index, _)| *index == length) {
+            out.extend_from_slice(&bytes[copied..offset]);
+            copied = offset;
+            let place = Place::below(Some(place), branch.name, true);
+            if change_element(branch.node, element, &place, run, out)? != Outcome::Kept {
+                copied = behind;
+                changed = true;
+            }
+        }
+        offset = behind;
+        length += 1;
+    }
+    out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
+    for &&(index, branch) in open.by_ref().collect::<SmallVec<[_; 6]>>().iter() {
+        let before = out.len();
+        let place = Place::below(Some(place), branch.name, true);
+        let mut key = itoa::Buffer::new();
+        // Whether there will be an element is known once it is made: make it, then move it behind the padding.
+        if create(branch.node, key.format(index), &place, run, out)? {
+            let element = out.split_off(before);
+            pad(length, index, out)?;
+            out.extend_from_slice(&element);
+            length = index + 1;
+            changed = true;
+        }
+    }
+    Ok(close(out, start, changed))
+}
+
+fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
+    if to.saturating_sub(from) > PADDING_MAX {
+        return Err(Error::new(Code(34), format!("can't backfill more than {PADDING_MAX} elements")));
+    }
+    let mut key = itoa::Buffer::new();
+    for index in from..to {
+        header(out, Kind::Null, key.format(index).as_bytes());
+    }
+    Ok(())
+}
+
+/// Changes the elements of an array that the filters of `$[identifier]` take.
+fn change_filtered(
+    elements: &Elements,
+    array: Doc<'_>,
+    place: &Place<'_>,
+    run: &Run<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let bytes = array.as_bytes();
+    let start = out.len();
+    let (mut copied, mut offset, mut changed) = (0, 4, false);
+    let mut wrapped = Vec::new();
+    for (index, element) in array.elements().enumerate() {
+        let behind = offset + element_size(element);
+        let mut key = itoa::Buffer::new();
+        let place = Place::below(Some(place), key.format(index), true);
+        let mut merged: Option<Node> = None;
+        let mut chosen: Option<&Node> = None;
+        for (identifier, node) in &elements.filtered {
+            if !super::array_filter::takes(run.filters, identifier, element, &mut wrapped)? {
+                continue;
+            }
+            match (&mut merged, chosen) {
+                (None, None) => chosen = Some(node),
+                (None, Some(other)) => merged = Some(tree::merge(other, node, &place.to_string())?),
+                (Some(both), _) => *both = tree::merge(both, node, &place.to_string())?,
+            }
+        }
+        if let Some(node) = merged.as_ref().or(chosen) {
+            out.extend_from_slice(&bytes[copied..offset]);
+            copied = offset;
+            if change_element(node, element, &place, run, out)? != Outcome::Kept {
+                copied = behind;
+                changed = true;
+            }
+        }
+        offset = behind;
+    }
+    out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
+    Ok(close(out, start, changed))
+}

@@ -1,0 +1,107 @@
+//! `$inc` and `$mul`: the wider of the two number types wins; an int32 that overflows becomes an int64, an int64 that
+//! overflows is an error.
+
+use super::operator::write;
+use super::place::{Place, Run};
+use crate::text;
+use document::{Element, Value, ValueBuf};
+use error::{Error, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Increment,
+    Multiply,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Arithmetic {
+    operation: Operation,
+    operand: ValueBuf,
+}
+
+impl Arithmetic {
+    pub fn parse(operation: Operation, path: &str, operand: Value<'_>) -> Result<Self> {
+        if !operand.kind().is_number() {
+            let verb = if operation == Operation::Increment { "increment" } else { "multiply" };
+            let given = text::element(path, operand);
+            return Err(Error::type_mismatch(format!("Cannot {verb} with non-numeric argument: {{{given}}}")));
+        }
+        Ok(Arithmetic { operation, operand: operand.to_owned() })
+    }
+
+    /// What stands where nothing was: the increment, or a zero of the factor's type.
+    pub fn initial(&self) -> ValueBuf {
+        match self.operation {
+            Operation::Increment => self.operand.clone(),
+            Operation::Multiply => self.combine(Value::Int32(0)).unwrap_or(Value::Int32(0)).to_owned(),
+        }
+    }
+
+    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let current = element.value();
+        if !current.kind().is_number() {
+            return Err(Error::type_mismatch(format!(
+                "Cannot apply {} to a value of non-numeric type. {} has the field '{}' of non-numeric type {}",
+                self.name(),
+                run.id_text(),
+                place.name,
+                current.kind().alias()
+            )));
+        }
+        let result = self.combine(current).ok_or_else(|| {
+            let kind = if let Value::Int32(_) = current { "NumberInt" } else { "NumberLong" };
+            Error::bad_value(format!(
+                "Failed to apply {} operations to current value (({kind}){}) for document {}",
+                self.name(),
+                text::value(current),
+                run.id_text()
+            ))
+        })?;
+        write(element.key_bytes(), result, out);
+        Ok(result.kind() != element.kind || !out.ends_with(element.raw_value()))
+    }
+
+    fn name(&self) -> &'static str {
+        if self.operation == Operation::Increment { "$inc" } else { "$mul" }
+    }
+
+    /// The result, or `None` where it does not fit an int64.
+    fn combine(&self, current: Value<'_>) -> Option<Value<'static>> {
+        let increment = self.operation == Operation::Increment;
+        let operand = self.operand.as_value();
+        Some(match (current, operand) {
+            (Value::Decimal128(_), _) | (_, Value::Decimal128(_)) => {
+                return None;
+            }
+            (Value::Double(_), _) | (_, Value::Double(_)) => {
+                let (a, b) = (to_double(current), to_double(operand));
+                Value::Double(if increment { a + b } else { a * b })
+            }
+            _ => {
+                let (a, b) = (to_integer(current), to_integer(operand));
+                let result = if increment { a.checked_add(b)? } else { a.checked_mul(b)? };
+                match (current, operand, i32::try_from(result)) {
+                    (Value::Int32(_), Value::Int32(_), Ok(small)) => Value::Int32(small),
+                    _ => Value::Int64(result),
+                }
+            }
+        })
+    }
+}
+
+fn to_integer(value: Value<'_>) -> i64 {
+    match value {
+        Value::Int32(number) => number.into(),
+        Value::Int64(number) => number,
+        _ => 0,
+    }
+}
+
+fn to_double(value: Value<'_>) -> f64 {
+    match value {
+        Value::Double(number) => number,
+        Value::Int32(number) => number.into(),
+        Value::Int64(number) => number as f64,
+        _ => 0.0,
+    }
+}

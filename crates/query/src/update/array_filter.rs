@@ -1,0 +1,96 @@
+//! `arrayFilters`: which elements `$[identifier]` means.
+
+use super::pull::wrap;
+use crate::{Context, Predicate};
+use document::{Doc, Element, Value};
+use error::{Error, Result};
+
+#[derive(Clone, Debug)]
+pub(super) struct ArrayFilter {
+    identifier: Box<str>,
+    predicate: Predicate,
+}
+
+impl ArrayFilter {
+    pub fn identifier(&self) -> &str {
+        &self.identifier
+    }
+}
+
+pub(super) fn parse(filters: Doc<'_>, context: &Context) -> Result<Vec<ArrayFilter>> {
+    let mut parsed: Vec<ArrayFilter> = Vec::new();
+    for (index, filter) in filters.values().enumerate() {
+        let Value::Document(filter) = filter else {
+            return Err(Error::type_mismatch(format!(
+                "BSON field 'update.updates.arrayFilters.{index}' is the wrong type '{}', expected type 'object'",
+                filter.kind().alias()
+            )));
+        };
+        let filter = parse_one(filter, context)?;
+        if parsed.iter().any(|known| known.identifier == filter.identifier) {
+            return Err(Error::failed_to_parse(format!(
+                "Found multiple array filters with the same top-level field name {}",
+                filter.identifier
+            )));
+        }
+        parsed.push(filter);
+    }
+    Ok(parsed)
+}
+
+fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
+    const PLACE: &str = "Error parsing array filter :: caused by :: ";
+    let predicate = Predicate::parse(filter, context).map_err(|error| error.context(PLACE))?;
+    let mut identifier = None;
+    find_identifier(filter, &mut identifier).map_err(|error| error.context(PLACE))?;
+    let Some(identifier) = identifier else {
+        return Err(Error::failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters"));
+    };
+    let well_formed = identifier.starts_with(|first: char| first.is_ascii_lowercase())
+        && identifier.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !well_formed {
+        return Err(Error::bad_value(format!(
+            "{PLACE}The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '{identifier}'"
+        )));
+    }
+    Ok(ArrayFilter { identifier: identifier.into(), predicate })
+}
+
+/// The one field that all conditions start from.
+fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<()> {
+    for (name, value) in filter.iter() {
+        if name.starts_with('$') {
+            let branches = value.as_array().unwrap_or(Doc::EMPTY);
+            for branch in branches.values() {
+                find_identifier(branch.as_document().unwrap_or(Doc::EMPTY), found)?;
+            }
+            continue;
+        }
+        let top = name.split('.').next().unwrap_or_default();
+        match found {
+            Some(known) if *known != top => {
+                return Err(Error::failed_to_parse(format!(
+                    "Expected a single top-level field name, found '{known}' and '{top}'"
+                )));
+            }
+            _ => *found = Some(top),
+        }
+    }
+    Ok(())
+}
+
+/// Whether `$[identifier]` means this element; the empty identifier means all.
+pub(super) fn takes(
+    filters: &[ArrayFilter],
+    identifier: &str,
+    element: Element<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<bool> {
+    if identifier.is_empty() {
+        return Ok(true);
+    }
+    match filters.iter().find(|filter| &*filter.identifier == identifier) {
+        Some(filter) => filter.predicate.matches(wrap(identifier, element.value(), scratch)),
+        None => Ok(false),
+    }
+}

@@ -1,0 +1,126 @@
+//! `$bit`: `and`, `or` and `xor` on integers.
+
+use super::operator::write;
+use super::place::{Place, Run};
+use crate::text;
+use document::{Element, Value};
+use error::{Error, Result};
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    And,
+    Or,
+    Xor,
+}
+
+/// An integer with its width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Integer {
+    Narrow(i32),
+    Wide(i64),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Bit {
+    /// In their order; each works on the result of the one before.
+    steps: Vec<(Operation, Integer)>,
+}
+
+impl Bit {
+    pub fn parse(argument: Value<'_>) -> Result<Self> {
+        let Value::Document(spec) = argument else {
+            return Err(Error::bad_value(format!(
+                "The $bit modifier is not compatible with a {}. You must pass in an embedded document: \
+                 {{$bit: {{field: {{and/or/xor: #}}}}",
+                argument.kind().alias()
+            )));
+        };
+        let steps = spec.iter().map(|(name, operand)| parse_step(name, operand)).collect::<Result<Vec<_>>>()?;
+        if steps.is_empty() {
+            return Err(Error::bad_value(
+                "You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}",
+            ));
+        }
+        Ok(Bit { steps })
+    }
+
+    /// What stands where nothing was: the steps applied to 0.
+    pub fn initial(&self) -> Value<'static> {
+        self.apply(Integer::Narrow(0))
+    }
+
+    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let Some(current) = Integer::of(element.value()) else {
+            let id = run.root.get("_id").map_or("no id".to_owned(), |id| text::element("_id", id).to_string());
+            return Err(Error::bad_value(format!(
+                "Cannot apply $bit to a value of non-integral type.{id} has the field {} of non-integer type {}",
+                place.name,
+                element.kind.alias()
+            )));
+        };
+        let result = self.apply(current);
+        write(element.key_bytes(), result, out);
+        Ok(result != element.value())
+    }
+
+    fn apply(&self, start: Integer) -> Value<'static> {
+        let result = self.steps.iter().fold(start, |value, &(operation, operand)| value.combine(operation, operand));
+        match result {
+            Integer::Narrow(number) => Value::Int32(number),
+            Integer::Wide(number) => Value::Int64(number),
+        }
+    }
+}
+
+fn parse_step(name: &str, operand: Value<'_>) -> Result<(Operation, Integer)> {
+    let operation = match name {
+        "and" => Operation::And,
+        "or" => Operation::Or,
+        "xor" => Operation::Xor,
+        _ => {
+            return Err(Error::bad_value(format!(
+                "The $bit modifier only supports 'and', 'or', and 'xor', not '{name}' which is an unknown operator: {{{}}}",
+                text::element(name, operand)
+            )));
+        }
+    };
+    let operand = Integer::of(operand).ok_or_else(|| {
+        Error::bad_value(format!(
+            "The $bit modifier field must be an Integer(32/64 bit); a '{}' is not supported here: {{{}}}",
+            operand.kind().alias(),
+            text::element(name, operand)
+        ))
+    })?;
+    Ok((operation, operand))
+}
+
+impl Integer {
+    fn of(value: Value<'_>) -> Option<Integer> {
+        match value {
+            Value::Int32(number) => Some(Integer::Narrow(number)),
+            Value::Int64(number) => Some(Integer::Wide(number)),
+            _ => None,
+        }
+    }
+
+    fn wide(self) -> i64 {
+        match self {
+            Integer::Narrow(number) => number.into(),
+            Integer::Wide(number) => number,
+        }
+    }
+
+    fn combine(self, operation: Operation, operand: Integer) -> Integer {
+        let (a, b) = (self.wide(), operand.wide());
+        let result = match operation {
+            Operation::And => a & b,
+            Operation::Or => a | b,
+            Operation::Xor => a ^ b,
+        };
+        match (self, operand) {
+            // Sign extension makes the result of two narrow numbers narrow again.
+            (Integer::Narrow(_), Integer::Narrow(_)) => Integer::Narrow(result as i32),
+            _ => Integer::Wide(result),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The operators at the leaves of the tree: what each makes of the value at its path, or of there being none.
+
+use super::add_to_set::AddToSet;
+use super::apply::{Outcome, header};
+use super::arithmetic::Arithmetic;
+use super::bit::Bit;
+use super::place::{Place, Run, levels};
+use super::pull::Pull;
+use super::push::Push;
+use super::rename;
+use crate::text;
+use document::compare::compare;
+use document::{Element, Kind, Value, ValueBuf};
+use error::{Code, Error, Result};
+use std::cmp::Ordering;
+
+#[derive(Clone, Debug)]
+pub(super) enum Operator {
+    Set(Operand),
+    SetOnInsert(Operand),
+    Unset,
+    Arithmetic(Arithmetic),
+    /// `$min` and `$max`: the operand replaces a value that compares to it this way.
+    Extreme {
+        replaces: Ordering,
+        operand: Operand,
+    },
+    /// Stands at the target and fetches from `source`.
+    Rename {
+        source: Box<str>,
+    },
+    /// Stands at the source, and removes it.
+    RenameSource,
+    CurrentDate,
+    CurrentTimestamp,
+    Push(Box<Push>),
+    AddToSet(Box<AddToSet>),
+    Pull(Box<Pull>),
+    Pop {
+        first: bool,
+    },
+    Bit(Bit),
+}
+
+/// A value from the update, and its levels of nesting.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    pub value: ValueBuf,
+    pub levels: usize,
+}
+
+impl Operand {
+    pub fn new(value: Value<'_>) -> Self {
+        Operand { value: value.to_owned(), levels: levels(value) }
+    }
+
+    /// Writes an element with this value.
+    fn write(&self, key: &[u8], place: &Place<'_>, out: &mut Vec<u8>) -> Result<()> {
+        place.check_depth(self.levels)?;
+        write(key, self.value.as_value(), out);
+        Ok(())
+    }
+}
+
+pub(super) fn write(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
+    header(out, value.kind(), key);
+    value.write_raw(out);
+}
+
+impl Operator {
+    /// Changes the existing `element`.
+    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<Outcome> {
+        let key = element.key_bytes();
+        let changed = match self {
+            Operator::SetOnInsert(_) if !run.inserting => false,
+            Operator::Set(operand) | Operator::SetOnInsert(operand) => {
+                let value_at = out.len() + 1 + key.len() + 1;
+                operand.write(key, place, out)?;
+                operand.value.kind() != element.kind || &out[value_at..] != element.raw_value()
+            }
+            Operator::Unset | Operator::RenameSource => return Ok(Outcome::Removed),
+            Operator::Arithmetic(arithmetic) => arithmetic.change(element, place, run, out)?,
+            Operator::Extreme { replaces, operand } => {
+                let replaced = compare(operand.value.as_value(), element.value()) == *replaces;
+                if replaced {
+                    operand.write(key, place, out)?;
+                }
+                replaced
+            }
+            Operator::Rename { source } => rename::write(source, key, place, run, out)?,
+            Operator::CurrentDate | Operator::CurrentTimestamp => {
+                write(key, self.now(run), out);
+                true
+            }
+            Operator::Push(push) => push.change(element, place, run, out)?,
+            Operator::AddToSet(add) => add.change(element, place, out)?,
+            Operator::Pull(pull) => pull.change(element, out)?,
+            Operator::Pop { first } => pop(*first, element, place, out)?,
+            Operator::Bit(bit) => bit.change(element, place, run, out)?,
+        };
+        Ok(if changed { Outcome::Changed } else { Outcome::Kept })
+    }
+
+    /// Writes an element where there is none; `false` for operators that only change what is there.
+    pub fn create(&self, key: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let key = key.as_bytes();
+        match self {
+            Operator::SetOnInsert(_) if !run.inserting => return Ok(false),
+            Operator::Set(operand) | Operator::SetOnInsert(operand) | Operator::Extreme { operand, .. } => {
+                operand.write(key, place, out)?;
+            }
+            Operator::Arithmetic(arithmetic) => write(key, arithmetic.initial().as_value(), out),
+            Operator::Rename { source } => return rename::write(source, key, place, run, out),
+            Operator::CurrentDate | Operator::CurrentTimestamp => write(key, self.now(run), out),
+            Operator::Push(push) => push.create(key, place, out)?,
+            Operator::AddToSet(add) => add.create(key, place, out)?,
+            Operator::Bit(bit) => write(key, bit.initial(), out),
+            Operator::Unset | Operator::RenameSource | Operator::Pull(_) | Operator::Pop { .. } => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What the operator says where its path cannot exist: `value`, at `parent`, can have no field `name`.
+    /// `place` is the operator's own path.
+    pub fn refuse_path(
+        &self,
+        name: &str,
+        place: &Place<'_>,
+        parent: &Place<'_>,
+        value: Value<'_>,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let named = text::element(parent.name, value);
+        let message = match self {
+            Operator::Unset | Operator::RenameSource => return Ok(()),
+            Operator::SetOnInsert(_) if !run.inserting => return Ok(()),
+            Operator::Rename { source } => {
+                if rename::find(source, run)?.is_none() {
+                    return Ok(());
+                }
+                if let Value::Array(_) = value {
+                    return Err(rename::target_in_array(place, parent.name, run));
+                }
+                format!("Cannot create field '{name}' in element {{{named}}}")
+            }
+            Operator::Pull(_) | Operator::Pop { .. } => {
+                format!("Cannot use the part ({name}) of ({place}) to traverse the element ({{{named}}})")
+            }
+            _ => format!("Cannot create field '{name}' in element {{{named}}}"),
+        };
+        Err(Error::new(Code::PATH_NOT_VIABLE, message))
+    }
+
+    fn now(&self, run: &Run<'_>) -> Value<'static> {
+        match self {
+            Operator::CurrentTimestamp => timestamp(run.now_ms),
+            _ => Value::DateTime(run.now_ms),
+        }
+    }
+}
+
+/// The moment as a timestamp. Increments begin at 1; the millisecond keeps later ones larger within a second.
+pub(super) fn timestamp(now_ms: i64) -> Value<'static> {
+    let time = u32::try_from(now_ms.div_euclid(1000)).unwrap_or(0);
+    Value::Timestamp { time, increment: now_ms.rem_euclid(1000) as u32 + 1 }
+}
+
+/// `$pop`: takes the first or the last element off an array.
+fn pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    let Value::Array(array) = element.value() else {
+        let kind = element.kind.alias();
+        return Err(Error::type_mismatch(format!("Path '{place}' contains an element of non-array type '{kind}'")));
+    };
+    let count = array.elements().count();
+    if count == 0 {
+        return Ok(false);
+    }
+    header(out, Kind::Array, element.key_bytes());
+    let mut writer = document::ArrayWriter::begin(out);
+    let kept = array.elements().skip(usize::from(first)).take(count - 1);
+    kept.for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+    Ok(true)
+}

@@ -1,0 +1,189 @@
+//! From `{ $set: { … }, $inc: { … } }` to the tree of operators.
+
+use super::Operators;
+use super::add_to_set::AddToSet;
+use super::arithmetic::{Arithmetic, Operation};
+use super::array_filter::{self, ArrayFilter};
+use super::bit::Bit;
+use super::operator::{Operand, Operator};
+use super::pull::Pull;
+use super::push::{Push, integer};
+use super::tree::{self, Fields, Node, check_path, identifiers, is_dynamic};
+use crate::{Context, text};
+use document::{Doc, Value};
+use error::{Error, Result};
+use std::cmp::Ordering;
+
+const OPERATORS: &[&str] = &[
+    "$addToSet",
+    "$bit",
+    "$currentDate",
+    "$inc",
+    "$max",
+    "$min",
+    "$mul",
+    "$pop",
+    "$pull",
+    "$pullAll",
+    "$push",
+    "$rename",
+    "$set",
+    "$setOnInsert",
+    "$unset",
+];
+
+struct Parser<'c> {
+    root: Node,
+    filters: Vec<ArrayFilter>,
+    used: Vec<bool>,
+    uses_match: bool,
+    context: &'c Context,
+}
+
+pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Context) -> Result<Operators> {
+    let filters = filters.map_or(Ok(Vec::new()), |filters| array_filter::parse(filters, context))?;
+    let used = vec![false; filters.len()];
+    let mut parser = Parser { root: Node::Fields(Fields::default()), filters, used, uses_match: false, context };
+    for (operator, arguments) in spec.iter() {
+        if !OPERATORS.contains(&operator) {
+            return Err(Error::failed_to_parse(format!(
+                "Unknown modifier: {operator}. Expected a valid update modifier or pipeline-style update specified as an array"
+            )));
+        }
+        let Value::Document(arguments) = arguments else {
+            return Err(Error::failed_to_parse(format!(
+                "Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not {{{}}}",
+                arguments.kind().alias(),
+                text::element(operator, arguments)
+            )));
+        };
+        for (path, argument) in arguments.iter() {
+            parser.add(operator, path, argument)?;
+        }
+    }
+    if let Some(unused) = parser.used.iter().position(|used| !used) {
+        return Err(Error::failed_to_parse(format!(
+            "The array filter for identifier '{}' was not used in the update {}",
+            parser.filters[unused].identifier(),
+            text::document(spec)
+        )));
+    }
+    let tree = match parser.root {
+        Node::Fields(fields) => fields,
+        _ => Fields::default(),
+    };
+    Ok(Operators { tree, filters: parser.filters, uses_match: parser.uses_match })
+}
+
+impl Parser<'_> {
+    fn add(&mut self, operator: &str, path: &str, argument: Value<'_>) -> Result<()> {
+        check_path(path)?;
+        self.use_filters(path)?;
+        if operator == "$rename" {
+            return self.add_rename(path, argument);
+        }
+        let operator = self.operator(operator, path, argument)?;
+        self.hang(path, operator)
+    }
+
+    fn hang(&mut self, path: &str, operator: Operator) -> Result<()> {
+        self.uses_match |= path.split('.').any(|name| name == "$");
+        tree::insert(&mut self.root, path, 0, operator)
+    }
+
+    fn use_filters(&mut self, path: &str) -> Result<()> {
+        for identifier in identifiers(path) {
+            let index = self.filters.iter().position(|filter| filter.identifier() == identifier).ok_or_else(|| {
+                Error::bad_value(format!("No array filter found for identifier '{identifier}' in path '{path}'"))
+            })?;
+            self.used[index] = true;
+        }
+        Ok(())
+    }
+
+    fn operator(&self, name: &str, path: &str, argument: Value<'_>) -> Result<Operator> {
+        Ok(match name {
+            "$set" => Operator::Set(Operand::new(argument)),
+            "$setOnInsert" => Operator::SetOnInsert(Operand::new(argument)),
+            "$unset" => Operator::Unset,
+            "$inc" => Operator::Arithmetic(Arithmetic::parse(Operation::Increment, path, argument)?),
+            "$mul" => Operator::Arithmetic(Arithmetic::parse(Operation::Multiply, path, argument)?),
+            "$min" => Operator::Extreme { replaces: Ordering::Less, operand: Operand::new(argument) },
+            "$max" => Operator::Extreme { replaces: Ordering::Greater, operand: Operand::new(argument) },
+            "$currentDate" => current_date(argument)?,
+            "$push" => Operator::Push(Box::new(Push::parse(argument)?)),
+            "$addToSet" => Operator::AddToSet(Box::new(AddToSet::parse(argument)?)),
+            "$pull" => Operator::Pull(Box::new(Pull::parse(argument, self.context)?)),
+            "$pullAll" => Operator::Pull(Box::new(Pull::parse_all(argument)?)),
+            "$pop" => Operator::Pop { first: pops_first(path, argument)? },
+            _ => Operator::Bit(Bit::parse(argument)?),
+        })
+    }
+
+    fn add_rename(&mut self, source: &str, target: Value<'_>) -> Result<()> {
+        let named = text::element(source, target).to_string();
+        let Value::String(target) = target else {
+            return Err(Error::bad_value(format!("The 'to' field for $rename must be a string: {named}")));
+        };
+        check_path(target)?;
+        let refusal = if is_dynamic(source) {
+            format!("The source field for $rename may not be dynamic: {source}")
+        } else if is_dynamic(target) {
+            format!("The destination field for $rename may not be dynamic: {target}")
+        } else if source == target {
+            format!("The source and target field for $rename must differ: {named}")
+        } else if is_above(source, target) || is_above(target, source) {
+            format!("The source and target field for $rename must not be on the same path: {named}")
+        } else {
+            self.hang(source, Operator::RenameSource)?;
+            return self.hang(target, Operator::Rename { source: source.into() });
+        };
+        Err(Error::bad_value(refusal))
+    }
+}
+
+/// Whether the first path leads to the second.
+fn is_above(above: &str, below: &str) -> bool {
+    below.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn current_date(argument: Value<'_>) -> Result<Operator> {
+    let spec = match argument {
+        Value::Boolean(_) => return Ok(Operator::CurrentDate),
+        Value::Document(spec) => spec,
+        other => {
+            return Err(Error::bad_value(format!(
+                "{} is not valid type for $currentDate. Please use a boolean ('true') or a $type expression \
+                 ({{$type: 'timestamp/date'}}).",
+                other.kind().alias()
+            )));
+        }
+    };
+    let mut operator = None;
+    for (name, value) in spec.iter() {
+        match (name, value) {
+            ("$type", Value::String("date")) => operator = Some(Operator::CurrentDate),
+            ("$type", Value::String("timestamp")) => operator = Some(Operator::CurrentTimestamp),
+            ("$type", _) => operator = None,
+            _ => return Err(Error::bad_value(format!("Unrecognized $currentDate option: {name}"))),
+        }
+    }
+    operator.ok_or_else(|| {
+        Error::bad_value(
+            "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}",
+        )
+    })
+}
+
+fn pops_first(path: &str, argument: Value<'_>) -> Result<bool> {
+    let named = text::element(path, argument);
+    if !argument.kind().is_number() {
+        return Err(Error::failed_to_parse(format!("Expected a number in: {named}")));
+    }
+    match integer(argument) {
+        Some(1) => Ok(false),
+        Some(-1) => Ok(true),
+        Some(other) => Err(Error::failed_to_parse(format!("$pop expects 1 or -1, found: {other}"))),
+        None => Err(Error::failed_to_parse(format!("Expected an integer: {named}"))),
+    }
+}

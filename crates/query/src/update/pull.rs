@@ -1,0 +1,87 @@
+//! `$pull` and `$pullAll`: take elements out of an array, by value or by condition.
+
+use super::apply::header;
+use crate::{Context, Predicate};
+use document::compare::equal;
+use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value, ValueBuf};
+use error::{Error, Result};
+
+#[derive(Clone, Debug)]
+pub(super) enum Pull {
+    /// Elements equal to one of these.
+    Values(Vec<ValueBuf>),
+    /// Elements that are documents and match.
+    Documents(Predicate),
+    /// Elements that match as the value of the field with the empty name.
+    Wrapped(Predicate),
+}
+
+impl Pull {
+    /// `$pullAll`'s argument.
+    pub fn parse_all(argument: Value<'_>) -> Result<Self> {
+        match argument {
+            Value::Array(values) => Ok(Pull::Values(values.values().map(Value::to_owned).collect())),
+            other => Err(Error::bad_value(format!(
+                "$pullAll requires an array argument but was given a {}",
+                other.kind().alias()
+            ))),
+        }
+    }
+
+    /// `$pull`'s argument.
+    pub fn parse(argument: Value<'_>, context: &Context) -> Result<Self> {
+        match argument {
+            Value::Document(condition) if !is_value_condition(condition) => {
+                Ok(Pull::Documents(Predicate::parse(condition, context)?))
+            }
+            Value::Document(_) | Value::Regex { .. } => {
+                let mut wrapped = Vec::new();
+                let filter = wrap("", argument, &mut wrapped);
+                Ok(Pull::Wrapped(Predicate::parse(filter, context)?))
+            }
+            value => Ok(Pull::Values(vec![value.to_owned()])),
+        }
+    }
+
+    pub fn change(&self, element: Element<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let Value::Array(array) = element.value() else {
+            return Err(Error::bad_value("Cannot apply $pull to a non-array value"));
+        };
+        header(out, Kind::Array, element.key_bytes());
+        let mut writer = ArrayWriter::begin(out);
+        let mut changed = false;
+        let mut scratch = Vec::new();
+        for element in array.elements() {
+            if self.takes(element.value(), &mut scratch)? {
+                changed = true;
+            } else {
+                writer.push_raw(element.kind, element.raw_value());
+            }
+        }
+        Ok(changed)
+    }
+
+    fn takes(&self, value: Value<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
+        match self {
+            Pull::Values(values) => Ok(values.iter().any(|pulled| equal(pulled.as_value(), value))),
+            Pull::Documents(predicate) => match value {
+                Value::Document(document) => predicate.matches(document),
+                _ => Ok(false),
+            },
+            Pull::Wrapped(predicate) => predicate.matches(wrap("", value, scratch)),
+        }
+    }
+}
+
+/// Whether a condition is about the element itself (`{$gte: 5}`) rather than about its fields.
+fn is_value_condition(condition: Doc<'_>) -> bool {
+    const LOGICAL: &[&str] = &["$and", "$or", "$nor", "$not", "$expr", "$comment", "$where", "$text", "$jsonSchema"];
+    condition.first().is_some_and(|first| first.key().starts_with('$') && !LOGICAL.contains(&first.key()))
+}
+
+/// `{ name: value }`, in `scratch`.
+pub(super) fn wrap<'s>(name: &str, value: Value<'_>, scratch: &'s mut Vec<u8>) -> Doc<'s> {
+    scratch.clear();
+    DocWriter::begin(scratch).append(name, value);
+    Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY)
+}

@@ -1,0 +1,219 @@
+//! `$push`, with `$each`, `$position`, `$sort` and `$slice`.
+
+use super::apply::header;
+use super::place::{Place, Run, levels};
+use document::compare::compare;
+use document::{ArrayWriter, Doc, Element, Kind, Value, ValueBuf};
+use error::{Error, Result};
+use std::cmp::Ordering;
+
+#[derive(Clone, Debug)]
+pub(super) struct Push {
+    values: Vec<ValueBuf>,
+    levels: usize,
+    position: Option<i64>,
+    slice: Option<i64>,
+    order: Option<Order>,
+}
+
+/// `$sort`'s argument.
+#[derive(Clone, Debug)]
+enum Order {
+    Whole { ascending: bool },
+    Fields(Vec<(Box<str>, bool)>),
+}
+
+impl Push {
+    pub fn parse(argument: Value<'_>) -> Result<Self> {
+        let mut push = Push { values: Vec::new(), levels: 0, position: None, slice: None, order: None };
+        match argument.as_document().filter(|spec| spec.get("$each").is_some()) {
+            Some(spec) => push.parse_clauses(spec)?,
+            None => push.values.push(argument.to_owned()),
+        }
+        push.levels = push.values.iter().map(|value| levels(value.as_value())).max().unwrap_or(0);
+        Ok(push)
+    }
+
+    fn parse_clauses(&mut self, spec: Doc<'_>) -> Result<()> {
+        for (name, argument) in spec.iter() {
+            match name {
+                "$each" => {
+                    let Value::Array(list) = argument else {
+                        return Err(Error::bad_value(format!(
+                            "The argument to $each in $push must be an array but it was of type: {}",
+                            argument.kind().alias()
+                        )));
+                    };
+                    self.values = list.values().map(Value::to_owned).collect();
+                }
+                "$slice" => {
+                    self.slice = Some(integer(argument).ok_or_else(|| {
+                        Error::bad_value(format!(
+                            "The value for $slice must be an integer value but was given type: {}",
+                            argument.kind().alias()
+                        ))
+                    })?);
+                }
+                "$position" => {
+                    self.position = Some(integer(argument).ok_or_else(|| {
+                        Error::bad_value(format!(
+                            "The value for $position must be an integer value, not of type: {}",
+                            argument.kind().alias()
+                        ))
+                    })?);
+                }
+                "$sort" => self.order = Some(Order::parse(argument)?),
+                _ => return Err(Error::bad_value(format!("Unrecognized clause in $push: {name}"))),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn create(&self, key: &[u8], place: &Place<'_>, out: &mut Vec<u8>) -> Result<()> {
+        place.check_depth(1 + self.levels)?;
+        header(out, Kind::Array, key);
+        self.write(Doc::EMPTY, out);
+        Ok(())
+    }
+
+    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let Value::Array(array) = element.value() else {
+            return Err(Error::bad_value(format!(
+                "The field '{place}' must be an array but is of type {} in document {}",
+                element.kind.alias(),
+                run.id_text()
+            )));
+        };
+        place.check_depth(1 + self.levels)?;
+        header(out, Kind::Array, element.key_bytes());
+        let count = array.elements().count();
+        if self.order.is_none() && self.slice.is_none() && self.appends(count) {
+            extend_array(array, count, self.values.iter().map(ValueBuf::as_value), out);
+            return Ok(!self.values.is_empty());
+        }
+        let value_at = out.len();
+        self.write(array, out);
+        let sorted = self.order.is_some() && count > 0;
+        Ok(sorted || !self.values.is_empty() || &out[value_at..] != array.as_bytes())
+    }
+
+    fn appends(&self, count: usize) -> bool {
+        self.position.is_none_or(|position| usize::try_from(position).is_ok_and(|position| position >= count))
+    }
+
+    /// Writes the array that comes of pushing onto `array`.
+    fn write(&self, array: Doc<'_>, out: &mut Vec<u8>) {
+        let mut values: Vec<Value<'_>> = array.values().collect();
+        let position = match self.position {
+            None => values.len(),
+            Some(position) if position < 0 => values.len().saturating_sub(magnitude(position)),
+            Some(position) => magnitude(position).min(values.len()),
+        };
+        values.splice(position..position, self.values.iter().map(ValueBuf::as_value));
+        if let Some(order) = &self.order {
+            values.sort_by(|&a, &b| order.compare(a, b));
+        }
+        let kept = match self.slice {
+            None => &values[..],
+            Some(slice) if slice < 0 => &values[values.len().saturating_sub(magnitude(slice))..],
+            Some(slice) => &values[..magnitude(slice).min(values.len())],
+        };
+        let mut writer = ArrayWriter::begin(out);
+        kept.iter().for_each(|&value| writer.push(value));
+    }
+}
+
+fn magnitude(number: i64) -> usize {
+    usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX)
+}
+
+/// Writes `array`, which has `count` elements, with more behind them: the old ones are copied as one run of bytes.
+pub(super) fn extend_array<'v>(
+    array: Doc<'_>,
+    count: usize,
+    values: impl Iterator<Item = Value<'v>>,
+    out: &mut Vec<u8>,
+) {
+    let bytes = array.as_bytes();
+    let start = out.len();
+    out.extend_from_slice(&bytes[..bytes.len() - 1]);
+    let mut key = itoa::Buffer::new();
+    for (index, value) in (count..).zip(values) {
+        super::operator::write(key.format(index).as_bytes(), value, out);
+    }
+    out.push(0);
+    let length = (out.len() - start) as i32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// A whole number, of whatever number type.
+pub(super) fn integer(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) => (number.trunc() == number && number.abs() < 9.2e18).then_some(number as i64),
+        Value::Decimal128(number) => number.to_i64_exact(),
+        _ => None,
+    }
+}
+
+impl Order {
+    fn parse(argument: Value<'_>) -> Result<Self> {
+        match argument {
+            Value::Document(spec) if spec.is_empty() => {
+                Err(Error::bad_value("The sort pattern is empty when it should be a set of fields."))
+            }
+            Value::Document(spec) => spec
+                .iter()
+                .map(|(path, direction)| parse_part(path, direction))
+                .collect::<Result<_>>()
+                .map(Order::Fields),
+            number if number.kind().is_number() => match integer(number) {
+                Some(direction @ (1 | -1)) => Ok(Order::Whole { ascending: direction == 1 }),
+                _ => Err(Error::bad_value("The $sort element value must be either 1 or -1")),
+            },
+            _ => Err(Error::bad_value(
+                "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields",
+            )),
+        }
+    }
+
+    fn compare(&self, a: Value<'_>, b: Value<'_>) -> Ordering {
+        match self {
+            Order::Whole { ascending } => directed(compare(a, b), *ascending),
+            Order::Fields(parts) => parts
+                .iter()
+                .map(|(path, ascending)| directed(compare(sort_value(a, path), sort_value(b, path)), *ascending))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal),
+        }
+    }
+}
+
+fn directed(order: Ordering, ascending: bool) -> Ordering {
+    if ascending { order } else { order.reverse() }
+}
+
+fn parse_part(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
+    if !matches!(integer(direction), Some(1 | -1)) {
+        return Err(Error::bad_value("The sort element value must be either 1 or -1"));
+    }
+    if path.is_empty() {
+        return Err(Error::bad_value("The sort field cannot be empty"));
+    }
+    if path.split('.').any(str::is_empty) {
+        let message = format!("The sort field is a dotted field but has an empty part: {path}");
+        return Err(Error::bad_value(message));
+    }
+    Ok((path.into(), integer(direction) == Some(1)))
+}
+
+/// The value an element is sorted by: the one at the path, through documents and array positions; null where there is none.
+fn sort_value<'a>(element: Value<'a>, path: &str) -> Value<'a> {
+    path.split('.')
+        .try_fold(element, |value, name| match value {
+            Value::Document(document) | Value::Array(document) => document.get(name),
+            _ => None,
+        })
+        .unwrap_or(Value::Null)
+}

@@ -1,0 +1,62 @@
+//! `$rename`: the value at one path moves to another. Neither may run through an array.
+
+use super::operator::write as write_element;
+use super::place::{Place, Run, levels};
+use super::tree::array_index;
+use crate::text;
+use document::Value;
+use error::{Code, Error, Result};
+
+/// Writes the source's value under `key`; `false` where there is no source.
+pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    let Some(value) = find(source, run)? else {
+        return Ok(false);
+    };
+    if let Some(inside) = place.chain().find(|place| place.in_array) {
+        return Err(target_in_array(place, inside.parent.map_or("", |array| array.name), run));
+    }
+    place.check_depth(levels(value))?;
+    write_element(key, value, out);
+    Ok(true)
+}
+
+/// The value that is to be moved.
+pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>> {
+    let mut value = Value::Document(run.root);
+    let mut array = None;
+    let mut parent = "";
+    for name in source.split('.') {
+        let below = match value {
+            Value::Document(document) => document.get(name),
+            Value::Array(elements) if array_index(name).is_some() => {
+                array = array.or(Some(parent));
+                array_index(name).and_then(|index| elements.values().nth(index))
+            }
+            other => {
+                let named = text::element(parent, other);
+                let message =
+                    format!("cannot use the part ({parent} of {source}) to traverse the element ({{{named}}})");
+                return Err(Error::new(Code::PATH_NOT_VIABLE, message));
+            }
+        };
+        let Some(below) = below else {
+            return Ok(None);
+        };
+        (value, parent) = (below, name);
+    }
+    match array {
+        Some(array) => Err(in_array("source", source, array, run)),
+        None => Ok(Some(value)),
+    }
+}
+
+pub(super) fn target_in_array(place: &Place<'_>, array: &str, run: &Run<'_>) -> Error {
+    in_array("destination", &place.to_string(), array, run)
+}
+
+fn in_array(role: &str, path: &str, array: &str, run: &Run<'_>) -> Error {
+    let id = run.root.get("_id").map_or("no id".to_owned(), |id| text::element("_id", id).to_string());
+    Error::bad_value(format!(
+        "The {role} field cannot be an array element, '{path}' in doc with {id} has an array field called '{array}'"
+    ))
+}

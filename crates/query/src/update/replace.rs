@@ -1,0 +1,124 @@
+//! Replacement: a whole new document that keeps the old `_id`.
+
+use super::operator::{timestamp, write};
+use crate::text;
+use document::compare::equal;
+use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+#[derive(Clone, Debug)]
+pub(super) struct Replacement {
+    /// All fields but `_id`.
+    fields: DocBuf,
+    id: Option<ValueBuf>,
+    /// A field of the top level that no replacement may have.
+    dollar_field: Option<Box<str>>,
+    /// A field of the top level is `Timestamp(0, 0)`, which stands for now.
+    has_zero_timestamp: bool,
+}
+
+impl Replacement {
+    pub fn new(document: Doc<'_>) -> Self {
+        let others = || document.elements().filter(|element| element.key_bytes() != b"_id");
+        let dollar = others().find(|element| element.key_bytes().starts_with(b"$"));
+        Replacement {
+            fields: DocBuf::build(|writer| others().for_each(|element| writer.append_element(element))),
+            id: document.get("_id").map(Value::to_owned),
+            dollar_field: dollar.map(|element| element.key().into()),
+            has_zero_timestamp: others().any(|element| is_zero_timestamp(element.value())),
+        }
+    }
+
+    /// Writes the new document, `_id` first; `false` where it is the old one to the byte.
+    pub fn apply(&self, old: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
+        if let Some(name) = &self.dollar_field {
+            return Err(dollar_field(name));
+        }
+        let old_id = old.get("_id");
+        let new_id = self.id.as_ref().map(ValueBuf::as_value);
+        if let Some(new_id) = new_id {
+            check_id(new_id)?;
+            if old_id.is_some_and(|old_id| !equal(old_id, new_id)) {
+                return Err(Error::new(
+                    Code::IMMUTABLE_FIELD,
+                    format!(
+                        "After applying the update, the (immutable) field '_id' was found to have been altered to {}",
+                        text::element("_id", new_id)
+                    ),
+                ));
+            }
+        }
+        let start = out.len();
+        self.write(new_id.or(old_id), now_ms, out);
+        Ok(&out[start..] != old.as_bytes())
+    }
+
+    fn write(&self, id: Option<Value<'_>>, now_ms: i64, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        if let Some(id) = id {
+            write(b"_id", id, out);
+        }
+        if self.has_zero_timestamp {
+            for element in self.fields.as_doc().elements() {
+                let value = element.value();
+                let value = if is_zero_timestamp(value) { timestamp(now_ms) } else { value };
+                write(element.key_bytes(), value, out);
+            }
+        } else {
+            let bytes = self.fields.as_bytes();
+            out.extend_from_slice(&bytes[4..bytes.len() - 1]);
+        }
+        out.push(0);
+        let length = (out.len() - start) as i32;
+        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+fn is_zero_timestamp(value: Value<'_>) -> bool {
+    value == Value::Timestamp { time: 0, increment: 0 }
+}
+
+/// Refuses what may not be an `_id`.
+pub(super) fn check_id(id: Value<'_>) -> Result<()> {
+    match id {
+        Value::Array(_) | Value::Regex { .. } | Value::Undefined => {
+            Err(Error::new(Code::INVALID_ID_FIELD, format!("The '_id' value cannot be of type {}", id.kind().alias())))
+        }
+        Value::Document(document) => check_id_fields(document),
+        _ => Ok(()),
+    }
+}
+
+fn check_id_fields(document: Doc<'_>) -> Result<()> {
+    for element in document.elements() {
+        if element.key_bytes().starts_with(b"$") {
+            return Err(Error::new(
+                Code::DOLLAR_PREFIXED_FIELD_NAME,
+                format!("_id fields may not contain '$'-prefixed fields: {} is not valid for storage.", element.key()),
+            ));
+        }
+        if let Value::Document(nested) | Value::Array(nested) = element.value() {
+            check_id_fields(nested)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn dollar_field(name: &str) -> Error {
+    Error::new(
+        Code::DOLLAR_PREFIXED_FIELD_NAME,
+        format!(
+            "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's replacement \
+             document. Consider using an aggregation pipeline with $replaceWith."
+        ),
+    )
+}
+
+/// Writes `document` with its `_id` first; `id` where it has none.
+pub(super) fn with_id_first(document: Doc<'_>, id: Value<'_>, out: &mut Vec<u8>) {
+    let mut writer = DocWriter::begin(out);
+    writer.append("_id", document.get("_id").unwrap_or(id));
+    let others = document.elements().filter(|element| element.key_bytes() != b"_id");
+    others.for_each(|element| writer.append_element(element));
+}

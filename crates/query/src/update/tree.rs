@@ -1,0 +1,229 @@
+//! The operators of an update, grouped by the paths they change: one tree, walked once beside the document.
+//!
+//! Two operators on one path, or one above the other, are error 40.
+
+use super::operator::Operator;
+use error::{Code, Error, Result};
+use std::cmp::Ordering;
+
+/// More components than a document may have levels; deeper paths can neither be found nor made.
+const COMPONENTS_MAX: usize = 255;
+
+/// What happens at one place of the document.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    /// Nothing: only while the tree is built.
+    Vacant,
+    Leaf(Operator),
+    Fields(Fields),
+    Elements(Elements),
+}
+
+/// Changes below named fields (or array positions).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fields {
+    /// By [`compare_names`], which is the order in which new fields are added.
+    pub children: Vec<(Box<str>, Node)>,
+    /// What is below `$`: the position that made the document match.
+    pub positional: Option<Box<Node>>,
+}
+
+/// Changes below `$[identifier]`, by identifier; the empty one stands for all elements.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Elements {
+    pub filtered: Vec<(Box<str>, Node)>,
+}
+
+/// One component of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Component<'a> {
+    Field(&'a str),
+    /// `$`
+    Positional,
+    /// `$[identifier]`
+    Filtered(&'a str),
+}
+
+pub(super) fn component(name: &str) -> Component<'_> {
+    match name.strip_prefix('$') {
+        Some("") => Component::Positional,
+        Some(rest) => match rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(identifier) => Component::Filtered(identifier),
+            None => Component::Field(name),
+        },
+        None => Component::Field(name),
+    }
+}
+
+/// The order of new fields: numbers by value, everything else by bytes.
+pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
+    compare_name_bytes(a.as_bytes(), b.as_bytes())
+}
+
+/// [`compare_names`] on the bytes of keys.
+pub(super) fn compare_name_bytes(a: &[u8], b: &[u8]) -> Ordering {
+    if !is_digits(a) || !is_digits(b) {
+        return a.cmp(b);
+    }
+    let (a_digits, b_digits) = (without_leading_zeros(a), without_leading_zeros(b));
+    a_digits.len().cmp(&b_digits.len()).then_with(|| a_digits.cmp(b_digits)).then_with(|| a.len().cmp(&b.len()))
+}
+
+fn is_digits(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(u8::is_ascii_digit)
+}
+
+fn without_leading_zeros(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+    &digits[zeros..]
+}
+
+/// The array position that a component names, if it does.
+pub(super) fn array_index(name: &str) -> Option<usize> {
+    is_digits(name.as_bytes()).then(|| name.parse::<u32>().ok())?.and_then(|index| usize::try_from(index).ok())
+}
+
+/// Hangs `operator` into the tree at `path`, whose components from byte `from` on are below `node`.
+pub(super) fn insert(node: &mut Node, path: &str, from: usize, operator: Operator) -> Result<()> {
+    if from > path.len() {
+        return match node {
+            Node::Vacant => {
+                *node = Node::Leaf(operator);
+                Ok(())
+            }
+            _ => Err(conflict(path, path)),
+        };
+    }
+    let here = &path[..from.saturating_sub(1)];
+    let end = path[from..].find('.').map_or(path.len(), |length| from + length);
+    let below = match component(&path[from..end]) {
+        Component::Field(name) => fields(node, path, here)?.child(name),
+        Component::Positional => fields(node, path, here)?.positional.get_or_insert_with(|| Box::new(Node::Vacant)),
+        Component::Filtered(identifier) => elements(node, path, here)?.child(identifier),
+    };
+    insert(below, path, end + 1, operator)
+}
+
+fn fields<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Fields> {
+    if matches!(node, Node::Vacant) {
+        *node = Node::Fields(Fields::default());
+    }
+    match node {
+        Node::Fields(fields) => Ok(fields),
+        _ => Err(conflict(path, here)),
+    }
+}
+
+fn elements<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Elements> {
+    if matches!(node, Node::Vacant) {
+        *node = Node::Elements(Elements::default());
+    }
+    match node {
+        Node::Elements(elements) => Ok(elements),
+        _ => Err(conflict(path, here)),
+    }
+}
+
+fn conflict(path: &str, at: &str) -> Error {
+    Error::new(
+        Code::CONFLICTING_UPDATE_OPERATORS,
+        format!("Updating the path '{path}' would create a conflict at '{at}'"),
+    )
+}
+
+impl Fields {
+    fn child(&mut self, name: &str) -> &mut Node {
+        let index = match self.children.binary_search_by(|(known, _)| compare_names(known, name)) {
+            Ok(index) => index,
+            Err(index) => {
+                self.children.insert(index, (name.into(), Node::Vacant));
+                index
+            }
+        };
+        &mut self.children[index].1
+    }
+}
+
+impl Elements {
+    fn child(&mut self, identifier: &str) -> &mut Node {
+        let index = match self.filtered.binary_search_by(|(known, _)| (**known).cmp(identifier)) {
+            Ok(index) => index,
+            Err(index) => {
+                self.filtered.insert(index, (identifier.into(), Node::Vacant));
+                index
+            }
+        };
+        &mut self.filtered[index].1
+    }
+}
+
+/// What two branches come to that reach the same place (`a.$` and `a.0`, or two filters that take the same element).
+/// `at` is that place, for the message.
+pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
+    let collision = || Error::new(Code::CONFLICTING_UPDATE_OPERATORS, format!("Update created a conflict at '{at}'"));
+    match (a, b) {
+        (Node::Vacant, other) | (other, Node::Vacant) => Ok(other.clone()),
+        (Node::Fields(a), Node::Fields(b)) => Ok(Node::Fields(Fields {
+            children: merge_lists(&a.children, &b.children, compare_names, at)?,
+            positional: match (&a.positional, &b.positional) {
+                (Some(a), Some(b)) => Some(Box::new(merge(a, b, &format!("{at}.$"))?)),
+                (one, other) => one.clone().or_else(|| other.clone()),
+            },
+        })),
+        (Node::Elements(a), Node::Elements(b)) => {
+            Ok(Node::Elements(Elements { filtered: merge_lists(&a.filtered, &b.filtered, str::cmp, at)? }))
+        }
+        _ => Err(collision()),
+    }
+}
+
+type Branches = Vec<(Box<str>, Node)>;
+
+fn merge_lists(a: &Branches, b: &Branches, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Branches> {
+    let mut merged = a.clone();
+    for (name, node) in b {
+        match merged.binary_search_by(|(known, _)| order(known, name)) {
+            Ok(index) => merged[index].1 = merge(&merged[index].1, node, &format!("{at}.{name}"))?,
+            Err(index) => merged.insert(index, (name.clone(), node.clone())),
+        }
+    }
+    Ok(merged)
+}
+
+/// Refuses what is no path to update: empty components, and `$` where it has nothing to refer to.
+pub(super) fn check_path(path: &str) -> Result<()> {
+    if path.is_empty() {
+        return Err(Error::new(Code::EMPTY_FIELD_NAME, "An empty update path is not valid."));
+    }
+    if path.split('.').any(str::is_empty) {
+        let message = format!("The update path '{path}' contains an empty field name, which is not allowed.");
+        return Err(Error::new(Code::EMPTY_FIELD_NAME, message));
+    }
+    if path.split('.').count() > COMPONENTS_MAX {
+        let message = format!("Document exceeds maximum nesting depth of {}", document::DEPTH_MAX);
+        return Err(Error::new(Code::OVERFLOW, message));
+    }
+    let mut positionals = path.split('.').filter(|name| component(name) == Component::Positional);
+    if positionals.next().is_some() && positionals.next().is_some() {
+        return Err(Error::bad_value(format!("Too many positional (i.e. '$') elements found in path '{path}'")));
+    }
+    let refused = match component(path.split('.').next().unwrap_or_default()) {
+        Component::Positional => "positional (i.e. '$') element",
+        Component::Filtered(_) => "array filter identifier (i.e. '$[<id>]') element",
+        Component::Field(_) => return Ok(()),
+    };
+    Err(Error::bad_value(format!("Cannot have {refused} in the first position in path '{path}'")))
+}
+
+/// Whether the path has a component that only a document can settle: `$` or `$[identifier]`.
+pub(super) fn is_dynamic(path: &str) -> bool {
+    path.split('.').any(|name| !matches!(component(name), Component::Field(_)))
+}
+
+/// The identifiers of the path's `$[identifier]` components.
+pub(super) fn identifiers(path: &str) -> impl Iterator<Item = &str> {
+    path.split('.').filter_map(|name| match component(name) {
+        Component::Filtered(identifier) if !identifier.is_empty() => Some(identifier),
+        _ => None,
+    })
+}

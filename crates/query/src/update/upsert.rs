@@ -1,0 +1,97 @@
+//! The document an upsert starts from: what the filter says must be equal.
+
+use super::place::{levels, too_deep};
+use super::replace::{check_id, with_id_first};
+use crate::Predicate;
+use crate::predicate::{Node, Test};
+use document::{DEPTH_MAX, Doc, ObjectId, Value};
+use error::{Code, Error, Result};
+
+type Equality<'p> = (&'p str, Value<'p>);
+
+/// Writes the document that the predicate's equalities make. A replacement takes the `_id` alone from it.
+pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8>) -> Result<()> {
+    let mut equalities = Vec::new();
+    collect(predicate.root(), &mut equalities)?;
+    if only_id {
+        equalities.retain(|(path, _)| *path == "_id" || path.starts_with("_id."));
+        if let Some((path, _)) = equalities.iter().find(|(path, _)| *path != "_id") {
+            return Err(Error::new(
+                Code(111),
+                format!("field at '_id' must be exactly specified, field at sub-path '{path}'found"),
+            ));
+        }
+    }
+    equalities.sort_by_key(|(path, _)| *path);
+    check_conflicts(&equalities)?;
+    write(&equalities, 0, 1, out)
+}
+
+/// Equalities that hold in every matching document.
+fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()> {
+    match node {
+        Node::And(branches) => branches.iter().try_for_each(|branch| collect(branch, equalities)),
+        Node::Or(branches) if branches.len() == 1 => collect(&branches[0], equalities),
+        Node::Path { path, test: Test::Equal(value) } => {
+            equalities.push((path.as_str(), value.as_value()));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `equalities` in the order of their paths.
+fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
+    for (index, (path, _)) in equalities.iter().enumerate() {
+        let conflict = match equalities[..index].iter().find(|(other, _)| leads_to(other, path)) {
+            None => continue,
+            Some((other, _)) if other == path => format!("path '{path}' is matched twice"),
+            Some((other, _)) => format!("both paths '{path}' and '{other}' are matched"),
+        };
+        return Err(Error::new(Code::NOT_SINGLE_VALUE_FIELD, format!("cannot infer query fields to set, {conflict}")));
+    }
+    Ok(())
+}
+
+fn leads_to(above: &str, below: &str) -> bool {
+    below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Writes a document of the equalities, whose paths agree up to byte `from`; `depth`: its level.
+fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+    if depth > DEPTH_MAX {
+        return Err(too_deep());
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let mut rest = equalities;
+    while let Some(&(path, value)) = rest.first() {
+        let name = path[from..].split('.').next().unwrap_or_default();
+        let end = from + name.len();
+        if end == path.len() {
+            if depth + levels(value) > DEPTH_MAX {
+                return Err(too_deep());
+            }
+            super::operator::write(name.as_bytes(), value, out);
+            rest = &rest[1..];
+            continue;
+        }
+        let together = rest.iter().take_while(|(other, _)| other.starts_with(&path[..=end])).count();
+        super::apply::header(out, document::Kind::Document, name.as_bytes());
+        write(&rest[..together], end + 1, depth + 1, out)?;
+        rest = &rest[together..];
+    }
+    out.push(0);
+    let length = (out.len() - start) as i32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+/// Writes the document to insert: `_id` first, `new_id` where it has none.
+pub(super) fn write_with_id(document: Doc<'_>, new_id: ObjectId, out: &mut Vec<u8>) -> Result<()> {
+    if let Some(id) = document.get("_id") {
+        check_id(id)?;
+    }
+    with_id_first(document, Value::ObjectId(new_id), out);
+    Ok(())
+}
