@@ -1,0 +1,48 @@
+# What one does with this repository. `make help` lists it.
+
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+SELKIE     := $(TARGET_DIR)/release/selkie
+# Tools the tests need, none of which is part of Selkie: a Python environment, MongoDB to compare with.
+TOOLS      := .build
+PYTHON     := $(TOOLS)/venv/bin/python
+MONGOD     ?= $(TOOLS)/mongod
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check blackbox compat bench fuzz tools clean
+
+help: ## list these targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+run: build ## build, and serve mongodb://127.0.0.1:27017 on the embedded store
+	$(SELKIE) serve
+
+build: ## build the program as it is shipped
+	cargo build --release -p selkie
+
+test: tools check blackbox ## everything: format, lints, unit tests, real drivers on both stores (about 20 minutes on 2 cores)
+
+check: ## format, lints and unit tests: needs no server, driver or network
+	cargo fmt --check
+	cargo clippy --quiet --workspace --all-targets -- --deny warnings
+	cargo test --quiet --workspace
+
+blackbox: tools build ## real drivers against the program, on both stores
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat $(PYTEST_ARGS)
+
+compat: tools build ## the same questions to Selkie and to MongoDB 6.0, answers compared
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(PYTEST_ARGS)
+
+bench: tools build ## MongoDB, Selkie embedded and Selkie on MariaDB, side by side; BENCH_ARGS=--quick to try it out
+	$(SELKIE) bench compare --mongod $(MONGOD) --json $(TOOLS)/bench.json $(BENCH_ARGS)
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain and cargo-fuzz
+	cd fuzz && for target in $$(cargo +nightly fuzz list); do \
+	    cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+tools: ## install what the tests need under .build/ and tests/node/node_modules
+	tests/tools/setup $(TOOLS)
+
+clean: ## remove what building and testing leave behind
+	cargo clean
+	rm -rf $(TOOLS) tests/node/node_modules

@@ -1,0 +1,117 @@
+"""Starts what the tests talk to: Selkie on its own store and on a private MariaDB, or, with --target, any other server.
+
+`pytest --target mongodb://127.0.0.1:27018` asks a real MongoDB the same questions; tests of what only Selkie does are skipped.
+"""
+
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pymongo
+import pytest
+
+from support.mariadb import MariadbServer
+from support.selkie import SelkieServer
+
+STORES = ("embedded", "mariadb")
+COMPRESSORS = ("none", "snappy", "zlib", "zstd")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--target", help="a server that runs already, instead of starting Selkie")
+    parser.addoption("--store", choices=STORES, help="this store only")
+
+
+def pytest_generate_tests(metafunc):
+    if "store" in metafunc.fixturenames:
+        target = metafunc.config.getoption("target")
+        only = metafunc.config.getoption("store")
+        stores = ("target",) if target else (only,) if only else STORES
+        if metafunc.definition.get_closest_marker("mariadb_only"):
+            stores = tuple(store for store in stores if store == "mariadb")
+        if metafunc.definition.get_closest_marker("selkie_only"):
+            stores = tuple(store for store in stores if store != "target")
+        metafunc.parametrize("store", stores, scope="session")
+    if "compressor" in metafunc.fixturenames:
+        metafunc.parametrize("compressor", COMPRESSORS)
+
+
+class Target:
+    """A server that was there before."""
+
+    def __init__(self, uri: str):
+        self.uri = uri
+        self.port = urlsplit(uri).port
+        self.mariadb = None
+
+    def client(self, **options) -> pymongo.MongoClient:
+        return pymongo.MongoClient(self.uri, **options)
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory) -> MariadbServer:
+    server = MariadbServer(tmp_path_factory.mktemp("mariadb")).start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def server(store, request, tmp_path_factory):
+    """One server for all tests that do not kill it."""
+    if store == "target":
+        yield Target(request.config.getoption("target"))
+        return
+    mariadb = request.getfixturevalue("mariadb") if store == "mariadb" else None
+    server = SelkieServer(tmp_path_factory.mktemp(store), mariadb).start()
+    yield server
+    if server.is_running():
+        assert server.stop() == 0, server.end_of_log()
+
+
+@pytest.fixture
+def own_server(store, request, tmp_path):
+    """A function that starts a server for one test alone, with a data directory of its own (on MariaDB: the shared MariaDB
+    server, unless the test brings one)."""
+    started: list[SelkieServer] = []
+
+    def start(*options: str, mariadb: MariadbServer | None = None, folder: Path = tmp_path) -> SelkieServer:
+        if store == "mariadb" and mariadb is None:
+            mariadb = request.getfixturevalue("mariadb")
+        started.append(SelkieServer(folder / "selkie", mariadb, options).start())
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture(scope="session")
+def session_client(server) -> pymongo.MongoClient:
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def database_name() -> str:
+    return f"t{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def client(session_client) -> pymongo.MongoClient:
+    return session_client
+
+
+@pytest.fixture
+def db(session_client, database_name):
+    """An empty database, gone afterwards."""
+    yield session_client[database_name]
+    session_client.drop_database(database_name)
+
+
+@pytest.fixture
+def compressed_db(server, compressor, database_name):
+    """An empty database through a connection with this compressor."""
+    options = {} if compressor == "none" else {"compressors": compressor}
+    with server.client(**options) as client:
+        yield client[database_name]
+        client.drop_database(database_name)

@@ -1,0 +1,25 @@
+"""MongoDB, for asking it the same questions."""
+
+import os
+from pathlib import Path
+
+from .process import free_port
+from .selkie import REPOSITORY, SelkieServer
+
+
+def program() -> str:
+    return os.environ.get("MONGOD") or str(REPOSITORY / ".build" / "mongod")
+
+
+class MongodServer(SelkieServer):
+    name = "mongod"
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.port = free_port()
+        self.data.mkdir()
+
+    def command(self) -> list[str]:
+        return [
+            program(), "--bind_ip", "127.0.0.1", "--nounixsocket", "--port", str(self.port), "--dbpath", str(self.data)
+        ]
