@@ -329,8 +329,18 @@ impl ValueBuf {
         self.kind
     }
 
+    /// Takes a value's bytes as they would stand behind a key; the content is not looked at.
+    pub fn from_raw(kind: Kind, raw: Vec<u8>) -> Self {
+        ValueBuf { kind, raw: SmallVec::from_vec(raw) }
+    }
+
     pub fn as_value(&self) -> Value<'_> {
         Value::from_raw(self.kind, &self.raw)
+    }
+
+    /// The value's bytes as they would stand behind a key.
+    pub fn raw_value(&self) -> &[u8] {
+        &self.raw
     }
 }
 

@@ -11,15 +11,20 @@
 
 pub mod aggregate;
 pub mod context;
+pub mod display;
+pub mod expression;
 pub mod predicate;
 pub mod projection;
 #[cfg(test)]
 pub(crate) mod shorthand;
 pub mod sort;
 pub(crate) mod text;
+#[cfg(test)]
+mod testing;
 pub mod update;
 
 pub use context::Context;
+pub use expression::{Evaluated, Expression};
 pub use predicate::{MatchDetails, Predicate};
 pub use projection::Projection;
 pub use sort::Sort;

@@ -1,18 +1,48 @@
 //! The `filter` of a command, parsed: which documents match.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>
+//! What comes in is a filter document; [`Predicate::parse`] turns it into a tree of [`Node`]s over [`Test`]s that planners
+//! read and [`Predicate::matches`] runs over a document's bytes. A document that does not match costs no allocation.
+//!
+//! In reading order: `parse` (fields and logical operators), `operators` (what stands behind a field), `simplify` (the form that
+//! trees have), [`path`] (which values a dotted path reaches), [`test`] (conditions on a value).
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>; where it is silent, what a 6.0 server does.
+
+pub mod bits;
+pub mod in_list;
+pub(crate) mod number;
+mod operators;
+mod parse;
+pub mod path;
+pub mod regex;
+mod simplify;
+pub mod test;
+pub mod type_set;
+
+#[cfg(test)]
+mod tests;
 
 use crate::Context;
-use document::{Doc, ValueBuf};
-use error::{Code, Error, Result};
+use crate::expression::Expression;
+use document::Doc;
+use error::Result;
+use std::sync::Arc;
 
-/// A parsed filter. Cheap to share; evaluation borrows it.
+pub use bits::{BitCondition, Bits};
+pub use in_list::InList;
+pub use path::Path;
+pub use regex::Regex;
+pub use test::Test;
+pub use type_set::TypeSet;
+
+/// A parsed filter. Evaluation borrows it; sharing it between threads is fine.
 #[derive(Clone, Debug)]
 pub struct Predicate {
     root: Node,
 }
 
-/// The tree that planners read.
+/// The tree that planners read. It is simplified: no `And` directly in an `And`, no `Or` directly in an `Or`, neither
+/// with a single branch (except for the empty `And`).
 #[derive(Clone, Debug)]
 pub enum Node {
     /// All of them; the empty list is "every document".
@@ -21,32 +51,26 @@ pub enum Node {
     Nor(Vec<Node>),
     /// A condition on the values a dotted path reaches.
     Path {
-        path: String,
+        path: Path,
         test: Test,
     },
-}
-
-/// A condition on the values at a path, with MongoDB's array semantics.
-#[derive(Clone, Debug)]
-pub enum Test {
-    Equal(ValueBuf),
-    Less(ValueBuf),
-    LessOrEqual(ValueBuf),
-    Greater(ValueBuf),
-    GreaterOrEqual(ValueBuf),
-    In(Vec<ValueBuf>),
+    /// `$expr`.
+    Expression(Arc<Expression>),
+    /// No document.
+    Never,
 }
 
 /// What a match leaves behind for the positional operator `$`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchDetails {
-    /// Index of the array element that made the document match.
+    /// Index of the array element that made the document match; where arrays nest, in the outermost one.
     pub array_index: Option<usize>,
 }
 
 impl Predicate {
-    pub fn parse(_filter: Doc<'_>, _context: &Context) -> Result<Predicate> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "predicate"))
+    /// Errors: as MongoDB's, most of them 2 (BadValue).
+    pub fn parse(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
+        Ok(Predicate { root: parse::parse_filter(filter, parse::Level::top(context))? })
     }
 
     /// The predicate that every document matches.
@@ -62,13 +86,56 @@ impl Predicate {
         &self.root
     }
 
-    /// Whether the document matches. Fails only where an expression (`$expr`) fails.
-    pub fn matches(&self, _document: Doc<'_>) -> Result<bool> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "predicate"))
+    /// Both conditions at once.
+    pub fn and(self, other: Predicate) -> Predicate {
+        Predicate { root: simplify::and(vec![self.root, other.root]) }
+    }
+
+    /// Whether the document matches. Fails only where an expression (`$expr`) fails or a regular expression takes too
+    /// long.
+    #[inline]
+    pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
+        matches_node(&self.root, document, None)
     }
 
     /// As [`Predicate::matches`], and which array element it was, for positional updates and projections.
-    pub fn matches_with(&self, _document: Doc<'_>, _details: &mut MatchDetails) -> Result<bool> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "predicate"))
+    pub fn matches_with(&self, document: Doc<'_>, details: &mut MatchDetails) -> Result<bool> {
+        *details = MatchDetails::default();
+        matches_node(&self.root, document, Some(details))
+    }
+}
+
+pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&mut MatchDetails>) -> Result<bool> {
+    match node {
+        Node::Path { path, test } => test.holds_at(path, document, details),
+        Node::And(branches) => {
+            for branch in branches {
+                if !matches_node(branch, document, details.as_deref_mut())? {
+                    if let Some(details) = details {
+                        *details = MatchDetails::default();
+                    }
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Node::Or(branches) => {
+            for branch in branches {
+                if matches_node(branch, document, details.as_deref_mut())? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        Node::Nor(branches) => {
+            for branch in branches {
+                if matches_node(branch, document, None)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Node::Expression(expression) => Ok(expression.evaluate(document)?.is_truthy()),
+        Node::Never => Ok(false),
     }
 }

@@ -1,0 +1,173 @@
+//! Aggregation expressions: `{$add: ["$a", 1]}`, parsed once and evaluated per document.
+//!
+//! What comes in is an expression as a client sends it; what goes out is a value that borrows from the document where it can.
+//! Constant parts are computed while parsing, so an expression that cannot succeed is refused before the first document,
+//! as MongoDB does.
+//!
+//! In reading order: [`Evaluated`] (what evaluation gives), `parse` (from BSON to a tree), `scope` (variables), `path` (`$a.b`),
+//! `control` and `iterate` (forms that evaluate their parts as needed), `functions` (the table of all others) and the
+//! files named after what they work on.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/>; where it is silent, what a 6.0 server does.
+
+mod accumulate;
+mod arguments;
+mod arithmetic;
+mod array;
+mod comparison;
+mod control;
+mod date;
+pub(crate) mod decimal;
+mod evaluated;
+mod functions;
+mod iterate;
+pub mod number;
+mod object;
+mod parse;
+mod path;
+mod scope;
+mod string;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Context;
+use document::{Doc, DocWriter, Value, ValueBuf};
+use error::Result;
+
+pub use evaluated::Evaluated;
+use scope::{Frame, Scope};
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    root: Expr,
+}
+
+/// The tree. Constants are folded.
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    /// `$$REMOVE`, and arguments that were not given.
+    Missing,
+    Literal(ValueBuf),
+    /// `$a.b`, and `$$ROOT` where the path is empty.
+    Root(path::FieldPath),
+    /// `$$name.a.b`
+    Variable(scope::Variable, path::FieldPath),
+    Document(Vec<(Box<str>, Expr)>),
+    Array(Vec<Expr>),
+    Call(&'static functions::Function, Vec<Expr>),
+    Form(Box<Form>),
+}
+
+/// Expressions that do not just evaluate all their arguments.
+#[derive(Clone, Debug)]
+pub(crate) enum Form {
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Condition { test: Expr, then: Expr, otherwise: Expr },
+    IfNull(Vec<Expr>),
+    Switch { branches: Vec<(Expr, Expr)>, default: Option<Expr> },
+    Let { values: Vec<Expr>, body: Expr },
+    Map { input: Expr, body: Expr },
+    Filter { input: Expr, condition: Expr, limit: Option<Expr> },
+    Reduce { input: Expr, initial: Expr, body: Expr },
+}
+
+impl Expression {
+    /// Parses an expression in a place that can hold any value: a document without operators is an object expression.
+    pub fn parse(value: Value<'_>, context: &Context) -> Result<Expression> {
+        Self::parse_with(value, context, &[])
+    }
+
+    /// As [`Expression::parse`], where variables of these names are given at each evaluation
+    /// ([`Expression::evaluate_with`]).
+    pub fn parse_with(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<Expression> {
+        let mut scope = parse::Parser::new(context, variables);
+        Ok(Expression { root: scope.parse(value)? })
+    }
+
+    /// The value of a field path such as `a.b`, written without the `$`.
+    pub fn field(path: &str) -> Result<Expression> {
+        Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?) })
+    }
+
+    /// The expression that gives this value.
+    pub fn literal(value: Value<'_>) -> Expression {
+        Expression { root: Expr::Literal(ValueBuf::from(value)) }
+    }
+
+    /// Evaluates with `root` as `$$ROOT` and `$$CURRENT`.
+    pub fn evaluate<'s>(&'s self, root: Doc<'s>) -> Result<Evaluated<'s>> {
+        self.root.evaluate(&Scope { root, frame: None })
+    }
+
+    /// Evaluates with the values of the variables named when parsing, in that order; `None` is a missing value.
+    pub fn evaluate_with<'s>(&'s self, root: Doc<'s>, variables: &'s [Option<Value<'s>>]) -> Result<Evaluated<'s>> {
+        let frame = Frame { values: variables, outer: None };
+        let evaluated = self.root.evaluate(&Scope { root, frame: Some(&frame) })?;
+        Ok(evaluated.detached())
+    }
+
+    /// Evaluates and appends the value, unless it is missing.
+    pub fn evaluate_into(&self, root: Doc<'_>, writer: &mut DocWriter<'_>, key: &str) -> Result<()> {
+        self.evaluate(root)?.append_to(writer, key);
+        Ok(())
+    }
+
+    /// The value, if it does not depend on the document.
+    pub fn as_literal(&self) -> Option<Value<'_>> {
+        match &self.root {
+            Expr::Literal(value) => Some(value.as_value()),
+            _ => None,
+        }
+    }
+
+    /// The dotted path, if the expression is nothing but a field of the document.
+    pub fn as_field(&self) -> Option<String> {
+        match &self.root {
+            Expr::Root(path) if !path.is_empty() => Some(path.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether it is `$$ROOT`, the whole document.
+    pub fn is_root(&self) -> bool {
+        matches!(&self.root, Expr::Root(path) if path.is_empty())
+    }
+}
+
+impl Expr {
+    pub(crate) fn evaluate<'s>(&'s self, scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+        Ok(match self {
+            Expr::Missing => Evaluated::Missing,
+            Expr::Literal(value) => Evaluated::Value(value.as_value()),
+            Expr::Root(path) => path.evaluate(Some(Value::Document(scope.root))),
+            Expr::Variable(variable, path) => path.evaluate(scope.value(*variable)),
+            Expr::Document(fields) => object::build(fields, scope)?,
+            Expr::Array(elements) => array::build(elements, scope)?,
+            Expr::Call(function, arguments) => functions::call(function, arguments, scope)?,
+            Expr::Form(form) => form.evaluate(scope)?,
+        })
+    }
+
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self, Expr::Literal(_) | Expr::Missing)
+    }
+}
+
+impl Form {
+    fn evaluate<'s>(&'s self, scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+        match self {
+            Form::And(all) => control::and(all, scope),
+            Form::Or(any) => control::or(any, scope),
+            Form::Condition { test, then, otherwise } => control::condition(test, then, otherwise, scope),
+            Form::IfNull(candidates) => control::if_null(candidates, scope),
+            Form::Switch { branches, default } => control::switch(branches, default.as_ref(), scope),
+            Form::Let { values, body } => iterate::bind(values, body, scope),
+            Form::Map { input, body } => iterate::map(input, body, scope),
+            Form::Filter { input, condition, limit } => iterate::filter(input, condition, limit.as_ref(), scope),
+            Form::Reduce { input, initial, body } => iterate::reduce(input, initial, body, scope),
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Arithmetic.
+
+use super::functions::Arity::{Any, Between, Exactly};
+use super::functions::{Function, function};
+use super::number::{Number, Sum};
+use super::string::display;
+use super::{Evaluated, decimal};
+use crate::predicate::number::{exact, rounded};
+use document::Value;
+use error::{Code, Error, Result};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$add", Any, add),
+    function("$subtract", Exactly(2), subtract),
+    function("$multiply", Any, multiply),
+    function("$divide", Exactly(2), divide),
+    function("$mod", Exactly(2), modulo),
+    function("$abs", Exactly(1), abs),
+    function("$ceil", Exactly(1), |name, arguments| whole(name, &arguments[0], f64::ceil, decimal::ceil)),
+    function("$floor", Exactly(1), |name, arguments| whole(name, &arguments[0], f64::floor, decimal::floor)),
+    function("$round", Between(1, 2), round),
+    function("$trunc", Between(1, 2), round),
+    function("$sqrt", Exactly(1), sqrt),
+    function("$exp", Exactly(1), |name, arguments| real(name, &arguments[0], f64::exp)),
+    function("$ln", Exactly(1), |name, arguments| logarithm(name, 28766, &arguments[0], f64::ln)),
+    function("$log10", Exactly(1), |name, arguments| logarithm(name, 28761, &arguments[0], f64::log10)),
+    function("$log", Exactly(2), log),
+    function("$pow", Exactly(2), pow),
+    function("$sin", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::sin)),
+    function("$cos", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::cos)),
+    function("$tan", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::tan)),
+    function("$asin", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::asin)),
+    function("$acos", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::acos)),
+    function("$atan", Exactly(1), |name, arguments| real(name, &arguments[0], f64::atan)),
+    function("$sinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::sinh)),
+    function("$cosh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::cosh)),
+    function("$tanh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::tanh)),
+    function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::asinh)),
+    function("$acosh", Exactly(1), |name, arguments| bounded(name, &arguments[0], FROM_ONE, f64::acosh)),
+    function("$atanh", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::atanh)),
+    function("$atan2", Exactly(2), arc_tangent),
+    function("$degreesToRadians", Exactly(1), |name, arguments| {
+        real(name, &arguments[0], |degrees| degrees * (std::f64::consts::PI / 180.0))
+    }),
+    function("$radiansToDegrees", Exactly(1), |name, arguments| {
+        real(name, &arguments[0], |radians| radians * (180.0 / std::f64::consts::PI))
+    }),
+];
+
+fn number(value: &Evaluated<'_>) -> Option<Number> {
+    value.value().and_then(Number::from_value)
+}
+
+fn add<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let (mut sum, mut has_date) = (Sum::default(), false);
+    for argument in arguments.iter() {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        match argument.value_or_null() {
+            Value::DateTime(_) if has_date => {
+                return Err(Error::new(Code(16612), "only one date allowed in an $add expression"));
+            }
+            Value::DateTime(milliseconds) => {
+                has_date = true;
+                sum.add(Number::Int64(milliseconds));
+            }
+            value => sum.add(Number::from_value(value).ok_or_else(|| {
+                let found = argument.type_name();
+                Error::new(Code(16554), format!("$add only supports numeric or date types, not {found}"))
+            })?),
+        }
+    }
+    if !has_date {
+        return Ok(sum.total().to_value().into());
+    }
+    let milliseconds = sum.whole_total().ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow in $add"))?;
+    Ok(Value::DateTime(milliseconds).into())
+}
+
+fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
+    if a.is_nullish() || b.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    if let (Some(a), Some(b)) = (number(a), number(b)) {
+        return Ok(difference(a, b).to_value().into());
+    }
+    let overflow = || Error::new(Code::OVERFLOW, "date overflow in $subtract");
+    match (a.value_or_null(), b.value_or_null()) {
+        (Value::DateTime(a), Value::DateTime(b)) => Ok(a.checked_sub(b).ok_or_else(overflow)?.into()),
+        (Value::DateTime(a), b) if b.kind().is_number() => {
+            let b = rounded(b).ok_or_else(|| {
+                Error::new(Code(31109), format!("Can't coerce out of range value {} to long", display(b)))
+            })?;
+            Ok(Value::DateTime(a.checked_sub(b).ok_or_else(overflow)?).into())
+        }
+        _ => Err(Error::type_mismatch(format!("can't $subtract {} from {}", b.type_name(), a.type_name()))),
+    }
+}
+
+fn difference(a: Number, b: Number) -> Number {
+    match (a.as_integer(), b.as_integer()) {
+        (Some(left), Some(right)) => match left.checked_sub(right) {
+            Some(difference) => Number::integer(difference, a.is_int32() && b.is_int32()),
+            None => Number::Double((i128::from(left) - i128::from(right)) as f64),
+        },
+        _ if a.is_decimal() || b.is_decimal() => {
+            Number::Decimal(decimal::add(a.to_decimal(), decimal::negate(b.to_decimal())))
+        }
+        _ => Number::Double(a.to_f64() - b.to_f64()),
+    }
+}
+
+fn multiply<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let mut product = Number::Int32(1);
+    for argument in arguments.iter() {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let factor = number(argument).ok_or_else(|| {
+            Error::type_mismatch(format!("$multiply only supports numeric types, not {}", argument.type_name()))
+        })?;
+        product = match (product.as_integer(), factor.as_integer()) {
+            (Some(a), Some(b)) => match a.checked_mul(b) {
+                Some(whole) => Number::integer(whole, product.is_int32() && factor.is_int32()),
+                None => Number::Double(a as f64 * b as f64),
+            },
+            _ if product.is_decimal() || factor.is_decimal() => {
+                Number::Decimal(decimal::multiply(product.to_decimal(), factor.to_decimal()))
+            }
+            _ => Number::Double(product.to_f64() * factor.to_f64()),
+        };
+    }
+    Ok(product.to_value().into())
+}
+
+fn divide<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
+    if a.is_nullish() || b.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let (Some(dividend), Some(divisor)) = (number(a), number(b)) else {
+        let (a, b) = (a.type_name(), b.type_name());
+        return Err(Error::type_mismatch(format!("$divide only supports numeric types, not {a} and {b}")));
+    };
+    if divisor.is_zero() {
+        return Err(Error::bad_value("can't $divide by zero"));
+    }
+    if dividend.is_decimal() || divisor.is_decimal() {
+        return Ok(Value::Decimal128(decimal::divide(dividend.to_decimal(), divisor.to_decimal())).into());
+    }
+    Ok((dividend.to_f64() / divisor.to_f64()).into())
+}
+
+fn modulo<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
+    if a.is_nullish() || b.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let (Some(dividend), Some(divisor)) = (number(a), number(b)) else {
+        let (a, b) = (a.type_name(), b.type_name());
+        return Err(Error::new(Code(16611), format!("$mod only supports numeric types, not {a} and {b}")));
+    };
+    if divisor.is_zero() {
+        return Err(Error::new(Code(16610), "can't $mod by zero"));
+    }
+    Ok(remainder(dividend, divisor).to_value().into())
+}
+
+fn remainder(a: Number, b: Number) -> Number {
+    if a.is_decimal() || b.is_decimal() {
+        return Number::Decimal(decimal::remainder(a.to_decimal(), b.to_decimal()));
+    }
+    if let (Some(left), Some(right)) = (a.as_integer(), b.as_integer()) {
+        return Number::integer(left.wrapping_rem(right), a.is_int32() && b.is_int32());
+    }
+    // An int32 by a double that is a whole number stays an int32.
+    match (a, exact(b.to_value()).and_then(|whole| i32::try_from(whole).ok())) {
+        (Number::Int32(left), Some(right)) => Number::Int32(left.wrapping_rem(right)),
+        _ => Number::Double(a.to_f64() % b.to_f64()),
+    }
+}
+
+/// The number an operator with one argument works on; `None` for null.
+fn operand(name: &str, argument: &Evaluated<'_>) -> Result<Option<Number>> {
+    if argument.is_nullish() {
+        return Ok(None);
+    }
+    match number(argument) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let found = argument.type_name();
+            Err(Error::new(Code(28765), format!("{name} only supports numeric types, not {found}")))
+        }
+    }
+}
+
+fn abs<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let Some(number) = operand(name, &arguments[0])? else { return Ok(Evaluated::NULL) };
+    Ok(match number {
+        Number::Int32(number) => Number::integer(i64::from(number).abs(), true),
+        Number::Int64(i64::MIN) => return Err(Error::new(Code(28680), "can't take $abs of long long min")),
+        Number::Int64(number) => Number::Int64(number.abs()),
+        Number::Double(number) => Number::Double(number.abs()),
+        Number::Decimal(number) => Number::Decimal(decimal::absolute(number)),
+    }
+    .to_value()
+    .into())
+}
+
+fn whole<'a>(
+    name: &str,
+    argument: &Evaluated<'_>,
+    double: fn(f64) -> f64,
+    decimal: fn(document::Decimal128) -> document::Decimal128,
+) -> Result<Evaluated<'a>> {
+    let Some(number) = operand(name, argument)? else { return Ok(Evaluated::NULL) };
+    Ok(match number {
+        Number::Double(number) => Number::Double(double(number)),
+        Number::Decimal(number) => Number::Decimal(decimal(number)),
+        integer => integer,
+    }
+    .to_value()
+    .into())
+}
+
+/// `$round` (half to even) and `$trunc`, to a number of decimal places.
+fn round<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let argument = &arguments[0];
+    if argument.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(number) = number(argument) else {
+        let found = argument.type_name();
+        return Err(Error::new(Code(51081), format!("{name} only supports numeric types, not {found}")));
+    };
+    let places = match arguments.get(1) {
+        None => 0,
+        Some(places) if places.is_nullish() => return Ok(Evaluated::NULL),
+        Some(places) => decimal_places(name, places)?,
+    };
+    let towards_zero = name == "$trunc";
+    Ok(match number {
+        Number::Double(number) if !number.is_finite() => Number::Double(number),
+        Number::Double(number) if places == 0 => {
+            Number::Double(if towards_zero { number.trunc() } else { number.round_ties_even() })
+        }
+        Number::Double(number) => {
+            Number::Double(decimal::round(decimal::exact_from_f64(number), places, towards_zero).to_f64())
+        }
+        Number::Decimal(number) => Number::Decimal(decimal::round(number, places, towards_zero)),
+        integer if places >= 0 => integer,
+        integer => round_integer(name, integer, places, towards_zero)?,
+    }
+    .to_value()
+    .into())
+}
+
+fn decimal_places(name: &str, places: &Evaluated<'_>) -> Result<i32> {
+    let value = places.value_or_null();
+    if !value.kind().is_number() {
+        let found = places.type_name();
+        return Err(Error::new(Code(16004), format!("can't convert from BSON type {found} to long")));
+    }
+    let whole = exact(value)
+        .ok_or_else(|| Error::new(Code(51082), format!("precision argument to  {name} must be a integral value")))?;
+    i32::try_from(whole).ok().filter(|places| (-20..=100).contains(places)).ok_or_else(|| {
+        Error::new(Code(51083), format!("cannot apply {name} with precision value {whole} value must be in [-20, 100]"))
+    })
+}
+
+fn round_integer(name: &str, number: Number, places: i32, towards_zero: bool) -> Result<Number> {
+    let whole = i128::from(number.as_integer().unwrap_or_default());
+    let unit = 10_i128.pow(places.unsigned_abs());
+    let (quotient, rest) = (whole / unit, whole % unit);
+    let twice = rest.abs() * 2;
+    let away = !towards_zero && (twice > unit || (twice == unit && quotient % 2 != 0));
+    let rounded = (quotient + if away { whole.signum() } else { 0 }) * unit;
+    match i64::try_from(rounded) {
+        Ok(rounded) => Ok(Number::integer(rounded, number.is_int32())),
+        Err(_) => Err(Error::new(
+            Code(51080),
+            format!(
+                "invalid conversion from Decimal128 result in {name} resulting from arguments: [{whole}, {places}]"
+            ),
+        )),
+    }
+}
+
+/// A function of real numbers. Decimals are computed as doubles and lose digits past the 16th.
+fn real<'a>(name: &str, argument: &Evaluated<'_>, compute: fn(f64) -> f64) -> Result<Evaluated<'a>> {
+    Ok(match operand(name, argument)? {
+        None => Evaluated::NULL,
+        Some(Number::Decimal(number)) => Value::Decimal128(decimal::from_f64(compute(number.to_f64()))).into(),
+        Some(number) => compute(number.to_f64()).into(),
+    })
+}
+
+fn sqrt<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    match operand(name, &arguments[0])? {
+        Some(number) if number.to_f64() < 0.0 => {
+            Err(Error::new(Code(28714), "$sqrt's argument must be greater than or equal to 0"))
+        }
+        _ => real(name, &arguments[0], f64::sqrt),
+    }
+}
+
+fn logarithm<'a>(name: &str, code: i32, argument: &Evaluated<'_>, compute: fn(f64) -> f64) -> Result<Evaluated<'a>> {
+    match operand(name, argument)? {
+        Some(number) if number.to_f64() <= 0.0 => {
+            let found = display(number.to_value());
+            Err(Error::new(Code(code), format!("{name}'s argument must be a positive number, but is {found}")))
+        }
+        _ => real(name, argument, compute),
+    }
+}
+
+fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [argument, base] = &*arguments else { return Ok(Evaluated::Missing) };
+    if argument.is_nullish() || base.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let numeric = |value: &Evaluated<'_>, code, what: &str| {
+        number(value)
+            .ok_or_else(|| Error::new(Code(code), format!("$log's {what} must be numeric, not {}", value.type_name())))
+    };
+    let (argument, base) = (numeric(argument, 28756, "argument")?, numeric(base, 28757, "base")?);
+    if argument.to_f64() <= 0.0 {
+        let found = display(argument.to_value());
+        return Err(Error::new(Code(28758), format!("$log's argument must be a positive number, but is {found}")));
+    }
+    if base.to_f64() <= 0.0 || base.to_f64() == 1.0 {
+        let found = display(base.to_value());
+        return Err(Error::new(
+            Code(28759),
+            format!("$log's base must be a positive number not equal to 1, but is {found}"),
+        ));
+    }
+    let result = argument.to_f64().ln() / base.to_f64().ln();
+    if argument.is_decimal() || base.is_decimal() {
+        return Ok(Value::Decimal128(decimal::from_f64(result)).into());
+    }
+    Ok(result.into())
+}
+
+fn pow<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [base, exponent] = &*arguments else { return Ok(Evaluated::Missing) };
+    if base.is_nullish() || exponent.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let numeric = |value: &Evaluated<'_>, code, what: &str| {
+        number(value)
+            .ok_or_else(|| Error::new(Code(code), format!("$pow's {what} must be numeric, not {}", value.type_name())))
+    };
+    let (base, exponent) = (numeric(base, 28762, "base")?, numeric(exponent, 28763, "exponent")?);
+    if base.is_zero() && exponent.to_f64() < 0.0 {
+        return Err(Error::new(Code(28764), "$pow cannot take a base of 0 and a negative exponent"));
+    }
+    Ok(power(base, exponent).to_value().into())
+}
+
+fn power(base: Number, exponent: Number) -> Number {
+    if base.is_decimal() || exponent.is_decimal() {
+        return Number::Decimal(decimal::power(base.to_decimal(), exponent.to_decimal()));
+    }
+    if let (Some(whole), Some(times)) = (base.as_integer(), exponent.as_integer())
+        && let Some(result) = integer_power(whole, times)
+    {
+        return Number::integer(result, base.is_int32() && exponent.is_int32());
+    }
+    Number::Double(base.to_f64().powf(exponent.to_f64()))
+}
+
+fn integer_power(base: i64, exponent: i64) -> Option<i64> {
+    match base {
+        1 => Some(1),
+        -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+        _ => base.checked_pow(u32::try_from(exponent).ok()?),
+    }
+}
+
+/// Where a function is defined, and how messages spell that.
+#[derive(Clone, Copy)]
+struct Domain {
+    contains: fn(f64) -> bool,
+    text: &'static str,
+}
+
+const FINITE: Domain = Domain { contains: |number| !number.is_infinite(), text: "(-inf,inf)" };
+const UNIT: Domain = Domain { contains: |number| number.is_nan() || number.abs() <= 1.0, text: "[-1,1]" };
+const FROM_ONE: Domain = Domain { contains: |number| number.is_nan() || number >= 1.0, text: "[1,inf]" };
+
+fn bounded<'a>(name: &str, argument: &Evaluated<'_>, domain: Domain, compute: fn(f64) -> f64) -> Result<Evaluated<'a>> {
+    match operand(name, argument)? {
+        Some(number) if !(domain.contains)(number.to_f64()) => {
+            let (found, domain) = (display(number.to_value()), domain.text);
+            Err(Error::new(Code(50989), format!("cannot apply {name} to {found}, value must be in {domain}")))
+        }
+        _ => real(name, argument, compute),
+    }
+}
+
+fn arc_tangent<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
+    if a.is_nullish() || b.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let numeric = |value: &Evaluated<'_>, code| {
+        number(value).ok_or_else(|| {
+            Error::new(Code(code), format!("{name} only supports numeric types, not {}", value.type_name()))
+        })
+    };
+    let (y, x) = (numeric(a, 51044)?, numeric(b, 51045)?);
+    let result = y.to_f64().atan2(x.to_f64());
+    if y.is_decimal() || x.is_decimal() {
+        return Ok(Value::Decimal128(decimal::from_f64(result)).into());
+    }
+    Ok(result.into())
+}

@@ -1,0 +1,344 @@
+//! Arrays.
+
+use super::arguments::named;
+use super::functions::Arity::{Any, Between, Exactly, Named};
+use super::functions::{Function, function};
+use super::parse::Parser;
+use super::scope::Scope;
+use super::string::{display, search_range};
+use super::{Evaluated, Expr};
+use crate::predicate::number::exact;
+use document::compare::equal;
+use document::{Doc, Element, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$isArray", Exactly(1), |_, arguments| Ok(matches!(arguments[0].value(), Some(Value::Array(_))).into())),
+    function("$isNumber", Exactly(1), |_, arguments| {
+        Ok(arguments[0].value().is_some_and(|value| value.kind().is_number()).into())
+    }),
+    function("$size", Exactly(1), size),
+    function("$arrayElemAt", Exactly(2), element_at),
+    function("$first", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().next())),
+    function("$last", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().last())),
+    function("$concatArrays", Any, concat),
+    function("$slice", Between(2, 3), slice),
+    function("$reverseArray", Exactly(1), reverse),
+    function("$in", Exactly(2), contains),
+    function("$indexOfArray", Between(2, 4), index_of),
+    function("$range", Between(2, 3), range),
+    function("$zip", Named(parse_zip), zip),
+    function("$anyElementTrue", Exactly(1), |name, arguments| {
+        Ok(truth(name, 17041, &arguments[0])?.any(|element| element).into())
+    }),
+    function("$allElementsTrue", Exactly(1), |name, arguments| {
+        Ok(truth(name, 17040, &arguments[0])?.all(|element| element).into())
+    }),
+];
+
+/// An array expression; missing elements become null.
+pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+    Evaluated::try_array(|writer| {
+        for element in elements {
+            element.evaluate(scope)?.push_to(writer);
+        }
+        Ok(())
+    })
+}
+
+fn size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    match arguments[0].value() {
+        Some(Value::Array(array)) => Ok((array.elements().count() as i32).into()),
+        _ => {
+            let found = arguments[0].type_name();
+            let message = format!("The argument to $size must be an array, but was of type: {found}");
+            Err(Error::new(Code(17124), message))
+        }
+    }
+}
+
+/// The element at a position, counted from the end where it is negative.
+fn at(array: Doc<'_>, position: i64) -> Option<Value<'_>> {
+    let position = match usize::try_from(position) {
+        Ok(position) => position,
+        Err(_) => array.elements().count().checked_sub(usize::try_from(position.unsigned_abs()).ok()?)?,
+    };
+    array.elements().nth(position).map(Element::value)
+}
+
+fn element_at<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [array, position] = &*arguments else { return Ok(Evaluated::Missing) };
+    if array.is_nullish() || position.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    if !matches!(array.value(), Some(Value::Array(_))) {
+        let found = array.type_name();
+        let message = format!("$arrayElemAt's first argument must be an array, but is {found}");
+        return Err(Error::new(Code(28689), message));
+    }
+    let index = position.value_or_null();
+    if !index.kind().is_number() {
+        let found = position.type_name();
+        let message = format!("$arrayElemAt's second argument must be a numeric value, but is {found}");
+        return Err(Error::new(Code(28690), message));
+    }
+    let index = exact(index).filter(|index| i32::try_from(*index).is_ok()).ok_or_else(|| {
+        // The server spells this number as a double.
+        let found = match index {
+            Value::Int64(number) => display(Value::Double(number as f64)),
+            value => display(value),
+        };
+        let message = format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {found}");
+        Error::new(Code(28691), message)
+    })?;
+    Ok(array.part(|array| at(array.as_array()?, index)))
+}
+
+fn end<'a>(
+    name: &str,
+    argument: &Evaluated<'a>,
+    take: for<'x> fn(Doc<'x>) -> Option<Value<'x>>,
+) -> Result<Evaluated<'a>> {
+    match argument.value() {
+        None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
+        Some(Value::Array(_)) => Ok(argument.part(|array| take(array.as_array()?))),
+        Some(_) => {
+            let found = argument.type_name();
+            Err(Error::new(Code(28689), format!("{name}'s argument must be an array, but is {found}")))
+        }
+    }
+}
+
+fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    for argument in arguments.iter() {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        if !matches!(argument.value(), Some(Value::Array(_))) {
+            let found = argument.type_name();
+            return Err(Error::new(Code(28664), format!("$concatArrays only supports arrays, not {found}")));
+        }
+    }
+    Ok(Evaluated::array(|writer| {
+        for array in arguments.iter().filter_map(|argument| argument.value()?.as_array()) {
+            array.elements().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+        }
+    }))
+}
+
+fn slice<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    if arguments.iter().take(2).any(Evaluated::is_nullish) {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::Array(array)) = arguments[0].value() else {
+        let found = arguments[0].type_name();
+        let message = format!("First argument to $slice must be an array, but is of type: {found}");
+        return Err(Error::new(Code(28724), message));
+    };
+    let position = slice_bound(&arguments[1], 28725, "Second argument to $slice must be a numeric value", "Second")?;
+    let length = array.elements().count() as i64;
+    let (start, count) = match arguments.get(2) {
+        None if position < 0 => ((length + position).max(0), -position),
+        None => (0, position),
+        Some(count) if count.is_nullish() => return Ok(Evaluated::NULL),
+        Some(count) => {
+            let count = slice_bound(count, 28727, "Third argument to $slice must be numeric", "Third")?;
+            if count <= 0 {
+                return Err(Error::new(Code(28729), format!("Third argument to $slice must be positive: {count}")));
+            }
+            (if position < 0 { (length + position).max(0) } else { position }, count)
+        }
+    };
+    Ok(Evaluated::array(|writer| {
+        for element in array.elements().skip(start as usize).take(count as usize) {
+            writer.push_raw(element.kind, element.raw_value());
+        }
+    }))
+}
+
+fn slice_bound(argument: &Evaluated<'_>, code: i32, wanted: &str, which: &str) -> Result<i64> {
+    let value = argument.value_or_null();
+    if !value.kind().is_number() {
+        let found = argument.type_name();
+        return Err(Error::new(Code(code), format!("{wanted}, but is of type: {found}")));
+    }
+    exact(value).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
+        let found = display(value);
+        let message = format!("{which} argument to $slice can't be represented as a 32-bit integer: {found}");
+        Error::new(Code(code + 1), message)
+    })
+}
+
+fn reverse<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    match arguments[0].value() {
+        None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
+        Some(Value::Array(array)) => {
+            let elements: Vec<Element<'_>> = array.elements().collect();
+            Ok(Evaluated::array(|writer| {
+                elements.iter().rev().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+            }))
+        }
+        Some(_) => {
+            let found = arguments[0].type_name();
+            let message = format!("The argument to $reverseArray must be an array, but was of type: {found}");
+            Err(Error::new(Code(34435), message))
+        }
+    }
+}
+
+fn contains<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let Some(Value::Array(array)) = arguments[1].value() else {
+        let found = arguments[1].type_name();
+        let message = format!("$in requires an array as a second argument, found: {found}");
+        return Err(Error::new(Code(40081), message));
+    };
+    Ok(arguments[0].value().is_some_and(|wanted| array.values().any(|value| equal(value, wanted))).into())
+}
+
+fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    if arguments[0].is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::Array(array)) = arguments[0].value() else {
+        let found = arguments[0].type_name();
+        let message = format!("$indexOfArray requires an array as a first argument, found: {found}");
+        return Err(Error::new(Code(40090), message));
+    };
+    let (start, end) = search_range(name, &arguments[2..], array.elements().count())?;
+    let wanted = arguments[1].value();
+    let found = array
+        .values()
+        .enumerate()
+        .skip(start)
+        .take_while(|(index, _)| *index < end)
+        .find(|(_, value)| wanted.is_some_and(|wanted| equal(*value, wanted)));
+    Ok(found.map_or(-1, |(index, _)| index as i32).into())
+}
+
+/// The most bytes a `$range` may build.
+const RANGE_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX_INTERNAL;
+
+fn range<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let start = range_bound(&arguments[0], 34443, "a numeric starting value, found value of type: ", "a starting")?;
+    let end = range_bound(&arguments[1], 34445, "a numeric ending value, found value of type: ", "an ending")?;
+    let step = match arguments.get(2) {
+        Some(step) => range_bound(step, 34447, "a numeric step value, found value of type:", "a step")?,
+        None => 1,
+    };
+    if step == 0 {
+        return Err(Error::new(Code(34449), "$range requires a non-zero step value"));
+    }
+    Evaluated::try_array(|writer| {
+        let mut current = start;
+        while (step > 0 && current < end) || (step < 0 && current > end) {
+            writer.push(current as i32);
+            if writer.size() > RANGE_BYTES_MAX {
+                return Err(Error::new(
+                    Code::EXCEEDED_MEMORY_LIMIT,
+                    "$range would use too much memory and cannot spill",
+                ));
+            }
+            current += step;
+        }
+        Ok(())
+    })
+}
+
+fn range_bound(argument: &Evaluated<'_>, code: i32, wanted: &str, which: &str) -> Result<i64> {
+    let value = argument.value_or_null();
+    if !value.kind().is_number() {
+        return Err(Error::new(Code(code), format!("$range requires {wanted}{}", argument.type_name())));
+    }
+    exact(value).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
+        let found = display(value);
+        let message =
+            format!("$range requires {which} value that can be represented as a 32-bit integer, found value: {found}");
+        Error::new(Code(code + 1), message)
+    })
+}
+
+fn parse_zip(parser: &mut Parser<'_>, _: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        return Err(Error::new(Code(34460), format!("$zip only supports an object as an argument, found {found}")));
+    };
+    let [inputs, defaults, longest] = named(operand, ["inputs", "defaults", "useLongestLength"], |unknown| {
+        Error::new(Code(34464), format!("$zip found an unknown argument: {unknown}"))
+    })?;
+    let mut expressions = |value: Option<Value<'_>>, code, what: &str| match value {
+        None => Ok(Vec::new()),
+        Some(Value::Array(array)) => parser.parse_all(array),
+        Some(value) => {
+            let found = value.kind().alias();
+            Err(Error::new(Code(code), format!("{what} must be an array of expressions, found {found}")))
+        }
+    };
+    let inputs = expressions(inputs, 34461, "inputs")?;
+    let defaults = expressions(defaults, 34462, "defaults")?;
+    let longest = match longest {
+        None => false,
+        Some(Value::Boolean(longest)) => longest,
+        Some(value) => {
+            let found = value.kind().alias();
+            return Err(Error::new(Code(34463), format!("useLongestLength must be a bool, found {found}")));
+        }
+    };
+    if inputs.is_empty() {
+        return Err(Error::new(Code(34465), "$zip requires at least one input array"));
+    }
+    if !defaults.is_empty() && !longest {
+        return Err(Error::new(Code(34466), "cannot specify defaults unless useLongestLength is true"));
+    }
+    if !defaults.is_empty() && defaults.len() != inputs.len() {
+        return Err(Error::new(Code(34467), "defaults and inputs must have the same length"));
+    }
+    let count = inputs.len() as i32;
+    let literal = |value: Value<'_>| Expr::Literal(ValueBuf::from(value));
+    let mut arguments = vec![literal(Value::Boolean(longest)), literal(Value::Int32(count))];
+    arguments.extend(inputs);
+    arguments.extend(defaults);
+    Ok(arguments)
+}
+
+/// The arguments are: whether to go on to the longest array, the number of arrays, the arrays, their defaults.
+fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [longest, Evaluated::Value(Value::Int32(count)), rest @ ..] = &*arguments else {
+        return Ok(Evaluated::Missing);
+    };
+    let (inputs, defaults) = rest.split_at((*count as usize).min(rest.len()));
+    let mut arrays: Vec<Vec<Element<'_>>> = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        match input.value() {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
+            Some(Value::Array(array)) => arrays.push(array.elements().collect()),
+            Some(value) => {
+                let found = display(value);
+                return Err(Error::new(Code(34468), format!("$zip found a non-array expression in input: {found}")));
+            }
+        }
+    }
+    let lengths = arrays.iter().map(Vec::len);
+    let length = if longest.is_truthy() { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    Ok(Evaluated::array(|writer| {
+        for row in 0..length {
+            let mut tuple = writer.array();
+            for (column, array) in arrays.iter().enumerate() {
+                match (array.get(row), defaults.get(column)) {
+                    (Some(element), _) => tuple.push_raw(element.kind, element.raw_value()),
+                    (None, Some(default)) => default.push_to(&mut tuple),
+                    (None, None) => tuple.push(Value::Null),
+                }
+            }
+        }
+    }))
+}
+
+fn truth<'v>(name: &str, code: i32, argument: &'v Evaluated<'_>) -> Result<impl Iterator<Item = bool> + use<'v>> {
+    match argument.value() {
+        Some(Value::Array(array)) => Ok(array.values().map(Value::is_truthy)),
+        _ => {
+            let found = argument.type_name();
+            Err(Error::new(Code(code), format!("{name}'s argument must be an array, but is {found}")))
+        }
+    }
+}

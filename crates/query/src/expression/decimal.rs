@@ -1,0 +1,326 @@
+//! Arithmetic on decimals: 34 significant digits, rounded half to even.
+//!
+//! Source: IEEE 754-2008, as the server's decimal library applies it.
+
+use document::Decimal128;
+
+pub(super) mod wide;
+
+use document::decimal::Parts;
+use wide::Wide;
+
+/// The smallest and the largest exponent.
+const EXPONENT_MIN: i32 = -6176;
+const EXPONENT_MAX: i32 = 6111;
+const DIGITS: u32 = 34;
+
+const NAN: Decimal128 = Decimal128(0x7C00_0000_0000_0000_0000_0000_0000_0000_u128.to_le_bytes());
+const ZERO: Decimal128 = Decimal128(0x3040_0000_0000_0000_0000_0000_0000_0000_u128.to_le_bytes());
+
+fn infinity(negative: bool) -> Decimal128 {
+    Decimal128((u128::from(negative) << 127 | 0x7800_0000_0000_0000_0000_0000_0000_0000_u128).to_le_bytes())
+}
+
+/// How digits that do not fit are dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rounding {
+    HalfEven,
+    Down,
+    Up,
+}
+
+/// A finite number while it is computed with.
+#[derive(Clone, Copy)]
+struct Finite {
+    negative: bool,
+    coefficient: Wide,
+    exponent: i32,
+}
+
+impl Finite {
+    /// Fits the number into 34 digits; where it is exact, the exponent stays as near to `wanted` as it can.
+    fn pack(self, rounding: Rounding) -> Decimal128 {
+        let Finite { negative, mut coefficient, mut exponent } = self;
+        let excess = coefficient.digits().saturating_sub(DIGITS) as i32;
+        let drop = excess.max(EXPONENT_MIN.saturating_sub(exponent)).max(0);
+        if drop > 0 {
+            coefficient =
+                coefficient.without_digits(drop as u32, |kept, rest| round_up(rounding, negative, kept, rest));
+            exponent += drop;
+            if coefficient.digits() > DIGITS {
+                return Finite { negative, coefficient, exponent }.pack(rounding);
+            }
+        }
+        let mut coefficient = coefficient.low();
+        while exponent > EXPONENT_MAX && coefficient != 0 {
+            match coefficient.checked_mul(10) {
+                Some(larger) if Wide::from(larger).digits() <= DIGITS => coefficient = larger,
+                _ => return infinity(negative),
+            }
+            exponent -= 1;
+        }
+        Decimal128::from_parts(negative, coefficient, exponent.clamp(EXPONENT_MIN, EXPONENT_MAX)).unwrap_or(NAN)
+    }
+}
+
+/// What is dropped, compared with half a unit of what is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Nothing,
+    LessThanHalf,
+    Half,
+    MoreThanHalf,
+}
+
+fn round_up(rounding: Rounding, negative: bool, kept_is_odd: bool, rest: Rest) -> bool {
+    match rounding {
+        Rounding::HalfEven => rest == Rest::MoreThanHalf || (rest == Rest::Half && kept_is_odd),
+        Rounding::Down => negative && rest != Rest::Nothing,
+        Rounding::Up => !negative && rest != Rest::Nothing,
+    }
+}
+
+pub(crate) fn from_i64(number: i64) -> Decimal128 {
+    Decimal128::from_parts(number < 0, u128::from(number.unsigned_abs()), 0).unwrap_or(ZERO)
+}
+
+/// A double as its shortest spelling of 15 significant digits, the way the server converts it.
+pub(crate) fn from_f64(number: f64) -> Decimal128 {
+    parse(&format!("{number:.14e}"), number)
+}
+
+/// A double with all its digits, as far as 34 hold them.
+pub(super) fn exact_from_f64(number: f64) -> Decimal128 {
+    parse(&format!("{number:.33e}"), number)
+}
+
+/// Reads `d.ddde±x`, as formatted above.
+fn parse(text: &str, number: f64) -> Decimal128 {
+    if number.is_nan() {
+        return NAN;
+    }
+    if number.is_infinite() {
+        return infinity(number < 0.0);
+    }
+    let Some((mantissa, exponent)) = text.trim_start_matches('-').split_once('e') else { return NAN };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let (Ok(coefficient), Ok(exponent)) = (format!("{whole}{fraction}").parse::<u128>(), exponent.parse::<i32>())
+    else {
+        return NAN;
+    };
+    let (mut coefficient, mut exponent) = (coefficient, exponent - fraction.len() as i32);
+    while exponent > 0 && coefficient != 0 && Wide::from(coefficient).digits() < 15 {
+        coefficient *= 10;
+        exponent -= 1;
+    }
+    Finite { negative: number.is_sign_negative(), coefficient: Wide::from(coefficient), exponent }
+        .pack(Rounding::HalfEven)
+}
+
+pub(crate) fn negate(number: Decimal128) -> Decimal128 {
+    Decimal128((u128::from_le_bytes(number.0) ^ 1 << 127).to_le_bytes())
+}
+
+pub(crate) fn absolute(number: Decimal128) -> Decimal128 {
+    Decimal128((u128::from_le_bytes(number.0) & !(1 << 127)).to_le_bytes())
+}
+
+fn finite(number: Decimal128) -> Option<Finite> {
+    match number.parts() {
+        Parts::Finite { negative, coefficient, exponent } => {
+            Some(Finite { negative, coefficient: Wide::from(coefficient), exponent })
+        }
+        _ => None,
+    }
+}
+
+fn is_negative(number: Decimal128) -> bool {
+    number.0[15] & 0x80 != 0
+}
+
+pub(crate) fn add(a: Decimal128, b: Decimal128) -> Decimal128 {
+    let (left, right) = match (finite(a), finite(b)) {
+        (Some(left), Some(right)) => (left, right),
+        _ if a.is_nan() || b.is_nan() => return NAN,
+        (None, None) if is_negative(a) != is_negative(b) => return NAN,
+        (None, _) => return a,
+        (_, None) => return b,
+    };
+    let (high, low) = if left.exponent >= right.exponent { (left, right) } else { (right, left) };
+    add_finite(high, low).pack(Rounding::HalfEven)
+}
+
+/// Adds, the exponent of `high` being the larger one.
+fn add_finite(high: Finite, mut low: Finite) -> Finite {
+    let mut shift = (high.exponent - low.exponent) as u32;
+    let room = 2 * DIGITS + 6 - high.coefficient.digits().max(1);
+    if high.coefficient.is_zero() {
+        return low;
+    }
+    if shift > room {
+        // The low number cannot reach the digits that stay; it only decides which way they are rounded.
+        if !low.coefficient.is_zero() {
+            low.coefficient = Wide::from(1);
+        }
+        low.exponent = high.exponent - room as i32;
+        shift = room;
+    }
+    let raised = high.coefficient.times_power_of_ten(shift);
+    let exponent = low.exponent;
+    if high.negative == low.negative {
+        return Finite { negative: high.negative, coefficient: raised.plus(low.coefficient), exponent };
+    }
+    match raised.cmp(&low.coefficient) {
+        std::cmp::Ordering::Equal => Finite { negative: false, coefficient: Wide::from(0), exponent },
+        std::cmp::Ordering::Greater => {
+            Finite { negative: high.negative, coefficient: raised.minus(low.coefficient), exponent }
+        }
+        std::cmp::Ordering::Less => {
+            Finite { negative: low.negative, coefficient: low.coefficient.minus(raised), exponent }
+        }
+    }
+}
+
+pub(crate) fn multiply(a: Decimal128, b: Decimal128) -> Decimal128 {
+    let negative = is_negative(a) != is_negative(b);
+    match (finite(a), finite(b)) {
+        (Some(left), Some(right)) => Finite {
+            negative,
+            coefficient: Wide::product(left.coefficient.low(), right.coefficient.low()),
+            exponent: left.exponent + right.exponent,
+        }
+        .pack(Rounding::HalfEven),
+        _ if a.is_nan() || b.is_nan() || a.is_zero() || b.is_zero() => NAN,
+        _ => infinity(negative),
+    }
+}
+
+pub(crate) fn divide(a: Decimal128, b: Decimal128) -> Decimal128 {
+    let negative = is_negative(a) != is_negative(b);
+    let (left, right) = match (finite(a), finite(b)) {
+        (Some(left), Some(right)) => (left, right),
+        _ if a.is_nan() || b.is_nan() => return NAN,
+        (None, None) => return NAN,
+        (None, _) => return infinity(negative),
+        (_, None) => {
+            return Finite { negative, coefficient: Wide::from(0), exponent: EXPONENT_MIN }.pack(Rounding::HalfEven);
+        }
+    };
+    if right.coefficient.is_zero() {
+        return if left.coefficient.is_zero() { NAN } else { infinity(negative) };
+    }
+    let ideal = left.exponent - right.exponent;
+    let shift = (DIGITS + 2 + right.coefficient.digits()).saturating_sub(left.coefficient.digits());
+    let (mut quotient, rest) = left.coefficient.times_power_of_ten(shift).divided_by(right.coefficient.low());
+    let mut exponent = ideal - shift as i32;
+    if rest != 0 {
+        // One more digit stands for all that is left, so that rounding goes the right way.
+        quotient = quotient.times_power_of_ten(1).plus(Wide::from(1));
+        exponent -= 1;
+        return Finite { negative, coefficient: quotient, exponent }.pack(Rounding::HalfEven);
+    }
+    while exponent < ideal && !quotient.is_zero() {
+        let (shorter, digit) = quotient.divided_by(10);
+        if digit != 0 {
+            break;
+        }
+        quotient = shorter;
+        exponent += 1;
+    }
+    if quotient.is_zero() {
+        exponent = ideal;
+    }
+    Finite { negative, coefficient: quotient, exponent }.pack(Rounding::HalfEven)
+}
+
+/// The remainder of a division whose quotient is cut to a whole number; it has the dividend's sign.
+pub(crate) fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
+    let (left, right) = match (finite(a), finite(b)) {
+        (Some(left), Some(right)) if !right.coefficient.is_zero() => (left, right),
+        (Some(_), None) if !b.is_nan() => return a,
+        _ => return NAN,
+    };
+    let exponent = left.exponent.min(right.exponent);
+    // Raising the divisor past what the dividend can reach leaves the dividend as it is.
+    if right.exponent - exponent > DIGITS as i32 {
+        return a;
+    }
+    let divisor = right.coefficient.times_power_of_ten((right.exponent - exponent) as u32);
+    let mut rest = left.coefficient;
+    for _ in 0..left.exponent - exponent {
+        rest = rest.modulo(divisor).times_power_of_ten(1);
+    }
+    Finite { negative: left.negative, coefficient: rest.modulo(divisor), exponent }.pack(Rounding::HalfEven)
+}
+
+pub(crate) fn ceil(number: Decimal128) -> Decimal128 {
+    round_to(number, 0, Rounding::Up)
+}
+
+pub(crate) fn floor(number: Decimal128) -> Decimal128 {
+    round_to(number, 0, Rounding::Down)
+}
+
+/// Rounds to a number of decimal places, half to even or towards zero.
+pub(crate) fn round(number: Decimal128, places: i32, towards_zero: bool) -> Decimal128 {
+    let rounding = match (towards_zero, is_negative(number)) {
+        (false, _) => Rounding::HalfEven,
+        (true, false) => Rounding::Down,
+        (true, true) => Rounding::Up,
+    };
+    round_to(number, places, rounding)
+}
+
+fn round_to(number: Decimal128, places: i32, rounding: Rounding) -> Decimal128 {
+    let Some(Finite { negative, coefficient, exponent }) = finite(number) else { return number };
+    let drop = -places - exponent;
+    if drop <= 0 {
+        return number;
+    }
+    let coefficient = coefficient.without_digits(drop as u32, |kept, rest| round_up(rounding, negative, kept, rest));
+    Finite { negative, coefficient, exponent: -places }.pack(Rounding::HalfEven)
+}
+
+/// Powers: whole exponents by multiplication, others as doubles, which have 16 digits.
+pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+    let Some(whole) = exponent.to_i64_exact().filter(|whole| whole.unsigned_abs() <= 10_000) else {
+        return from_f64(base.to_f64().powf(exponent.to_f64()));
+    };
+    let (mut result, mut square, mut bits) = (from_i64(1), base, whole.unsigned_abs());
+    while bits > 0 {
+        if bits & 1 == 1 {
+            result = multiply(result, square);
+        }
+        square = multiply(square, square);
+        bits >>= 1;
+    }
+    if whole < 0 { divide(from_i64(1), result) } else { result }
+}
+
+pub(crate) fn is_finite(number: Decimal128) -> bool {
+    matches!(number.parts(), Parts::Finite { .. })
+}
+
+/// The number in the spelling of the decimal128 specification: `1.5`, `1E+5`, `NaN`.
+pub(crate) fn text(number: Decimal128) -> String {
+    let (negative, coefficient, exponent) = match number.parts() {
+        Parts::NotANumber => return "NaN".to_owned(),
+        Parts::Infinity { negative } => return if negative { "-Infinity" } else { "Infinity" }.to_owned(),
+        Parts::Finite { negative, coefficient, exponent } => (negative, coefficient.to_string(), exponent),
+    };
+    let sign = if negative { "-" } else { "" };
+    let scientific = coefficient.len() as i32 - 1 + exponent;
+    if exponent > 0 || scientific < -6 {
+        let (first, rest) = coefficient.split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        return format!("{sign}{first}{point}{rest}E{scientific:+}");
+    }
+    if exponent == 0 {
+        return format!("{sign}{coefficient}");
+    }
+    let decimals = exponent.unsigned_abs() as usize;
+    let padded = format!("{coefficient:0>width$}", width = decimals + 1);
+    let (whole, fraction) = padded.split_at(padded.len() - decimals);
+    format!("{sign}{whole}.{fraction}")
+}

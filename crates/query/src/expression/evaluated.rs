@@ -1,0 +1,156 @@
+//! What evaluating an expression gives.
+
+use document::{ArrayWriter, DocWriter, Kind, Value, ValueBuf};
+
+/// A value that borrows from the document or the expression, one that was computed, or none at all.
+#[derive(Clone, Debug)]
+pub enum Evaluated<'a> {
+    Missing,
+    Value(Value<'a>),
+    Owned(ValueBuf),
+}
+
+impl<'a> Evaluated<'a> {
+    pub const NULL: Evaluated<'static> = Evaluated::Value(Value::Null);
+
+    pub fn string(text: &str) -> Evaluated<'static> {
+        Evaluated::Owned(ValueBuf::from(Value::String(text)))
+    }
+
+    /// An array whose elements `write` pushes.
+    pub fn array(write: impl FnOnce(&mut ArrayWriter<'_>)) -> Evaluated<'static> {
+        let mut bytes = Vec::new();
+        write(&mut ArrayWriter::begin(&mut bytes));
+        Evaluated::Owned(ValueBuf::from_raw(Kind::Array, bytes))
+    }
+
+    /// As [`Evaluated::array`], where writing may fail.
+    pub fn try_array<E>(write: impl FnOnce(&mut ArrayWriter<'_>) -> Result<(), E>) -> Result<Evaluated<'static>, E> {
+        let mut bytes = Vec::new();
+        write(&mut ArrayWriter::begin(&mut bytes))?;
+        Ok(Evaluated::Owned(ValueBuf::from_raw(Kind::Array, bytes)))
+    }
+
+    /// A document whose fields `write` appends.
+    pub fn document(write: impl FnOnce(&mut DocWriter<'_>)) -> Evaluated<'static> {
+        let mut bytes = Vec::new();
+        write(&mut DocWriter::begin(&mut bytes));
+        Evaluated::Owned(ValueBuf::from_raw(Kind::Document, bytes))
+    }
+
+    /// As [`Evaluated::document`], where writing may fail.
+    pub fn try_document<E>(write: impl FnOnce(&mut DocWriter<'_>) -> Result<(), E>) -> Result<Evaluated<'static>, E> {
+        let mut bytes = Vec::new();
+        write(&mut DocWriter::begin(&mut bytes))?;
+        Ok(Evaluated::Owned(ValueBuf::from_raw(Kind::Document, bytes)))
+    }
+
+    /// The value, `None` where it is missing.
+    pub fn value(&self) -> Option<Value<'_>> {
+        match self {
+            Evaluated::Missing => None,
+            Evaluated::Value(value) => Some(*value),
+            Evaluated::Owned(value) => Some(value.as_value()),
+        }
+    }
+
+    /// The value, null where it is missing.
+    pub fn value_or_null(&self) -> Value<'_> {
+        self.value().unwrap_or(Value::Null)
+    }
+
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Evaluated::Missing)
+    }
+
+    /// Missing, null or undefined: what most operators answer with null.
+    pub fn is_nullish(&self) -> bool {
+        matches!(self.value(), None | Some(Value::Null | Value::Undefined))
+    }
+
+    pub fn is_truthy(&self) -> bool {
+        self.value().is_some_and(Value::is_truthy)
+    }
+
+    /// The type's name as error messages have it.
+    pub fn type_name(&self) -> &'static str {
+        self.value().map_or("missing", |value| value.kind().alias())
+    }
+
+    /// A part of the value, such as an array's element: borrowed where the whole is.
+    pub fn part(&self, take: impl for<'x> FnOnce(Value<'x>) -> Option<Value<'x>>) -> Evaluated<'a> {
+        match self {
+            Evaluated::Missing => Evaluated::Missing,
+            Evaluated::Value(value) => take(*value).map_or(Evaluated::Missing, Evaluated::Value),
+            Evaluated::Owned(value) => {
+                take(value.as_value()).map_or(Evaluated::Missing, |part| Evaluated::from_temporary(part))
+            }
+        }
+    }
+
+    /// Leaves missing in its place.
+    pub fn take(&mut self) -> Evaluated<'a> {
+        std::mem::replace(self, Evaluated::Missing)
+    }
+
+    /// The same value, borrowing nothing.
+    pub fn detached<'b>(self) -> Evaluated<'b> {
+        match self {
+            Evaluated::Missing => Evaluated::Missing,
+            Evaluated::Owned(value) => Evaluated::Owned(value),
+            Evaluated::Value(value) => Evaluated::from_temporary(value),
+        }
+    }
+
+    /// An owned value, `None` where it is missing.
+    pub fn into_owned(self) -> Option<ValueBuf> {
+        match self {
+            Evaluated::Missing => None,
+            Evaluated::Owned(value) => Some(value),
+            Evaluated::Value(value) => Some(ValueBuf::from(value)),
+        }
+    }
+
+    /// Appends the value to a document, unless it is missing.
+    pub fn append_to(&self, writer: &mut DocWriter<'_>, key: &str) {
+        match self {
+            Evaluated::Missing => {}
+            Evaluated::Value(value) => writer.append(key, *value),
+            Evaluated::Owned(value) => writer.append_raw(value.kind(), key.as_bytes(), value.raw_value()),
+        }
+    }
+
+    /// Appends the value to an array, null where it is missing.
+    pub fn push_to(&self, writer: &mut ArrayWriter<'_>) {
+        match self {
+            Evaluated::Missing => writer.push(Value::Null),
+            Evaluated::Value(value) => writer.push(*value),
+            Evaluated::Owned(value) => writer.push_raw(value.kind(), value.raw_value()),
+        }
+    }
+
+    /// A copy of a value that is about to go away. Scalars need no buffer.
+    fn from_temporary<'b>(value: Value<'_>) -> Evaluated<'b> {
+        Evaluated::Value(match value {
+            Value::Double(number) => Value::Double(number),
+            Value::Undefined => Value::Undefined,
+            Value::ObjectId(id) => Value::ObjectId(id),
+            Value::Boolean(flag) => Value::Boolean(flag),
+            Value::DateTime(milliseconds) => Value::DateTime(milliseconds),
+            Value::Null => Value::Null,
+            Value::Int32(number) => Value::Int32(number),
+            Value::Timestamp { time, increment } => Value::Timestamp { time, increment },
+            Value::Int64(number) => Value::Int64(number),
+            Value::Decimal128(number) => Value::Decimal128(number),
+            Value::MaxKey => Value::MaxKey,
+            Value::MinKey => Value::MinKey,
+            value => return Evaluated::Owned(ValueBuf::from(value)),
+        })
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<T> for Evaluated<'a> {
+    fn from(value: T) -> Self {
+        Evaluated::Value(value.into())
+    }
+}

@@ -1,0 +1,200 @@
+//! Forms that bind variables: `$let`, `$map`, `$filter`, `$reduce`.
+
+use super::arguments::named;
+use super::parse::{Parser, check_binding};
+use super::scope::{Frame, Scope};
+use super::{Evaluated, Expr, Form};
+use crate::predicate::number::exact;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+
+pub(super) fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Option<Form>> {
+    Ok(Some(match name {
+        "$let" => parse_let(parser, operand)?,
+        "$map" => parse_map(parser, operand)?,
+        "$filter" => parse_filter(parser, operand)?,
+        "$reduce" => parse_reduce(parser, operand)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn unrecognized(code: i32, operator: &'static str) -> impl Fn(&str) -> Error {
+    move |name| Error::new(Code(code), format!("Unrecognized parameter to {operator}: {name}"))
+}
+
+fn object<'v>(operand: Value<'v>, code: i32, operator: &str) -> Result<Doc<'v>> {
+    operand
+        .as_document()
+        .ok_or_else(|| Error::new(Code(code), format!("{operator} only supports an object as its argument")))
+}
+
+fn required<'v>(value: Option<Value<'v>>, code: i32, name: &str, operator: &str) -> Result<Value<'v>> {
+    value.ok_or_else(|| Error::new(Code(code), format!("Missing '{name}' parameter to {operator}")))
+}
+
+fn parse_let(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+    let operand = object(operand, 16874, "$let")?;
+    let [variables, body] = named(operand, ["vars", "in"], unrecognized(16875, "$let"))?;
+    let variables = required(variables, 16876, "vars", "$let")?;
+    let body = required(body, 16877, "in", "$let")?;
+    let Value::Document(variables) = variables else {
+        return Err(Error::new(Code(10065), "invalid parameter: expected an object (vars)"));
+    };
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    for (name, value) in variables.iter() {
+        check_binding(name)?;
+        names.push(name.to_owned());
+        values.push(parser.parse(value)?);
+    }
+    Ok(Form::Let { values, body: parser.parse_inside(names, body)? })
+}
+
+/// The name given with `as`, or `this`.
+fn element_name(given: Option<Value<'_>>) -> Result<String> {
+    let name = given.map_or("this", |value| value.as_str().unwrap_or_default());
+    check_binding(name)?;
+    Ok(name.to_owned())
+}
+
+fn parse_map(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+    let operand = object(operand, 16878, "$map")?;
+    let [input, name, body] = named(operand, ["input", "as", "in"], unrecognized(16879, "$map"))?;
+    let input = parser.parse(required(input, 16880, "input", "$map")?)?;
+    let name = element_name(name)?;
+    let body = parser.parse_inside(vec![name], required(body, 16882, "in", "$map")?)?;
+    Ok(Form::Map { input, body })
+}
+
+fn parse_filter(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+    let operand = object(operand, 28646, "$filter")?;
+    let names = ["input", "as", "cond", "limit"];
+    let [input, name, condition, limit] = named(operand, names, unrecognized(28647, "$filter"))?;
+    let input = parser.parse(required(input, 28648, "input", "$filter")?)?;
+    let name = element_name(name)?;
+    let condition = parser.parse_inside(vec![name], required(condition, 28650, "cond", "$filter")?)?;
+    let limit = limit.map(|limit| parser.parse(limit)).transpose()?;
+    Ok(Form::Filter { input, condition, limit })
+}
+
+fn parse_reduce(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        return Err(Error::new(Code(40075), format!("$reduce requires an object as an argument, found: {found}")));
+    };
+    let [input, initial, body] = named(operand, ["input", "initialValue", "in"], |name| {
+        Error::new(Code(40076), format!("$reduce found an unknown argument: {name}"))
+    })?;
+    let required = |value: Option<Value<'_>>, code, name| {
+        value.ok_or_else(|| Error::new(Code(code), format!("$reduce requires '{name}' to be specified"))).map(drop)
+    };
+    required(input, 40077, "input")?;
+    required(initial, 40078, "initialValue")?;
+    required(body, 40079, "in")?;
+    Ok(Form::Reduce {
+        input: parser.parse(input.unwrap_or(Value::Null))?,
+        initial: parser.parse(initial.unwrap_or(Value::Null))?,
+        body: parser.parse_inside(vec!["this".to_owned(), "value".to_owned()], body.unwrap_or(Value::Null))?,
+    })
+}
+
+fn inside<'f>(scope: &Scope<'f>, frame: &'f Frame<'f>) -> Scope<'f> {
+    Scope { root: scope.root, frame: Some(frame) }
+}
+
+pub(super) fn bind<'s>(values: &'s [Expr], body: &'s Expr, scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+    let values = values.iter().map(|value| value.evaluate(scope)).collect::<Result<Vec<_>>>()?;
+    let borrowed: Vec<Option<Value<'_>>> = values.iter().map(Evaluated::value).collect();
+    let frame = Frame { values: &borrowed, outer: scope.frame };
+    Ok(body.evaluate(&inside(scope, &frame))?.detached())
+}
+
+pub(super) fn map<'s>(input: &'s Expr, body: &'s Expr, scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+    let input = input.evaluate(scope)?;
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::Array(array)) = input.value() else {
+        return Err(Error::new(Code(16883), format!("input to $map must be an array not {}", input.type_name())));
+    };
+    Evaluated::try_array(|writer| {
+        for value in array.values() {
+            let values = [Some(value)];
+            let frame = Frame { values: &values, outer: scope.frame };
+            body.evaluate(&inside(scope, &frame))?.push_to(writer);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn filter<'s>(
+    input: &'s Expr,
+    condition: &'s Expr,
+    limit: Option<&'s Expr>,
+    scope: &Scope<'s>,
+) -> Result<Evaluated<'s>> {
+    let input = input.evaluate(scope)?;
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::Array(array)) = input.value() else {
+        return Err(Error::new(Code(28651), format!("input to $filter must be an array not {}", input.type_name())));
+    };
+    let limit = match limit {
+        Some(limit) => filter_limit(&limit.evaluate(scope)?)?,
+        None => usize::MAX,
+    };
+    Evaluated::try_array(|writer| {
+        for element in array.elements() {
+            let value = element.value();
+            let values = [Some(value)];
+            let frame = Frame { values: &values, outer: scope.frame };
+            if condition.evaluate(&inside(scope, &frame))?.is_truthy() {
+                writer.push_raw(element.kind, element.raw_value());
+                if writer.len() >= limit {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn filter_limit(limit: &Evaluated<'_>) -> Result<usize> {
+    if limit.is_nullish() {
+        return Ok(usize::MAX);
+    }
+    let text = || super::string::display(limit.value_or_null());
+    let number = exact(limit.value_or_null()).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+        Error::new(Code(327391), format!("$filter: limit must be represented as a 32-bit integral value: {}", text()))
+    })?;
+    match usize::try_from(number) {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err(Error::new(Code(327392), format!("$filter: limit must be greater than 0: {}", text()))),
+    }
+}
+
+pub(super) fn reduce<'s>(
+    input: &'s Expr,
+    initial: &'s Expr,
+    body: &'s Expr,
+    scope: &Scope<'s>,
+) -> Result<Evaluated<'s>> {
+    let input = input.evaluate(scope)?;
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::Array(array)) = input.value() else {
+        let found = super::string::display(input.value_or_null());
+        return Err(Error::new(Code(40080), format!("$reduce requires that 'input' be an array, found: {found}")));
+    };
+    let mut accumulated: Evaluated<'s> = initial.evaluate(scope)?;
+    for value in array.values() {
+        let next = {
+            let values = [Some(value), accumulated.value()];
+            let frame = Frame { values: &values, outer: scope.frame };
+            body.evaluate(&inside(scope, &frame))?.detached()
+        };
+        accumulated = next;
+    }
+    Ok(accumulated)
+}

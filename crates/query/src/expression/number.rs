@@ -1,0 +1,222 @@
+//! Numbers with MongoDB's promotion rules: int32 → int64 → double → decimal128.
+
+use document::Decimal128;
+use document::Value;
+
+/// A value that is a number.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    Int32(i32),
+    Int64(i64),
+    Double(f64),
+    Decimal(Decimal128),
+}
+
+impl Number {
+    pub fn from_value(value: Value<'_>) -> Option<Number> {
+        Some(match value {
+            Value::Int32(number) => Number::Int32(number),
+            Value::Int64(number) => Number::Int64(number),
+            Value::Double(number) => Number::Double(number),
+            Value::Decimal128(number) => Number::Decimal(number),
+            _ => return None,
+        })
+    }
+
+    pub fn to_value(self) -> Value<'static> {
+        match self {
+            Number::Int32(number) => Value::Int32(number),
+            Number::Int64(number) => Value::Int64(number),
+            Number::Double(number) => Value::Double(number),
+            Number::Decimal(number) => Value::Decimal128(number),
+        }
+    }
+
+    /// The smallest integer type that holds the number, int32 where `narrow` allows it.
+    pub fn integer(number: i64, narrow: bool) -> Number {
+        match i32::try_from(number) {
+            Ok(small) if narrow => Number::Int32(small),
+            _ => Number::Int64(number),
+        }
+    }
+
+    pub fn as_integer(self) -> Option<i64> {
+        match self {
+            Number::Int32(number) => Some(i64::from(number)),
+            Number::Int64(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    pub fn is_int32(self) -> bool {
+        matches!(self, Number::Int32(_))
+    }
+
+    pub fn is_decimal(self) -> bool {
+        matches!(self, Number::Decimal(_))
+    }
+
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Number::Int32(number) => f64::from(number),
+            Number::Int64(number) => number as f64,
+            Number::Double(number) => number,
+            Number::Decimal(number) => number.to_f64(),
+        }
+    }
+
+    pub fn to_decimal(self) -> Decimal128 {
+        match self {
+            Number::Int32(number) => super::decimal::from_i64(i64::from(number)),
+            Number::Int64(number) => super::decimal::from_i64(number),
+            Number::Double(number) => super::decimal::from_f64(number),
+            Number::Decimal(number) => number,
+        }
+    }
+
+    pub fn is_zero(self) -> bool {
+        match self {
+            Number::Decimal(number) => number.is_zero(),
+            number => number.to_f64() == 0.0,
+        }
+    }
+}
+
+/// A running sum as `$sum`, `$avg` and `$add` compute it: integers exactly, doubles with a compensation for what rounding
+/// loses, decimals apart.
+///
+/// The sum has the widest type that was added: int32 and int64 become int64 where int32 overflows, a double where
+/// int64 does.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum {
+    integers: i128,
+    doubles: Compensated,
+    decimals: Decimal128,
+    widest: Widest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Widest {
+    Int32,
+    Int64,
+    Double,
+    Decimal,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Sum {
+            integers: 0,
+            doubles: Compensated::default(),
+            decimals: super::decimal::from_i64(0),
+            widest: Widest::Int32,
+        }
+    }
+}
+
+impl Sum {
+    pub fn add(&mut self, number: Number) {
+        let kind = match number {
+            Number::Int32(number) => {
+                self.integers += i128::from(number);
+                Widest::Int32
+            }
+            Number::Int64(number) => {
+                self.integers += i128::from(number);
+                Widest::Int64
+            }
+            Number::Double(number) => {
+                self.doubles.add(number);
+                Widest::Double
+            }
+            Number::Decimal(number) => {
+                self.decimals = super::decimal::add(self.decimals, number);
+                Widest::Decimal
+            }
+        };
+        self.widest = self.widest.max(kind);
+    }
+
+    pub fn total(&self) -> Number {
+        match self.widest {
+            Widest::Decimal => Number::Decimal(self.decimal_total()),
+            Widest::Double => Number::Double(self.double_total()),
+            widest => match i64::try_from(self.integers) {
+                Ok(sum) => Number::integer(sum, widest == Widest::Int32),
+                Err(_) => Number::Double(self.integers as f64),
+            },
+        }
+    }
+
+    /// The sum divided by `count`; a decimal where one was added, else a double.
+    pub fn average(&self, count: u64) -> Number {
+        match self.widest {
+            Widest::Decimal => {
+                Number::Decimal(super::decimal::divide(self.decimal_total(), super::decimal::from_i64(count as i64)))
+            }
+            _ => Number::Double(self.double_total() / count as f64),
+        }
+    }
+
+    /// The whole part of the sum, for dates; `None` where it does not fit.
+    pub(super) fn whole_total(&self) -> Option<i64> {
+        match self.total() {
+            Number::Int32(number) => Some(i64::from(number)),
+            Number::Int64(number) => Some(number),
+            Number::Double(_) if self.widest != Widest::Double => None,
+            number => crate::predicate::number::rounded(number.to_value()),
+        }
+    }
+
+    fn double_total(&self) -> f64 {
+        let mut sum = self.doubles;
+        sum.add_integer(self.integers);
+        sum.total()
+    }
+
+    fn decimal_total(&self) -> Decimal128 {
+        let mut sum = self.doubles;
+        sum.add_integer(self.integers);
+        let (high, low) = sum.parts();
+        let sum = super::decimal::add(self.decimals, super::decimal::exact_from_f64(high));
+        super::decimal::add(sum, super::decimal::exact_from_f64(low))
+    }
+}
+
+/// A sum of doubles in two doubles (Neumaier's way), so that ten times 0.1 is 1.
+#[derive(Clone, Copy, Debug, Default)]
+struct Compensated {
+    sum: f64,
+    lost: f64,
+    /// What infinities and NaN come to, which compensation would spoil.
+    special: f64,
+}
+
+impl Compensated {
+    fn add(&mut self, number: f64) {
+        self.special += number;
+        let total = self.sum + number;
+        // What does not fit the total, exactly, whichever of the two is larger (Knuth's two-sum).
+        let part = total - self.sum;
+        self.lost += (self.sum - (total - part)) + (number - part);
+        self.sum = total;
+    }
+
+    fn add_integer(&mut self, number: i128) {
+        if number == 0 {
+            return;
+        }
+        let high = number as f64;
+        self.add(high);
+        self.add((number - high as i128) as f64);
+    }
+
+    fn parts(&self) -> (f64, f64) {
+        if self.special.is_finite() { (self.sum, self.lost) } else { (self.special, 0.0) }
+    }
+
+    fn total(&self) -> f64 {
+        let (sum, lost) = self.parts();
+        sum + lost
+    }
+}

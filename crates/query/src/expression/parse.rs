@@ -1,0 +1,242 @@
+//! From BSON to an expression tree.
+
+use super::functions::{self, Arity, Function};
+use super::path::FieldPath;
+use super::scope::{Scope, Variable};
+use super::{Expr, Form, control, iterate};
+use crate::Context;
+use crate::display::Shell;
+use document::{Doc, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+/// A parser, and the names of the variables that are in scope where it stands.
+pub(crate) struct Parser<'c> {
+    context: &'c Context,
+    frames: Vec<Vec<String>>,
+}
+
+impl<'c> Parser<'c> {
+    pub fn new(context: &'c Context, variables: &[&str]) -> Self {
+        let frame: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
+        Parser { context, frames: if frame.is_empty() { Vec::new() } else { vec![frame] } }
+    }
+
+    pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
+        match value {
+            Value::String(text) if text.starts_with('$') => self.parse_reference(text),
+            Value::Document(document) => self.parse_document(document),
+            Value::Array(array) => {
+                let elements = self.parse_all(array)?;
+                self.fold(Expr::Array(elements))
+            }
+            value => Ok(literal(value)),
+        }
+    }
+
+    pub fn parse_all(&mut self, array: Doc<'_>) -> Result<Vec<Expr>> {
+        array.values().map(|value| self.parse(value)).collect()
+    }
+
+    /// The arguments of an operator: an array's elements, or the one value that is no array.
+    pub fn parse_arguments(&mut self, operand: Value<'_>) -> Result<Vec<Expr>> {
+        match operand {
+            Value::Array(array) => self.parse_all(array),
+            value => Ok(vec![self.parse(value)?]),
+        }
+    }
+
+    /// Parses with more variables in scope.
+    pub fn parse_inside(&mut self, names: Vec<String>, value: Value<'_>) -> Result<Expr> {
+        self.frames.push(names);
+        let parsed = self.parse(value);
+        self.frames.pop();
+        parsed
+    }
+
+    fn parse_document(&mut self, document: Doc<'_>) -> Result<Expr> {
+        match document.first() {
+            Some(first) if first.key_bytes().starts_with(b"$") => {
+                if document.elements().count() > 1 {
+                    let found = Shell(Value::Document(document));
+                    return Err(Error::new(
+                        Code(15983),
+                        format!("an object representing an expression must have exactly one field: {found}"),
+                    ));
+                }
+                self.parse_operator(first.key(), first.value())
+            }
+            _ => self.parse_object(document),
+        }
+    }
+
+    fn parse_object(&mut self, document: Doc<'_>) -> Result<Expr> {
+        let mut fields: Vec<(Box<str>, Expr)> = Vec::new();
+        for (name, value) in document.iter() {
+            super::path::check_name(name)?;
+            if name.contains('.') {
+                return Err(Error::new(
+                    Code(16412),
+                    format!("FieldPath field names may not contain '.'. Consider using $getField or $setField."),
+                ));
+            }
+            if fields.iter().any(|(other, _)| **other == *name) {
+                return Err(Error::new(
+                    Code(16406),
+                    format!("duplicate field name specified in object literal: {}", Shell(Value::Document(document))),
+                ));
+            }
+            fields.push((name.into(), self.parse(value)?));
+        }
+        self.fold(Expr::Document(fields))
+    }
+
+    /// Parses `{name: operand}`, an operator with its operand.
+    pub fn parse_operator(&mut self, name: &str, operand: Value<'_>) -> Result<Expr> {
+        match name {
+            "$literal" | "$const" => return Ok(literal(operand)),
+            _ => {}
+        }
+        if let Some(form) = control::parse(self, name, operand)? {
+            return self.fold_form(form);
+        }
+        if let Some(form) = iterate::parse(self, name, operand)? {
+            return Ok(Expr::Form(Box::new(form)));
+        }
+        let Some(function) = functions::find(name) else {
+            return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, format!("Unrecognized expression '{name}'")));
+        };
+        let arguments = match function.arity {
+            Arity::Named(parse) => parse(self, name, operand)?,
+            _ => self.parse_arguments(operand)?,
+        };
+        check_arity(function, arguments.len())?;
+        self.fold(Expr::Call(function, arguments))
+    }
+
+    /// `$a.b` and `$$name.a.b`.
+    fn parse_reference(&mut self, text: &str) -> Result<Expr> {
+        let Some(variable) = text.strip_prefix("$$") else {
+            let path = &text[1..];
+            if path.is_empty() {
+                return Err(Error::new(Code(16872), "'$' by itself is not a valid FieldPath"));
+            }
+            let path = FieldPath::parse(path)?;
+            return Ok(match self.find("CURRENT") {
+                Some(variable) => Expr::Variable(variable, path),
+                None => Expr::Root(path),
+            });
+        };
+        let (name, path) = match variable.split_once('.') {
+            Some((name, path)) => (name, FieldPath::parse(path)?),
+            None => (variable, FieldPath::default()),
+        };
+        check_reference(name)?;
+        self.resolve(name, path)
+    }
+
+    fn resolve(&self, name: &str, path: FieldPath) -> Result<Expr> {
+        if let Some(variable) = self.find(name) {
+            return Ok(Expr::Variable(variable, path));
+        }
+        let constant = |value: Option<Value<'_>>| match path.evaluate(value).into_owned() {
+            Some(value) => Expr::Literal(value),
+            None => Expr::Missing,
+        };
+        match name {
+            "ROOT" | "CURRENT" => Ok(Expr::Root(path)),
+            "NOW" => Ok(constant(Some(Value::DateTime(self.context.now_ms)))),
+            "REMOVE" => Ok(Expr::Missing),
+            "CLUSTER_TIME" => Err(Error::new(Code(51144), "Builtin variable '$$CLUSTER_TIME' is not available")),
+            _ => match self.context.variables.as_doc().get(name) {
+                Some(value) => Ok(constant(Some(value))),
+                None => Err(Error::new(Code(17276), format!("Use of undefined variable: {name}"))),
+            },
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<Variable> {
+        self.frames.iter().rev().enumerate().find_map(|(frame, names)| {
+            let index = names.iter().rposition(|candidate| candidate == name)?;
+            Some(Variable { frame, index })
+        })
+    }
+
+    /// Computes what does not depend on the document.
+    fn fold(&self, expression: Expr) -> Result<Expr> {
+        let constant = match &expression {
+            Expr::Array(elements) => elements.iter().all(Expr::is_constant),
+            Expr::Document(fields) => fields.iter().all(|(_, value)| value.is_constant()),
+            Expr::Call(function, arguments) => function.pure && arguments.iter().all(Expr::is_constant),
+            _ => false,
+        };
+        if constant { evaluate_constant(&expression) } else { Ok(expression) }
+    }
+
+    fn fold_form(&self, form: Form) -> Result<Expr> {
+        let constant = match &form {
+            Form::And(all) | Form::Or(all) | Form::IfNull(all) => all.iter().all(Expr::is_constant),
+            Form::Condition { test, then, otherwise } => [test, then, otherwise].into_iter().all(Expr::is_constant),
+            _ => false,
+        };
+        let expression = Expr::Form(Box::new(form));
+        if constant { evaluate_constant(&expression) } else { Ok(expression) }
+    }
+}
+
+fn evaluate_constant(expression: &Expr) -> Result<Expr> {
+    let evaluated = expression
+        .evaluate(&Scope { root: Doc::EMPTY, frame: None })
+        .map_err(|error| error.context("Failed to optimize pipeline :: caused by :: "))?;
+    Ok(evaluated.into_owned().map_or(Expr::Missing, Expr::Literal))
+}
+
+fn literal(value: Value<'_>) -> Expr {
+    Expr::Literal(ValueBuf::from(value))
+}
+
+fn check_arity(function: &Function, given: usize) -> Result<()> {
+    let name = function.name;
+    match function.arity {
+        Arity::Exactly(wanted) if given != wanted => Err(Error::new(
+            Code(16020),
+            format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in."),
+        )),
+        Arity::Between(least, most) if given < least || given > most => Err(Error::new(
+            Code(28667),
+            format!(
+                "Expression {name} takes at least {least} arguments, and at most {most}, but {given} were passed in."
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A variable's name where it is read: built-in ones begin with a capital.
+fn check_reference(name: &str) -> Result<()> {
+    check_name(name, |first| first.is_ascii_alphabetic() || !first.is_ascii())
+}
+
+/// A variable's name where it is bound. `CURRENT` is the one built-in variable that can be.
+pub(crate) fn check_binding(name: &str) -> Result<()> {
+    if name == "CURRENT" {
+        return Ok(());
+    }
+    check_name(name, |first| first.is_ascii_lowercase() || !first.is_ascii())
+}
+
+fn check_name(name: &str, may_start: fn(char) -> bool) -> Result<()> {
+    let Some(first) = name.chars().next() else {
+        return Err(Error::failed_to_parse("empty variable names are not allowed"));
+    };
+    if !may_start(first) {
+        return Err(Error::failed_to_parse(format!(
+            "'{name}' starts with an invalid character for a user variable name"
+        )));
+    }
+    match name.chars().find(|letter| letter.is_ascii() && !letter.is_ascii_alphanumeric() && *letter != '_') {
+        None => Ok(()),
+        Some(letter) => Err(Error::failed_to_parse(format!(
+            "'{name}' contains an invalid character for a variable name: '{letter}'"
+        ))),
+    }
+}

@@ -1,0 +1,87 @@
+//! Field paths in expressions: `$a.b`.
+//!
+//! Other than in filters, an array on the way stands for its elements and the result is an array of what was found; numbers
+//! are names, not positions.
+
+use super::Evaluated;
+use document::{ArrayWriter, Doc, Value};
+use error::{Code, Error, Result};
+use std::fmt;
+
+/// The names along a path; empty for the whole value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldPath(Vec<Box<str>>);
+
+impl FieldPath {
+    /// Parses `a.b`. Errors: 40353, 15998, 16410.
+    pub fn parse(text: &str) -> Result<FieldPath> {
+        if text.ends_with('.') {
+            return Err(Error::new(Code(40353), "FieldPath must not end with a '.'."));
+        }
+        for name in text.split('.') {
+            check_name(name)?;
+        }
+        Ok(FieldPath(text.split('.').map(Into::into).collect()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn evaluate<'a>(&self, value: Option<Value<'a>>) -> Evaluated<'a> {
+        if self.0.is_empty() {
+            return value.map_or(Evaluated::Missing, Evaluated::Value);
+        }
+        match value {
+            Some(Value::Document(document)) => in_document(&self.0, document),
+            Some(Value::Array(array)) => in_array(&self.0, array),
+            _ => Evaluated::Missing,
+        }
+    }
+}
+
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::new(Code(15998), "FieldPath field names may not be empty strings."));
+    }
+    if name.starts_with('$') {
+        return Err(Error::new(
+            Code(16410),
+            "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+        ));
+    }
+    if name.contains('\0') {
+        return Err(Error::new(Code(16411), "FieldPath field names may not contain '\0'."));
+    }
+    Ok(())
+}
+
+fn in_document<'a>(path: &[Box<str>], document: Doc<'a>) -> Evaluated<'a> {
+    let Some((name, rest)) = path.split_first() else { return Evaluated::Missing };
+    match document.get(name) {
+        None => Evaluated::Missing,
+        Some(value) if rest.is_empty() => Evaluated::Value(value),
+        Some(Value::Document(document)) => in_document(rest, document),
+        Some(Value::Array(array)) => in_array(rest, array),
+        Some(_) => Evaluated::Missing,
+    }
+}
+
+fn in_array<'a>(path: &[Box<str>], array: Doc<'a>) -> Evaluated<'a> {
+    Evaluated::array(|writer| collect(path, array, writer))
+}
+
+fn collect(path: &[Box<str>], array: Doc<'_>, writer: &mut ArrayWriter<'_>) {
+    for document in array.values().filter_map(Value::as_document) {
+        let found = in_document(path, document);
+        if !found.is_missing() {
+            found.push_to(writer);
+        }
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}

@@ -1,0 +1,33 @@
+//! Variables. Parsing resolves names to positions; evaluation keeps the values in frames on the stack.
+
+use document::{Doc, Value};
+
+/// Which frame, counted from the innermost, and which of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub frame: usize,
+    pub index: usize,
+}
+
+/// The values that one `$let`, `$map` … binds; `None` is a missing value.
+pub(crate) struct Frame<'s> {
+    pub values: &'s [Option<Value<'s>>],
+    pub outer: Option<&'s Frame<'s>>,
+}
+
+/// What an expression can refer to.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'s> {
+    pub root: Doc<'s>,
+    pub frame: Option<&'s Frame<'s>>,
+}
+
+impl<'s> Scope<'s> {
+    pub fn value(&self, variable: Variable) -> Option<Value<'s>> {
+        let mut frame = self.frame?;
+        for _ in 0..variable.frame {
+            frame = frame.outer?;
+        }
+        frame.values.get(variable.index).copied().flatten()
+    }
+}

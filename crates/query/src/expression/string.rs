@@ -1,0 +1,379 @@
+//! Strings.
+
+use super::Evaluated;
+use super::functions::Arity::{Any, Between, Exactly, Named};
+use super::functions::{Function, function};
+use super::parse::Parser;
+use super::{Expr, arguments};
+use crate::predicate::number::exact;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$concat", Any, concat),
+    function("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_lowercase)),
+    function("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_uppercase)),
+    function("$substr", Exactly(3), |_, arguments| substring_bytes(arguments)),
+    function("$substrBytes", Exactly(3), |_, arguments| substring_bytes(arguments)),
+    function("$substrCP", Exactly(3), |_, arguments| substring_letters(arguments)),
+    function("$strLenBytes", Exactly(1), |name, arguments| length(name, 34473, &arguments[0], str::len)),
+    function("$strLenCP", Exactly(1), |name, arguments| {
+        length(name, 34471, &arguments[0], |text| text.chars().count())
+    }),
+    function("$strcasecmp", Exactly(2), compare_case_insensitively),
+    function("$split", Exactly(2), split),
+    function("$indexOfBytes", Between(2, 4), index_of_bytes),
+    function("$indexOfCP", Between(2, 4), index_of_letter),
+    function("$binarySize", Exactly(1), binary_size),
+    function("$trim", Named(parse_trim), |name, arguments| trim(name, arguments, true, true)),
+    function("$ltrim", Named(parse_trim), |name, arguments| trim(name, arguments, true, false)),
+    function("$rtrim", Named(parse_trim), |name, arguments| trim(name, arguments, false, true)),
+    function("$replaceOne", Named(parse_replace), |name, arguments| replace(name, arguments, 1)),
+    function("$replaceAll", Named(parse_replace), |name, arguments| replace(name, arguments, usize::MAX)),
+];
+
+/// A value as evaluation errors spell it: `"x"`, `[1, 2]`, `{a: 1}`.
+pub(crate) fn display(value: Value<'_>) -> String {
+    let mut text = String::new();
+    write_display(value, &mut text);
+    text
+}
+
+fn write_display(value: Value<'_>, out: &mut String) {
+    let written = match value {
+        Value::Double(number) => write!(out, "{}", crate::display::general(number, 6)),
+        Value::String(text) => write!(out, "\"{text}\""),
+        Value::Document(document) => return write_document(document, out),
+        Value::Array(array) => return write_array(array, out),
+        Value::DateTime(milliseconds) => write!(out, "{}", super::date::iso_text(milliseconds)),
+        value => write!(out, "{}", crate::display::Shell(value)),
+    };
+    // Writing to a string cannot fail.
+    debug_assert!(written.is_ok());
+}
+
+fn write_document(document: Doc<'_>, out: &mut String) {
+    out.push('{');
+    for (index, (name, value)) in document.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        out.push_str(name);
+        out.push_str(": ");
+        write_display(value, out);
+    }
+    out.push('}');
+}
+
+fn write_array(array: Doc<'_>, out: &mut String) {
+    out.push('[');
+    for (index, value) in array.values().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        write_display(value, out);
+    }
+    out.push(']');
+}
+
+/// The text that string operators take numbers and dates for.
+pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
+    Ok(match value.value() {
+        None | Some(Value::Null | Value::Undefined) => Cow::Borrowed(""),
+        Some(Value::String(text) | Value::Symbol(text) | Value::Code(text)) => Cow::Borrowed(text),
+        Some(Value::Int32(number)) => Cow::Owned(number.to_string()),
+        Some(Value::Int64(number)) => Cow::Owned(number.to_string()),
+        Some(Value::Double(number)) => Cow::Owned(double_text(number)),
+        Some(Value::Decimal128(number)) => Cow::Owned(super::decimal::text(number)),
+        Some(Value::DateTime(milliseconds)) => Cow::Owned(super::date::iso_text(milliseconds)),
+        Some(Value::Timestamp { time, increment }) => Cow::Owned(format!("Timestamp({time}, {increment})")),
+        Some(_) => {
+            let found = value.type_name();
+            return Err(Error::new(Code(16007), format!("can't convert from BSON type {found} to String")));
+        }
+    })
+}
+
+/// A double as `$toString` and string operators spell it: six significant digits.
+pub(super) fn double_text(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    crate::display::general(number, 6)
+}
+
+fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let mut text = String::new();
+    for argument in arguments.iter() {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let Some(Value::String(part)) = argument.value() else {
+            let found = argument.type_name();
+            return Err(Error::new(Code(16702), format!("$concat only supports strings, not {found}")));
+        };
+        text.push_str(part);
+    }
+    Ok(Evaluated::string(&text))
+}
+
+fn change_case<'a>(argument: &Evaluated<'_>, change: fn(&mut str)) -> Result<Evaluated<'a>> {
+    let mut text = coerced(argument)?.into_owned();
+    change(&mut text);
+    Ok(Evaluated::string(&text))
+}
+
+fn length<'a>(name: &str, code: i32, argument: &Evaluated<'_>, count: fn(&str) -> usize) -> Result<Evaluated<'a>> {
+    match argument.value() {
+        Some(Value::String(text)) => Ok((count(text) as i32).into()),
+        _ => {
+            let found = argument.type_name();
+            Err(Error::new(Code(code), format!("{name} requires a string argument, found: {found}")))
+        }
+    }
+}
+
+fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
+    let text = coerced(&arguments[0])?;
+    let whole = |argument: &Evaluated<'_>, code, what: &str| {
+        crate::predicate::number::truncated(argument.value_or_null()).ok_or_else(|| {
+            let found = argument.type_name();
+            Error::new(Code(code), format!("$substrBytes:  {what} must be a numeric type (is BSON type {found})"))
+        })
+    };
+    let start = whole(&arguments[1], 16034, "starting index")?;
+    let length = whole(&arguments[2], 16035, "length")?;
+    let Ok(start) = usize::try_from(start) else {
+        let message = format!("$substrBytes:  starting index must be non-negative (got: {start})");
+        return Err(Error::new(Code(50752), message));
+    };
+    if start >= text.len() {
+        return Ok(Evaluated::string(""));
+    }
+    // A negative length means: up to the end.
+    let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
+    if !text.is_char_boundary(start) {
+        let message = "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.";
+        return Err(Error::new(Code(28656), message));
+    }
+    match text.get(start..end) {
+        Some(part) => Ok(Evaluated::string(part)),
+        None => {
+            let message = "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.";
+            Err(Error::new(Code(28657), message))
+        }
+    }
+}
+
+fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
+    let text = coerced(&arguments[0])?;
+    let whole = |argument: &Evaluated<'_>, codes: [i32; 2], what: &str| {
+        let value = argument.value_or_null();
+        if !value.kind().is_number() {
+            let found = argument.type_name();
+            let message = format!("$substrCP: {what} must be a numeric type (is BSON type {found})");
+            return Err(Error::new(Code(codes[0]), message));
+        }
+        exact(value).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+            let found = display(value);
+            let message = format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {found}");
+            Error::new(Code(codes[1]), message)
+        })
+    };
+    let start = whole(&arguments[1], [34450, 34451], "starting index")?;
+    let length = whole(&arguments[2], [34452, 34453], "length")?;
+    let Ok(length) = usize::try_from(length) else {
+        return Err(Error::new(Code(34454), "$substrCP: length must be a nonnegative integer."));
+    };
+    let Ok(start) = usize::try_from(start) else {
+        return Err(Error::new(Code(34455), "$substrCP: the starting index must be nonnegative integer."));
+    };
+    let part: String = text.chars().skip(start).take(length).collect();
+    Ok(Evaluated::string(&part))
+}
+
+fn compare_case_insensitively<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let (a, b) = (coerced(&arguments[0])?.to_ascii_uppercase(), coerced(&arguments[1])?.to_ascii_uppercase());
+    Ok((a.cmp(&b) as i32).into())
+}
+
+fn split<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    if arguments.iter().any(Evaluated::is_nullish) {
+        return Ok(Evaluated::NULL);
+    }
+    let text = |argument: &Evaluated<'_>, code, position: &str| match argument.value() {
+        Some(Value::String(_)) => Ok(()),
+        _ => {
+            let found = argument.type_name();
+            let message = format!(
+                "$split requires an expression that evaluates to a string as a {position} argument, found: {found}"
+            );
+            Err(Error::new(Code(code), message))
+        }
+    };
+    text(&arguments[0], 40085, "first")?;
+    text(&arguments[1], 40086, "second")?;
+    let whole = arguments[0].value_or_null().as_str().unwrap_or_default();
+    let separator = arguments[1].value_or_null().as_str().unwrap_or_default();
+    if separator.is_empty() {
+        return Err(Error::new(Code(40087), "$split requires a non-empty separator"));
+    }
+    Ok(Evaluated::array(|writer| whole.split(separator).for_each(|part| writer.push(part))))
+}
+
+fn string_argument<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &str) -> Result<&'v str> {
+    match argument.value() {
+        Some(Value::String(text)) => Ok(text),
+        _ => {
+            let found = argument.type_name();
+            let message = format!("{name} requires a string as the {position} argument, found: {found}");
+            Err(Error::new(Code(code), message))
+        }
+    }
+}
+
+/// Start and end of the part of something `length` long that `$indexOf…` searches.
+pub(super) fn search_range(name: &str, bounds: &[Evaluated<'_>], length: usize) -> Result<(usize, usize)> {
+    let bound = |argument: &Evaluated<'_>, what: &str| {
+        let value = argument.value_or_null();
+        let whole = exact(value).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+            let message = format!(
+                "{name}requires an integral {what} index, found a value of type: {}, with value: {}",
+                argument.type_name(),
+                display(value)
+            );
+            Error::new(Code(40096), message)
+        })?;
+        usize::try_from(whole)
+            .map_err(|_| Error::new(Code(40097), format!("{name} requires a nonnegative {what} index, found: {whole}")))
+    };
+    let start = bounds.first().map_or(Ok(0), |start| bound(start, "starting"))?;
+    let end = bounds.get(1).map_or(Ok(length), |end| bound(end, "ending"))?;
+    Ok((start, end.min(length)))
+}
+
+fn index_of_bytes<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    if arguments[0].is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let text = string_argument(name, &arguments[0], 40091, "first")?;
+    let token = string_argument(name, &arguments[1], 40092, "second")?;
+    let (start, end) = search_range(name, &arguments[2..], text.len())?;
+    // Bytes rather than text: the bounds may lie inside of a letter.
+    let found = text.as_bytes().get(start..end).and_then(|part| memchr::memmem::find(part, token.as_bytes()));
+    let empty_at_end = token.is_empty() && start >= text.len() && !text.is_empty();
+    Ok(found.filter(|_| !empty_at_end).map_or(-1, |position| (start + position) as i32).into())
+}
+
+fn index_of_letter<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    if arguments[0].is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let text = string_argument(name, &arguments[0], 40093, "first")?;
+    let token = string_argument(name, &arguments[1], 40094, "second")?;
+    let (start, end) = search_range(name, &arguments[2..], text.chars().count())?;
+    let found =
+        text.char_indices().enumerate().skip(start).take_while(|(letter, _)| *letter < end).find(
+            |(letter, (position, _))| text[*position..].starts_with(token) && letter + token.chars().count() <= end,
+        );
+    let in_empty = text.is_empty() && token.is_empty() && start == 0;
+    Ok(found.map_or(if in_empty { 0 } else { -1 }, |(letter, _)| letter as i32).into())
+}
+
+fn binary_size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    match arguments[0].value() {
+        None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
+        Some(Value::String(text)) => Ok((text.len() as i32).into()),
+        Some(Value::Binary { bytes, .. }) => Ok((bytes.len() as i32).into()),
+        Some(_) => {
+            let found = arguments[0].type_name();
+            Err(Error::new(Code(51276), format!("$binarySize requires a string or BinData argument, found: {found}")))
+        }
+    }
+}
+
+fn parse_trim(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        return Err(Error::new(Code(50696), format!("{name} only supports an object as an argument, found {found}")));
+    };
+    let [input, letters] = arguments::named(operand, ["input", "chars"], |unknown| {
+        Error::new(Code(50694), format!("{name} found an unknown argument: {unknown}"))
+    })?;
+    let input = input.ok_or_else(|| Error::new(Code(50695), format!("{name} requires an 'input' field")))?;
+    let given = letters.is_some();
+    let letters = parser.parse(letters.unwrap_or(Value::Boolean(false)))?;
+    let given = Expr::Literal(Value::Boolean(given).to_owned());
+    Ok(vec![parser.parse(input)?, letters, given])
+}
+
+/// White space as `$trim` knows it where no letters are given.
+const WHITE_SPACE: &[char] = &[
+    '\0', ' ', '\t', '\n', '\u{0b}', '\u{0c}', '\r', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
+    '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}',
+];
+
+fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) -> Result<Evaluated<'a>> {
+    let [input, letters, given] = arguments else { return Ok(Evaluated::Missing) };
+    let given = given.is_truthy();
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::String(text)) = input.value() else {
+        let (value, found) = (display(input.value_or_null()), input.type_name());
+        let message = format!("{name} requires its input to be a string, got {value} (of type {found}) instead.");
+        return Err(Error::new(Code(50699), message));
+    };
+    let letters: Vec<char> = match letters.value() {
+        _ if !given => WHITE_SPACE.to_vec(),
+        None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
+        Some(Value::String(letters)) => letters.chars().collect(),
+        Some(value) => {
+            let (value, found) = (display(value), letters.type_name());
+            let message = format!("{name} requires 'chars' to be a string, got {value} (of type {found}) instead.");
+            return Err(Error::new(Code(50700), message));
+        }
+    };
+    let text = if front { text.trim_start_matches(&letters[..]) } else { text };
+    let text = if back { text.trim_end_matches(&letters[..]) } else { text };
+    Ok(Evaluated::string(text))
+}
+
+fn parse_replace(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        return Err(Error::new(Code(51751), format!("{name} requires an object as an argument, found: {found}")));
+    };
+    let names = ["input", "find", "replacement"];
+    let given = arguments::named(operand, names, |unknown| {
+        Error::new(Code(51750), format!("{name} found an unknown argument: {unknown}"))
+    })?;
+    let mut parsed = Vec::new();
+    for ((value, what), code) in given.into_iter().zip(names).zip([51749, 51748, 51747]) {
+        let value = value.ok_or_else(|| Error::new(Code(code), format!("{name} requires '{what}' to be specified")))?;
+        parsed.push(parser.parse(value)?);
+    }
+    Ok(parsed)
+}
+
+fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<Evaluated<'a>> {
+    let mut texts = [""; 3];
+    let names = [("input", 51746), ("find", 51745), ("replacement", 51744)];
+    for ((argument, (what, code)), text) in arguments.iter().zip(names).zip(&mut texts) {
+        *text = match argument.value() {
+            None | Some(Value::Null | Value::Undefined) => "",
+            Some(Value::String(text)) => text,
+            Some(value) => {
+                let found = display(value);
+                let message = format!("{name} requires that '{what}' be a string, found: {found}");
+                return Err(Error::new(Code(code), message));
+            }
+        };
+    }
+    if arguments.iter().any(Evaluated::is_nullish) {
+        return Ok(Evaluated::NULL);
+    }
+    let [input, find, replacement] = texts;
+    Ok(Evaluated::string(&input.replacen(find, replacement, count)))
+}

@@ -1,0 +1,62 @@
+//! `$bitsAllSet` and its siblings.
+
+use super::number::exact;
+use document::Value;
+
+/// Which bits have to be what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bits {
+    pub condition: BitCondition,
+    /// Positions, ascending, each once. Bit 0 is the lowest.
+    positions: Vec<u32>,
+    /// The same as a mask, for numbers; positions past 63 are the sign bit of a sign-extended number.
+    mask: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitCondition {
+    AllSet,
+    AllClear,
+    AnySet,
+    AnyClear,
+}
+
+impl Bits {
+    pub fn new(condition: BitCondition, mut positions: Vec<u32>) -> Bits {
+        positions.sort_unstable();
+        positions.dedup();
+        let mask = positions.iter().fold(0, |mask, &position| mask | 1 << position.min(63));
+        Bits { condition, positions, mask }
+    }
+
+    pub fn positions(&self) -> &[u32] {
+        &self.positions
+    }
+
+    pub(crate) fn holds_for(&self, value: Value<'_>) -> bool {
+        match value {
+            Value::Binary { bytes, .. } => self.holds_for_bytes(bytes),
+            _ => exact(value).is_some_and(|number| self.holds_for_number(number as u64)),
+        }
+    }
+
+    fn holds_for_number(&self, number: u64) -> bool {
+        match self.condition {
+            BitCondition::AllSet => number & self.mask == self.mask,
+            BitCondition::AllClear => number & self.mask == 0,
+            BitCondition::AnySet => number & self.mask != 0,
+            BitCondition::AnyClear => number & self.mask != self.mask,
+        }
+    }
+
+    fn holds_for_bytes(&self, bytes: &[u8]) -> bool {
+        let is_set =
+            |position: &u32| bytes.get(*position as usize / 8).is_some_and(|byte| byte & (1 << (position % 8)) != 0);
+        match self.condition {
+            BitCondition::AllSet => self.positions.iter().all(is_set),
+            BitCondition::AllClear => !self.positions.iter().any(is_set),
+            BitCondition::AnySet => self.positions.iter().any(is_set),
+            BitCondition::AnyClear => !self.positions.iter().all(is_set),
+        }
+    }
+}

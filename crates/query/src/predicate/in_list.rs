@@ -1,0 +1,60 @@
+//! The list of an `$in`: values in MongoDB's order for binary search, regular expressions beside them.
+
+use super::regex::Regex;
+use document::compare::{compare, kind_rank};
+use document::{Element, Kind, Value, ValueBuf};
+use error::Result;
+use std::cmp::Ordering;
+
+/// Values of which one has to be equal, or regular expressions of which one has to match.
+#[derive(Clone, Debug, Default)]
+pub struct InList {
+    values: Vec<ValueBuf>,
+    regexes: Vec<Regex>,
+    /// Bit per [`kind_rank`], so that a value of a type that the list does not have is turned away at once.
+    ranks: u64,
+    has_null: bool,
+}
+
+impl InList {
+    pub fn new(mut values: Vec<ValueBuf>, regexes: Vec<Regex>) -> InList {
+        values.sort_by(|a, b| compare(a.as_value(), b.as_value()));
+        values.dedup_by(|a, b| compare(a.as_value(), b.as_value()) == Ordering::Equal);
+        let ranks = values.iter().fold(0, |ranks, value| ranks | rank_bit(value.kind()));
+        let has_null = values.iter().any(|value| value.kind() == Kind::Null);
+        InList { values, regexes, ranks, has_null }
+    }
+
+    /// The values in MongoDB's order, each once.
+    pub fn values(&self) -> &[ValueBuf] {
+        &self.values
+    }
+
+    pub fn regexes(&self) -> &[Regex] {
+        &self.regexes
+    }
+
+    pub(crate) fn contains(&self, element: Option<Element<'_>>) -> Result<bool> {
+        let Some(element) = element else { return Ok(self.has_null) };
+        if element.kind == Kind::Undefined && self.has_null {
+            return Ok(true);
+        }
+        if self.ranks & rank_bit(element.kind) != 0 && self.has_value(element.value()) {
+            return Ok(true);
+        }
+        for regex in &self.regexes {
+            if regex.matches(element)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_value(&self, value: Value<'_>) -> bool {
+        self.values.binary_search_by(|candidate| compare(candidate.as_value(), value)).is_ok()
+    }
+}
+
+fn rank_bit(kind: Kind) -> u64 {
+    1 << (kind_rank(kind) & 63)
+}

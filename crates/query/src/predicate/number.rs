@@ -1,0 +1,36 @@
+//! Numbers as the filter operators read them.
+
+use document::Value;
+
+/// The whole part of a number, towards zero; `None` for what is no number, not finite or beyond 64 bits.
+pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(i64::from(number)),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) => truncated_double(number),
+        Value::Decimal128(number) => crate::expression::decimal::round(number, 0, true).to_i64_exact(),
+        _ => None,
+    }
+}
+
+/// A number that is whole and fits 64 bits, whatever its type.
+pub(crate) fn exact(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Double(number) => truncated_double(number).filter(|whole| *whole as f64 == number),
+        Value::Decimal128(number) => number.to_i64_exact(),
+        _ => truncated(value),
+    }
+}
+
+pub(crate) fn truncated_double(number: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (number >= -LIMIT && number < LIMIT).then_some(number as i64)
+}
+
+/// A number rounded to the nearest whole one, halves away from zero; `None` where that does not fit 64 bits.
+pub(crate) fn rounded(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Double(number) => truncated_double(number.round()),
+        _ => truncated(value),
+    }
+}

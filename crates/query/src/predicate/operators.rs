@@ -1,0 +1,358 @@
+//! From `{$gt: 1, $lt: 5}` to tests: the operators behind a field's name.
+
+use super::Test;
+use super::bits::{BitCondition, Bits};
+use super::in_list::InList;
+use super::number::exact;
+use super::parse::{Level, comparable, is_operator_document, is_pathless, parse_filter};
+use super::regex::Regex;
+use super::type_set::TypeSet;
+use crate::display::element_text;
+use document::{Doc, Element, Kind, Value};
+use error::{Code, Error, Result};
+
+/// Parses the operators behind `field`, which only messages name.
+pub(crate) fn parse_operators(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
+    let mut tests = Vec::new();
+    for element in operators.elements() {
+        parse_operator(field, operators, element, level, &mut tests)?;
+    }
+    Ok(tests)
+}
+
+fn parse_operator(
+    field: &str,
+    siblings: Doc<'_>,
+    element: Element<'_>,
+    level: Level<'_>,
+    tests: &mut Vec<Test>,
+) -> Result<()> {
+    let operand = element.value();
+    let test = match element.key() {
+        "$eq" => Test::Equal(comparable(operand)?),
+        "$ne" if element.kind == Kind::Regex => return Err(Error::bad_value("Can't have regex as arg to $ne.")),
+        "$ne" => not(Test::Equal(comparable(operand)?)),
+        "$lt" => Test::Less(ordered(field, operand)?),
+        "$lte" => Test::LessOrEqual(ordered(field, operand)?),
+        "$gt" => Test::Greater(ordered(field, operand)?),
+        "$gte" => Test::GreaterOrEqual(ordered(field, operand)?),
+        "$in" => parse_in("$in", operand)?,
+        "$nin" => not(parse_in("$nin", operand)?),
+        "$not" => parse_not(field, operand, level.deeper("$not")?)?,
+        "$exists" if operand.is_truthy() => Test::Exists,
+        "$exists" => not(Test::Exists),
+        "$type" => Test::Type(parse_type(field, operand)?),
+        "$mod" => parse_mod(operand)?,
+        "$size" => parse_size(element)?,
+        "$regex" => parse_regex(siblings)?,
+        "$options" if siblings.element("$regex").is_some() => return Ok(()),
+        "$options" => return Err(Error::bad_value("$options needs a $regex")),
+        "$elemMatch" => parse_element_match(field, operand, level)?,
+        "$all" => return parse_all(field, operand, level, tests),
+        "$bitsAllSet" => parse_bits(field, BitCondition::AllSet, element)?,
+        "$bitsAllClear" => parse_bits(field, BitCondition::AllClear, element)?,
+        "$bitsAnySet" => parse_bits(field, BitCondition::AnySet, element)?,
+        "$bitsAnyClear" => parse_bits(field, BitCondition::AnyClear, element)?,
+        "$where" => return Err(Error::bad_value("$where cannot be applied to a field")),
+        name @ ("$geoWithin" | "$within" | "$geoIntersects" | "$near" | "$nearSphere" | "$geoNear") => {
+            return Err(unsupported_geometry(name, operand));
+        }
+        name => return Err(Error::bad_value(format!("unknown operator: {name}"))),
+    };
+    tests.push(test);
+    Ok(())
+}
+
+/// The names an operator can have behind a field; `$all` refuses documents that begin with one.
+fn is_operator(name: &str) -> bool {
+    matches!(
+        name,
+        "$eq"
+            | "$ne"
+            | "$lt"
+            | "$lte"
+            | "$gt"
+            | "$gte"
+            | "$in"
+            | "$nin"
+            | "$not"
+            | "$exists"
+            | "$type"
+            | "$mod"
+            | "$size"
+            | "$regex"
+            | "$options"
+            | "$elemMatch"
+            | "$all"
+            | "$bitsAllSet"
+            | "$bitsAllClear"
+            | "$bitsAnySet"
+            | "$bitsAnyClear"
+            | "$geoWithin"
+            | "$within"
+            | "$geoIntersects"
+            | "$near"
+            | "$nearSphere"
+            | "$geoNear"
+    )
+}
+
+fn not(test: Test) -> Test {
+    Test::Not(Box::new(test))
+}
+
+fn ordered(field: &str, operand: Value<'_>) -> Result<document::ValueBuf> {
+    match operand {
+        Value::Regex { .. } => {
+            Err(Error::bad_value(format!("Can't have RegEx as arg to predicate over field '{field}'.")))
+        }
+        operand => comparable(operand),
+    }
+}
+
+fn parse_in(operator: &str, operand: Value<'_>) -> Result<Test> {
+    let Value::Array(list) = operand else {
+        return Err(Error::bad_value(format!("{operator} needs an array")));
+    };
+    let (mut values, mut regexes) = (Vec::new(), Vec::new());
+    for value in list.values() {
+        match value {
+            Value::Document(document) if is_operator_document(document) => {
+                return Err(Error::bad_value("cannot nest $ under $in"));
+            }
+            Value::Regex { pattern, options } => regexes.push(Regex::new(pattern, options)?),
+            value => values.push(comparable(value)?),
+        }
+    }
+    match (values.pop(), values.is_empty() && regexes.is_empty()) {
+        (Some(only), true) => Ok(Test::Equal(only)),
+        (last, _) => {
+            values.extend(last);
+            Ok(Test::In(InList::new(values, regexes)))
+        }
+    }
+}
+
+fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> {
+    match operand {
+        Value::Regex { pattern, options } => Ok(not(parse_regex_value(pattern, options)?)),
+        Value::Document(operators) if operators.is_empty() => Err(Error::bad_value("$not cannot be empty")),
+        Value::Document(operators) => {
+            let mut tests = parse_operators(field, operators, level)?;
+            Ok(match (tests.pop(), tests.is_empty()) {
+                (Some(only), true) => not(only),
+                (last, _) => {
+                    tests.extend(last);
+                    not(Test::And(tests))
+                }
+            })
+        }
+        _ => Err(Error::bad_value("$not needs a regex or a document")),
+    }
+}
+
+/// The set of types that `$type` names: a number or an alias, or an array of them.
+pub(crate) fn parse_type(field: &str, operand: Value<'_>) -> Result<TypeSet> {
+    let mut types = TypeSet::default();
+    match operand {
+        Value::Array(list) => list.values().try_for_each(|value| insert_type(value, &mut types))?,
+        value => insert_type(value, &mut types)?,
+    }
+    if types.is_empty() {
+        return Err(Error::failed_to_parse(format!("{field} must match at least one type")));
+    }
+    Ok(types)
+}
+
+fn insert_type(value: Value<'_>, types: &mut TypeSet) -> Result<()> {
+    match value {
+        Value::String("number") => types.insert_numbers(),
+        Value::String(alias) => {
+            let kind = (0..=255).filter_map(Kind::from_byte).find(|kind| kind.alias() == alias);
+            types.insert(kind.ok_or_else(|| Error::bad_value(format!("Unknown type name alias: {alias}")))?);
+        }
+        value if value.kind().is_number() => {
+            let invalid = || Error::bad_value(format!("Invalid numerical type code: {}", plain_number(value)));
+            let kind = match exact(value) {
+                Some(0) => {
+                    return Err(Error::bad_value("Invalid numerical type code: 0. Instead use {$exists:false}."));
+                }
+                Some(-1) => Some(Kind::MinKey),
+                Some(code) => u8::try_from(code).ok().and_then(Kind::from_byte).filter(|kind| *kind != Kind::MinKey),
+                None => None,
+            };
+            types.insert(kind.ok_or_else(invalid)?);
+        }
+        _ => return Err(Error::type_mismatch("type must be represented as a number or a string")),
+    }
+    Ok(())
+}
+
+fn plain_number(value: Value<'_>) -> String {
+    match value {
+        Value::Double(number) => crate::display::document_double(number),
+        value => crate::display::Shell(value).to_string(),
+    }
+}
+
+fn parse_mod(operand: Value<'_>) -> Result<Test> {
+    let malformed = |what: &str| Error::bad_value(format!("malformed mod, {what}"));
+    let Value::Array(list) = operand else { return Err(malformed("needs to be an array")) };
+    let numbers: Vec<Value<'_>> = list.values().take(3).collect();
+    let [divisor, remainder] = numbers[..] else {
+        return Err(malformed(if numbers.len() < 2 { "not enough elements" } else { "too many elements" }));
+    };
+    for (name, value) in [("divisor", divisor), ("remainder", remainder)] {
+        if !value.kind().is_number() {
+            return Err(malformed(&format!("{name} not a number")));
+        }
+    }
+    let whole = |name: &str, value: Value<'_>| {
+        super::number::truncated(value).ok_or_else(|| {
+            let finite = match value {
+                Value::Double(number) => number.is_finite(),
+                Value::Decimal128(number) => crate::expression::decimal::is_finite(number),
+                _ => true,
+            };
+            let cause = if finite {
+                "Out of bounds coercing to integral value"
+            } else {
+                "Unable to coerce NaN/Inf to integral type"
+            };
+            malformed(&format!("{name} value is invalid :: caused by :: {cause}"))
+        })
+    };
+    let (divisor, remainder) = (whole("divisor", divisor)?, whole("remainder", remainder)?);
+    if divisor == 0 {
+        return Err(Error::bad_value("divisor cannot be 0"));
+    }
+    Ok(Test::Mod { divisor, remainder })
+}
+
+/// A whole number that is not negative, or MongoDB's complaint about it.
+fn non_negative(element: Element<'_>) -> std::result::Result<i64, String> {
+    let text = || element_text(element.key(), element.value());
+    if !element.kind.is_number() {
+        return Err(format!("Expected a number in: {}", text()));
+    }
+    match exact(element.value()) {
+        Some(number) if number >= 0 => Ok(number),
+        Some(_) => Err(format!("Expected a non-negative number in: {}", text())),
+        None if super::number::truncated(element.value()).is_some() => Err(format!("Expected an integer: {}", text())),
+        None => Err(format!("Cannot represent as a 64-bit integer: {}", text())),
+    }
+}
+
+fn parse_size(element: Element<'_>) -> Result<Test> {
+    non_negative(element)
+        .map(Test::Size)
+        .map_err(|complaint| Error::bad_value(format!("Failed to parse $size. {complaint}")))
+}
+
+fn parse_bits(field: &str, condition: BitCondition, element: Element<'_>) -> Result<Test> {
+    let positions = match element.value() {
+        Value::Array(list) => list.elements().map(parse_bit_position).collect::<Result<_>>()?,
+        Value::Binary { bytes, .. } => (0..bytes.len() as u32 * 8)
+            .filter(|position| bytes[*position as usize / 8] & (1 << (position % 8)) != 0)
+            .collect(),
+        value if value.kind().is_number() => {
+            let mask = non_negative(element).map_err(Error::failed_to_parse)?;
+            (0..63).filter(|position| mask & (1 << position) != 0).collect()
+        }
+        value => {
+            let found = element_text(element.key(), value);
+            return Err(Error::bad_value(format!(
+                "{field} takes an Array, a number, or a BinData but received: {found}"
+            )));
+        }
+    };
+    Ok(Test::Bits(Bits::new(condition, positions)))
+}
+
+fn parse_bit_position(element: Element<'_>) -> Result<u32> {
+    let failed = |complaint: String| Error::bad_value(format!("Failed to parse bit position. {complaint}"));
+    let position = non_negative(element).map_err(failed)?;
+    i32::try_from(position)
+        .map(|position| position as u32)
+        .map_err(|_| failed(format!("Cannot represent {} in an int", element_text(element.key(), element.value()))))
+}
+
+pub(crate) fn parse_regex_value(pattern: &str, options: &str) -> Result<Test> {
+    Ok(Test::Regex(Regex::new(pattern, options)?))
+}
+
+/// `$regex` and `$options`, which may stand in either order.
+fn parse_regex(siblings: Doc<'_>) -> Result<Test> {
+    let (mut pattern, mut options, mut options_in_regex) = ("", "", false);
+    for (name, value) in siblings.iter() {
+        match (name, value) {
+            ("$regex", Value::String(text)) => pattern = text,
+            ("$regex", Value::Regex { pattern: text, options: inner }) => {
+                pattern = text;
+                options_in_regex = !inner.is_empty();
+                if options_in_regex {
+                    options = inner;
+                }
+            }
+            ("$regex", _) => return Err(Error::bad_value("$regex has to be a string")),
+            ("$options", Value::String(_)) if options_in_regex => {}
+            ("$options", Value::String(text)) => options = text,
+            ("$options", _) => return Err(Error::bad_value("$options has to be a string")),
+            _ => {}
+        }
+    }
+    if options_in_regex && siblings.element("$options").is_some() {
+        return Err(Error::new(Code(51075), "options set in both $regex and $options"));
+    }
+    parse_regex_value(pattern, options)
+}
+
+fn parse_element_match(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> {
+    let Value::Document(filter) = operand else { return Err(Error::bad_value("$elemMatch needs an Object")) };
+    let level = level.inside_element()?;
+    let first = filter.first().map_or("", Element::key);
+    if first.starts_with('$') && !is_pathless(&first[1..]) && is_operator_document(filter) {
+        return Ok(Test::ElementSatisfies(parse_operators(field, filter, level)?));
+    }
+    Ok(Test::ElementMatches(Box::new(parse_filter(filter, level)?)))
+}
+
+fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<Test>) -> Result<()> {
+    let Value::Array(list) = operand else { return Err(Error::bad_value("$all needs an array")) };
+    let first_name = |value: Value<'_>| value.as_document().and_then(Doc::first).map(|first| first.key().to_owned());
+    let is_element_match = |value: Value<'_>| first_name(value).as_deref() == Some("$elemMatch");
+    let Some(first) = list.values().next() else {
+        tests.push(Test::Never);
+        return Ok(());
+    };
+    if is_element_match(first) {
+        for value in list.values() {
+            if !is_element_match(value) {
+                return Err(Error::bad_value("$all/$elemMatch has to be consistent"));
+            }
+            let operand = value.as_document().and_then(Doc::first).map_or(Value::Null, Element::value);
+            tests.push(parse_element_match(field, operand, level)?);
+        }
+        return Ok(());
+    }
+    for value in list.values() {
+        tests.push(match value {
+            Value::Regex { pattern, options } => parse_regex_value(pattern, options)?,
+            value if first_name(value).is_some_and(|name| is_operator(&name)) => {
+                return Err(Error::bad_value("no $ expressions in $all"));
+            }
+            value => Test::Equal(comparable(value)?),
+        });
+    }
+    Ok(())
+}
+
+fn unsupported_geometry(name: &str, operand: Value<'_>) -> Error {
+    match (name, operand) {
+        ("$near" | "$nearSphere" | "$geoNear", _) => {
+            Error::new(Code::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query")
+        }
+        (_, Value::Document(_)) => Error::new(Code::NOT_IMPLEMENTED, format!("{name} is not supported")),
+        _ => Error::bad_value("geometry must be an object"),
+    }
+}

@@ -1,0 +1,177 @@
+//! From a filter document to a tree: the top level, where names are fields or logical operators.
+
+use super::operators::{parse_operators, parse_regex_value};
+use super::path::Path;
+use super::{Node, Test};
+use crate::expression::Expression;
+use crate::{Context, display};
+use document::{Doc, Element, Kind, Value, ValueBuf};
+use error::{Code, Error, Result};
+use std::sync::Arc;
+
+/// Levels of operators a filter may have, as in MongoDB.
+const DEPTH_MAX: usize = 100;
+
+/// Where in a filter the parser stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Level<'c> {
+    pub context: &'c Context,
+    depth: usize,
+    /// False inside of `$elemMatch`, where operators on the whole document make no sense.
+    whole_document: bool,
+}
+
+impl<'c> Level<'c> {
+    pub fn top(context: &'c Context) -> Self {
+        Level { context, depth: 0, whole_document: true }
+    }
+
+    pub fn deeper(self, operator: &str) -> Result<Self> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Error::bad_value(format!("exceeded maximum query tree depth of {DEPTH_MAX} at {operator}")));
+        }
+        Ok(Level { depth: self.depth + 1, ..self })
+    }
+
+    pub fn inside_element(self) -> Result<Self> {
+        Ok(Level { whole_document: false, ..self.deeper("$elemMatch")? })
+    }
+}
+
+/// Parses a filter, or a branch of one.
+pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
+    let mut all = Vec::new();
+    for element in filter.elements() {
+        let name = element.key();
+        if let Some(operator) = name.strip_prefix('$') {
+            parse_pathless(operator, element, level, &mut all)?;
+            continue;
+        }
+        let path = Path::new(name);
+        match element.value() {
+            Value::Document(operators) if is_operator_document(operators) => {
+                for test in parse_operators(name, operators, level)? {
+                    all.push(Node::Path { path: path.clone(), test });
+                }
+            }
+            Value::Regex { pattern, options } => {
+                all.push(Node::Path { path, test: parse_regex_value(pattern, options)? });
+            }
+            value => all.push(Node::Path { path, test: Test::Equal(comparable(value)?) }),
+        }
+    }
+    Ok(super::simplify::and(all))
+}
+
+/// Whether a document in a value's place holds operators: its first name begins with `$` and it is no DBRef.
+pub(crate) fn is_operator_document(document: Doc<'_>) -> bool {
+    document.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) && !is_db_ref(document)
+}
+
+fn is_db_ref(document: Doc<'_>) -> bool {
+    document.element("$ref").is_some() && document.element("$id").is_some()
+}
+
+/// The operand of a comparison.
+pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
+    match value {
+        Value::Undefined => Err(Error::bad_value("cannot compare to undefined")),
+        value => Ok(ValueBuf::from(value)),
+    }
+}
+
+/// Whether `$name` stands at the top of a filter rather than behind a field.
+pub(crate) fn is_pathless(name: &str) -> bool {
+    matches!(
+        name,
+        "and"
+            | "or"
+            | "nor"
+            | "expr"
+            | "comment"
+            | "where"
+            | "text"
+            | "jsonSchema"
+            | "sampleRate"
+            | "alwaysTrue"
+            | "alwaysFalse"
+    )
+}
+
+fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &mut Vec<Node>) -> Result<()> {
+    match operator {
+        "and" => all.push(super::simplify::and(parse_branches(element, level)?)),
+        "or" => all.push(super::simplify::or(parse_branches(element, level)?)),
+        "nor" => all.push(Node::Nor(parse_branches(element, level)?)),
+        "comment" => {}
+        "alwaysTrue" => check_one(element)?,
+        "alwaysFalse" => {
+            check_one(element)?;
+            all.push(Node::Never);
+        }
+        "expr" | "text" | "where" if !level.whole_document => {
+            return Err(Error::bad_value(format!("${operator} can only be applied to the top-level document")));
+        }
+        "expr" => {
+            let expression = Expression::parse(element.value(), level.context)?;
+            all.push(Node::Expression(Arc::new(expression)));
+        }
+        "where" | "text" | "jsonSchema" | "sampleRate" => return Err(unsupported(operator, element)),
+        "not" => {
+            return Err(Error::bad_value(
+                "unknown top level operator: $not. If you are trying to negate an entire expression, use $nor.",
+            ));
+        }
+        _ => {
+            return Err(Error::bad_value(format!(
+                "unknown top level operator: ${operator}. If you have a field name that starts with a '$' symbol, \
+                 consider using $getField or $setField."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is missing here answers as a server does that was started without it, where there is such a server.
+fn unsupported(operator: &str, element: Element<'_>) -> Error {
+    match (operator, element.kind) {
+        ("where", Kind::String | Kind::Code | Kind::CodeWithScope) => {
+            Error::bad_value("no globalScriptEngine in $where parsing")
+        }
+        ("where", _) => Error::bad_value("$where got bad type"),
+        ("text", _) => Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"),
+        ("jsonSchema", kind) if kind != Kind::Document => Error::type_mismatch("$jsonSchema must be an object"),
+        _ => Error::new(Code::NOT_IMPLEMENTED, format!("${operator} is not supported")),
+    }
+}
+
+fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {
+    let operator = element.key();
+    let level = level.deeper(operator)?;
+    let Value::Array(branches) = element.value() else {
+        return Err(Error::bad_value(format!("{operator} must be an array")));
+    };
+    if branches.is_empty() {
+        return Err(Error::bad_value("$and/$or/$nor must be a nonempty array"));
+    }
+    branches
+        .values()
+        .map(|branch| match branch {
+            Value::Document(branch) => parse_filter(branch, level),
+            _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
+        })
+        .collect()
+}
+
+/// `$alwaysTrue` and `$alwaysFalse` take the number 1 and nothing else.
+fn check_one(element: Element<'_>) -> Result<()> {
+    let operator = element.key();
+    if !element.kind.is_number() {
+        let found = display::element_text(operator, element.value());
+        return Err(Error::failed_to_parse(format!("Expected a number in: {found}")));
+    }
+    match super::number::exact(element.value()) {
+        Some(1) => Ok(()),
+        _ => Err(Error::failed_to_parse(format!("{operator} must be an integer value of 1"))),
+    }
+}

@@ -1,0 +1,148 @@
+//! Regular expressions: compiled once, run within limits.
+//!
+//! Patterns are PCRE's, as in MongoDB. A pattern that is plain text, perhaps anchored at the front, is searched for
+//! without the engine. A pattern that backtracks too long on some text ends in an error, so that no client can keep a
+//! worker busy with one string.
+
+use document::{Element, Kind, Value, ValueBuf};
+use error::{Code, Error, Result};
+use memchr::memmem;
+use std::fmt;
+use std::sync::Arc;
+
+/// How often the engine may backtrack on one text. PCRE's own default is ten times that.
+const MATCH_LIMIT: u32 = 1_000_000;
+
+/// A pattern with its options. Cheap to clone.
+#[derive(Clone)]
+pub struct Regex(Arc<Inner>);
+
+struct Inner {
+    pattern: String,
+    options: String,
+    program: Program,
+}
+
+enum Program {
+    /// `^text`
+    Prefix(Vec<u8>),
+    /// `text`
+    Contains(memmem::Finder<'static>),
+    Pcre(pcre2::bytes::Regex),
+}
+
+impl Regex {
+    /// Compiles a pattern. `options`: letters out of `imsxu`.
+    ///
+    /// Errors: 51091 for a pattern that is none, 51108 for an unknown option, 2 for a zero byte in the pattern.
+    pub fn new(pattern: &str, options: &str) -> Result<Regex> {
+        if pattern.contains('\0') {
+            return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
+        }
+        if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
+            return Err(Error::new(Code(51108), format!(" invalid flag in regex options: {unknown}")));
+        }
+        let program = match plain_text(pattern, options) {
+            Some(program) => program,
+            None => Program::Pcre(compile(pattern, options)?),
+        };
+        Ok(Regex(Arc::new(Inner { pattern: pattern.to_owned(), options: options.to_owned(), program })))
+    }
+
+    pub fn pattern(&self) -> &str {
+        &self.0.pattern
+    }
+
+    pub fn options(&self) -> &str {
+        &self.0.options
+    }
+
+    /// The text that every match begins with, if the pattern says so plainly: what an index on the field can use.
+    pub fn prefix(&self) -> Option<&str> {
+        match &self.0.program {
+            Program::Prefix(text) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// The text that a match contains, if the pattern is nothing but text.
+    pub fn substring(&self) -> Option<&str> {
+        match &self.0.program {
+            Program::Contains(finder) => std::str::from_utf8(finder.needle()).ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether a value is a string that the pattern matches, or the same regular expression.
+    pub(crate) fn matches(&self, element: Element<'_>) -> Result<bool> {
+        match element.kind {
+            Kind::String | Kind::Symbol => {
+                let raw = element.raw_value();
+                self.matches_text(raw.get(4..raw.len().saturating_sub(1)).unwrap_or_default())
+            }
+            Kind::Regex => Ok(matches!(element.value(), Value::Regex { pattern, options }
+                if pattern == self.pattern() && options == self.options())),
+            _ => Ok(false),
+        }
+    }
+
+    pub(crate) fn matches_text(&self, text: &[u8]) -> Result<bool> {
+        match &self.0.program {
+            Program::Prefix(prefix) => Ok(text.starts_with(prefix)),
+            Program::Contains(finder) => Ok(finder.find(text).is_some()),
+            Program::Pcre(regex) => regex.is_match(text).map_err(|error| self.failed(&error)),
+        }
+    }
+
+    fn failed(&self, error: &pcre2::Error) -> Error {
+        let pattern = self.pattern();
+        Error::new(Code(51156), format!("Error occurred while executing regular expression '{pattern}': {error}"))
+    }
+
+    /// The pattern as a BSON value.
+    pub fn to_value(&self) -> ValueBuf {
+        ValueBuf::from(Value::Regex { pattern: self.pattern(), options: self.options() })
+    }
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/{}", self.pattern(), self.options())
+    }
+}
+
+/// The pattern as a plain search, if it has no character with a meaning of its own.
+fn plain_text(pattern: &str, options: &str) -> Option<Program> {
+    if !options.is_empty() {
+        return None;
+    }
+    let anchored = pattern.strip_prefix('^');
+    let text = anchored.unwrap_or(pattern);
+    if text.is_empty() || text.contains(|letter| r"\^$.|?*+()[]{}".contains(letter)) {
+        return None;
+    }
+    Some(match anchored {
+        Some(text) => Program::Prefix(text.as_bytes().to_vec()),
+        None => Program::Contains(memmem::Finder::new(text).into_owned()),
+    })
+}
+
+pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
+    // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
+    let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}");
+    pcre2::bytes::RegexBuilder::new()
+        .caseless(options.contains('i'))
+        .multi_line(options.contains('m'))
+        .dotall(options.contains('s'))
+        .extended(options.contains('x'))
+        .utf(true)
+        .jit_if_available(true)
+        .build(&limited)
+        .map_err(|error| Error::new(Code(51091), format!("Regular expression is invalid: {}", reason(&error))))
+}
+
+/// What the compiler says is wrong, without the position, which counts the limit in front.
+fn reason(error: &pcre2::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(": ").map_or(text.clone(), |(_, reason)| reason.to_owned())
+}

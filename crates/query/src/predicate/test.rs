@@ -1,0 +1,201 @@
+//! Conditions on a value, evaluated on the value's bytes.
+
+use super::Node;
+use super::bits::Bits;
+use super::in_list::InList;
+use super::path::{Path, nested};
+use super::regex::Regex;
+use super::type_set::TypeSet;
+use super::{MatchDetails, matches_node};
+use document::compare::{compare, equal, kind_rank};
+use document::{Doc, Element, Kind, Value, ValueBuf};
+use error::Result;
+use std::cmp::Ordering;
+
+/// A condition on the values at a path, with MongoDB's array semantics: it holds when it holds for one of the values,
+/// and [`Test::Not`] when its inside holds for none.
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// MongoDB's equality: numbers by value; null equals a missing field too.
+    Equal(ValueBuf),
+    /// The four orderings hold between values of one type only (except for MinKey and MaxKey).
+    Less(ValueBuf),
+    LessOrEqual(ValueBuf),
+    Greater(ValueBuf),
+    GreaterOrEqual(ValueBuf),
+    In(InList),
+    Regex(Regex),
+    /// `$exists: true`; false is `Not(Exists)`.
+    Exists,
+    Type(TypeSet),
+    Mod {
+        divisor: i64,
+        remainder: i64,
+    },
+    Bits(Bits),
+    /// An array of this many elements.
+    Size(i64),
+    /// `$elemMatch` with a filter: one element, a document or an array, matches it.
+    ElementMatches(Box<Node>),
+    /// `$elemMatch` with operators: one element satisfies all of them.
+    ElementSatisfies(Vec<Test>),
+    Not(Box<Test>),
+    /// All hold, each perhaps for another of the values. Occurs inside of `Not`.
+    And(Vec<Test>),
+    /// Nothing satisfies it (`$all: []`).
+    Never,
+}
+
+impl Test {
+    /// Whether the condition holds for the values that `path` reaches in `document`.
+    pub(crate) fn holds_at(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
+        match self {
+            Test::Not(inner) => Ok(!inner.holds_at(path, document, None)?),
+            Test::And(all) => {
+                for test in all {
+                    if !test.holds_at(path, document, None)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Test::Never => Ok(false),
+            _ => self.holds_for_any(path, document, details),
+        }
+    }
+
+    fn holds_for_any(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
+        let whole_arrays = matches!(self, Test::Size(_) | Test::ElementMatches(_) | Test::ElementSatisfies(_));
+        let mut found = None;
+        let matched = path.any(document, !whole_arrays, &mut |element, index| {
+            let mut inner = None;
+            let holds = self.holds_for(element, &mut inner)?;
+            if holds {
+                found = index.or(inner);
+            }
+            Ok(holds)
+        })?;
+        if let (Some(details), Some(_)) = (details, found) {
+            details.array_index = found;
+        }
+        Ok(matched)
+    }
+
+    /// Whether the condition holds for this one value; `None` is a missing one. `$elemMatch` leaves in `inner` the
+    /// position of the element it found.
+    pub(crate) fn holds_for(&self, element: Option<Element<'_>>, inner: &mut Option<usize>) -> Result<bool> {
+        Ok(match self {
+            Test::Equal(operand) => is_equal(element, operand),
+            Test::Less(operand) => is_ordered(element, operand, Ordering::Less, false),
+            Test::LessOrEqual(operand) => is_ordered(element, operand, Ordering::Less, true),
+            Test::Greater(operand) => is_ordered(element, operand, Ordering::Greater, false),
+            Test::GreaterOrEqual(operand) => is_ordered(element, operand, Ordering::Greater, true),
+            Test::In(list) => list.contains(element)?,
+            Test::Regex(regex) => element.map_or(Ok(false), |element| regex.matches(element))?,
+            Test::Exists => element.is_some(),
+            Test::Type(types) => element.is_some_and(|element| types.contains(element.kind)),
+            Test::Mod { divisor, remainder } => {
+                element.is_some_and(|element| leaves_remainder(element.value(), *divisor, *remainder))
+            }
+            Test::Bits(bits) => element.is_some_and(|element| bits.holds_for(element.value())),
+            Test::Size(size) => array(element).is_some_and(|array| array.elements().count() as i64 == *size),
+            Test::ElementMatches(filter) => position_where(element, inner, |element| match element.kind {
+                Kind::Document | Kind::Array => matches_node(filter, nested(element), None),
+                _ => Ok(false),
+            })?,
+            Test::ElementSatisfies(tests) => position_where(element, inner, |element| all_hold(tests, element))?,
+            Test::Not(test) => !test.holds_for(element, &mut None)?,
+            Test::And(tests) => {
+                for test in tests {
+                    if !test.holds_for(element, &mut None)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Test::Never => false,
+        })
+    }
+}
+
+fn all_hold(tests: &[Test], element: Element<'_>) -> Result<bool> {
+    for test in tests {
+        if !test.holds_for(Some(element), &mut None)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn array(element: Option<Element<'_>>) -> Option<Doc<'_>> {
+    element.filter(|element| element.kind == Kind::Array).map(nested)
+}
+
+fn position_where<'d>(
+    element: Option<Element<'d>>,
+    found: &mut Option<usize>,
+    mut condition: impl FnMut(Element<'d>) -> Result<bool>,
+) -> Result<bool> {
+    for (position, element) in array(element).into_iter().flat_map(Doc::elements).enumerate() {
+        if condition(element)? {
+            *found = Some(position);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Kinds of which equal values of the same kind are equal byte for byte, and different ones differ.
+fn same_kind_is_bytewise(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Double | Kind::Decimal128 | Kind::Document | Kind::Array | Kind::CodeWithScope | Kind::DbPointer
+    )
+}
+
+#[inline]
+fn is_equal(element: Option<Element<'_>>, operand: &ValueBuf) -> bool {
+    let Some(element) = element else { return operand.kind() == Kind::Null };
+    if element.kind == operand.kind() {
+        if same_kind_is_bytewise(element.kind) {
+            return element.raw_value() == operand.raw_value();
+        }
+        return equal(element.value(), operand.as_value());
+    }
+    if kind_rank(element.kind) != kind_rank(operand.kind()) {
+        return element.kind == Kind::Undefined && operand.kind() == Kind::Null;
+    }
+    equal(element.value(), operand.as_value())
+}
+
+fn is_ordered(element: Option<Element<'_>>, operand: &ValueBuf, order: Ordering, or_equal: bool) -> bool {
+    let kind = element.map(|element| element.kind);
+    match element {
+        Some(element) if kind_rank(element.kind) == kind_rank(operand.kind()) => {
+            let (value, operand) = (element.value(), operand.as_value());
+            match compare(value, operand) {
+                Ordering::Equal => or_equal,
+                // NaN is below all numbers in the total order, but neither less nor greater than any of them here.
+                found => found == order && !is_nan(value) && !is_nan(operand),
+            }
+        }
+        _ => match operand.kind() {
+            Kind::Null => or_equal && matches!(kind, None | Some(Kind::Undefined)),
+            Kind::MaxKey => order == Ordering::Less,
+            Kind::MinKey => order == Ordering::Greater,
+            _ => false,
+        },
+    }
+}
+
+fn is_nan(value: Value<'_>) -> bool {
+    match value {
+        Value::Double(number) => number.is_nan(),
+        Value::Decimal128(number) => number.is_nan(),
+        _ => false,
+    }
+}
+
+fn leaves_remainder(value: Value<'_>, divisor: i64, remainder: i64) -> bool {
+    super::number::truncated(value).is_some_and(|number| number.wrapping_rem(divisor) == remainder)
+}
