@@ -25,6 +25,8 @@
 use crate::raw::{Doc, Element};
 use crate::value::{Kind, Value};
 use smallvec::SmallVec;
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 /// A dotted path, taken apart. `a.0.b` has the components `a`, `0` and `b`; empty components are field names like others.
@@ -134,7 +136,19 @@ impl Path {
     where
         F: FnMut(Reached<'d>) -> ControlFlow<()>,
     {
-        PredicateWalk { path: self, end, visit }.document(document, 0, None)
+        self.visit_elements(document, end, &mut |element: Option<Element<'d>>, array_index| {
+            visit(Reached { value: element.map(Element::value), array_index })
+        })
+    }
+
+    /// As [`Path::visit`], with elements as they stand in the document, for callers that look at the bytes before they
+    /// decode them. `visit` gets the element and the array index of [`Reached`].
+    #[inline]
+    pub fn visit_elements<'d, B, F>(&self, document: Doc<'d>, end: End, visit: &mut F) -> ControlFlow<B>
+    where
+        F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>,
+    {
+        PredicateWalk { path: self, end, visit, stop: PhantomData }.document(document, 0, None)
     }
 
     /// Calls `visit` with each sort or index key that the path gives, at least one, until it breaks. See the
@@ -164,22 +178,42 @@ impl Path {
     }
 }
 
+impl PartialEq<str> for Path {
+    fn eq(&self, other: &str) -> bool {
+        &*self.text == other
+    }
+}
+
+impl PartialEq<&str> for Path {
+    fn eq(&self, other: &&str) -> bool {
+        &*self.text == *other
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// The array position that a name spells: digits without leading zeros.
 pub fn position(name: &str) -> Option<u32> {
     let canonical = name == "0" || matches!(name.as_bytes().first(), Some(b'1'..=b'9'));
     if canonical { name.parse().ok() } else { None }
 }
 
-struct PredicateWalk<'w, F> {
+struct PredicateWalk<'w, F, B> {
     path: &'w Path,
     end: End,
     visit: &'w mut F,
+    /// What a visitor breaks with.
+    stop: PhantomData<B>,
 }
 
-impl<'d, F: FnMut(Reached<'d>) -> ControlFlow<()>> PredicateWalk<'_, F> {
+impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> PredicateWalk<'_, F, B> {
     /// Goes on in `document` with component `at`.
     #[inline]
-    fn document(&mut self, mut document: Doc<'d>, mut at: usize, outermost: Option<usize>) -> ControlFlow<()> {
+    fn document(&mut self, mut document: Doc<'d>, mut at: usize, outermost: Option<usize>) -> ControlFlow<B> {
         loop {
             let Some(element) = document.element(self.path.name(at)) else {
                 return self.report(None, outermost);
@@ -197,7 +231,7 @@ impl<'d, F: FnMut(Reached<'d>) -> ControlFlow<()>> PredicateWalk<'_, F> {
     }
 
     /// Goes on in the elements of `array` with component `at`.
-    fn array(&mut self, array: Doc<'d>, at: usize, outermost: Option<usize>) -> ControlFlow<()> {
+    fn array(&mut self, array: Doc<'d>, at: usize, outermost: Option<usize>) -> ControlFlow<B> {
         if at > COMPONENTS_WALKED_MAX {
             return ControlFlow::Continue(());
         }
@@ -217,9 +251,9 @@ impl<'d, F: FnMut(Reached<'d>) -> ControlFlow<()>> PredicateWalk<'_, F> {
     }
 
     /// Goes on in an array's element that a number picked.
-    fn picked(&mut self, element: Element<'d>, at: usize, outermost: Option<usize>) -> ControlFlow<()> {
+    fn picked(&mut self, element: Element<'d>, at: usize, outermost: Option<usize>) -> ControlFlow<B> {
         match element.value() {
-            value if self.path.is_end(at) => self.report(Some(value), outermost),
+            _ if self.path.is_end(at) => self.report(Some(element), outermost),
             Value::Document(inner) => self.document(inner, at, outermost),
             Value::Array(inner) => self.array(inner, at, outermost),
             _ => ControlFlow::Continue(()),
@@ -227,21 +261,21 @@ impl<'d, F: FnMut(Reached<'d>) -> ControlFlow<()>> PredicateWalk<'_, F> {
     }
 
     #[inline]
-    fn end(&mut self, element: Element<'d>, outermost: Option<usize>) -> ControlFlow<()> {
-        let value = element.value();
-        if self.end == End::Expanded
-            && let Value::Array(array) = value
+    fn end(&mut self, element: Element<'d>, outermost: Option<usize>) -> ControlFlow<B> {
+        if element.kind == Kind::Array
+            && self.end == End::Expanded
+            && let Value::Array(array) = element.value()
         {
             for (index, element) in array.elements().enumerate() {
-                self.report(Some(element.value()), outermost.or(Some(index)))?;
+                self.report(Some(element), outermost.or(Some(index)))?;
             }
         }
-        self.report(Some(value), outermost)
+        self.report(Some(element), outermost)
     }
 
     #[inline]
-    fn report(&mut self, value: Option<Value<'d>>, array_index: Option<usize>) -> ControlFlow<()> {
-        (self.visit)(Reached { value, array_index })
+    fn report(&mut self, element: Option<Element<'d>>, array_index: Option<usize>) -> ControlFlow<B> {
+        (self.visit)(element, array_index)
     }
 }
 

@@ -11,7 +11,6 @@
 
 pub mod aggregate;
 pub mod context;
-pub mod display;
 pub mod expression;
 pub mod predicate;
 pub mod projection;
@@ -19,8 +18,6 @@ pub mod projection;
 pub(crate) mod shorthand;
 pub mod sort;
 pub(crate) mod text;
-#[cfg(test)]
-mod testing;
 pub mod update;
 
 pub use context::Context;

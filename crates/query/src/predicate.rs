@@ -4,7 +4,7 @@
 //! read and [`Predicate::matches`] runs over a document's bytes. A document that does not match costs no allocation.
 //!
 //! In reading order: `parse` (fields and logical operators), `operators` (what stands behind a field), `simplify` (the form that
-//! trees have), [`path`] (which values a dotted path reaches), [`test`] (conditions on a value).
+//! trees have), [`document::path`] (which values a dotted path reaches), [`test`] (conditions on a value).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>; where it is silent, what a 6.0 server does.
 
@@ -13,7 +13,6 @@ pub mod in_list;
 pub(crate) mod number;
 mod operators;
 mod parse;
-pub mod path;
 pub mod regex;
 mod simplify;
 pub mod test;
@@ -25,12 +24,12 @@ mod tests;
 use crate::Context;
 use crate::expression::Expression;
 use document::Doc;
+use document::path::Path;
 use error::Result;
 use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
 pub use in_list::InList;
-pub use path::Path;
 pub use regex::Regex;
 pub use test::Test;
 pub use type_set::TypeSet;

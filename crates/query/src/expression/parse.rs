@@ -5,7 +5,7 @@ use super::path::FieldPath;
 use super::scope::{Scope, Variable};
 use super::{Expr, Form, control, iterate};
 use crate::Context;
-use crate::display::Shell;
+use crate::text;
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error, Result};
 
@@ -57,7 +57,7 @@ impl<'c> Parser<'c> {
         match document.first() {
             Some(first) if first.key_bytes().starts_with(b"$") => {
                 if document.elements().count() > 1 {
-                    let found = Shell(Value::Document(document));
+                    let found = text::document(document);
                     return Err(Error::new(
                         Code(15983),
                         format!("an object representing an expression must have exactly one field: {found}"),
@@ -82,7 +82,7 @@ impl<'c> Parser<'c> {
             if fields.iter().any(|(other, _)| **other == *name) {
                 return Err(Error::new(
                     Code(16406),
-                    format!("duplicate field name specified in object literal: {}", Shell(Value::Document(document))),
+                    format!("duplicate field name specified in object literal: {}", text::document(document)),
                 ));
             }
             fields.push((name.into(), self.parse(value)?));

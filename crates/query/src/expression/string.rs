@@ -43,12 +43,12 @@ pub(crate) fn display(value: Value<'_>) -> String {
 
 fn write_display(value: Value<'_>, out: &mut String) {
     let written = match value {
-        Value::Double(number) => write!(out, "{}", crate::display::general(number, 6)),
+        Value::Double(number) => write!(out, "{}", crate::text::general(number, 6)),
         Value::String(text) => write!(out, "\"{text}\""),
         Value::Document(document) => return write_document(document, out),
         Value::Array(array) => return write_array(array, out),
         Value::DateTime(milliseconds) => write!(out, "{}", super::date::iso_text(milliseconds)),
-        value => write!(out, "{}", crate::display::Shell(value)),
+        value => write!(out, "{}", crate::text::value(value)),
     };
     // Writing to a string cannot fail.
     debug_assert!(written.is_ok());
@@ -100,7 +100,7 @@ pub(super) fn double_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
-    crate::display::general(number, 6)
+    crate::text::general(number, 6)
 }
 
 fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {

@@ -7,7 +7,7 @@ use super::number::exact;
 use super::parse::{Level, comparable, is_operator_document, is_pathless, parse_filter};
 use super::regex::Regex;
 use super::type_set::TypeSet;
-use crate::display::element_text;
+use crate::text;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 
@@ -190,8 +190,8 @@ fn insert_type(value: Value<'_>, types: &mut TypeSet) -> Result<()> {
 
 fn plain_number(value: Value<'_>) -> String {
     match value {
-        Value::Double(number) => crate::display::document_double(number),
-        value => crate::display::Shell(value).to_string(),
+        Value::Double(number) => text::general(number, 15),
+        value => text::value(value).to_string(),
     }
 }
 
@@ -231,7 +231,7 @@ fn parse_mod(operand: Value<'_>) -> Result<Test> {
 
 /// A whole number that is not negative, or MongoDB's complaint about it.
 fn non_negative(element: Element<'_>) -> std::result::Result<i64, String> {
-    let text = || element_text(element.key(), element.value());
+    let text = || text::element(element.key(), element.value()).to_string();
     if !element.kind.is_number() {
         return Err(format!("Expected a number in: {}", text()));
     }
@@ -260,7 +260,7 @@ fn parse_bits(field: &str, condition: BitCondition, element: Element<'_>) -> Res
             (0..63).filter(|position| mask & (1 << position) != 0).collect()
         }
         value => {
-            let found = element_text(element.key(), value);
+            let found = text::element(element.key(), value);
             return Err(Error::bad_value(format!(
                 "{field} takes an Array, a number, or a BinData but received: {found}"
             )));
@@ -274,7 +274,7 @@ fn parse_bit_position(element: Element<'_>) -> Result<u32> {
     let position = non_negative(element).map_err(failed)?;
     i32::try_from(position)
         .map(|position| position as u32)
-        .map_err(|_| failed(format!("Cannot represent {} in an int", element_text(element.key(), element.value()))))
+        .map_err(|_| failed(format!("Cannot represent {} in an int", text::element(element.key(), element.value()))))
 }
 
 pub(crate) fn parse_regex_value(pattern: &str, options: &str) -> Result<Test> {

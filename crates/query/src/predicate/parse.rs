@@ -1,10 +1,10 @@
 //! From a filter document to a tree: the top level, where names are fields or logical operators.
 
 use super::operators::{parse_operators, parse_regex_value};
-use super::path::Path;
 use super::{Node, Test};
 use crate::expression::Expression;
-use crate::{Context, display};
+use crate::{Context, text};
+use document::path::Path;
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::sync::Arc;
@@ -167,7 +167,7 @@ fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {
 fn check_one(element: Element<'_>) -> Result<()> {
     let operator = element.key();
     if !element.kind.is_number() {
-        let found = display::element_text(operator, element.value());
+        let found = text::element(operator, element.value());
         return Err(Error::failed_to_parse(format!("Expected a number in: {found}")));
     }
     match super::number::exact(element.value()) {

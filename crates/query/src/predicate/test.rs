@@ -3,14 +3,15 @@
 use super::Node;
 use super::bits::Bits;
 use super::in_list::InList;
-use super::path::{Path, nested};
 use super::regex::Regex;
 use super::type_set::TypeSet;
 use super::{MatchDetails, matches_node};
 use document::compare::{compare, equal, kind_rank};
+use document::path::{End, Path};
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::Result;
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 /// A condition on the values at a path, with MongoDB's array semantics: it holds when it holds for one of the values,
 /// and [`Test::Not`] when its inside holds for none.
@@ -66,19 +67,21 @@ impl Test {
 
     fn holds_for_any(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
         let whole_arrays = matches!(self, Test::Size(_) | Test::ElementMatches(_) | Test::ElementSatisfies(_));
-        let mut found = None;
-        let matched = path.any(document, !whole_arrays, &mut |element, index| {
+        let end = if whole_arrays { End::Whole } else { End::Expanded };
+        // Breaks with the array index of the match, or with an error.
+        let walked = path.visit_elements(document, end, &mut |element, index| {
             let mut inner = None;
-            let holds = self.holds_for(element, &mut inner)?;
-            if holds {
-                found = index.or(inner);
+            match self.holds_for(element, &mut inner) {
+                Ok(false) => ControlFlow::Continue(()),
+                Ok(true) => ControlFlow::Break(Ok(index.or(inner))),
+                Err(error) => ControlFlow::Break(Err(error)),
             }
-            Ok(holds)
-        })?;
-        if let (Some(details), Some(_)) = (details, found) {
-            details.array_index = found;
+        });
+        let ControlFlow::Break(found) = walked else { return Ok(false) };
+        if let (Some(details), Some(index)) = (details, found?) {
+            details.array_index = Some(index);
         }
-        Ok(matched)
+        Ok(true)
     }
 
     /// Whether the condition holds for this one value; `None` is a missing one. `$elemMatch` leaves in `inner` the
@@ -116,6 +119,11 @@ impl Test {
             Test::Never => false,
         })
     }
+}
+
+/// The document or array an element holds.
+fn nested(element: Element<'_>) -> Doc<'_> {
+    Doc::from_bytes(element.raw_value()).unwrap_or(Doc::EMPTY)
 }
 
 fn all_hold(tests: &[Test], element: Element<'_>) -> Result<bool> {
