@@ -78,6 +78,12 @@ impl<'a> Doc<'a> {
     }
 }
 
+impl Default for Doc<'_> {
+    fn default() -> Self {
+        Doc::EMPTY
+    }
+}
+
 impl fmt::Debug for Doc<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()

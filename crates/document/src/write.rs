@@ -101,6 +101,19 @@ impl<'b> ArrayWriter<'b> {
         self.document.buffer.extend_from_slice(raw);
     }
 
+    /// Appends a value whose bytes `write` puts at the end of the buffer. When `write` fails or answers no, the array is
+    /// as it was before.
+    pub fn try_push<E>(&mut self, kind: Kind, write: impl FnOnce(&mut Vec<u8>) -> Result<bool, E>) -> Result<bool, E> {
+        let (before, index) = (self.document.buffer.len(), self.index);
+        self.header(kind);
+        let outcome = write(self.document.buffer);
+        if !matches!(outcome, Ok(true)) {
+            self.document.buffer.truncate(before);
+            self.index = index;
+        }
+        outcome
+    }
+
     /// Begins a nested document.
     pub fn document(&mut self) -> DocWriter<'_> {
         self.header(Kind::Document);

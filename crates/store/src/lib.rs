@@ -63,6 +63,13 @@ pub trait DocumentStore {
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, Result<ScanEnd>>;
 
+    /// How many documents the plan's scan would give, `enough` at the most, where the store can tell without giving them: the
+    /// plan is exact, and counting is cheaper than scanning. `None` leaves the counting to the caller.
+    fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {
+        let _ = (plan, enough);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     // --- writing
 
     /// Carries out a batch of statements. Each statement's documents change atomically and durably before this returns; an
