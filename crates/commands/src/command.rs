@@ -1,11 +1,32 @@
 //! One file per command or family: read the fields, act, shape the answer.
 
+pub mod aggregate;
 pub mod build_info;
+pub mod collections;
 pub mod connection_status;
+pub mod count;
+pub mod current_op;
+pub mod databases;
+pub mod delete;
+pub mod distinct;
+pub mod explain;
+pub mod find;
+pub mod find_and_modify;
 pub mod get_cmd_line_opts;
 pub mod get_log;
+pub mod get_more;
 pub mod hello;
 pub mod host_info;
+pub mod indexes;
+pub mod insert;
 pub mod list_commands;
+pub mod options;
 pub mod parameters;
 pub mod ping;
+pub mod probes;
+pub mod server_status;
+pub mod sessions;
+pub mod source_stage;
+pub mod statistics;
+pub mod transactions;
+pub mod update;

@@ -99,9 +99,11 @@ impl Cursors {
         Ok(CheckedOut { cursors: self, id, reader: Some(reader) })
     }
 
-    pub fn kill(&self, id: i64) -> Killed {
+    /// Kills a cursor of a namespace.
+    pub fn kill_in(&self, id: i64, namespace: &Namespace) -> Killed {
         let mut shard = self.shard(id);
-        let Some(entry) = shard.get_mut(&id).filter(|entry| !entry.killed) else {
+        let ours = |entry: &&mut Entry| !entry.killed && entry.owner.namespace == *namespace;
+        let Some(entry) = shard.get_mut(&id).filter(ours) else {
             return Killed::NotFound;
         };
         if entry.reader.is_some() {

@@ -51,6 +51,27 @@ pub fn body(request: &Request) -> (Doc<'_>, Option<Element<'_>>) {
     }
 }
 
+/// The fields of a command inside another one (`explain`) that are its own.
+pub fn own_fields(command: Doc<'_>) -> impl Iterator<Item = Element<'_>> {
+    command.elements().skip(1).filter(|element| {
+        !element.key().starts_with('$')
+            && !matches!(
+                element.key(),
+                "lsid"
+                    | "comment"
+                    | "maxTimeMS"
+                    | "readConcern"
+                    | "writeConcern"
+                    | "txnNumber"
+                    | "autocommit"
+                    | "startTransaction"
+                    | "apiVersion"
+                    | "apiStrict"
+                    | "apiDeprecationErrors"
+            )
+    })
+}
+
 impl<'a> Envelope<'a> {
     pub fn parse(request: &'a Request, body: Doc<'a>, first: Element<'a>) -> Result<Envelope<'a>> {
         let mut envelope = Envelope {

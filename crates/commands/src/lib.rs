@@ -24,6 +24,7 @@ pub mod running;
 pub mod server;
 pub mod statistics;
 pub mod table;
+mod write;
 
 pub use dispatch::{Disposition, run};
 pub use log_lines::LogLines;

@@ -1,5 +1,360 @@
-//! Reading: a store's scan, refined here (residual filter, sort, pipeline, skip, limit, projection), in batches.
+//! Reading: a store's scan, refined here, in batches.
+//!
+//! A [`Reader`] is everything a cursor keeps between two batches: where its documents come from (a plan and the position
+//! reached, or documents at hand), and what is done to them on the way: residual filter, blocking sort, pipeline, skip, limit,
+//! projection. It holds no snapshot, lock or connection. Documents go straight into the reply where nothing has to
+//! look at them first.
+
+mod batch;
+mod sinks;
+
+pub use batch::{Batch, REPLY_DOCUMENTS_BYTES_MAX};
+pub use sinks::{Visit, for_each, transcode};
+
+use crate::running::Running;
+use document::{Doc, DocBuf, Value};
+use error::Result;
+use query::aggregate::Execution;
+use query::sort::Sorter;
+use query::{MatchDetails, Predicate, Projection, Sort};
+use sinks::{PipelineSink, SortSink, StreamSink};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
+
+/// What a blocking stage (sort, group) may hold in memory, as in MongoDB.
+pub const BLOCKING_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// What to read; the defaults read everything as it is.
+#[derive(Default)]
+pub struct Request<'a> {
+    pub predicate: Option<Predicate>,
+    pub sort: Option<Sort>,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub projection: Option<Projection>,
+    pub pipeline: Option<Execution>,
+    pub hint: Option<Value<'a>>,
+    /// How many documents a pipeline can use at the most, where it says so itself.
+    pub pipeline_limit: Option<u64>,
+}
 
 /// A read under way.
 #[derive(Debug)]
-pub struct Reader {}
+pub struct Reader {
+    source: Source,
+    /// What is left of the filter; `None` when the source gives exactly what matches.
+    residual: Option<Predicate>,
+    /// The filter that a positional projection refers to, where the residual was used up by a sort.
+    positional: Option<Predicate>,
+    /// A sort that the source does not do, until it has been done.
+    sort: Option<Sort>,
+    /// How many sorted documents can be of use at the most.
+    sort_limit: Option<u64>,
+    pipeline: Option<PipelineRun>,
+    projection: Option<Projection>,
+    skip: u64,
+    limit: Option<u64>,
+    /// A document that did not fit into the last batch.
+    pending: Option<DocBuf>,
+    done: bool,
+    pub examined: u64,
+    pub returned: u64,
+    /// What is left of the time the client gave for the whole read (`maxTimeMS`).
+    pub time_left: Option<Duration>,
+}
+
+/// A pipeline at work.
+#[derive(Debug)]
+struct PipelineRun {
+    execution: Execution,
+    /// It has been told that its input is over.
+    finished: bool,
+}
+
+/// Where documents come from.
+#[derive(Debug)]
+enum Source {
+    Scan { plan: Arc<dyn Plan>, position: Option<Position>, exhausted: bool },
+    List(VecDeque<DocBuf>),
+}
+
+impl Reader {
+    /// Asks the store for a plan; nothing is read yet.
+    pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, request: Request<'_>) -> Result<Reader> {
+        let predicate = request.predicate.unwrap_or_else(Predicate::everything);
+        let limit = match request.limit {
+            Some(limit) => Some(limit.saturating_add(request.skip)),
+            None => request.pipeline_limit,
+        };
+        let query = Query { predicate: &predicate, sort: request.sort.as_ref(), limit, hint: request.hint };
+        let plan = store.plan(namespace, query).await?;
+        let facts = *plan.facts();
+        let positional = request.projection.as_ref().is_some_and(Projection::needs_match_details);
+        Ok(Reader {
+            source: Source::Scan { plan, position: None, exhausted: false },
+            residual: (positional || !facts.exact).then_some(predicate),
+            positional: None,
+            sort: request.sort.filter(|_| !facts.sorted),
+            sort_limit: limit,
+            pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
+            projection: request.projection,
+            skip: request.skip,
+            limit: request.limit,
+            pending: None,
+            done: false,
+            examined: 0,
+            returned: 0,
+            time_left: None,
+        })
+    }
+
+    /// Reads from documents at hand.
+    pub fn over(documents: VecDeque<DocBuf>, pipeline: Option<Execution>) -> Reader {
+        Reader {
+            source: Source::List(documents),
+            residual: None,
+            positional: None,
+            sort: None,
+            sort_limit: None,
+            pipeline: pipeline.map(|execution| PipelineRun { execution, finished: false }),
+            projection: None,
+            skip: 0,
+            limit: None,
+            pending: None,
+            done: false,
+            examined: 0,
+            returned: 0,
+            time_left: None,
+        }
+    }
+
+    /// Whether nothing is left to read, as far as is known without reading on.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    pub fn plan(&self) -> Option<&Arc<dyn Plan>> {
+        match &self.source {
+            Source::Scan { plan, .. } => Some(plan),
+            Source::List(_) => None,
+        }
+    }
+
+    /// Whether the store leaves the sorting to be done here.
+    pub fn sorts_here(&self) -> bool {
+        self.sort.is_some()
+    }
+
+    /// Whether the store leaves filtering to be done here.
+    pub fn residual(&self) -> bool {
+        self.residual.is_some()
+    }
+
+    /// Reads on until the batch is full or nothing is left.
+    pub async fn fill(&mut self, store: &dyn DocumentStore, running: &Running, batch: &mut Batch<'_>) -> Result<()> {
+        running.check()?;
+        if let Some(sort) = self.sort.take() {
+            self.sort_everything(sort, store, running).await?;
+        }
+        let before = batch.len();
+        if self.pipeline.is_some() {
+            self.fill_from_pipeline(store, running, batch).await?;
+        } else {
+            self.fill_from_source(store, running, batch).await?;
+        }
+        self.returned += (batch.len() - before) as u64;
+        Ok(())
+    }
+
+    async fn sort_everything(&mut self, sort: Sort, store: &dyn DocumentStore, running: &Running) -> Result<()> {
+        let limit = self.sort_limit.and_then(|limit| usize::try_from(limit).ok());
+        let mut sorter = Sorter::new(sort, limit, BLOCKING_BYTES_MAX);
+        if let Source::Scan { plan, .. } = &self.source {
+            let mut sink = SortSink {
+                residual: self.residual.as_ref(),
+                sorter: &mut sorter,
+                running,
+                scratch: Vec::new(),
+                examined: &mut self.examined,
+            };
+            store.scan(&**plan, None, usize::MAX, &mut sink).await?;
+        }
+        self.source = Source::List(sorter.finish());
+        let positional = self.projection.as_ref().is_some_and(Projection::needs_match_details);
+        self.positional = self.residual.take().filter(|_| positional);
+        Ok(())
+    }
+
+    async fn fill_from_source(
+        &mut self,
+        store: &dyn DocumentStore,
+        running: &Running,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        if self.limit == Some(0) {
+            self.done = true;
+            return Ok(());
+        }
+        if batch.is_full() {
+            return Ok(());
+        }
+        match &mut self.source {
+            Source::Scan { plan, position, exhausted } => {
+                let wanted = wanted(batch.room(), self.skip, self.limit);
+                let mut sink = StreamSink {
+                    residual: self.residual.as_ref(),
+                    projection: self.projection.as_ref(),
+                    skip: &mut self.skip,
+                    limit: &mut self.limit,
+                    batch,
+                    running,
+                    scratch: Vec::new(),
+                    examined: &mut self.examined,
+                };
+                match store.scan(&**plan, position.as_ref(), wanted, &mut sink).await? {
+                    ScanEnd::Exhausted => *exhausted = true,
+                    ScanEnd::Stopped(reached) => *position = Some(reached),
+                }
+                self.done = *exhausted || self.limit == Some(0);
+            }
+            Source::List(documents) => {
+                while let Some(document) = documents.pop_front() {
+                    running.tick()?;
+                    if self.skip > 0 {
+                        self.skip -= 1;
+                        continue;
+                    }
+                    let taken = match &self.projection {
+                        None => batch.push(document.as_doc()),
+                        Some(projection) => {
+                            let mut details = MatchDetails::default();
+                            if let Some(predicate) = &self.positional {
+                                predicate.matches_with(document.as_doc(), &mut details)?;
+                            }
+                            batch.push_with(|out| projection.apply(document.as_doc(), &details, out))?
+                        }
+                    };
+                    if !taken {
+                        documents.push_front(document);
+                        break;
+                    }
+                    self.limit = self.limit.map(|limit| limit - 1);
+                    if batch.is_full() || self.limit == Some(0) {
+                        break;
+                    }
+                }
+                self.done = documents.is_empty() || self.limit == Some(0);
+            }
+        }
+        Ok(())
+    }
+
+    async fn fill_from_pipeline(
+        &mut self,
+        store: &dyn DocumentStore,
+        running: &Running,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        loop {
+            if !self.drain_pipeline(running, batch)? {
+                return Ok(());
+            }
+            let Some(pipeline) = &mut self.pipeline else { return Ok(()) };
+            if self.source.is_exhausted() {
+                if pipeline.finished {
+                    self.done = true;
+                    return Ok(());
+                }
+                pipeline.execution.finish()?;
+                pipeline.finished = true;
+                continue;
+            }
+            let wanted = batch.room();
+            feed(&mut self.source, &self.residual, &mut pipeline.execution, &mut self.examined, wanted, store, running)
+                .await?;
+        }
+    }
+
+    /// Takes results out of the pipeline; false when the batch is full.
+    fn drain_pipeline(&mut self, running: &Running, batch: &mut Batch<'_>) -> Result<bool> {
+        let Some(pipeline) = &mut self.pipeline else { return Ok(false) };
+        while !batch.is_full() {
+            running.tick()?;
+            let Some(document) = self.pending.take().or_else(|| pipeline.execution.pop()) else { return Ok(true) };
+            if !batch.push(document.as_doc()) {
+                self.pending = Some(document);
+                return Ok(false);
+            }
+        }
+        // Known to be over without reading on: spares the client another round.
+        self.done = pipeline.finished && pipeline.execution.ready() == 0;
+        Ok(false)
+    }
+}
+
+impl Source {
+    fn is_exhausted(&self) -> bool {
+        match self {
+            Source::Scan { exhausted, .. } => *exhausted,
+            Source::List(documents) => documents.is_empty(),
+        }
+    }
+}
+
+/// Feeds the pipeline until it has `wanted` results ready, wants no more, or its source is used up.
+async fn feed(
+    source: &mut Source,
+    residual: &Option<Predicate>,
+    execution: &mut Execution,
+    examined: &mut u64,
+    wanted: usize,
+    store: &dyn DocumentStore,
+    running: &Running,
+) -> Result<()> {
+    match source {
+        Source::Scan { plan, position, exhausted } => {
+            let mut sink = PipelineSink {
+                residual: residual.as_ref(),
+                execution,
+                wanted,
+                enough: false,
+                running,
+                scratch: Vec::new(),
+                examined,
+            };
+            let end = store.scan(&**plan, position.as_ref(), wanted, &mut sink).await?;
+            let enough = sink.enough;
+            match end {
+                ScanEnd::Exhausted => *exhausted = true,
+                ScanEnd::Stopped(reached) => *position = Some(reached),
+            }
+            *exhausted |= enough;
+        }
+        Source::List(documents) => {
+            while let Some(document) = documents.pop_front() {
+                running.tick()?;
+                *examined += 1;
+                if execution.push(document.as_doc())? == query::aggregate::Demand::Enough {
+                    documents.clear();
+                }
+                if execution.ready() >= wanted {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many documents a scan shall reckon with.
+fn wanted(room: usize, skip: u64, limit: Option<u64>) -> usize {
+    let room = limit.map_or(room, |limit| room.min(usize::try_from(limit).unwrap_or(usize::MAX)));
+    room.saturating_add(usize::try_from(skip).unwrap_or(usize::MAX))
+}
+
+/// A document that is known to be one; `{}` stands in for bytes that are none.
+pub(crate) fn as_document(bytes: &[u8]) -> Doc<'_> {
+    Doc::from_bytes(bytes).unwrap_or(Doc::EMPTY)
+}

@@ -1,7 +1,12 @@
-//! Errors become replies, in this place alone.
+//! Replies that several commands have in common. Errors become replies here, in this place alone.
 
-use document::{ArrayWriter, Doc, DocWriter};
-use error::{Code, Error};
+use crate::command::find::keep_cursor;
+use crate::command::options;
+use crate::dispatch::Call;
+use crate::read::{Batch, Reader};
+use document::{ArrayWriter, Doc, DocBuf, DocWriter};
+use error::{Code, Error, Result};
+use store::Namespace;
 
 /// Appends the reply that reports `error`.
 pub fn write_error(error: &Error, reply: &mut Vec<u8>) {
@@ -42,4 +47,25 @@ fn append_details(error: &Error, writer: &mut DocWriter<'_>) {
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {
     matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)
+}
+
+/// Appends a cursor over documents at hand, such as a catalog's; what is beyond the batch size stays in the cursor.
+pub async fn write_list_cursor(
+    call: &Call<'_>,
+    reply: &mut DocWriter<'_>,
+    namespace: Namespace,
+    documents: Vec<DocBuf>,
+    batch_size: Option<u64>,
+) -> Result<()> {
+    let mut reader = Reader::over(documents.into(), None);
+    let mut cursor = reply.document("cursor");
+    {
+        let documents_max = batch_size.map_or(usize::MAX, options::as_count);
+        let mut batch = Batch::begin(&mut cursor, "firstBatch", documents_max);
+        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+    }
+    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
+    cursor.append("id", id);
+    cursor.append("ns", &namespace.to_string());
+    Ok(())
 }

@@ -35,8 +35,9 @@ impl Running {
         self.deadline.set(Instant::now().checked_add(time));
     }
 
-    pub fn deadline(&self) -> Option<Instant> {
-        self.deadline.get()
+    /// What is left of the time the operation was given, if it was given any.
+    pub fn time_left(&self) -> Option<Duration> {
+        Some(self.deadline.get()?.saturating_duration_since(Instant::now()))
     }
 
     /// To be called per document; looks at the clock now and then.

@@ -7,7 +7,7 @@ use crate::running::Operations;
 use crate::statistics::Statistics;
 use crate::table;
 use bytes::Bytes;
-use document::{DocBuf, ObjectId};
+use document::{DocBuf, ObjectId, Value};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -146,6 +146,7 @@ pub struct Worker {
     pub store: Rc<dyn DocumentStore>,
     pub shared: Arc<WorkerShared>,
     object_ids: ObjectIds,
+    timestamp_counter: Cell<u32>,
     swept_ms: Cell<i64>,
 }
 
@@ -163,6 +164,7 @@ impl Worker {
             store,
             shared,
             object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
+            timestamp_counter: Cell::new(0),
             swept_ms: Cell::new(clock::now_ms()),
         }))
     }
@@ -176,6 +178,13 @@ impl Worker {
         let counter = self.object_ids.counter.get().wrapping_add(1);
         self.object_ids.counter.set(counter);
         ObjectId::from_parts((now_ms / 1000) as u32, self.object_ids.process, counter)
+    }
+
+    /// A timestamp for documents that are stored with an empty one; no two of a worker are the same within a second.
+    pub fn new_timestamp(&self, now_ms: i64) -> Value<'static> {
+        let increment = self.timestamp_counter.get().wrapping_add(1);
+        self.timestamp_counter.set(increment);
+        Value::Timestamp { time: (now_ms / 1000) as u32, increment }
     }
 
     /// Ends cursors and sessions whose time is up, every few seconds. Called before each command; a server that should

@@ -64,7 +64,6 @@ const NOTHING: Spec = Spec {
     retryable: false,
     help: "",
 };
-#[allow(dead_code)]
 const READ: Spec = Spec { access: Access::Read, cacheable: true, in_transaction: true, ..NOTHING };
 const WRITE: Spec =
     Spec { access: Access::Write, takes_write_concern: true, in_transaction: true, retryable: true, ..NOTHING };
@@ -88,6 +87,21 @@ macro_rules! immediate {
 /// The commands, by name.
 pub static COMMANDS: &[Spec] = &[
     Spec {
+        name: "abortTransaction",
+        handler: immediate!(command::transactions::refuse),
+        admin_database_only: true,
+        takes_write_concern: true,
+        help: "Refused: there are no transactions yet.",
+        ..SERVER
+    },
+    Spec {
+        name: "aggregate",
+        handler: waiting!(command::aggregate::aggregate),
+        takes_write_concern: true,
+        help: "Runs an aggregation pipeline.",
+        ..READ
+    },
+    Spec {
         name: "buildInfo",
         aliases: &["buildinfo"],
         handler: immediate!(command::build_info::build_info),
@@ -95,10 +109,122 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
     Spec {
+        name: "collStats",
+        aliases: &["collstats"],
+        handler: waiting!(command::statistics::coll_stats),
+        help: "Figures of a collection.",
+        ..CATALOG_READ
+    },
+    Spec {
+        name: "commitTransaction",
+        handler: immediate!(command::transactions::refuse),
+        admin_database_only: true,
+        takes_write_concern: true,
+        help: "Refused: there are no transactions yet.",
+        ..SERVER
+    },
+    Spec {
         name: "connectionStatus",
         handler: immediate!(command::connection_status::connection_status),
         help: "Who is logged in on this connection.",
         ..HANDSHAKE
+    },
+    Spec {
+        name: "connPoolStats",
+        handler: immediate!(command::probes::connection_pools),
+        help: "Connections this server has opened to others.",
+        ..SERVER
+    },
+    Spec {
+        name: "count",
+        handler: waiting!(command::count::count),
+        help: "Counts the documents that match a filter.",
+        ..READ
+    },
+    Spec {
+        name: "create",
+        handler: waiting!(command::collections::create),
+        help: "Creates a collection.",
+        ..CATALOG_WRITE
+    },
+    Spec {
+        name: "createIndexes",
+        handler: waiting!(command::indexes::create_indexes),
+        help: "Creates indexes, and the collection if need be.",
+        ..CATALOG_WRITE
+    },
+    Spec {
+        name: "currentOp",
+        handler: immediate!(command::current_op::current_op),
+        admin_database_only: true,
+        help: "The operations under way.",
+        ..SERVER
+    },
+    Spec {
+        name: "dataSize",
+        aliases: &["datasize"],
+        handler: waiting!(command::statistics::data_size),
+        help: "The size of a collection's documents.",
+        ..CATALOG_READ
+    },
+    Spec {
+        name: "dbStats",
+        aliases: &["dbstats"],
+        handler: waiting!(command::statistics::db_stats),
+        help: "Figures of a database.",
+        ..CATALOG_READ
+    },
+    Spec { name: "delete", handler: waiting!(command::delete::delete), help: "Deletes documents.", ..WRITE },
+    Spec {
+        name: "distinct",
+        handler: waiting!(command::distinct::distinct),
+        help: "The different values of a field.",
+        ..READ
+    },
+    Spec {
+        name: "drop",
+        handler: waiting!(command::collections::drop_collection),
+        help: "Drops a collection.",
+        ..CATALOG_WRITE
+    },
+    Spec {
+        name: "dropDatabase",
+        handler: waiting!(command::databases::drop_database),
+        help: "Drops a database.",
+        ..CATALOG_WRITE
+    },
+    Spec {
+        name: "dropIndexes",
+        aliases: &["deleteIndexes"],
+        handler: waiting!(command::indexes::drop_indexes),
+        help: "Drops indexes.",
+        ..CATALOG_WRITE
+    },
+    Spec {
+        name: "endSessions",
+        handler: immediate!(command::sessions::end_sessions),
+        help: "Ends logical sessions.",
+        ..HANDSHAKE
+    },
+    Spec {
+        name: "explain",
+        handler: waiting!(command::explain::explain),
+        help: "How a command would be carried out.",
+        ..CATALOG_READ
+    },
+    Spec {
+        name: "features",
+        handler: immediate!(command::probes::features),
+        help: "Build features, as old clients ask for them.",
+        ..HANDSHAKE
+    },
+    Spec { name: "find", handler: waiting!(command::find::find), help: "Finds documents.", ..READ },
+    Spec {
+        name: "findAndModify",
+        aliases: &["findandmodify"],
+        handler: waiting!(command::find_and_modify::find_and_modify),
+        help: "Changes or deletes one document and returns it.",
+        ..WRITE
     },
     Spec {
         name: "getCmdLineOpts",
@@ -108,6 +234,27 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "getDefaultRWConcern",
+        handler: immediate!(command::probes::default_concern),
+        admin_database_only: true,
+        help: "Default concerns: a standalone server has none.",
+        ..SERVER
+    },
+    Spec {
+        name: "getFreeMonitoringStatus",
+        handler: immediate!(command::probes::free_monitoring),
+        admin_database_only: true,
+        help: "Cloud monitoring: disabled.",
+        ..SERVER
+    },
+    Spec {
+        name: "getLastError",
+        aliases: &["getlasterror"],
+        handler: immediate!(command::probes::get_last_error),
+        help: "Refused, as by MongoDB 5.1 and later.",
+        ..HANDSHAKE
+    },
+    Spec {
         name: "getLog",
         handler: immediate!(command::get_log::get_log),
         admin_database_only: true,
@@ -115,10 +262,24 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "getMore",
+        handler: waiting!(command::get_more::get_more),
+        cacheable: false,
+        help: "The next batch of a cursor.",
+        ..READ
+    },
+    Spec {
         name: "getParameter",
         handler: immediate!(command::parameters::get_parameter),
         admin_database_only: true,
         help: "Values of server parameters.",
+        ..SERVER
+    },
+    Spec {
+        name: "getShardMap",
+        handler: immediate!(command::probes::shard_map),
+        admin_database_only: true,
+        help: "Refused: there are no shards.",
         ..SERVER
     },
     Spec {
@@ -129,9 +290,17 @@ pub static COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hostInfo",
+        aliases: &["hostinfo"],
         handler: immediate!(command::host_info::host_info),
         help: "The machine and operating system.",
         ..SERVER
+    },
+    Spec { name: "insert", handler: waiting!(command::insert::insert), help: "Inserts documents.", ..WRITE },
+    Spec {
+        name: "isdbgrid",
+        handler: immediate!(command::probes::is_router),
+        help: "Whether this is a router.",
+        ..HANDSHAKE
     },
     Spec {
         name: "isMaster",
@@ -141,10 +310,68 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
     Spec {
+        name: "killAllSessions",
+        handler: immediate!(command::sessions::kill_all_sessions),
+        help: "Ends all logical sessions.",
+        ..SERVER
+    },
+    Spec {
+        name: "killAllSessionsByPattern",
+        handler: immediate!(command::sessions::kill_all_sessions_by_pattern),
+        help: "Ends the logical sessions that patterns name.",
+        ..SERVER
+    },
+    Spec {
+        name: "killCursors",
+        handler: immediate!(command::get_more::kill_cursors),
+        in_transaction: true,
+        help: "Closes cursors.",
+        ..CATALOG_READ
+    },
+    Spec {
+        name: "killOp",
+        handler: immediate!(command::current_op::kill_op),
+        admin_database_only: true,
+        help: "Ends an operation.",
+        ..SERVER
+    },
+    Spec {
+        name: "killSessions",
+        handler: immediate!(command::sessions::kill_sessions),
+        help: "Ends logical sessions.",
+        ..SERVER
+    },
+    Spec {
+        name: "listCollections",
+        handler: waiting!(command::collections::list_collections),
+        help: "The collections of a database.",
+        ..CATALOG_READ
+    },
+    Spec {
         name: "listCommands",
         handler: immediate!(command::list_commands::list_commands),
         help: "The commands of this table.",
         ..HANDSHAKE
+    },
+    Spec {
+        name: "listDatabases",
+        handler: waiting!(command::databases::list_databases),
+        admin_database_only: true,
+        help: "The databases.",
+        ..CATALOG_READ
+    },
+    Spec {
+        name: "listIndexes",
+        handler: waiting!(command::indexes::list_indexes),
+        help: "The indexes of a collection.",
+        ..CATALOG_READ
+    },
+    Spec {
+        name: "listShards",
+        handler: immediate!(command::probes::shards),
+        admin_database_only: true,
+        help: "The shards behind a router: none.",
+        ..SERVER
     },
     Spec {
         name: "logout",
@@ -154,11 +381,75 @@ pub static COMMANDS: &[Spec] = &[
     },
     Spec { name: "ping", handler: immediate!(command::ping::ping), help: "Whether the server answers.", ..HANDSHAKE },
     Spec {
+        name: "profile",
+        handler: immediate!(command::probes::profile),
+        help: "The profiler's level: off.",
+        ..SERVER
+    },
+    Spec {
+        name: "refreshSessions",
+        handler: immediate!(command::sessions::refresh_sessions),
+        help: "Keeps logical sessions alive.",
+        ..HANDSHAKE
+    },
+    Spec {
+        name: "renameCollection",
+        handler: waiting!(command::collections::rename_collection),
+        admin_database_only: true,
+        help: "Renames a collection.",
+        ..CATALOG_WRITE
+    },
+    Spec {
+        name: "replSetGetConfig",
+        handler: immediate!(command::probes::replica_set_config),
+        admin_database_only: true,
+        help: "The replica set's configuration.",
+        ..SERVER
+    },
+    Spec {
+        name: "replSetGetStatus",
+        handler: immediate!(command::probes::replica_set_status),
+        admin_database_only: true,
+        help: "The replica set's state.",
+        ..SERVER
+    },
+    Spec {
+        name: "rolesInfo",
+        handler: immediate!(command::probes::roles),
+        help: "Roles: there are none yet.",
+        ..SERVER
+    },
+    Spec {
+        name: "serverStatus",
+        handler: immediate!(command::server_status::server_status),
+        help: "Figures of the process.",
+        ..SERVER
+    },
+    Spec {
         name: "setParameter",
         handler: immediate!(command::parameters::set_parameter),
         admin_database_only: true,
         help: "Changes a server parameter.",
         ..SERVER
+    },
+    Spec {
+        name: "startSession",
+        handler: immediate!(command::sessions::start_session),
+        help: "Begins a logical session.",
+        ..HANDSHAKE
+    },
+    Spec { name: "update", handler: waiting!(command::update::update), help: "Changes documents.", ..WRITE },
+    Spec {
+        name: "usersInfo",
+        handler: immediate!(command::probes::users),
+        help: "Users: there are none yet.",
+        ..SERVER
+    },
+    Spec {
+        name: "validate",
+        handler: waiting!(command::statistics::validate),
+        help: "Reads a collection and says what is wrong with it.",
+        ..CATALOG_READ
     },
     Spec {
         name: "whatsmyuri",

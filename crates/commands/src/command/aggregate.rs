@@ -1,0 +1,158 @@
+//! `aggregate`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/aggregate/>
+
+use crate::arguments::{self, is_absent, namespace_to_read, plain_boolean, unknown_field};
+use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
+use crate::command::{explain, options, source_stage};
+use crate::dispatch::{Call, Disposition};
+use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
+use document::{Doc, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use query::Context;
+use query::aggregate::Pipeline;
+use store::Namespace;
+
+const WITHIN: &str = "aggregate";
+
+/// The fields of an `aggregate`, read but not yet parsed.
+#[derive(Default)]
+pub struct Arguments<'a> {
+    pub pipeline: Doc<'a>,
+    pub batch_size: Option<u64>,
+    pub has_cursor: bool,
+    pub explain: bool,
+    pub hint: Option<Value<'a>>,
+    pub variables: Option<Doc<'a>>,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn read(fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        let mut pipeline = None;
+        for field in fields {
+            match field.key() {
+                "pipeline" => pipeline = Some(read_pipeline(field)?),
+                _ if is_absent(field) => {}
+                "cursor" => {
+                    let message = "cursor field must be missing or an object";
+                    field.value().as_document().ok_or_else(|| Error::type_mismatch(message))?;
+                    arguments.batch_size = options::cursor_batch_size("cursor", field)?;
+                    arguments.has_cursor = true;
+                }
+                "explain" => arguments.explain = plain_boolean(field)?,
+                "hint" => arguments.hint = options::hint(field)?,
+                "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
+                "collation" => options::check_collation(WITHIN, field)?,
+                "allowDiskUse" | "bypassDocumentValidation" => drop(plain_boolean(field)?),
+                other => return Err(unknown_field(WITHIN, other)),
+            }
+        }
+        arguments.pipeline = pipeline.ok_or_else(|| arguments::missing_field(WITHIN, "pipeline"))?;
+        Ok(arguments)
+    }
+}
+
+fn read_pipeline(field: Element<'_>) -> Result<Doc<'_>> {
+    let stages = field.value().as_array();
+    let stages = stages.ok_or_else(|| Error::type_mismatch("'pipeline' option must be specified as an array"))?;
+    if stages.values().any(|stage| stage.as_document().is_none()) {
+        return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+    }
+    Ok(stages)
+}
+
+pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let arguments = Arguments::read(call.fields())?;
+    if !arguments.has_cursor && !arguments.explain {
+        let message = "The 'cursor' option is required, except for aggregate with the explain argument";
+        return Err(Error::failed_to_parse(message));
+    }
+    let namespace = aggregated_namespace(call, arguments.pipeline)?;
+    call.worker.statistics().operations_command.add(1);
+    if arguments.explain {
+        let command = call.request.body();
+        return explain::explain_aggregate(call, &namespace, &arguments, command, explain::Verbosity::Planner, reply)
+            .await;
+    }
+    let context = options::context(call, arguments.variables)?;
+    let mut reader = open(call, &namespace, &arguments, &context).await?;
+    let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
+    let mut cursor = reply.document("cursor");
+    {
+        let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
+        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+        call.worker.statistics().documents_returned.add(batch.len() as u64);
+    }
+    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
+    cursor.append("id", id);
+    cursor.append("ns", &namespace.to_string());
+    Ok(Disposition::Reply)
+}
+
+/// The namespace: a collection, or for `aggregate: 1` the database itself, which only some first stages can do with.
+pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
+    let first = call.first();
+    match arguments::number_to_i64(first.value()) {
+        None if first.value().as_str().is_none() => Err(Error::failed_to_parse(
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        )),
+        None => {
+            if let Some(name) = first_stage(pipeline).filter(|name| source_stage::needs_no_collection(name)) {
+                return Err(Error::new(
+                    Code::INVALID_NAMESPACE,
+                    format!("{name} is not valid for a collection; use {{aggregate: 1}}"),
+                ));
+            }
+            namespace_to_read(call.database(), first)
+        }
+        Some(1) => {
+            match first_stage(pipeline) {
+                None => {
+                    let message = "{aggregate: 1} is not valid for an empty pipeline.";
+                    return Err(Error::new(Code::INVALID_NAMESPACE, message));
+                }
+                Some("$changeStream") => {}
+                Some(name) if source_stage::needs_no_collection(name) => {}
+                Some(name) => {
+                    let message = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
+                    return Err(Error::new(Code::INVALID_NAMESPACE, message));
+                }
+            }
+            Ok(Namespace::new(call.database(), "$cmd.aggregate"))
+        }
+        Some(_) => Err(Error::failed_to_parse(
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        )),
+    }
+}
+
+fn first_stage(pipeline: Doc<'_>) -> Option<&str> {
+    Some(pipeline.values().next()?.as_document()?.first()?.key())
+}
+
+/// Parses the pipeline and asks the store for what it can do of it.
+pub async fn open(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    arguments: &Arguments<'_>,
+    context: &Context,
+) -> Result<Reader> {
+    if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline).await? {
+        let pipeline = Pipeline::parse(rest.as_doc(), context)?;
+        let execution = (!pipeline.is_identity()).then(|| pipeline.start(BLOCKING_BYTES_MAX));
+        return Ok(Reader::over(documents, execution));
+    }
+    let (source, pipeline) = Pipeline::parse(arguments.pipeline, context)?.into_source();
+    let identity = pipeline.is_identity();
+    let request = Request {
+        predicate: Some(source.predicate),
+        sort: source.sort,
+        limit: source.limit.filter(|_| identity),
+        pipeline_limit: source.limit.filter(|_| !identity),
+        pipeline: (!identity).then(|| pipeline.start(BLOCKING_BYTES_MAX)),
+        hint: arguments.hint,
+        ..Request::default()
+    };
+    Reader::open(&*call.worker.store, namespace, request).await
+}

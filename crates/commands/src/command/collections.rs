@@ -1,0 +1,171 @@
+//! `create`, `drop`, `listCollections`, `renameCollection`.
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::options;
+use crate::dispatch::{Call, Disposition};
+use crate::reply::write_list_cursor;
+use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
+use error::{Code, Error, Result};
+use query::Predicate;
+use store::{CollectionInfo, Namespace};
+
+pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace_to_write(call.database(), call.first())?;
+    let mut note = None;
+    for field in call.fields() {
+        check_create_option(field)?;
+        if field.key() == "autoIndexId" {
+            note = Some("The autoIndexId option is deprecated and will be removed in a future release");
+        }
+    }
+    let store = &call.worker.store;
+    if store.collection(&namespace).await?.is_some() {
+        return Err(Error::new(Code::NAMESPACE_EXISTS, format!("Collection {namespace} already exists.")));
+    }
+    store.create_collection(&namespace, DocBuf::new().as_doc()).await?;
+    if let Some(note) = note {
+        reply.append("note", note);
+    }
+    Ok(Disposition::Reply)
+}
+
+/// Checks one option of `create`. What would change how the collection behaves, and does not here, is refused.
+fn check_create_option(field: Element<'_>) -> Result<()> {
+    const WITHIN: &str = "create";
+    let unsupported =
+        |what: &str| Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
+    match field.key() {
+        _ if is_absent(field) => Ok(()),
+        "capped" if arguments::boolean_or_number(WITHIN, field)? => unsupported("capped collections"),
+        "capped" | "autoIndexId" | "temp" => arguments::boolean_or_number(WITHIN, field).map(drop),
+        "size" | "max" => arguments::integer(WITHIN, field).map(drop),
+        "viewOn" => arguments::string(WITHIN, field).and_then(|view_on| match view_on {
+            "" => Err(Error::bad_value("'viewOn' cannot be empty")),
+            _ => unsupported("views"),
+        }),
+        "pipeline" => arguments::array(WITHIN, field).map(drop),
+        "validator" if arguments::document(WITHIN, field)?.is_empty() => Ok(()),
+        "validator" => unsupported("validators"),
+        "validationLevel" | "validationAction" => arguments::string(WITHIN, field).map(drop),
+        "collation" => options::check_collation(WITHIN, field),
+        "timeseries" => unsupported("time-series collections"),
+        "clusteredIndex" => unsupported("clustered collections"),
+        "changeStreamPreAndPostImages" => unsupported("change stream pre-images"),
+        "encryptedFields" => unsupported("encrypted collections"),
+        "expireAfterSeconds" => Err(Error::new(
+            Code::INVALID_OPTIONS,
+            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
+        )),
+        // How MongoDB's own engine would keep it.
+        "storageEngine" | "indexOptionDefaults" | "idIndex" => arguments::document(WITHIN, field).map(drop),
+        "flags" => arguments::integer(WITHIN, field).map(drop),
+        other => Err(unknown_field(WITHIN, other)),
+    }
+}
+
+pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    if let Some(field) = call.fields().find(|field| field.key() != "collectionUUID") {
+        return Err(unknown_field("drop", field.key()));
+    }
+    let dropped = call.worker.store.drop_collection(&namespace).await?;
+    let indexes = dropped.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, "ns not found"))?;
+    call.worker.server.cursors.kill_where(|owner| owner.namespace == namespace);
+    reply.append("nIndexesWas", indexes as i32);
+    reply.append("ns", &namespace.to_string());
+    Ok(Disposition::Reply)
+}
+
+pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "listCollections";
+    let (mut filter, mut name_only, mut batch_size) = (Doc::EMPTY, false, None);
+    for field in call.fields() {
+        match field.key() {
+            _ if is_absent(field) => {}
+            "filter" => filter = arguments::document(WITHIN, field)?,
+            "nameOnly" => name_only = arguments::boolean_or_number(WITHIN, field)?,
+            "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
+            // There are no users yet, so everybody is authorized for all.
+            "authorizedCollections" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let predicate = Predicate::parse(filter, &call.context())?;
+    let mut entries = Vec::new();
+    for collection in call.worker.store.collections(call.database()).await? {
+        let entry = collection_entry(&collection, name_only);
+        if predicate.matches(entry.as_doc())? {
+            entries.push(entry);
+        }
+    }
+    let namespace = Namespace::new(call.database(), "$cmd.listCollections");
+    write_list_cursor(call, reply, namespace, entries, batch_size).await?;
+    Ok(Disposition::Reply)
+}
+
+/// A collection as `listCollections` shows it.
+fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("name", &collection.name);
+        writer.append("type", "collection");
+        if name_only {
+            return;
+        }
+        writer.append("options", &collection.options);
+        {
+            let mut info = writer.document("info");
+            info.append("readOnly", false);
+            info.append("uuid", Value::Binary { subtype: 4, bytes: &collection.uuid });
+        }
+        let mut id_index = writer.document("idIndex");
+        id_index.append("v", 2);
+        id_index.document("key").append("_id", 1);
+        id_index.append("name", "_id_");
+    })
+}
+
+pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "renameCollection";
+    let from = arguments::string(WITHIN, call.first())?;
+    let (mut to, mut drop_target) = (None, false);
+    for field in call.fields() {
+        match field.key() {
+            "to" => to = Some(arguments::string(WITHIN, field)?),
+            _ if is_absent(field) => {}
+            // Either whether to drop it, or the UUID of the one to be dropped.
+            "dropTarget" if field.kind == Kind::Binary => drop_target = true,
+            "dropTarget" => drop_target = arguments::boolean_or_number(WITHIN, field)?,
+            "stayTemp" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let to = to.ok_or_else(|| arguments::missing_field(WITHIN, "to"))?;
+    let from = full_name(from).ok_or_else(|| invalid(format!("Invalid namespace specified '{from}'")))?;
+    let to = full_name(to).ok_or_else(|| invalid(format!("Invalid target namespace: {to}")))?;
+    arguments::check_database(&to.database)?;
+    arguments::check_writable(&to)?;
+    if from == to {
+        return Err(Error::new(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
+    }
+    let store = &call.worker.store;
+    if store.collection(&from).await?.is_none() {
+        let message = format!("Source collection {from} does not exist");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
+    }
+    if !drop_target && store.collection(&to).await?.is_some() {
+        return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists"));
+    }
+    store.rename_collection(&from, &to, drop_target).await?;
+    call.worker.server.cursors.kill_where(|owner| owner.namespace == from || owner.namespace == to);
+    Ok(Disposition::Reply)
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(Code::INVALID_NAMESPACE, message)
+}
+
+/// `database.collection`, taken apart at the first dot.
+pub fn full_name(name: &str) -> Option<Namespace> {
+    let (database, collection) = name.split_once('.')?;
+    (!database.is_empty() && !collection.is_empty()).then(|| Namespace::new(database, collection))
+}

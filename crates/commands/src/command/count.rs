@@ -1,0 +1,90 @@
+//! `count`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/count/>
+
+use crate::arguments::{self, is_absent, namespace_to_read, non_negative, unknown_field};
+use crate::command::options;
+use crate::dispatch::{Call, Disposition};
+use crate::read::{Visit, for_each};
+use document::{Doc, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use query::Predicate;
+use store::Query;
+
+const WITHIN: &str = "count";
+
+#[derive(Default)]
+pub struct Arguments<'a> {
+    pub query: Option<Doc<'a>>,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub hint: Option<Value<'a>>,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn read(fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        for field in fields {
+            match field.key() {
+                _ if is_absent(field) => {}
+                "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
+                "skip" => arguments.skip = non_negative(WITHIN, field)?,
+                "limit" => arguments.limit = limit(field)?,
+                "hint" => arguments.hint = options::hint(field)?,
+                "collation" => options::check_collation(WITHIN, field)?,
+                // Which fields to return has no bearing on how many documents there are.
+                "fields" => drop(arguments::document(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// How many documents have to be met at the most.
+    pub fn enough(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_add(self.skip))
+    }
+}
+
+/// A negative limit stands for the same number, as in the days when it asked for a single batch.
+fn limit(field: Element<'_>) -> Result<Option<u64>> {
+    let number = arguments::number_to_i64(field.value());
+    let number = number.ok_or_else(|| Error::bad_value("limit value is not a valid number"))?;
+    Ok(Some(number.unsigned_abs()).filter(|limit| *limit > 0))
+}
+
+pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_read(call.database(), call.first())
+        .map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))?;
+    let arguments = Arguments::read(call.fields())?;
+    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
+    call.worker.statistics().operations_command.add(1);
+
+    let store = &*call.worker.store;
+    let enough = arguments.enough();
+    let query = Query { predicate: &predicate, sort: None, limit: enough, hint: arguments.hint };
+    let plan = store.plan(&namespace, query).await?;
+    let counted = match store.count(&*plan, enough).await? {
+        Some(counted) => counted,
+        None => {
+            let mut counted = 0_u64;
+            for_each(store, &*plan, &predicate, false, call.running, |_| {
+                counted += 1;
+                Ok(if Some(counted) == enough { Visit::Stop } else { Visit::Continue })
+            })
+            .await?;
+            counted
+        }
+    };
+    let n = enough.map_or(counted, |enough| counted.min(enough)).saturating_sub(arguments.skip);
+    append_count("n", n, reply);
+    Ok(Disposition::Reply)
+}
+
+/// A count as MongoDB writes it: an int where it fits.
+pub fn append_count(key: &str, count: u64, reply: &mut DocWriter<'_>) {
+    match i32::try_from(count) {
+        Ok(count) => reply.append(key, count),
+        Err(_) => reply.append(key, count as i64),
+    }
+}

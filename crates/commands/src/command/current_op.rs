@@ -1,0 +1,117 @@
+//! `currentOp` and `killOp`: what the server is doing, and the means to end it.
+
+use crate::arguments;
+use crate::command::options;
+use crate::command::statistics::host_and_port;
+use crate::dispatch::Call;
+use crate::running::{Operation, next_operation_id};
+use crate::server::ClientIdentity;
+use document::{Doc, DocBuf, DocWriter, Value};
+use error::{Error, Result};
+use query::Predicate;
+use std::time::Duration;
+
+pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    // What is no option is a filter on the operations.
+    let filter = options::without(call.request.body(), |key| {
+        key.starts_with('$')
+            || matches!(
+                key,
+                "currentOp" | "lsid" | "comment" | "maxTimeMS" | "txnNumber" | "apiVersion" | "readConcern"
+            )
+    });
+    let predicate = Predicate::parse(filter.as_doc(), &call.context())?;
+    let all = options::is_set(call.request.body(), "$all");
+    let mut in_progress = reply.array("inprog");
+    for operation in operations(call, all) {
+        if predicate.matches(operation.as_doc())? {
+            in_progress.push(&operation);
+        }
+    }
+    Ok(())
+}
+
+/// All operations under way, the asking one first.
+pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
+    let asking = describe(next_operation_id(), &call.session.identity, call.request.body(), Duration::ZERO, false);
+    let workers = call.worker.server.workers();
+    let others = workers.iter().flat_map(|worker| worker.operations.list()).map(|operation| {
+        let Operation { id, identity, started, .. } = &*operation;
+        describe(*id, identity, operation.command(), started.elapsed(), operation.is_killed())
+    });
+    std::iter::once(asking).chain(others).collect()
+}
+
+fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Duration, killed: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("type", "op");
+        writer.append("host", &host_and_port());
+        writer.append("desc", &format!("conn{}", identity.connection_id));
+        writer.append("connectionId", identity.connection_id as i32);
+        if let Some(client) = identity.client {
+            writer.append("client", &client.to_string());
+        }
+        if let Some(metadata) = identity.metadata.get().and_then(|metadata| Doc::from_bytes(metadata)) {
+            let application = metadata.get("application").and_then(Value::as_document);
+            if let Some(name) = application.and_then(|application| application.get("name")) {
+                writer.append("appName", name);
+            }
+            writer.append("clientMetadata", metadata);
+        }
+        writer.append("active", true);
+        writer.append("currentOpTime", &crate::clock::rfc3339(crate::clock::now_ms()));
+        writer.append("opid", id);
+        if let Some(lsid) = command.get("lsid") {
+            writer.append("lsid", lsid);
+        }
+        writer.append("secs_running", elapsed.as_secs() as i64);
+        writer.append("microsecs_running", elapsed.as_micros() as i64);
+        writer.append("op", kind(command));
+        writer.append("ns", &namespace(command));
+        writer.append("command", command);
+        if killed {
+            writer.append("killPending", true);
+        }
+        writer.append("numYields", 0);
+        drop(writer.document("locks"));
+        writer.append("waitingForLock", false);
+        drop(writer.document("lockStats"));
+    })
+}
+
+/// The operation's kind in MongoDB's terms.
+fn kind(command: Doc<'_>) -> &'static str {
+    match command.first().map_or("", |first| first.key()) {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+fn namespace(command: Doc<'_>) -> String {
+    let database = command.get("$db").and_then(Value::as_str).unwrap_or_default();
+    let collection = match command.first().map(|first| first.value()) {
+        Some(Value::String(collection)) => collection,
+        Some(Value::Int64(_)) => command.get("collection").and_then(Value::as_str).unwrap_or("$cmd"),
+        _ => "$cmd",
+    };
+    format!("{database}.{collection}")
+}
+
+pub fn kill_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Some(field) = call.fields().find(|field| field.key() == "op") else {
+        return Err(Error::new(error::Code::NO_SUCH_KEY, "Did not provide \"op\" field"));
+    };
+    let Some(id) = arguments::number_to_i64(field.value()) else {
+        let message = format!("\"op\" had the wrong type. Expected number, found {}", field.kind.alias());
+        return Err(Error::type_mismatch(message));
+    };
+    let workers = call.worker.server.workers();
+    let operations = workers.iter().flat_map(|worker| worker.operations.list());
+    operations.filter(|operation| i64::from(operation.id) == id).for_each(|operation| operation.kill());
+    reply.append("info", "attempting to kill op");
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `listDatabases`, `dropDatabase`.
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::dispatch::{Call, Disposition};
+use document::{Doc, DocBuf, DocWriter};
+use error::{Error, Result};
+use query::Predicate;
+
+pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "listDatabases";
+    let (mut filter, mut name_only) = (Doc::EMPTY, false);
+    for field in call.fields() {
+        match field.key() {
+            _ if is_absent(field) => {}
+            "filter" => filter = arguments::document(WITHIN, field)?,
+            "nameOnly" => name_only = arguments::boolean_or_number(WITHIN, field)?,
+            // There are no users yet, so everybody is authorized for all.
+            "authorizedDatabases" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let predicate = Predicate::parse(filter, &call.context())?;
+    let mut total_bytes = 0;
+    {
+        let mut databases = reply.array("databases");
+        for database in call.worker.store.databases().await? {
+            let entry = DocBuf::build(|writer| {
+                writer.append("name", &database.name);
+                if !name_only {
+                    writer.append("sizeOnDisk", database.size_on_disk_bytes as i64);
+                    writer.append("empty", database.empty);
+                }
+            });
+            if predicate.matches(entry.as_doc())? {
+                total_bytes += database.size_on_disk_bytes;
+                databases.push(&entry);
+            }
+        }
+    }
+    if !name_only {
+        reply.append("totalSize", total_bytes as i64);
+        reply.append("totalSizeMb", (total_bytes / (1024 * 1024)) as i64);
+    }
+    Ok(Disposition::Reply)
+}
+
+pub async fn drop_database(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    if arguments::number_to_i64(call.first().value()) != Some(1) {
+        return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'dropDatabase' parameter"));
+    }
+    if let Some(field) = call.fields().next() {
+        return Err(unknown_field("dropDatabase", field.key()));
+    }
+    let database = call.database();
+    let dropped = call.worker.store.drop_database(database).await?;
+    call.worker.server.cursors.kill_where(|owner| &*owner.namespace.database == database);
+    if dropped {
+        reply.append("dropped", database);
+    }
+    Ok(Disposition::Reply)
+}

@@ -1,0 +1,100 @@
+//! `delete`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/delete/>
+
+use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::command::options;
+use crate::command::update::inline_statements;
+use crate::dispatch::{Call, Disposition};
+use crate::write;
+use document::{Doc, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use query::{Context, Predicate};
+use store::{DeleteStatement, ReturnImage};
+
+const WITHIN: &str = "delete";
+const WITHIN_STATEMENT: &str = "delete.deletes";
+
+pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_write(call.database(), call.first())?;
+    let mut ordered = true;
+    let mut variables = None;
+    let mut statements = None;
+    for field in call.fields() {
+        match field.key() {
+            "deletes" => statements = Some(inline_statements("delete.deletes", arguments::array(WITHIN, field)?)?),
+            _ if is_absent(field) => {}
+            "ordered" => ordered = arguments::boolean(WITHIN, field)?,
+            "let" => variables = Some(arguments::document(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    if let Some(sequence) = call.request.sequence("deletes") {
+        statements = Some(sequence.collect());
+    }
+    let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "deletes"))?;
+    write::check_length(statements.len())?;
+    let context = options::context(call, variables)?;
+    let read: Vec<DeleteArguments<'_>> = statements.into_iter().map(DeleteArguments::read).collect::<Result<_>>()?;
+    if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
+        return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
+    }
+    let parsed = read.into_iter().map(|statement| statement.parse(&context)).collect();
+    let outcomes = write::carry_out::<DeleteStatement>(call, &namespace, ordered, parsed).await?;
+
+    let deleted: u64 = outcomes.statements.iter().filter_map(|(_, o)| Some(o.as_ref().ok()?.matched)).sum();
+    call.worker.statistics().operations_delete.add(outcomes.statements.len() as u64);
+    call.worker.statistics().documents_deleted.add(deleted);
+    reply.append("n", deleted as i32);
+    write::write_errors(&outcomes, reply);
+    write::write_retried(&outcomes, reply);
+    Ok(Disposition::Reply)
+}
+
+/// The fields of one statement.
+pub struct DeleteArguments<'a> {
+    pub query: Doc<'a>,
+    pub one: bool,
+    pub hint: Option<Value<'a>>,
+}
+
+impl<'a> DeleteArguments<'a> {
+    pub fn read(statement: Doc<'a>) -> Result<Self> {
+        let (mut query, mut one, mut hint) = (None, None, None);
+        for field in statement.elements() {
+            match field.key() {
+                "q" => query = Some(arguments::document(WITHIN_STATEMENT, field)?),
+                "limit" => one = Some(limit(field)?),
+                _ if is_absent(field) => {}
+                "hint" => hint = options::hint(field)?,
+                "collation" => options::check_collation(WITHIN_STATEMENT, field)?,
+                other => return Err(unknown_field(WITHIN_STATEMENT, other)),
+            }
+        }
+        let missing = |field| arguments::missing_field(WITHIN_STATEMENT, field);
+        Ok(DeleteArguments {
+            query: query.ok_or_else(|| missing("q"))?,
+            one: one.ok_or_else(|| missing("limit"))?,
+            hint,
+        })
+    }
+
+    pub fn parse(self, context: &Context) -> Result<DeleteStatement> {
+        Ok(DeleteStatement {
+            predicate: Predicate::parse(self.query, context)?,
+            sort: None,
+            one: self.one,
+            hint: self.hint.map(Value::to_owned),
+            image: ReturnImage::None,
+        })
+    }
+}
+
+/// One, or zero for all. What is no number counts as zero, as with MongoDB.
+fn limit(field: Element<'_>) -> Result<bool> {
+    match arguments::number_to_i64(field.value()).unwrap_or(0) {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(Error::failed_to_parse(format!("The limit field in delete objects must be 0 or 1. Got {other}"))),
+    }
+}

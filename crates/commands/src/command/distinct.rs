@@ -1,0 +1,130 @@
+//! `distinct`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/distinct/>
+
+use crate::arguments::{self, is_absent, namespace_to_read, unknown_field};
+use crate::command::options;
+use crate::dispatch::{Call, Disposition};
+use crate::read::{Visit, for_each};
+use document::path::{End, Path};
+use document::{ArrayWriter, Doc, DocWriter, Element, Value, ValueBuf, compare};
+use error::{Code, Error, Result};
+use hashbrown::HashTable;
+use query::Predicate;
+use std::hash::BuildHasher;
+use std::ops::ControlFlow;
+use store::Query;
+
+const WITHIN: &str = "distinct";
+
+#[derive(Default)]
+pub struct Arguments<'a> {
+    pub key: &'a str,
+    pub query: Option<Doc<'a>>,
+    pub hint: Option<Value<'a>>,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn read(fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        let mut key = None;
+        for field in fields {
+            match field.key() {
+                "key" => key = Some(arguments::string(WITHIN, field)?),
+                _ if is_absent(field) => {}
+                "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
+                "hint" => arguments.hint = options::hint(field)?,
+                "collation" => options::check_collation(WITHIN, field)?,
+                other => return Err(unknown_field(WITHIN, other)),
+            }
+        }
+        arguments.key = key.ok_or_else(|| arguments::missing_field(WITHIN, "key"))?;
+        if arguments.key.is_empty() {
+            return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));
+        }
+        Ok(arguments)
+    }
+}
+
+pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_read(call.database(), call.first())?;
+    let arguments = Arguments::read(call.fields())?;
+    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
+    call.worker.statistics().operations_command.add(1);
+
+    let store = &*call.worker.store;
+    let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
+    let plan = store.plan(&namespace, query).await?;
+    let mut values = DistinctValues::new(arguments.key);
+    for_each(store, &*plan, &predicate, true, call.running, |document| {
+        values.add(document)?;
+        Ok(Visit::Continue)
+    })
+    .await?;
+    values.write(reply.array("values"));
+    Ok(Disposition::Reply)
+}
+
+/// The different values a path leads to, in the order in which they were met. Arrays count by their elements.
+struct DistinctValues {
+    path: Path,
+    values: Vec<ValueBuf>,
+    /// Places in `values`, found by the value's hash.
+    places: HashTable<usize>,
+    hasher: ahash::RandomState,
+    bytes: usize,
+}
+
+impl DistinctValues {
+    fn new(key: &str) -> Self {
+        DistinctValues {
+            path: Path::new(key),
+            values: Vec::new(),
+            places: HashTable::new(),
+            hasher: ahash::RandomState::new(),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, document: Doc<'_>) -> Result<()> {
+        let mut reached = Vec::new();
+        // Nothing breaks the visit, so it always runs to its end.
+        let _ = self.path.visit(document, End::Whole, &mut |found| {
+            reached.extend(found.value);
+            ControlFlow::Continue(())
+        });
+        for value in reached {
+            match value {
+                Value::Array(elements) => elements.values().try_for_each(|element| self.add_value(element))?,
+                value => self.add_value(value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_value(&mut self, value: Value<'_>) -> Result<()> {
+        let DistinctValues { values, places, hasher, bytes, .. } = self;
+        let hash = |value: Value<'_>| {
+            let mut state = hasher.build_hasher();
+            compare::hash_value(value, &mut state);
+            std::hash::Hasher::finish(&state)
+        };
+        let known = |place: &usize| values.get(*place).is_some_and(|known| compare::equal(known.as_value(), value));
+        if places.find(hash(value), known).is_some() {
+            return Ok(());
+        }
+        let owned = value.to_owned();
+        *bytes += owned.as_raw().len() + 8;
+        if *bytes > document::DOCUMENT_BYTES_MAX {
+            return Err(Error::new(Code(17217), "distinct too big, 16mb cap"));
+        }
+        values.push(owned);
+        let rehash = |place: &usize| values.get(*place).map_or(0, |value| hash(value.as_value()));
+        places.insert_unique(hash(value), values.len() - 1, rehash);
+        Ok(())
+    }
+
+    fn write(&self, mut array: ArrayWriter<'_>) {
+        self.values.iter().for_each(|value| array.push(value));
+    }
+}

@@ -1,0 +1,326 @@
+//! `explain`: how a command would be carried out, and on request how carrying it out went. Nothing is changed.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/explain-results/>
+
+use crate::arguments::{self, namespace_to_read, namespace_to_write, unknown_field};
+use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, options, probes, update};
+use crate::dispatch::{Call, Disposition};
+use crate::envelope;
+use crate::read::{Batch, Reader, Request};
+use document::{Doc, DocBuf, DocWriter, Value};
+use error::{Code, Error, Result};
+use query::{Predicate, Sort};
+use std::time::Instant;
+use store::Namespace;
+
+/// How much to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    Planner,
+    ExecutionStats,
+    AllPlans,
+}
+
+pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let mut verbosity = Verbosity::AllPlans;
+    for field in call.fields() {
+        match (field.key(), field.value()) {
+            ("verbosity", Value::String("queryPlanner")) => verbosity = Verbosity::Planner,
+            ("verbosity", Value::String("executionStats")) => verbosity = Verbosity::ExecutionStats,
+            ("verbosity", Value::String("allPlansExecution")) => verbosity = Verbosity::AllPlans,
+            ("verbosity", Value::String(other)) => {
+                return Err(Error::bad_value(format!(
+                    "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
+                )));
+            }
+            ("verbosity", _) => return Err(arguments::wrong_type("explain", field, "string")),
+            (other, _) => return Err(unknown_field("explain", other)),
+        }
+    }
+    let command = arguments::document("explain", call.first())?;
+    let name = command
+        .first()
+        .ok_or_else(|| Error::new(Code::COMMAND_NOT_FOUND, "Explain failed due to unknown command: "))?;
+    let fields = envelope::own_fields(command);
+    let database = call.database();
+    let (namespace, request, top) = match name.key() {
+        "find" => {
+            let namespace = namespace_to_read(database, name)?;
+            let arguments = find::Arguments::read(fields)?;
+            let top = find_stages(command);
+            (namespace.clone(), arguments.prepare(&namespace, call)?, top)
+        }
+        "count" => {
+            let arguments = count::Arguments::read(fields)?;
+            let (query, hint, limit) = (arguments.query, arguments.hint, arguments.enough());
+            let request = Request { limit, ..filtered(call, query, None, hint)? };
+            (namespace_to_read(database, name)?, request, vec![stage("COUNT")])
+        }
+        "distinct" => {
+            let arguments = distinct::Arguments::read(fields)?;
+            let request = filtered(call, arguments.query, None, arguments.hint)?;
+            (namespace_to_read(database, name)?, request, Vec::new())
+        }
+        "update" => {
+            let statements = command.get("updates").and_then(Value::as_array).and_then(|array| array.values().next());
+            let statement = statements.and_then(Value::as_document);
+            let statement = statement.ok_or_else(|| arguments::missing_field("update", "updates"))?;
+            let arguments = update::UpdateArguments::read(statement)?;
+            let request = Request {
+                limit: (!arguments.multi).then_some(1),
+                ..filtered(call, Some(arguments.query), None, arguments.hint)?
+            };
+            (namespace_to_write(database, name)?, request, vec![stage("UPDATE")])
+        }
+        "delete" => {
+            let statements = command.get("deletes").and_then(Value::as_array).and_then(|array| array.values().next());
+            let statement = statements.and_then(Value::as_document);
+            let statement = statement.ok_or_else(|| arguments::missing_field("delete", "deletes"))?;
+            let arguments = delete::DeleteArguments::read(statement)?;
+            let request = Request {
+                limit: arguments.one.then_some(1),
+                ..filtered(call, Some(arguments.query), None, arguments.hint)?
+            };
+            (namespace_to_write(database, name)?, request, vec![stage("DELETE")])
+        }
+        "findAndModify" | "findandmodify" => {
+            let arguments = find_and_modify::Arguments::read(fields)?;
+            let request =
+                Request { limit: Some(1), ..filtered(call, arguments.query, arguments.sort, arguments.hint)? };
+            let top = if arguments.remove { stage("DELETE") } else { stage("UPDATE") };
+            (namespace_to_write(database, name)?, request, vec![top])
+        }
+        "aggregate" => {
+            let arguments = aggregate::Arguments::read(fields)?;
+            let pipeline = arguments.pipeline;
+            let namespace = match name.value().as_str() {
+                Some(_) => namespace_to_read(database, name)?,
+                None => aggregate::aggregated_namespace(call, pipeline)?,
+            };
+            return explain_aggregate(call, &namespace, &arguments, command, verbosity, reply).await;
+        }
+        other => {
+            return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("Explain failed due to unknown command: {other}")));
+        }
+    };
+    let filter = command_filter(command);
+    reply.append("explainVersion", "1");
+    explain_read(call, &namespace, filter, request, &top, verbosity, reply).await?;
+    write_end(command, call, reply);
+    Ok(Disposition::Reply)
+}
+
+pub async fn explain_aggregate(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    arguments: &aggregate::Arguments<'_>,
+    command: Doc<'_>,
+    verbosity: Verbosity,
+    reply: &mut DocWriter<'_>,
+) -> Result<Disposition> {
+    let context = options::context(call, arguments.variables)?;
+    let (source, pipeline) = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?.into_source();
+    let identity = pipeline.is_identity();
+    let sorted = source.sort.is_some();
+    let request = Request {
+        predicate: Some(source.predicate),
+        sort: source.sort,
+        limit: source.limit,
+        hint: arguments.hint,
+        ..Request::default()
+    };
+    let mut stages = arguments.pipeline.values().filter_map(Value::as_document).peekable();
+    let mut filter = Doc::EMPTY;
+    while let Some(first) = stages.peek().and_then(|stage| stage.first()) {
+        match first.key() {
+            "$match" => filter = first.value().as_document().unwrap_or(filter),
+            "$sort" if sorted => {}
+            _ => break,
+        }
+        stages.next();
+    }
+    reply.append("explainVersion", "1");
+    if identity {
+        explain_read(call, namespace, filter, request, &[], verbosity, reply).await?;
+    } else {
+        let mut array = reply.array("stages");
+        {
+            let mut stage = array.document();
+            let mut cursor = stage.document("$cursor");
+            explain_read(call, namespace, filter, request, &[], verbosity, &mut cursor).await?;
+        }
+        stages.for_each(|stage| array.push(stage));
+    }
+    write_end(command, call, reply);
+    Ok(Disposition::Reply)
+}
+
+/// A stage above the store's plan, without its `inputStage`.
+fn stage(name: &str) -> DocBuf {
+    DocBuf::build(|writer| writer.append("stage", name))
+}
+
+/// The stages that a `find` puts above the store's plan, outermost first; sorting is told by the plan.
+fn find_stages(command: Doc<'_>) -> Vec<DocBuf> {
+    let mut stages = Vec::new();
+    for (key, name, amount) in [("limit", "LIMIT", "limitAmount"), ("skip", "SKIP", "skipAmount")] {
+        let number = command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
+        stages.extend(number.map(|number| {
+            DocBuf::build(|writer| {
+                writer.append("stage", name);
+                writer.append(amount, number);
+            })
+        }));
+    }
+    let projection = command.get("projection").and_then(Value::as_document).filter(|spec| !spec.is_empty());
+    stages.extend(projection.map(|spec| {
+        let simple = spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
+            && spec.elements().all(|element| !element.key().contains('.'));
+        DocBuf::build(|writer| {
+            writer.append("stage", if simple { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" });
+            writer.append("transformBy", spec);
+        })
+    }));
+    stages
+}
+
+fn command_filter<'a>(command: Doc<'a>) -> Doc<'a> {
+    let statement = ["updates", "deletes"]
+        .into_iter()
+        .find_map(|key| command.get(key)?.as_array()?.values().next()?.as_document()?.get("q")?.as_document());
+    let own = ["filter", "query"].into_iter().find_map(|key| command.get(key)?.as_document());
+    own.or(statement).unwrap_or(Doc::EMPTY)
+}
+
+fn filtered<'a>(
+    call: &Call<'_>,
+    query: Option<Doc<'a>>,
+    sort: Option<Doc<'a>>,
+    hint: Option<Value<'a>>,
+) -> Result<Request<'a>> {
+    let context = call.context();
+    let sort = match sort {
+        Some(sort) => Some(Sort::parse(sort, &context)?),
+        None => None,
+    };
+    let predicate = Some(Predicate::parse(query.unwrap_or(Doc::EMPTY), &context)?);
+    Ok(Request { predicate, sort, hint, ..Request::default() })
+}
+
+/// Writes `queryPlanner` and, on request, `executionStats` of a read.
+async fn explain_read(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    filter: Doc<'_>,
+    request: Request<'_>,
+    top: &[DocBuf],
+    verbosity: Verbosity,
+    writer: &mut DocWriter<'_>,
+) -> Result<()> {
+    let sort = request.sort.clone();
+    let mut reader = Reader::open(&*call.worker.store, namespace, request).await?;
+    let plan = reader.plan().map(|plan| plan.winning_plan()).unwrap_or_default();
+    let sorts_here = reader.sorts_here();
+    let winning = wrap(top, sort.as_ref().filter(|_| sorts_here), &plan);
+    {
+        let mut planner = writer.document("queryPlanner");
+        planner.append("namespace", &namespace.to_string());
+        planner.append("indexFilterSet", false);
+        planner.append("parsedQuery", filter);
+        for key in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
+            planner.append(key, false);
+        }
+        planner.append("winningPlan", &winning);
+        drop(planner.array("rejectedPlans"));
+    }
+    if verbosity == Verbosity::Planner {
+        return Ok(());
+    }
+    let began = Instant::now();
+    run_to_end(call, &mut reader).await?;
+    let mut stats = writer.document("executionStats");
+    let changes =
+        top.iter().any(|stage| matches!(stage.as_doc().get("stage"), Some(Value::String("UPDATE" | "DELETE"))));
+    let counts = top.iter().any(|stage| matches!(stage.as_doc().get("stage"), Some(Value::String("COUNT"))));
+    let returned = if changes || counts { 0 } else { reader.returned };
+    stats.append("executionSuccess", true);
+    stats.append("nReturned", returned as i32);
+    stats.append("executionTimeMillis", began.elapsed().as_millis() as i32);
+    stats.append("totalKeysExamined", if uses_index(plan.as_doc()) { reader.examined as i32 } else { 0 });
+    stats.append("totalDocsExamined", reader.examined as i32);
+    {
+        let mut stages = stats.document("executionStages");
+        let rest = winning.as_doc().elements().filter(|element| element.key() != "inputStage");
+        rest.for_each(|element| stages.append_element(element));
+        stages.append("nReturned", returned as i32);
+        stages.append("executionTimeMillisEstimate", began.elapsed().as_millis() as i32);
+        if changes {
+            stages.append("nMatched", reader.returned as i32);
+        }
+        if counts {
+            stages.append("nCounted", reader.returned as i32);
+        }
+        if let Some(input) = winning.as_doc().element("inputStage") {
+            stages.append_element(input);
+        }
+    }
+    if verbosity == Verbosity::AllPlans {
+        drop(stats.array("allPlansExecution"));
+    }
+    Ok(())
+}
+
+/// Reads everything and throws it away, a batch at a time.
+async fn run_to_end(call: &Call<'_>, reader: &mut Reader) -> Result<()> {
+    let mut scratch = Vec::new();
+    while !reader.is_done() {
+        scratch.clear();
+        let mut writer = DocWriter::begin(&mut scratch);
+        let mut batch = Batch::begin(&mut writer, "batch", 10_000);
+        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+    }
+    Ok(())
+}
+
+fn uses_index(plan: Doc<'_>) -> bool {
+    match plan.get("stage") {
+        Some(Value::String("IXSCAN" | "IDHACK" | "EXPRESS_IXSCAN")) => true,
+        _ => plan.get("inputStage").and_then(Value::as_document).is_some_and(uses_index),
+    }
+}
+
+/// The store's plan inside the stages above it.
+fn wrap(top: &[DocBuf], sort: Option<&Sort>, plan: &DocBuf) -> DocBuf {
+    let mut inner = plan.clone();
+    if let Some(sort) = sort {
+        inner = DocBuf::build(|writer| {
+            writer.append("stage", "SORT");
+            {
+                let mut pattern = writer.document("sortPattern");
+                for part in sort.parts() {
+                    pattern.append(&part.path, if part.ascending { 1 } else { -1 });
+                }
+            }
+            writer.append("memLimit", crate::read::BLOCKING_BYTES_MAX as i32);
+            writer.append("type", "simple");
+            writer.append("inputStage", plan);
+        });
+    }
+    for stage in top.iter().rev() {
+        let mut outer = stage.clone();
+        outer.append("inputStage", &inner);
+        inner = outer;
+    }
+    inner
+}
+
+fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) {
+    {
+        let mut echo = reply.document("command");
+        command.elements().for_each(|element| echo.append_element(element));
+        if command.get("$db").is_none() {
+            echo.append("$db", call.database());
+        }
+    }
+    probes::write_server_info(&mut reply.document("serverInfo"));
+}

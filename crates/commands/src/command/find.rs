@@ -1,0 +1,166 @@
+//! `find`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
+
+use crate::arguments::{self, is_absent, namespace_to_read, non_negative, plain_boolean, unknown_field};
+use crate::command::options;
+use crate::cursor::Owner;
+use crate::dispatch::{Call, Disposition};
+use crate::read::{Batch, Reader, Request};
+use document::{Doc, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use query::{Predicate, Projection, Sort};
+use store::Namespace;
+
+/// How many documents a first batch holds where the client does not say.
+pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
+
+/// The name MongoDB gives to the fields of `find` in messages.
+const WITHIN: &str = "FindCommandRequest";
+
+/// The fields of a `find`, read but not yet parsed.
+#[derive(Default)]
+pub struct Arguments<'a> {
+    filter: Option<Doc<'a>>,
+    sort: Option<Doc<'a>>,
+    projection: Option<Doc<'a>>,
+    variables: Option<Doc<'a>>,
+    hint: Option<Value<'a>>,
+    skip: u64,
+    limit: Option<u64>,
+    batch_size: Option<u64>,
+    single_batch: bool,
+    no_cursor_timeout: bool,
+    tailable: bool,
+    await_data: bool,
+    bounded: bool,
+    unsupported: Option<&'static str>,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn read(fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        for field in fields {
+            match field.key_bytes() {
+                b"filter" => arguments.filter = Some(specification(field)?),
+                b"sort" => arguments.sort = Some(specification(field)?),
+                b"projection" => arguments.projection = Some(specification(field)?),
+                _ if is_absent(field) => check_known(field)?,
+                b"limit" => arguments.limit = Some(non_negative(WITHIN, field)?).filter(|limit| *limit > 0),
+                b"skip" => arguments.skip = non_negative(WITHIN, field)?,
+                b"batchSize" => arguments.batch_size = Some(non_negative(WITHIN, field)?),
+                b"singleBatch" => arguments.single_batch = plain_boolean(field)?,
+                b"hint" => arguments.hint = options::hint(field)?,
+                b"let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
+                b"noCursorTimeout" => arguments.no_cursor_timeout = plain_boolean(field)?,
+                b"tailable" => arguments.tailable = plain_boolean(field)?,
+                b"awaitData" => arguments.await_data = plain_boolean(field)?,
+                b"collation" => options::check_collation(WITHIN, field)?,
+                b"min" | b"max" => arguments.bounded |= !specification(field)?.is_empty(),
+                b"returnKey" if plain_boolean(field)? => arguments.unsupported = Some("returnKey"),
+                b"showRecordId" if plain_boolean(field)? => arguments.unsupported = Some("showRecordId"),
+                _ => check_known(field)?,
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Parses what was read. `Err` also for what MongoDB offers and this server does not.
+    pub fn prepare(&self, namespace: &Namespace, call: &Call<'_>) -> Result<Request<'a>> {
+        self.check(namespace)?;
+        let context = options::context(call, self.variables)?;
+        let predicate = Predicate::parse(self.filter.unwrap_or(Doc::EMPTY), &context)?;
+        let sort = match self.sort.filter(|sort| !sort.is_empty()) {
+            Some(sort) => Some(Sort::parse(sort, &context)?),
+            None => None,
+        };
+        let projection = match self.projection.filter(|projection| !projection.is_empty()) {
+            Some(projection) => Some(Projection::parse(projection, &predicate, &context)?),
+            None => None,
+        };
+        Ok(Request {
+            predicate: Some(predicate),
+            sort,
+            skip: self.skip,
+            limit: self.limit,
+            projection,
+            hint: self.hint,
+            ..Request::default()
+        })
+    }
+
+    fn check(&self, namespace: &Namespace) -> Result<()> {
+        if self.await_data && !self.tailable {
+            return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
+        }
+        if self.tailable {
+            let reason = "tailable cursor requested on non capped collection";
+            return Err(options::planning_error(namespace, Code::BAD_VALUE, reason));
+        }
+        if self.bounded && self.hint.is_none() {
+            let reason = "planner returned error :: caused by :: When using min()/max() a hint of which index to use must be provided";
+            return Err(options::planning_error(namespace, Code(51173), reason));
+        }
+        if let Some(option) = self.unsupported.or(self.bounded.then_some("min and max")) {
+            return Err(Error::new(Code::NOT_IMPLEMENTED, format!("{option} is not supported by this server")));
+        }
+        Ok(())
+    }
+}
+
+fn specification<'a>(field: Element<'a>) -> Result<Doc<'a>> {
+    // The missing blank is MongoDB's.
+    let wrong_type = || Error::type_mismatch(format!("Expected field {}to be of type object", field.key()));
+    field.value().as_document().ok_or_else(wrong_type)
+}
+
+/// Fields that are known, and ask for nothing here: one server answers, and it reads from no replica.
+fn check_known(field: Element<'_>) -> Result<()> {
+    match field.key() {
+        "oplogReplay" | "allowPartialResults" | "allowDiskUse" | "returnKey" | "showRecordId" | "readOnce" => {
+            if !is_absent(field) {
+                plain_boolean(field)?;
+            }
+            Ok(())
+        }
+        "limit" | "skip" | "batchSize" | "singleBatch" | "hint" | "let" | "noCursorTimeout" | "tailable"
+        | "awaitData" | "collation" | "min" | "max" => Ok(()),
+        "ntoreturn" => {
+            let message = "the ntoreturn find command parameter is not supported when FCV >= 5.1";
+            Err(Error::new(Code(5746102), message))
+        }
+        other => Err(unknown_field(WITHIN, other)),
+    }
+}
+
+pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_read(call.database(), call.first())?;
+    let arguments = Arguments::read(call.fields())?;
+    let request = arguments.prepare(&namespace, call)?;
+    let worker = call.worker;
+    worker.statistics().operations_query.add(1);
+
+    let mut reader = Reader::open(&*worker.store, &namespace, request).await?;
+    let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
+    let mut cursor = reply.document("cursor");
+    {
+        let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
+        reader.fill(&*worker.store, call.running, &mut batch).await?;
+        worker.statistics().documents_returned.add(batch.len() as u64);
+    }
+    let keep = !reader.is_done() && !arguments.single_batch;
+    // An empty batch has not looked at the collection yet: without one there is nothing to come back for.
+    let keep = keep && (batch_size > 0 || worker.store.collection(&namespace).await?.is_some());
+    let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };
+    cursor.append("id", id);
+    cursor.append("ns", &namespace.to_string());
+    Ok(Disposition::Reply)
+}
+
+/// Enters a read that goes on into the registry; gives its cursor's id.
+pub fn keep_cursor(call: &Call<'_>, namespace: &Namespace, mut reader: Reader, no_timeout: bool) -> i64 {
+    reader.time_left = call.running.time_left();
+    let owner = Owner { namespace: namespace.clone(), session: call.envelope.session };
+    call.worker.statistics().cursors_opened.add(1);
+    call.worker.server.cursors.insert(owner, Box::new(reader), no_timeout, call.now_ms)
+}

@@ -1,0 +1,176 @@
+//! `findAndModify`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/findAndModify/>
+
+use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::command::options;
+use crate::command::update::check_update;
+use crate::dispatch::{Call, Disposition};
+use crate::write;
+use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
+use error::{Error, Result};
+use query::{Context, MatchDetails, Predicate, Projection, Sort, Update};
+use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
+
+const WITHIN: &str = "findAndModify";
+
+#[derive(Default)]
+pub struct Arguments<'a> {
+    pub query: Option<Doc<'a>>,
+    pub sort: Option<Doc<'a>>,
+    pub update: Option<Element<'a>>,
+    pub fields: Option<Doc<'a>>,
+    pub array_filters: Option<Doc<'a>>,
+    pub variables: Option<Doc<'a>>,
+    pub hint: Option<Value<'a>>,
+    pub remove: bool,
+    pub new: bool,
+    pub upsert: bool,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn read(fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        for field in fields {
+            match field.key() {
+                _ if is_absent(field) => {}
+                "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
+                "sort" => arguments.sort = Some(arguments::document(WITHIN, field)?).filter(|sort| !sort.is_empty()),
+                "update" => arguments.update = Some(check_update(field)?),
+                "fields" => {
+                    arguments.fields = Some(arguments::document(WITHIN, field)?).filter(|fields| !fields.is_empty());
+                }
+                "arrayFilters" => arguments.array_filters = Some(arguments::array(WITHIN, field)?),
+                "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
+                "hint" => arguments.hint = options::hint(field)?,
+                "collation" => options::check_collation(WITHIN, field)?,
+                "remove" => arguments.remove = arguments::boolean_or_number(WITHIN, field)?,
+                "new" => arguments.new = arguments::boolean_or_number(WITHIN, field)?,
+                "upsert" => arguments.upsert = arguments::boolean_or_number(WITHIN, field)?,
+                "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
+            }
+        }
+        arguments.check()?;
+        Ok(arguments)
+    }
+
+    fn check(&self) -> Result<()> {
+        let message = match (self.remove, self.update) {
+            (false, None) => "Either an update or remove=true must be specified",
+            (true, Some(_)) => "Cannot specify both an update and remove=true",
+            (true, None) if self.upsert => "Cannot specify both upsert=true and remove=true ",
+            (true, None) if self.new => {
+                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
+            }
+            (true, None) if self.array_filters.is_some() => "Cannot specify arrayFilters and remove=true",
+            (false, Some(update)) if self.array_filters.is_some() && update.kind == Kind::Array => {
+                "Cannot specify arrayFilters and a pipeline update"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::failed_to_parse(message))
+    }
+}
+
+pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_write(call.database(), call.first())?;
+    let arguments = Arguments::read(call.fields())?;
+    let context = options::context(call, arguments.variables)?;
+    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    let projection = match arguments.fields {
+        Some(fields) => Some(Projection::parse(fields, &predicate, &context)?),
+        None => None,
+    };
+    // The positional operator wants to know where the document matched, also when it was changed since.
+    let positional =
+        projection.as_ref().filter(|projection| projection.needs_match_details()).map(|_| predicate.clone());
+    let sort = match arguments.sort {
+        Some(sort) => Some(Sort::parse(sort, &context)?),
+        None => None,
+    };
+    let outcomes = match arguments.update {
+        Some(update) => {
+            let statement = update_statement(call, &arguments, update, predicate, sort, &context)?;
+            write::carry_out(call, &namespace, true, vec![Ok(statement)]).await?
+        }
+        None => {
+            let hint = arguments.hint.map(Value::to_owned);
+            let statement = DeleteStatement { predicate, sort, one: true, hint, image: ReturnImage::Before };
+            write::carry_out(call, &namespace, true, vec![Ok(statement)]).await?
+        }
+    };
+    let retried = outcomes.retried;
+    let Some((_, outcome)) = outcomes.statements.into_iter().next() else {
+        return Err(Error::internal("the store gave no outcome"));
+    };
+    let outcome =
+        outcome.map_err(|error| error.context("Plan executor error during findAndModify :: caused by :: "))?;
+    count(call, &arguments, &outcome);
+    write_last_error(&arguments, &outcome, reply);
+    let image = match (outcome.image, projection) {
+        (Some(image), Some(projection)) => Some(project(&image, &projection, positional.as_ref())?),
+        (image, _) => image,
+    };
+    match &image {
+        Some(image) => reply.append("value", image),
+        None => reply.append("value", Value::Null),
+    }
+    if retried {
+        reply.append("retriedStmtId", 0);
+    }
+    Ok(Disposition::Reply)
+}
+
+fn update_statement(
+    call: &Call<'_>,
+    arguments: &Arguments<'_>,
+    update: Element<'_>,
+    predicate: Predicate,
+    sort: Option<Sort>,
+    context: &Context,
+) -> Result<UpdateStatement> {
+    Ok(UpdateStatement {
+        predicate,
+        sort,
+        update: Update::parse(update.value(), arguments.array_filters, context)?,
+        multi: false,
+        upsert: arguments.upsert,
+        new_id: call.worker.new_object_id(call.now_ms),
+        hint: arguments.hint.map(Value::to_owned),
+        image: if arguments.new { ReturnImage::After } else { ReturnImage::Before },
+    })
+}
+
+fn count(call: &Call<'_>, arguments: &Arguments<'_>, outcome: &StatementOutcome) {
+    let statistics = call.worker.statistics();
+    statistics.operations_command.add(1);
+    if arguments.remove {
+        statistics.documents_deleted.add(outcome.matched);
+    } else {
+        statistics.documents_updated.add(outcome.modified);
+        statistics.documents_inserted.add(u64::from(outcome.upserted.is_some()));
+    }
+}
+
+fn write_last_error(arguments: &Arguments<'_>, outcome: &StatementOutcome, reply: &mut DocWriter<'_>) {
+    let mut last_error = reply.document("lastErrorObject");
+    let n = outcome.matched + u64::from(outcome.upserted.is_some());
+    last_error.append("n", n as i32);
+    if !arguments.remove {
+        last_error.append("updatedExisting", outcome.matched > 0);
+        if let Some(id) = &outcome.upserted {
+            last_error.append("upserted", id);
+        }
+    }
+}
+
+fn project(image: &DocBuf, projection: &Projection, positional: Option<&Predicate>) -> Result<DocBuf> {
+    let mut details = MatchDetails::default();
+    if let Some(predicate) = positional {
+        predicate.matches_with(image.as_doc(), &mut details)?;
+    }
+    let mut projected = Vec::new();
+    projection.apply(image.as_doc(), &details, &mut projected)?;
+    DocBuf::from_vec(projected).ok_or_else(|| Error::internal("a projection wrote no document"))
+}

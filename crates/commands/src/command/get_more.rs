@@ -1,0 +1,101 @@
+//! `getMore` and `killCursors`.
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::options::as_count;
+use crate::cursor::{self, Killed};
+use crate::dispatch::{Call, Disposition};
+use crate::read::Batch;
+use document::{DocBuf, DocWriter, Value};
+use error::{Code, Error, Result};
+use mongo_wire::request::RequestKind;
+use std::time::Instant;
+use store::Namespace;
+
+pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "getMore";
+    let Value::Int64(id) = call.first().value() else {
+        return Err(arguments::wrong_type(WITHIN, call.first(), "long"));
+    };
+    let mut collection = None;
+    let mut batch_size = 0;
+    for field in call.fields() {
+        match field.key() {
+            "collection" => collection = Some(arguments::string(WITHIN, field)?),
+            "batchSize" if is_absent(field) => {}
+            "batchSize" => batch_size = arguments::non_negative(WITHIN, field)?,
+            "term" | "lastKnownCommittedOpTime" => {}
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let collection = collection.ok_or_else(|| arguments::missing_field(WITHIN, "collection"))?;
+    if collection.is_empty() {
+        return Err(Error::new(Code::INVALID_NAMESPACE, "Collection names cannot be empty"));
+    }
+    let namespace = Namespace::new(call.database(), collection);
+    let worker = call.worker;
+    worker.statistics().operations_getmore.add(1);
+
+    let mut checked_out = worker.server.cursors.check_out(id, &namespace, call.envelope.session)?;
+    if call.envelope.time_limit.is_some() {
+        checked_out.check_in(call.now_ms);
+        return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
+    }
+    let Some(reader) = checked_out.reader() else { return Err(cursor::not_found(id)) };
+    let began = Instant::now();
+    if let Some(time_left) = reader.time_left {
+        call.running.limit(time_left);
+    }
+    // Zero stands for as many as fit.
+    let documents_max = if batch_size == 0 { usize::MAX } else { as_count(batch_size) };
+    let mut cursor = reply.document("cursor");
+    {
+        let mut batch = Batch::begin(&mut cursor, "nextBatch", documents_max);
+        reader.fill(&*worker.store, call.running, &mut batch).await?;
+        worker.statistics().documents_returned.add(batch.len() as u64);
+    }
+    reader.time_left = reader.time_left.map(|left| left.saturating_sub(began.elapsed()));
+    let goes_on = if reader.is_done() {
+        checked_out.close();
+        false
+    } else {
+        checked_out.check_in(call.now_ms)
+    };
+    cursor.append("id", if goes_on { id } else { 0 });
+    cursor.append("ns", &namespace.to_string());
+    Ok(match call.request.kind {
+        RequestKind::Msg { exhaust_allowed: true, .. } if goes_on => {
+            Disposition::ReplyThenRun(DocBuf::from_vec(call.request.body().as_bytes().to_vec()).unwrap_or_default())
+        }
+        _ => Disposition::Reply,
+    })
+}
+
+pub fn kill_cursors(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    const WITHIN: &str = "killCursors";
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    let mut cursors = None;
+    for field in call.fields() {
+        match field.key() {
+            "cursors" => cursors = Some(arguments::array(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let cursors = cursors.ok_or_else(|| arguments::missing_field(WITHIN, "cursors"))?;
+    let (mut killed, mut not_found) = (Vec::new(), Vec::new());
+    for element in cursors.elements() {
+        let Value::Int64(id) = element.value() else {
+            return Err(arguments::wrong_type("killCursors.cursors", element, "long"));
+        };
+        match call.worker.server.cursors.kill_in(id, &namespace) {
+            Killed::Yes => killed.push(id),
+            Killed::NotFound => not_found.push(id),
+        }
+    }
+    for (key, ids) in [("cursorsKilled", killed), ("cursorsNotFound", not_found)] {
+        let mut array = reply.array(key);
+        ids.into_iter().for_each(|id| array.push(id));
+    }
+    drop(reply.array("cursorsAlive"));
+    drop(reply.array("cursorsUnknown"));
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! `createIndexes`, `listIndexes`, `dropIndexes`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/createIndexes/>
+
+use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::command::options::{self, display};
+use crate::dispatch::{Call, Disposition};
+use crate::reply::write_list_cursor;
+use crate::server::Topology;
+use document::{Doc, DocBuf, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use store::{IndexSelection, IndexSpec};
+
+pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "createIndexes";
+    let namespace = namespace_to_write(call.database(), call.first())?;
+    let mut indexes = None;
+    for field in call.fields() {
+        match field.key() {
+            "indexes" => indexes = Some(arguments::array(WITHIN, field)?),
+            _ if is_absent(field) => {}
+            "commitQuorum" if call.worker.server.settings.topology == Topology::Standalone => {
+                return Err(Error::bad_value("Standalones can't specify commitQuorum"));
+            }
+            // One server builds, so every quorum is met.
+            "commitQuorum" | "ignoreUnknownIndexOptions" => {}
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let indexes = indexes.ok_or_else(|| arguments::missing_field(WITHIN, "indexes"))?;
+    if indexes.is_empty() {
+        return Err(Error::bad_value("Must specify at least one index to create"));
+    }
+    let mut specs = Vec::new();
+    for element in indexes.elements() {
+        let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
+        let spec = element.value().as_document().ok_or_else(wrong_type)?;
+        specs.push(index_spec(spec).map_err(|error| in_specification(spec, error))?);
+    }
+    // The index on `_id` is always there.
+    specs.retain(|spec| !is_id_key(spec.key.as_doc()));
+    let outcome = call.worker.store.create_indexes(&namespace, specs).await?;
+    reply.append("numIndexesBefore", outcome.indexes_before as i32);
+    reply.append("numIndexesAfter", outcome.indexes_after as i32);
+    if outcome.indexes_before == outcome.indexes_after && !outcome.created_collection {
+        reply.append("note", "all indexes already exist");
+    } else {
+        reply.append("createdCollectionAutomatically", outcome.created_collection);
+    }
+    Ok(Disposition::Reply)
+}
+
+fn in_specification(spec: Doc<'_>, error: Error) -> Error {
+    error.context(&format!("Error in specification {} :: caused by :: ", display(spec)))
+}
+
+fn is_id_key(key: Doc<'_>) -> bool {
+    let mut elements = key.elements();
+    let only = elements.next().filter(|_| elements.next().is_none());
+    only.is_some_and(|element| {
+        element.key() == "_id" && arguments::number_to_i64(element.value()).is_some_and(|direction| direction > 0)
+    })
+}
+
+/// Reads one specification. Its key pattern is judged by the stores' common rules.
+fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
+    let (mut key, mut name) = (None, None);
+    let (mut unique, mut sparse) = (false, false);
+    for field in spec.elements() {
+        match field.key() {
+            "key" => key = Some(document_option(field)?),
+            "name" => name = Some(string_option(field)?),
+            "unique" => unique = boolean_option(field)?,
+            "sparse" => sparse = boolean_option(field)?,
+            "hidden" if boolean_option(field)? => return unsupported("hidden indexes"),
+            "background" | "hidden" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
+            "v" => check_version(spec, field)?,
+            "expireAfterSeconds" => check_expiry(field)?,
+            "partialFilterExpression" => return unsupported("partial indexes"),
+            "collation" => options::check_collation("createIndexes", field)?,
+            "storageEngine" => drop(document_option(field)?),
+            "ns"
+            | "weights"
+            | "default_language"
+            | "language_override"
+            | "textIndexVersion"
+            | "2dsphereIndexVersion"
+            | "bits"
+            | "min"
+            | "max"
+            | "bucketSize"
+            | "wildcardProjection" => {}
+            other => {
+                return Err(Error::new(
+                    Code::INVALID_INDEX_SPECIFICATION_OPTION,
+                    format!(
+                        "The field '{other}' is not valid for an index specification. Specification: {}",
+                        display(spec)
+                    ),
+                ));
+            }
+        }
+    }
+    let required = |field: &str| {
+        Error::failed_to_parse(format!("The '{field}' field is a required property of an index specification"))
+    };
+    let key = key.ok_or_else(|| required("key"))?;
+    let name = name.ok_or_else(|| required("name"))?;
+    Ok(IndexSpec {
+        name: name.to_owned(),
+        key: key.to_owned(),
+        unique,
+        sparse,
+        spec: DocBuf::build(|writer| {
+            writer.append("v", 2);
+            writer.append("key", key);
+            writer.append("name", name);
+            let shown = |field: &Element<'_>| !matches!(field.key(), "v" | "key" | "name" | "ns" | "dropDups");
+            spec.elements().filter(shown).for_each(|field| writer.append_element(field));
+        }),
+    })
+}
+
+fn unsupported<T>(what: &str) -> Result<T> {
+    Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")))
+}
+
+fn document_option<'a>(field: Element<'a>) -> Result<Doc<'a>> {
+    field.value().as_document().ok_or_else(|| wrong_option(field, "object"))
+}
+
+fn string_option<'a>(field: Element<'a>) -> Result<&'a str> {
+    field.value().as_str().ok_or_else(|| wrong_option(field, "string"))
+}
+
+fn wrong_option(field: Element<'_>, expected: &str) -> Error {
+    Error::type_mismatch(format!(
+        "The field '{}' must be {} {expected}, but got {}",
+        field.key(),
+        if expected == "object" { "an" } else { "a" },
+        field.kind.alias()
+    ))
+}
+
+fn boolean_option(field: Element<'_>) -> Result<bool> {
+    match field.value() {
+        Value::Boolean(flag) => Ok(flag),
+        value if value.kind().is_number() => Ok(value.is_truthy()),
+        value => {
+            let mut text = String::new();
+            store::duplicate::write_value(value, &mut text);
+            Err(Error::type_mismatch(format!(
+                "The field '{0} has value {0}: {text}, which is not convertible to bool",
+                field.key()
+            )))
+        }
+    }
+}
+
+fn check_version(spec: Doc<'_>, field: Element<'_>) -> Result<()> {
+    match arguments::number_to_i64(field.value()) {
+        None => Err(wrong_option(field, "number")),
+        Some(1 | 2) => Ok(()),
+        Some(version) => Err(Error::new(
+            Code::CANNOT_CREATE_INDEX,
+            format!("Invalid index specification {}; cannot create an index with v={version}", display(spec)),
+        )),
+    }
+}
+
+fn check_expiry(field: Element<'_>) -> Result<()> {
+    match arguments::number_to_i64(field.value()) {
+        None => Err(Error::new(
+            Code::CANNOT_CREATE_INDEX,
+            format!(
+                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'",
+                field.kind.alias()
+            ),
+        )),
+        Some(seconds) if (0..=i64::from(i32::MAX)).contains(&seconds) => Ok(()),
+        Some(_) => Err(Error::new(
+            Code::CANNOT_CREATE_INDEX,
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number than the one given",
+        )),
+    }
+}
+
+pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "listIndexes";
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    let mut batch_size = None;
+    for field in call.fields() {
+        match field.key() {
+            _ if is_absent(field) => {}
+            "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
+            "includeBuildUUIDs" | "includeIndexBuildInfo" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let indexes = call.worker.store.indexes(&namespace).await?;
+    let indexes =
+        indexes.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
+    let entries = indexes.into_iter().map(|index| index.spec).collect();
+    write_list_cursor(call, reply, namespace, entries, batch_size).await?;
+    Ok(Disposition::Reply)
+}
+
+pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "dropIndexes";
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    let mut index = None;
+    for field in call.fields() {
+        match field.key() {
+            "index" => index = Some(field),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let index = index.ok_or_else(|| arguments::missing_field(WITHIN, "index"))?;
+    let which = match index.value() {
+        Value::String("*") => IndexSelection::All,
+        Value::String(name) => IndexSelection::Names(vec![name.to_owned()]),
+        Value::Array(names) => IndexSelection::Names(
+            names
+                .elements()
+                .map(|name| arguments::string("dropIndexes.index", name).map(str::to_owned))
+                .collect::<Result<_>>()?,
+        ),
+        Value::Document(key) => IndexSelection::Key(key.to_owned()),
+        _ => {
+            return Err(Error::type_mismatch(format!(
+                "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, object']",
+                index.kind.alias()
+            )));
+        }
+    };
+    let names_id_index = match &which {
+        IndexSelection::Names(names) => names.iter().any(|name| name == "_id_"),
+        IndexSelection::Key(key) => is_id_key(key.as_doc()),
+        IndexSelection::All => false,
+    };
+    if names_id_index {
+        return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
+    }
+    let all = which == IndexSelection::All;
+    let before = call.worker.store.drop_indexes(&namespace, which).await?;
+    reply.append("nIndexesWas", before as i32);
+    if all {
+        reply.append("msg", "non-_id indexes dropped for collection");
+    }
+    Ok(Disposition::Reply)
+}

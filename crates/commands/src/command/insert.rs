@@ -1,0 +1,123 @@
+//! `insert`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/insert/>
+
+use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::dispatch::{Call, Disposition};
+use crate::write;
+use bytes::Bytes;
+use document::{Doc, DocBuf, DocWriter, Kind, Value};
+use error::{Code, Error, Result};
+
+const WITHIN: &str = "insert";
+
+pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_write(call.database(), call.first())?;
+    let mut ordered = true;
+    let mut documents = None;
+    for field in call.fields() {
+        match field.key() {
+            "documents" => documents = Some(inline_documents(arguments::array(WITHIN, field)?)?),
+            _ if is_absent(field) => {}
+            "ordered" => ordered = arguments::boolean(WITHIN, field)?,
+            // There are no validators yet that could be bypassed.
+            "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    if let Some(sequence) = call.request.sequence("documents") {
+        documents = Some(sequence.collect());
+    }
+    let documents = documents.ok_or_else(|| arguments::missing_field(WITHIN, "documents"))?;
+    write::check_length(documents.len())?;
+    let statements = documents.into_iter().map(|document| prepare(call, document)).collect();
+    let outcomes = write::carry_out::<Bytes>(call, &namespace, ordered, statements).await?;
+
+    let inserted = outcomes.statements.iter().filter(|(_, outcome)| outcome.is_ok()).count();
+    call.worker.statistics().operations_insert.add(outcomes.statements.len() as u64);
+    call.worker.statistics().documents_inserted.add(inserted as u64);
+    reply.append("n", inserted as i32);
+    write::write_errors(&outcomes, reply);
+    write::write_retried(&outcomes, reply);
+    Ok(Disposition::Reply)
+}
+
+fn inline_documents(array: Doc<'_>) -> Result<Vec<Doc<'_>>> {
+    array
+        .elements()
+        .map(|element| match element.value() {
+            Value::Document(document) => Ok(document),
+            _ => Err(arguments::wrong_type("insert.documents", element, "object")),
+        })
+        .collect()
+}
+
+/// What becomes of a document before it is stored: `_id` is there, first and of a type an id can have; empty timestamps tell
+/// the time. A document that is as it should be is not copied.
+fn prepare(call: &Call<'_>, document: Doc<'_>) -> Result<Bytes> {
+    if document.size() > document::DOCUMENT_BYTES_MAX {
+        return Err(Error::bad_value(format!(
+            "object to insert too large. size in bytes: {}, max size: {}",
+            document.size(),
+            document::DOCUMENT_BYTES_MAX
+        )));
+    }
+    let mut id = None;
+    let mut id_first = false;
+    let mut empty_timestamp = false;
+    for (index, element) in document.elements().enumerate() {
+        if element.key_bytes() == b"_id" {
+            if id.is_some() {
+                return Err(Error::bad_value("can't have multiple _id fields in one document"));
+            }
+            check_id(element.value())?;
+            id = Some(element);
+            id_first = index == 0;
+        } else if element.kind == Kind::Timestamp {
+            empty_timestamp |= element.raw_value() == [0; 8];
+        }
+    }
+    if id_first && !empty_timestamp {
+        return Ok(call.request.share(document));
+    }
+    let rebuilt = DocBuf::build(|writer| {
+        match id {
+            Some(id) => writer.append_element(id),
+            None => writer.append("_id", call.worker.new_object_id(call.now_ms)),
+        }
+        for element in document.elements().filter(|element| element.key_bytes() != b"_id") {
+            if element.kind == Kind::Timestamp && element.raw_value() == [0; 8] {
+                writer.append(element.key(), call.worker.new_timestamp(call.now_ms));
+            } else {
+                writer.append_element(element);
+            }
+        }
+    });
+    Ok(Bytes::from(rebuilt.into_vec()))
+}
+
+/// Refuses values that cannot be an `_id`.
+fn check_id(id: Value<'_>) -> Result<()> {
+    match id {
+        Value::Array(_) | Value::Regex { .. } | Value::Undefined => {
+            Err(Error::new(Code::INVALID_ID_FIELD, format!("The '_id' value cannot be of type {}", id.kind().alias())))
+        }
+        Value::Document(document) => check_id_fields(document),
+        _ => Ok(()),
+    }
+}
+
+fn check_id_fields(document: Doc<'_>) -> Result<()> {
+    for (key, value) in document.iter() {
+        if key.starts_with('$') {
+            return Err(Error::new(
+                Code::DOLLAR_PREFIXED_FIELD_NAME,
+                format!("_id fields may not contain '$'-prefixed fields: {key} is not valid for storage."),
+            ));
+        }
+        if let Value::Document(nested) | Value::Array(nested) = value {
+            check_id_fields(nested)?;
+        }
+    }
+    Ok(())
+}

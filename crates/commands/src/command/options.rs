@@ -1,0 +1,96 @@
+//! Options that several commands have in common.
+
+use crate::arguments;
+use crate::dispatch::Call;
+use document::{Doc, DocBuf, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use query::{Context, Expression};
+use store::Namespace;
+
+/// `hint`: an index name or key pattern. An empty pattern hints at nothing.
+pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
+    match field.value() {
+        Value::Document(pattern) if pattern.is_empty() => Ok(None),
+        value @ (Value::String(_) | Value::Document(_)) => Ok(Some(value)),
+        _ => Err(Error::failed_to_parse("Hint must be a string or an object")),
+    }
+}
+
+/// `collation`: strings compare by their bytes, which is what `{locale: "simple"}` asks for.
+pub fn check_collation(within: &str, field: Element<'_>) -> Result<()> {
+    let collation = arguments::document(within, field)?;
+    match collation.get("locale") {
+        _ if collation.is_empty() => Ok(()),
+        Some(Value::String("simple")) => Ok(()),
+        Some(Value::String(_)) => {
+            Err(Error::bad_value(format!("Field 'locale' is invalid in: {}", display(collation))))
+        }
+        Some(other) => Err(arguments::wrong_kind("collation", "locale", other.kind(), "string")),
+        None => Err(arguments::missing_field("collation", "locale")),
+    }
+}
+
+/// A document as MongoDB spells it in messages.
+pub fn display(document: Doc<'_>) -> String {
+    let mut text = String::new();
+    store::duplicate::write_document(document, &mut text);
+    text
+}
+
+/// What parsers may depend on: the command's moment and its `let` variables.
+pub fn context(call: &Call<'_>, variables: Option<Doc<'_>>) -> Result<Context> {
+    let mut context = call.context();
+    if let Some(variables) = variables {
+        context.variables = constants(variables, &context)?;
+    }
+    Ok(context)
+}
+
+/// Variables may be given by expressions; what they come to is constant.
+pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
+    let mut bytes = Vec::new();
+    {
+        let mut writer = DocWriter::begin(&mut bytes);
+        for (name, value) in variables.iter() {
+            Expression::parse(value, context)?.evaluate_into(Doc::EMPTY, &mut writer, name)?;
+        }
+    }
+    Ok(DocBuf::from_vec(bytes).unwrap_or_default())
+}
+
+/// A refusal by what MongoDB calls its planner.
+pub fn planning_error(namespace: &Namespace, code: Code, reason: &str) -> Error {
+    Error::new(code, format!("error processing query: ns={namespace}Tree: $and\nSort: {{}}\nProj: {{}}\n {reason}"))
+}
+
+pub fn as_count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// `cursor: {batchSize: n}` as the commands have it that answer with a cursor; gives the batch size.
+pub fn cursor_batch_size(within: &str, field: Element<'_>) -> Result<Option<u64>> {
+    let cursor = arguments::document(within, field)?;
+    let mut batch_size = None;
+    for field in cursor.elements() {
+        match field.key() {
+            "batchSize" => batch_size = Some(arguments::non_negative("cursor", field)?),
+            other => return Err(arguments::unknown_field("cursor", other)),
+        }
+    }
+    Ok(batch_size)
+}
+
+/// Whether an option is switched on; MongoDB's older options take anything that counts as true.
+pub fn is_set(document: Doc<'_>, key: &str) -> bool {
+    document.get(key).is_some_and(Value::is_truthy)
+}
+
+/// The document without some of its fields.
+pub fn without(document: Doc<'_>, leave_out: impl Fn(&str) -> bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        document
+            .elements()
+            .filter(|element| !leave_out(element.key()))
+            .for_each(|element| writer.append_element(element));
+    })
+}

@@ -1,0 +1,154 @@
+//! What graphical clients and test harnesses ask to find out where they are.
+
+use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
+use crate::command::statistics::host_and_port;
+use crate::dispatch::Call;
+use crate::server::Topology;
+use document::{DocWriter, Value};
+use error::{Code, Error, Result};
+
+/// MongoDB's cloud monitoring, which this server has no part in.
+pub fn free_monitoring(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    reply.append("state", "disabled");
+    Ok(())
+}
+
+/// The one member of the set that a replica-set topology presents.
+pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (name, advertised) = replica_set(call)?;
+    let uptime = call.worker.server.started.elapsed().as_secs() as i64;
+    reply.append("set", name);
+    reply.append("date", Value::DateTime(call.now_ms));
+    reply.append("myState", 1);
+    reply.append("term", 1_i64);
+    reply.append("heartbeatIntervalMillis", 2000_i64);
+    let mut members = reply.array("members");
+    let mut member = members.document();
+    member.append("_id", 0);
+    member.append("name", advertised);
+    member.append("health", 1.0);
+    member.append("state", 1);
+    member.append("stateStr", "PRIMARY");
+    member.append("uptime", uptime);
+    member.append("self", true);
+    Ok(())
+}
+
+pub fn replica_set_config(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (name, advertised) = replica_set(call)?;
+    let mut config = reply.document("config");
+    config.append("_id", name);
+    config.append("version", 1);
+    config.append("term", 1);
+    let mut members = config.array("members");
+    let mut member = members.document();
+    member.append("_id", 0);
+    member.append("host", advertised);
+    member.append("arbiterOnly", false);
+    member.append("hidden", false);
+    member.append("priority", 1.0);
+    member.append("votes", 1);
+    Ok(())
+}
+
+fn replica_set<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str)> {
+    match &call.worker.server.settings.topology {
+        Topology::ReplicaSet { name, advertised } => Ok((name, advertised)),
+        _ => Err(Error::new(Code::NO_REPLICATION_ENABLED, "not running with --replSet")),
+    }
+}
+
+/// There is one server, and no default beyond it.
+pub fn default_concern(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Err(Error::new(Code(51300), "'getDefaultRWConcern' is not supported on standalone nodes."))
+}
+
+pub fn features(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    reply.document("js").append("utf8", true);
+    reply.append("oidMachine", 0);
+    Ok(())
+}
+
+/// Only a router knows this command.
+pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    require_router(call)?;
+    reply.append("isdbgrid", 1);
+    reply.append("hostname", &host_and_port());
+    Ok(())
+}
+
+/// Behind this router there are no shards to be named.
+pub fn shards(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    require_router(call)?;
+    drop(reply.array("shards"));
+    Ok(())
+}
+
+fn require_router(call: &Call<'_>) -> Result<()> {
+    match call.worker.server.settings.topology {
+        Topology::Router => Ok(()),
+        _ => Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", call.first().key()))),
+    }
+}
+
+pub fn shard_map(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Err(Error::new(Code::SHARDING_STATE_NOT_INITIALIZED, "Sharding is not enabled"))
+}
+
+/// Connections this server has opened to others of its kind: none.
+pub fn connection_pools(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    for key in [
+        "numClientConnections",
+        "numAScopedConnections",
+        "totalInUse",
+        "totalAvailable",
+        "totalCreated",
+        "totalRefreshing",
+        "totalRefreshed",
+    ] {
+        reply.append(key, 0);
+    }
+    drop(reply.document("pools"));
+    drop(reply.document("hosts"));
+    reply.append("numReplicaSetMonitorsCreated", 0);
+    drop(reply.document("replicaSets"));
+    Ok(())
+}
+
+/// There is no profiler; asking for its level is answered, raising it is refused.
+pub fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    match crate::arguments::number_to_i64(call.first().value()) {
+        None => return Err(crate::arguments::wrong_type("profile", call.first(), "int")),
+        Some(1 | 2) => {
+            return Err(Error::new(Code::NOT_IMPLEMENTED, "the profiler is not supported by this server"));
+        }
+        Some(_) => {}
+    }
+    reply.append("was", 0);
+    reply.append("slowms", 100);
+    reply.append("sampleRate", 1.0);
+    Ok(())
+}
+
+/// There are no users yet.
+pub fn users(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    drop(reply.array("users"));
+    Ok(())
+}
+
+/// There are no roles yet.
+pub fn roles(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    drop(reply.array("roles"));
+    Ok(())
+}
+
+pub fn get_last_error(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Err(Error::new(Code(5739000), "getLastError command is not supported"))
+}
+
+/// Who answers, for the end of `explain`.
+pub fn write_server_info(writer: &mut DocWriter<'_>) {
+    writer.append("host", &host_and_port());
+    writer.append("version", MONGODB_VERSION);
+    writer.append("selkie", SELKIE_VERSION);
+}

@@ -1,0 +1,162 @@
+//! `serverStatus`: the process's figures.
+
+use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
+use crate::command::statistics::host_and_port;
+use crate::dispatch::Call;
+use crate::host;
+use crate::server::Server;
+use crate::statistics::{Counter, Statistics};
+use crate::table::COMMANDS;
+use document::{DocWriter, Value};
+use error::Result;
+
+type Section = (&'static str, fn(&Server, &Statistics, &mut DocWriter<'_>));
+
+/// The sections, in MongoDB's order. A client may leave one out with `{<section>: 0}`.
+const SECTIONS: &[Section] = &[
+    ("asserts", asserts),
+    ("connections", connections),
+    ("extra_info", extra_info),
+    ("globalLock", global_lock),
+    ("logicalSessionRecordCache", logical_sessions),
+    ("network", network),
+    ("opcounters", operation_counters),
+    ("storageEngine", storage_engine),
+    ("mem", memory),
+    ("metrics", metrics),
+    ("selkie", selkie),
+];
+
+pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let server = &*call.worker.server;
+    let statistics = server.statistics();
+    let uptime = server.started.elapsed();
+    reply.append("host", &host_and_port());
+    reply.append("version", MONGODB_VERSION);
+    reply.append("process", "selkie");
+    reply.append("pid", i64::from(std::process::id()));
+    reply.append("uptime", uptime.as_secs() as f64);
+    reply.append("uptimeMillis", uptime.as_millis() as i64);
+    reply.append("uptimeEstimate", uptime.as_secs() as i64);
+    reply.append("localTime", Value::DateTime(crate::clock::now_ms()));
+    for (name, write) in SECTIONS {
+        let left_out = call.fields().any(|field| field.key() == *name && !field.value().is_truthy());
+        if !left_out {
+            write(server, &statistics, &mut reply.document(name));
+        }
+    }
+    Ok(())
+}
+
+fn long(counter: &Counter) -> i64 {
+    counter.get() as i64
+}
+
+fn asserts(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    writer.append("regular", long(&statistics.asserts_regular) as i32);
+    writer.append("warning", 0);
+    writer.append("msg", 0);
+    writer.append("user", long(&statistics.asserts_user) as i32);
+    writer.append("tripwire", 0);
+    writer.append("rollovers", 0);
+}
+
+fn connections(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    let current = statistics.connections_current.get();
+    writer.append("current", current as i32);
+    writer.append("available", host::open_files_max().saturating_sub(current).min(1_000_000) as i32);
+    writer.append("totalCreated", long(&statistics.connections_created) as i32);
+    writer.append("active", (current - statistics.hello_awaiting.get().min(current)) as i32);
+    writer.append("awaitingTopologyChanges", long(&statistics.hello_awaiting) as i32);
+}
+
+fn extra_info(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let (user, system) = host::process_cpu_micros();
+    let (voluntary, involuntary) = host::context_switches();
+    writer.append("note", "fields vary by platform");
+    writer.append("user_time_us", user);
+    writer.append("system_time_us", system);
+    writer.append("voluntary_context_switches", voluntary as i64);
+    writer.append("involuntary_context_switches", involuntary as i64);
+}
+
+/// There is no global lock; what is under way counts as active.
+fn global_lock(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let active: usize = server.workers().iter().map(|worker| worker.operations.list().len()).sum();
+    writer.append("totalTime", server.started.elapsed().as_micros() as i64);
+    for (key, total) in [("currentQueue", 0), ("activeClients", active as i32)] {
+        let mut counts = writer.document(key);
+        counts.append("total", total);
+        counts.append("readers", total);
+        counts.append("writers", 0);
+    }
+}
+
+fn logical_sessions(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let mut ids: Vec<_> = server.workers().iter().flat_map(|worker| worker.sessions.list()).map(|(id, _)| id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    writer.append("activeSessionsCount", ids.len() as i32);
+}
+
+fn network(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    writer.append("bytesIn", long(&statistics.network_bytes_in));
+    writer.append("bytesOut", long(&statistics.network_bytes_out));
+    writer.append("numRequests", long(&statistics.network_requests));
+}
+
+fn operation_counters(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    writer.append("insert", long(&statistics.operations_insert));
+    writer.append("query", long(&statistics.operations_query));
+    writer.append("update", long(&statistics.operations_update));
+    writer.append("delete", long(&statistics.operations_delete));
+    writer.append("getmore", long(&statistics.operations_getmore));
+    writer.append("command", long(&statistics.operations_command));
+}
+
+fn storage_engine(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    writer.append("name", &server.engine.describe());
+    writer.append("supportsCommittedReads", true);
+    writer.append("persistent", true);
+    writer.append("readOnly", false);
+}
+
+fn memory(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let (resident, virtual_size) = host::process_memory_bytes();
+    writer.append("bits", usize::BITS as i32);
+    writer.append("resident", (resident / (1024 * 1024)) as i32);
+    writer.append("virtual", (virtual_size / (1024 * 1024)) as i32);
+    writer.append("supported", true);
+}
+
+fn metrics(server: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    {
+        let mut commands = writer.document("commands");
+        for (spec, (total, failed)) in COMMANDS.iter().zip(&statistics.commands) {
+            let mut entry = commands.document(spec.name);
+            entry.append("failed", long(failed));
+            entry.append("total", long(total));
+        }
+    }
+    {
+        let (pinned, no_timeout) = server.cursors.pinned_and_no_timeout();
+        let mut cursor = writer.document("cursor");
+        cursor.append("timedOut", long(&statistics.cursors_timed_out));
+        cursor.append("totalOpened", long(&statistics.cursors_opened));
+        let mut open = cursor.document("open");
+        open.append("noTimeout", no_timeout);
+        open.append("pinned", pinned);
+        open.append("total", server.cursors.open());
+    }
+    let mut document = writer.document("document");
+    document.append("deleted", long(&statistics.documents_deleted));
+    document.append("inserted", long(&statistics.documents_inserted));
+    document.append("returned", long(&statistics.documents_returned));
+    document.append("updated", long(&statistics.documents_updated));
+}
+
+fn selkie(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    writer.append("version", SELKIE_VERSION);
+    writer.append("store", &server.engine.describe());
+    writer.append("workers", server.settings.workers as i32);
+}

@@ -1,0 +1,128 @@
+//! First stages of a pipeline whose documents come from the server itself rather than from a collection's documents.
+
+use crate::arguments;
+use crate::command::current_op;
+use crate::command::statistics::{host_and_port, write_storage_stats};
+use crate::dispatch::Call;
+use crate::logical_session::LogicalSessionId;
+use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
+use error::{Code, Error, Result};
+use std::collections::VecDeque;
+use store::Namespace;
+
+/// Whether a first stage stands without a collection (`aggregate: 1`).
+pub fn needs_no_collection(stage: &str) -> bool {
+    matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents")
+}
+
+/// The documents such a stage gives, and the rest of the pipeline; `None` when the first stage is another.
+pub async fn documents(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    pipeline: Doc<'_>,
+) -> Result<Option<(VecDeque<DocBuf>, DocBuf)>> {
+    let stage = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first);
+    let Some(stage) = stage else { return Ok(None) };
+    let documents = match stage.key() {
+        "$changeStream" => {
+            return Err(Error::new(Code(40573), "The $changeStream stage is only supported on replica sets"));
+        }
+        "$documents" => literal_documents(stage.value())?,
+        "$currentOp" => {
+            if &*namespace.database != "admin" {
+                let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+                return Err(Error::new(Code::INVALID_NAMESPACE, message));
+            }
+            let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
+            current_op::operations(call, crate::command::options::is_set(options, "idleConnections")).into()
+        }
+        "$listLocalSessions" | "$listSessions" => sessions(call),
+        "$collStats" => [collection_stats(call, namespace, stage.value()).await?].into(),
+        "$indexStats" => index_stats(call, namespace).await?,
+        _ => return Ok(None),
+    };
+    let mut rest = Vec::new();
+    {
+        let mut writer = ArrayWriter::begin(&mut rest);
+        pipeline.values().skip(1).for_each(|stage| writer.push(stage));
+    }
+    Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
+}
+
+fn literal_documents(value: Value<'_>) -> Result<VecDeque<DocBuf>> {
+    let not_an_array = || Error::new(Code(5858203), "an array is expected");
+    let elements = value.as_array().ok_or_else(not_an_array)?;
+    elements
+        .values()
+        .map(|element| match element {
+            Value::Document(document) => Ok(document.to_owned()),
+            _ => Err(Error::new(Code(40228), "'newRoot' expression must evaluate to an object")),
+        })
+        .collect()
+}
+
+fn sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
+    let workers = call.worker.server.workers();
+    let mut sessions: Vec<(LogicalSessionId, i64)> = workers.iter().flat_map(|worker| worker.sessions.list()).collect();
+    // The same session may have been seen by several workers; its latest use counts.
+    sessions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+    sessions.dedup_by_key(|(id, _)| *id);
+    sessions
+        .into_iter()
+        .map(|(id, last_use)| {
+            DocBuf::build(|writer| {
+                writer.document("_id").append("id", Value::Binary { subtype: 4, bytes: &id });
+                writer.append("lastUse", Value::DateTime(last_use));
+            })
+        })
+        .collect()
+}
+
+async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value<'_>) -> Result<DocBuf> {
+    let Some(options) = options.as_document() else {
+        let message = format!("$collStats must take a nested object but found: $collStats: {}", options.kind().alias());
+        return Err(Error::new(Code(40166), message));
+    };
+    let mut scale = 1_u64;
+    for (key, value) in options.iter() {
+        match key {
+            "count" | "latencyStats" | "queryExecStats" => {}
+            "storageStats" => {
+                let given = value.as_document().and_then(|options| options.get("scale"));
+                scale = given.and_then(arguments::number_to_i64).unwrap_or(1).max(1) as u64;
+            }
+            other => return Err(arguments::unknown_field("$collStats", other)),
+        }
+    }
+    let stats = call.worker.store.collection_stats(namespace).await?;
+    let Some(stats) = stats else {
+        let message = format!("Collection [{namespace}] not found.");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
+    };
+    Ok(DocBuf::build(|writer| {
+        writer.append("ns", &namespace.to_string());
+        writer.append("host", &host_and_port());
+        writer.append("localTime", Value::DateTime(call.now_ms));
+        if options.get("storageStats").is_some() {
+            write_storage_stats(&stats, scale, &mut writer.document("storageStats"));
+        }
+        if options.get("count").is_some() {
+            writer.append("count", stats.documents as i64);
+        }
+    }))
+}
+
+async fn index_stats(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<DocBuf>> {
+    let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
+    Ok(indexes
+        .iter()
+        .map(|index| {
+            DocBuf::build(|writer: &mut DocWriter<'_>| {
+                writer.append("name", &index.name);
+                writer.append("key", &index.key);
+                writer.append("host", &host_and_port());
+                writer.append("spec", &index.spec);
+            })
+        })
+        .collect())
+}

@@ -1,0 +1,195 @@
+//! `collStats`, `dbStats`, `dataSize`, `validate`: figures about what is stored.
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::collections::full_name;
+use crate::command::count::append_count;
+use crate::dispatch::{Call, Disposition};
+use crate::host;
+use crate::read::{Visit, for_each};
+use document::{Doc, DocWriter};
+use error::{Code, Error, Result};
+use query::Predicate;
+use std::sync::LazyLock;
+use store::{CollectionStats, Query};
+
+/// The machine's name, as figures name the server.
+pub fn host_and_port() -> String {
+    static NAME: LazyLock<String> = LazyLock::new(host::name);
+    NAME.clone()
+}
+
+pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    let mut scale = 1;
+    for field in call.fields() {
+        match field.key() {
+            _ if is_absent(field) => {}
+            "scale" => scale = check_scale("collStats", field)?,
+            other => return Err(unknown_field("collStats", other)),
+        }
+    }
+    let stats = call.worker.store.collection_stats(&namespace).await?;
+    reply.append("ns", &namespace.to_string());
+    match stats {
+        Some(stats) => write_storage_stats(&stats, scale, reply),
+        None => {
+            for key in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
+                reply.append(key, 0);
+            }
+            drop(reply.document("indexDetails"));
+            drop(reply.document("indexSizes"));
+            reply.append("scaleFactor", scale as i32);
+        }
+    }
+    Ok(Disposition::Reply)
+}
+
+fn check_scale(within: &str, field: document::Element<'_>) -> Result<u64> {
+    let scale = arguments::integer(within, field)?;
+    u64::try_from(scale).ok().filter(|scale| *scale > 0).ok_or_else(|| {
+        Error::new(Code(51024), format!("BSON field 'scale' value must be >= 1, actual value '{scale}'"))
+    })
+}
+
+/// The figures of a collection, sizes divided by `scale`.
+pub fn write_storage_stats(stats: &CollectionStats, scale: u64, writer: &mut DocWriter<'_>) {
+    let index_bytes: u64 = stats.indexes.iter().map(|(_, bytes)| bytes).sum();
+    append_count("size", stats.data_bytes / scale, writer);
+    append_count("count", stats.documents, writer);
+    if let Some(average) = stats.data_bytes.checked_div(stats.documents) {
+        append_count("avgObjSize", average, writer);
+    }
+    writer.append("numOrphanDocs", 0);
+    append_count("storageSize", stats.storage_bytes / scale, writer);
+    append_count("freeStorageSize", 0, writer);
+    writer.append("capped", false);
+    writer.append("nindexes", stats.indexes.len() as i32);
+    drop(writer.document("indexDetails"));
+    drop(writer.array("indexBuilds"));
+    append_count("totalIndexSize", index_bytes / scale, writer);
+    append_count("totalSize", (stats.storage_bytes + index_bytes) / scale, writer);
+    {
+        let mut sizes = writer.document("indexSizes");
+        stats.indexes.iter().for_each(|(name, bytes)| append_count(name, bytes / scale, &mut sizes));
+    }
+    append_count("scaleFactor", scale, writer);
+}
+
+pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let mut scale = 1.0;
+    for field in call.fields() {
+        match field.key() {
+            _ if is_absent(field) => {}
+            "scale" => {
+                let number = arguments::integer("dbStats", field)?;
+                if number <= 0 {
+                    return Err(Error::new(crate::reply::NO_CODE, "scale has to be > 0"));
+                }
+                scale = number as f64;
+            }
+            "freeStorage" => drop(arguments::integer("dbStats", field)?),
+            other => return Err(unknown_field("dbStats", other)),
+        }
+    }
+    let stats = call.worker.store.database_stats(call.database()).await?;
+    let average = if stats.documents == 0 { 0.0 } else { stats.data_bytes as f64 / stats.documents as f64 };
+    reply.append("db", call.database());
+    reply.append("collections", stats.collections as i64);
+    reply.append("views", 0_i64);
+    reply.append("objects", stats.documents as i64);
+    reply.append("avgObjSize", average);
+    reply.append("dataSize", stats.data_bytes as f64 / scale);
+    reply.append("storageSize", stats.storage_bytes as f64 / scale);
+    reply.append("indexes", stats.indexes as i64);
+    reply.append("indexSize", stats.index_bytes as f64 / scale);
+    reply.append("totalSize", (stats.storage_bytes + stats.index_bytes) as f64 / scale);
+    reply.append("scaleFactor", scale);
+    Ok(Disposition::Reply)
+}
+
+/// The size of a collection's documents, or of those between two keys.
+pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    const WITHIN: &str = "dataSize";
+    let name = arguments::string(WITHIN, call.first())?;
+    let invalid = || Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'"));
+    let namespace = full_name(name).ok_or_else(invalid)?;
+    let mut estimate = false;
+    for field in call.fields() {
+        match field.key() {
+            _ if is_absent(field) => {}
+            "estimate" => estimate = arguments::boolean(WITHIN, field)?,
+            "keyPattern" | "min" | "max" | "maxSize" | "maxObjects" => {
+                let message = format!("dataSize with {} is not supported by this server", field.key());
+                return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+            }
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let began = std::time::Instant::now();
+    let store = &*call.worker.store;
+    let (mut bytes, mut documents) = (0, 0);
+    let stats = store.collection_stats(&namespace).await?;
+    if let Some(stats) = &stats {
+        if estimate {
+            (bytes, documents) = (stats.data_bytes, stats.documents);
+        } else {
+            let everything = Predicate::everything();
+            let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+            let plan = store.plan(&namespace, query).await?;
+            for_each(store, &*plan, &everything, true, call.running, |document: Doc<'_>| {
+                bytes += document.size() as u64;
+                documents += 1;
+                Ok(Visit::Continue)
+            })
+            .await?;
+        }
+        reply.append("estimate", estimate);
+    }
+    reply.append("size", bytes as i64);
+    reply.append("numObjects", documents as i64);
+    reply.append("millis", began.elapsed().as_millis() as i64);
+    Ok(Disposition::Reply)
+}
+
+pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    for field in call.fields() {
+        match field.key() {
+            // Every validation is a full one.
+            "full" | "background" | "checkBSONConformance" | "enforceFastCount" | "metadata" => {
+                arguments::boolean_or_number("validate", field)?;
+            }
+            "repair" if field.value().is_truthy() => {
+                return Err(Error::new(Code::NOT_IMPLEMENTED, "repair is not supported by this server"));
+            }
+            "repair" => {}
+            other => return Err(unknown_field("validate", other)),
+        }
+    }
+    let store = &*call.worker.store;
+    let Some(stats) = store.collection_stats(&namespace).await? else {
+        let message = format!("Collection '{namespace}' does not exist to validate.");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
+    };
+    let findings = store.validate(&namespace).await?;
+    let valid = findings.is_empty();
+    reply.append("ns", &namespace.to_string());
+    reply.append("nInvalidDocuments", findings.len() as i64);
+    reply.append("nrecords", stats.documents as i64);
+    reply.append("nIndexes", stats.indexes.len() as i32);
+    {
+        let mut details = reply.document("indexDetails");
+        stats.indexes.iter().for_each(|(name, _)| details.document(name).append("valid", valid));
+    }
+    reply.append("valid", valid);
+    reply.append("repaired", false);
+    drop(reply.array("warnings"));
+    {
+        let mut errors = reply.array("errors");
+        findings.iter().for_each(|finding| errors.push(finding));
+    }
+    for key in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
+        drop(reply.array(key));
+    }
+    Ok(Disposition::Reply)
+}

@@ -1,0 +1,171 @@
+//! `update`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/update/>
+
+use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::command::options;
+use crate::dispatch::{Call, Disposition};
+use crate::write;
+use document::{Doc, DocWriter, Element, Kind, Value};
+use error::{Code, Error, Result};
+use query::{Context, Predicate, Update};
+use store::{ReturnImage, UpdateStatement};
+
+const WITHIN: &str = "update";
+const WITHIN_STATEMENT: &str = "update.updates";
+
+pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = namespace_to_write(call.database(), call.first())?;
+    let mut ordered = true;
+    let mut variables = None;
+    let mut statements = None;
+    for field in call.fields() {
+        match field.key() {
+            "updates" => statements = Some(inline_statements("update.updates", arguments::array(WITHIN, field)?)?),
+            _ if is_absent(field) => {}
+            "ordered" => ordered = arguments::boolean(WITHIN, field)?,
+            "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "let" => variables = Some(arguments::document(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    if let Some(sequence) = call.request.sequence("updates") {
+        statements = Some(sequence.collect());
+    }
+    let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "updates"))?;
+    write::check_length(statements.len())?;
+    let context = options::context(call, variables)?;
+    // What is wrong with a statement's form fails the command; what is wrong with its meaning fails the statement.
+    let read: Vec<UpdateArguments<'_>> = statements.into_iter().map(UpdateArguments::read).collect::<Result<_>>()?;
+    if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
+        return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
+    }
+    let parsed = read.into_iter().map(|statement| statement.parse(call, &context)).collect();
+    let outcomes = write::carry_out::<UpdateStatement>(call, &namespace, ordered, parsed).await?;
+    write_reply(call, &outcomes, reply);
+    Ok(Disposition::Reply)
+}
+
+fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {
+    let done = || outcomes.statements.iter().filter_map(|(index, outcome)| Some((*index, outcome.as_ref().ok()?)));
+    let upserted = done().filter(|(_, outcome)| outcome.upserted.is_some()).count() as u64;
+    let matched: u64 = done().map(|(_, outcome)| outcome.matched).sum();
+    let modified: u64 = done().map(|(_, outcome)| outcome.modified).sum();
+    call.worker.statistics().operations_update.add(outcomes.statements.len() as u64);
+    call.worker.statistics().documents_updated.add(modified);
+    call.worker.statistics().documents_inserted.add(upserted);
+    reply.append("n", (matched + upserted) as i32);
+    write::write_errors(outcomes, reply);
+    if upserted > 0 {
+        let mut array = reply.array("upserted");
+        for (index, outcome) in done() {
+            if let Some(id) = &outcome.upserted {
+                let mut entry = array.document();
+                entry.append("index", index as i32);
+                entry.append("_id", id);
+            }
+        }
+    }
+    reply.append("nModified", modified as i32);
+    write::write_retried(outcomes, reply);
+}
+
+/// The statements of a command that has them in its body.
+pub fn inline_statements<'a>(within: &str, array: Doc<'a>) -> Result<Vec<Doc<'a>>> {
+    array
+        .elements()
+        .map(|element| match element.value() {
+            Value::Document(document) => Ok(document),
+            _ => Err(arguments::wrong_type(within, element, "object")),
+        })
+        .collect()
+}
+
+/// The fields of one statement.
+pub struct UpdateArguments<'a> {
+    pub query: Doc<'a>,
+    pub update: Element<'a>,
+    pub multi: bool,
+    pub upsert: bool,
+    pub array_filters: Option<Doc<'a>>,
+    pub constants: Option<Doc<'a>>,
+    pub hint: Option<Value<'a>>,
+}
+
+impl<'a> UpdateArguments<'a> {
+    pub fn read(statement: Doc<'a>) -> Result<Self> {
+        let (mut query, mut update) = (None, None);
+        let (mut multi, mut upsert) = (false, false);
+        let (mut array_filters, mut constants, mut hint) = (None, None, None);
+        for field in statement.elements() {
+            match field.key() {
+                "q" => query = Some(arguments::document(WITHIN_STATEMENT, field)?),
+                "u" => update = Some(check_update(field)?),
+                _ if is_absent(field) => {}
+                "multi" => multi = arguments::boolean(WITHIN_STATEMENT, field)?,
+                "upsert" => upsert = arguments::boolean(WITHIN_STATEMENT, field)?,
+                "upsertSupplied" => drop(arguments::boolean(WITHIN_STATEMENT, field)?),
+                "arrayFilters" => array_filters = Some(arguments::array(WITHIN_STATEMENT, field)?),
+                "c" => constants = Some(arguments::document(WITHIN_STATEMENT, field)?),
+                "hint" => hint = options::hint(field)?,
+                "collation" => options::check_collation(WITHIN_STATEMENT, field)?,
+                other => return Err(unknown_field(WITHIN_STATEMENT, other)),
+            }
+        }
+        let missing = |field| arguments::missing_field(WITHIN_STATEMENT, field);
+        Ok(UpdateArguments {
+            query: query.ok_or_else(|| missing("q"))?,
+            update: update.ok_or_else(|| missing("u"))?,
+            multi,
+            upsert,
+            array_filters,
+            constants,
+            hint,
+        })
+    }
+
+    pub fn parse(self, call: &Call<'_>, context: &Context) -> Result<UpdateStatement> {
+        let with_constants;
+        let context = match self.constants {
+            None => context,
+            Some(_) if self.update.kind != Kind::Array => {
+                return Err(Error::new(Code(51198), "Constant values may only be specified for pipeline updates"));
+            }
+            Some(constants) => {
+                with_constants = merge_constants(context, constants)?;
+                &with_constants
+            }
+        };
+        let predicate = Predicate::parse(self.query, context)?;
+        let update = Update::parse(self.update.value(), self.array_filters, context)?;
+        if self.multi && update.is_replacement() {
+            return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
+        }
+        Ok(UpdateStatement {
+            predicate,
+            sort: None,
+            update,
+            multi: self.multi,
+            upsert: self.upsert,
+            new_id: call.worker.new_object_id(call.now_ms),
+            hint: self.hint.map(Value::to_owned),
+            image: ReturnImage::None,
+        })
+    }
+}
+
+/// An update is a document or a pipeline.
+pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
+    match field.kind {
+        Kind::Document | Kind::Array => Ok(field),
+        _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
+    }
+}
+
+/// The variables of a statement: the command's, and its own constants (`c`) over them.
+fn merge_constants(context: &Context, constants: Doc<'_>) -> Result<Context> {
+    let mut variables = options::without(context.variables.as_doc(), |name| constants.get(name).is_some());
+    let constants = options::constants(constants, context)?;
+    constants.as_doc().iter().for_each(|(name, value)| variables.append(name, value));
+    Ok(Context { variables, ..context.clone() })
+}

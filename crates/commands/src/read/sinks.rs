@@ -1,0 +1,202 @@
+//! What takes the documents of a scan: a batch, a sorter, a pipeline, or a closure.
+
+use super::{Batch, as_document};
+use crate::running::Running;
+use document::Doc;
+use error::Result;
+use query::aggregate::{Demand, Execution};
+use query::sort::Sorter;
+use query::{MatchDetails, Predicate, Projection};
+use store::{DocumentStore, Flow, Plan, Sink, StoredDoc};
+
+/// Writes JSON text as BSON at the end of `out`.
+pub fn transcode(json: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let _ = (json, out);
+    Err(error::Error::new(error::Code::NOT_IMPLEMENTED, "documents kept as JSON"))
+}
+
+/// The stored document as BSON, by way of `scratch` where it is kept as JSON.
+fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
+    match document {
+        StoredDoc::Bson(document) => Ok(document),
+        StoredDoc::Json(json) => {
+            scratch.clear();
+            transcode(json, scratch)?;
+            Ok(as_document(scratch))
+        }
+    }
+}
+
+/// Documents go into the batch, one after the other.
+pub(super) struct StreamSink<'s, 'b> {
+    pub residual: Option<&'s Predicate>,
+    pub projection: Option<&'s Projection>,
+    pub skip: &'s mut u64,
+    pub limit: &'s mut Option<u64>,
+    pub batch: &'s mut Batch<'b>,
+    pub running: &'s Running,
+    pub scratch: Vec<u8>,
+    pub examined: &'s mut u64,
+}
+
+impl StreamSink<'_, '_> {
+    fn taken(&mut self, taken: bool) -> Flow {
+        if !taken {
+            return Flow::StopBefore;
+        }
+        if let Some(limit) = self.limit {
+            *limit -= 1;
+            if *limit == 0 {
+                return Flow::StopAfter;
+            }
+        }
+        if self.batch.is_full() { Flow::StopAfter } else { Flow::Continue }
+    }
+}
+
+impl Sink for StreamSink<'_, '_> {
+    fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
+        self.running.tick()?;
+        *self.examined += 1;
+        if self.residual.is_none() {
+            if *self.skip > 0 {
+                *self.skip -= 1;
+                return Ok(Flow::Continue);
+            }
+            match (document, self.projection) {
+                (StoredDoc::Bson(document), None) => {
+                    let taken = self.batch.push(document);
+                    return Ok(self.taken(taken));
+                }
+                (StoredDoc::Json(json), None) => {
+                    let taken = self.batch.push_with(|out| transcode(json, out))?;
+                    return Ok(self.taken(taken));
+                }
+                _ => {}
+            }
+        }
+        let document = bson(document, &mut self.scratch)?;
+        let mut details = MatchDetails::default();
+        if let Some(predicate) = self.residual {
+            let positional = self.projection.is_some_and(Projection::needs_match_details);
+            let matches = if positional {
+                predicate.matches_with(document, &mut details)?
+            } else {
+                predicate.matches(document)?
+            };
+            if !matches {
+                return Ok(Flow::Continue);
+            }
+            if *self.skip > 0 {
+                *self.skip -= 1;
+                return Ok(Flow::Continue);
+            }
+        }
+        let taken = match self.projection {
+            None => self.batch.push(document),
+            Some(projection) => self.batch.push_with(|out| projection.apply(document, &details, out))?,
+        };
+        Ok(self.taken(taken))
+    }
+}
+
+/// Documents go into a sorter.
+pub(super) struct SortSink<'s> {
+    pub residual: Option<&'s Predicate>,
+    pub sorter: &'s mut Sorter,
+    pub running: &'s Running,
+    pub scratch: Vec<u8>,
+    pub examined: &'s mut u64,
+}
+
+impl Sink for SortSink<'_> {
+    fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
+        self.running.tick()?;
+        *self.examined += 1;
+        let document = bson(document, &mut self.scratch)?;
+        if self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
+            self.sorter.push(document)?;
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// Documents go into a pipeline, until it has enough ready for a batch.
+pub(super) struct PipelineSink<'s> {
+    pub residual: Option<&'s Predicate>,
+    pub execution: &'s mut Execution,
+    pub wanted: usize,
+    /// The pipeline wants no more.
+    pub enough: bool,
+    pub running: &'s Running,
+    pub scratch: Vec<u8>,
+    pub examined: &'s mut u64,
+}
+
+impl Sink for PipelineSink<'_> {
+    fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
+        self.running.tick()?;
+        *self.examined += 1;
+        let document = bson(document, &mut self.scratch)?;
+        if !self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
+            return Ok(Flow::Continue);
+        }
+        if self.execution.push(document)? == Demand::Enough {
+            self.enough = true;
+            return Ok(Flow::StopAfter);
+        }
+        Ok(if self.execution.ready() >= self.wanted { Flow::StopAfter } else { Flow::Continue })
+    }
+}
+
+/// What a visitor of [`for_each`] says to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    Continue,
+    Stop,
+}
+
+/// Shows every document that matches to `visit`. Without `needs_document`, a visitor that only counts is not made to wait for the
+/// document's BSON: it sees `{}` where the plan is exact.
+pub async fn for_each(
+    store: &dyn DocumentStore,
+    plan: &dyn Plan,
+    predicate: &Predicate,
+    needs_document: bool,
+    running: &Running,
+    visit: impl FnMut(Doc<'_>) -> Result<Visit>,
+) -> Result<()> {
+    running.check()?;
+    let exact = plan.facts().exact;
+    let mut sink = VisitSink {
+        residual: (!exact).then_some(predicate),
+        needs_document: needs_document || !exact,
+        running,
+        scratch: Vec::new(),
+        visit,
+    };
+    store.scan(plan, None, usize::MAX, &mut sink).await?;
+    Ok(())
+}
+
+struct VisitSink<'s, V> {
+    residual: Option<&'s Predicate>,
+    needs_document: bool,
+    running: &'s Running,
+    scratch: Vec<u8>,
+    visit: V,
+}
+
+impl<V: FnMut(Doc<'_>) -> Result<Visit>> Sink for VisitSink<'_, V> {
+    fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
+        self.running.tick()?;
+        let document = if self.needs_document { bson(document, &mut self.scratch)? } else { Doc::EMPTY };
+        if !self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
+            return Ok(Flow::Continue);
+        }
+        Ok(match (self.visit)(document)? {
+            Visit::Continue => Flow::Continue,
+            Visit::Stop => Flow::StopAfter,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Writing: what the commands that change documents have in common.
+//!
+//! A statement that cannot be parsed is a statement that fails: it takes its place among the outcomes, without the store having
+//! seen it. [`carry_out`] puts the two together again.
+
+use crate::dispatch::Call;
+use error::{Error, Result};
+use store::{
+    BatchOutcome, DeleteStatement, Namespace, RetryKey, StatementOutcome, Statements, UpdateStatement, WriteBatch,
+};
+
+/// How many statements a command holds at the most (`maxWriteBatchSize`).
+pub const STATEMENTS_MAX: usize = 100_000;
+
+/// Refuses a batch that is empty or too long.
+pub fn check_length(statements: usize) -> Result<()> {
+    if (1..=STATEMENTS_MAX).contains(&statements) {
+        return Ok(());
+    }
+    Err(Error::new(
+        error::Code::INVALID_LENGTH,
+        format!("Write batch sizes must be between 1 and {STATEMENTS_MAX}. Got {statements} operations."),
+    ))
+}
+
+/// Statements of one kind, ready for the store.
+pub trait Statement: Sized {
+    fn into_statements(statements: Vec<Self>) -> Statements;
+}
+
+impl Statement for bytes::Bytes {
+    fn into_statements(statements: Vec<Self>) -> Statements {
+        Statements::Insert(statements)
+    }
+}
+
+impl Statement for UpdateStatement {
+    fn into_statements(statements: Vec<Self>) -> Statements {
+        Statements::Update(statements)
+    }
+}
+
+impl Statement for DeleteStatement {
+    fn into_statements(statements: Vec<Self>) -> Statements {
+        Statements::Delete(statements)
+    }
+}
+
+/// What came of a command's statements, by their place in the command. After a failure of an ordered batch the rest is missing.
+#[derive(Debug, Default)]
+pub struct Outcomes {
+    pub statements: Vec<(usize, Result<StatementOutcome>)>,
+    pub retried: bool,
+}
+
+/// Has the store carry out what could be parsed, and puts the outcomes in order with what could not.
+pub async fn carry_out<S: Statement>(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    ordered: bool,
+    parsed: Vec<Result<S>>,
+) -> Result<Outcomes> {
+    let mut statements = Vec::with_capacity(parsed.len());
+    let mut indexes = Vec::with_capacity(parsed.len());
+    let mut refused = Vec::new();
+    for (index, statement) in parsed.into_iter().enumerate() {
+        match statement {
+            Ok(statement) => {
+                indexes.push(index);
+                statements.push(statement);
+            }
+            Err(error) => {
+                refused.push((index, Err(error)));
+                if ordered {
+                    break;
+                }
+            }
+        }
+    }
+    let mut outcome = BatchOutcome::default();
+    if !statements.is_empty() {
+        let batch = WriteBatch {
+            namespace: namespace.clone(),
+            ordered,
+            journal: call.envelope.write_concern.journal,
+            retry: retry_key(call),
+            statements: S::into_statements(statements),
+        };
+        outcome = call.worker.store.write(batch).await?;
+    }
+    let failed = outcome.statements.iter().any(Result::is_err);
+    let mut all: Vec<_> = indexes.into_iter().zip(outcome.statements).collect();
+    if !(ordered && failed) {
+        all.extend(refused);
+        all.sort_by_key(|(index, _)| *index);
+    }
+    Ok(Outcomes { statements: all, retried: outcome.retried })
+}
+
+/// The key of a retryable write: the session and its counter.
+pub fn retry_key(call: &Call<'_>) -> Option<RetryKey> {
+    Some(RetryKey { session: call.envelope.session?, txn_number: call.envelope.txn_number? })
+}
+
+/// Appends `retriedStmtIds` to the reply of a write that had been carried out before.
+pub fn write_retried(outcomes: &Outcomes, reply: &mut document::DocWriter<'_>) {
+    if outcomes.retried {
+        let mut ids = reply.array("retriedStmtIds");
+        outcomes.statements.iter().for_each(|(index, _)| ids.push(*index as i32));
+    }
+}
+
+/// Appends `writeErrors`, if there are any.
+pub fn write_errors(outcomes: &Outcomes, reply: &mut document::DocWriter<'_>) {
+    if outcomes.statements.iter().all(|(_, outcome)| outcome.is_ok()) {
+        return;
+    }
+    let mut errors = reply.array("writeErrors");
+    for (index, outcome) in &outcomes.statements {
+        if let Err(error) = outcome {
+            crate::reply::write_write_error(*index, error, &mut errors);
+        }
+    }
+}
