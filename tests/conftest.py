@@ -36,6 +36,14 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("compressor", COMPRESSORS)
 
 
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("target"):
+        return
+    for item in items:
+        if item.get_closest_marker("selkie_only") or item.get_closest_marker("mariadb_only"):
+            item.add_marker(pytest.mark.skip(reason="asks for what only Selkie does"))
+
+
 class Target:
     """A server that was there before."""
 

@@ -1,0 +1,143 @@
+"""Cursors: batches, limits, who may use them, when they end."""
+
+import pytest
+from bson import Int64
+from pymongo.errors import OperationFailure
+
+from support.wire import EXHAUST_ALLOWED, MORE_TO_COME, Wire, op_msg
+
+
+def fill(db, count=1000, pad=0):
+    db.c.insert_many([{"_id": n, "pad": "x" * pad} for n in range(count)])
+
+
+def test_first_batch_is_101_and_the_rest_comes_at_once(db):
+    fill(db)
+    reply = db.command({"find": "c"})["cursor"]
+    assert (len(reply["firstBatch"]), reply["ns"]) == (101, f"{db.name}.c")
+    assert isinstance(reply["id"], Int64) and reply["id"] != 0
+    rest = db.command({"getMore": reply["id"], "collection": "c"})["cursor"]
+    assert (len(rest["nextBatch"]), rest["id"]) == (899, 0)
+
+
+def test_batch_size_zero_opens_a_cursor(db):
+    fill(db, 10)
+    reply = db.command({"find": "c", "batchSize": 0})["cursor"]
+    assert reply["firstBatch"] == [] and reply["id"] != 0
+    rest = db.command({"getMore": reply["id"], "collection": "c", "batchSize": 3})["cursor"]
+    assert [d["_id"] for d in rest["nextBatch"]] == [0, 1, 2]
+
+
+def test_aggregate_with_batch_size_zero(db):
+    fill(db, 10)
+    reply = db.command({"aggregate": "c", "pipeline": [], "cursor": {"batchSize": 0}})["cursor"]
+    assert reply["firstBatch"] == [] and reply["id"] != 0
+    assert len(db.command({"getMore": reply["id"], "collection": "c"})["cursor"]["nextBatch"]) == 10
+
+
+def test_a_batch_that_is_just_full(db):
+    fill(db, 101)
+    reply = db.command({"find": "c", "batchSize": 102})["cursor"]
+    assert (len(reply["firstBatch"]), reply["id"]) == (101, 0)
+    assert db.command({"find": "c", "limit": 101})["cursor"]["id"] == 0
+
+
+def test_single_batch(db):
+    fill(db, 500)
+    reply = db.command({"find": "c", "batchSize": 5, "singleBatch": True})["cursor"]
+    assert (len(reply["firstBatch"]), reply["id"]) == (5, 0)
+
+
+def test_limit_over_batches(db):
+    fill(db, 500)
+    reply = db.command({"find": "c", "batchSize": 5, "limit": 8})["cursor"]
+    rest = db.command({"getMore": reply["id"], "collection": "c", "batchSize": 5})["cursor"]
+    assert (len(reply["firstBatch"]), len(rest["nextBatch"]), rest["id"]) == (5, 3, 0)
+
+
+def test_batches_stop_at_16_mebibytes(db):
+    fill(db, 40, pad=1_000_000)
+    reply = db.command({"find": "c", "batchSize": 1000})["cursor"]
+    assert len(reply["firstBatch"]) == 16 and reply["id"] != 0
+    assert len(list(db.c.find(batch_size=1000))) == 40
+
+
+def test_documents_of_16_mebibytes_come_one_by_one(db):
+    largest = 16 * 1024 * 1024 - 100
+    for n in range(3):
+        db.c.insert_one({"_id": n, "pad": "x" * largest})
+    assert [len(d["pad"]) for d in db.c.find()] == [largest] * 3
+
+
+def test_kill_cursors(db):
+    fill(db)
+    cursor = db.command({"find": "c", "batchSize": 1})["cursor"]["id"]
+    reply = db.command({"killCursors": "c", "cursors": [cursor, Int64(987654321)]})
+    assert reply["cursorsKilled"] == [cursor]
+    assert reply["cursorsNotFound"] == [987654321]
+    with pytest.raises(OperationFailure) as error:
+        db.command({"getMore": cursor, "collection": "c"})
+    assert error.value.code == 43
+
+
+def test_get_more_checks_the_collection(db):
+    fill(db)
+    cursor = db.command({"find": "c", "batchSize": 1})["cursor"]["id"]
+    with pytest.raises(OperationFailure) as error:
+        db.command({"getMore": cursor, "collection": "other"})
+    assert error.value.code == 13
+
+
+def test_a_cursor_sees_the_end_of_its_collection(db):
+    fill(db)
+    cursor = db.command({"find": "c", "batchSize": 1})["cursor"]["id"]
+    db.c.drop()
+    with pytest.raises(OperationFailure) as error:
+        db.command({"getMore": cursor, "collection": "c"})
+    assert error.value.code in (43, 175, 237)
+
+
+def test_writes_while_a_cursor_is_open(db):
+    fill(db)
+    cursor = iter(db.c.find(batch_size=10))
+    seen = [next(cursor)["_id"] for _ in range(10)]
+    db.c.delete_many({"_id": {"$gte": 500}})
+    db.c.update_many({}, {"$set": {"pad": "y" * 500}})
+    seen += [d["_id"] for d in cursor]
+    assert seen[:500] == list(range(500))
+    assert len(seen) == len(set(seen)), "a document came twice"
+
+
+def test_an_unacknowledged_write_gets_no_reply(db, server):
+    with Wire(server.port) as wire:
+        command = {"insert": "c", "$db": db.name, "writeConcern": {"w": 0}}
+        wire.send(op_msg(command, MORE_TO_COME, {"documents": [{"_id": 1}]}))
+        # Also one that fails.
+        wire.send(op_msg(command, MORE_TO_COME, {"documents": [{"_id": 1}]}))
+        assert wire.is_silent()
+        assert wire.run({"ping": 1, "$db": "admin"})["ok"] == 1
+    assert db.c.count_documents({}) == 1
+
+
+def test_exhaust_cursor(db, server):
+    fill(db)
+    with Wire(server.port) as wire:
+        cursor = wire.run({"find": "c", "$db": db.name, "batchSize": 2})["cursor"]["id"]
+        wire.send(op_msg({"getMore": cursor, "collection": "c", "$db": db.name, "batchSize": 100}, EXHAUST_ALLOWED))
+        batches = []
+        while True:
+            batches.append(wire.receive_reply()["cursor"])
+            if batches[-1]["id"] == 0:
+                break
+        assert [d["_id"] for batch in batches for d in batch["nextBatch"]] == list(range(2, 1000))
+        assert len(batches) == 10
+        assert wire.run({"ping": 1, "$db": "admin"})["ok"] == 1
+
+
+def test_exhaust_cursor_of_pymongo(db):
+    from pymongo.cursor import CursorType
+
+    fill(db)
+    found = [d["_id"] for d in db.c.find(cursor_type=CursorType.EXHAUST, batch_size=50)]
+    if db.client.is_mongos is False:
+        assert found == list(range(1000))

@@ -1,0 +1,144 @@
+"""`kill -9` in the middle of writing: every acknowledged write is there afterwards, on both stores.
+
+SELKIE_KILL_ROUNDS sets how often each server is killed (default 5).
+"""
+
+import os
+import random
+import threading
+import time
+
+import pymongo
+import pytest
+from pymongo.errors import PyMongoError
+
+from support.mariadb import MariadbServer
+
+ROUNDS = int(os.environ.get("SELKIE_KILL_ROUNDS", "5"))
+WRITERS = 4
+
+
+class Writer(threading.Thread):
+    """Writes until the server is gone, and remembers what was acknowledged. Each writer has documents of its own, so that its
+    last acknowledged value is the least that must be there."""
+
+    def __init__(self, uri: str, database: str, number: int, first: int):
+        super().__init__(daemon=True)
+        self.uri, self.database, self.number, self.next = uri, database, number, first
+        self.inserted: list[str] = []
+        self.in_batches: list[str] = []
+        self.counter = 0
+        self.deleted: list[str] = []
+        self.error: Exception | None = None
+
+    def run(self):
+        options = {"serverSelectionTimeoutMS": 1000, "socketTimeoutMS": 5000, "retryWrites": False}
+        try:
+            with pymongo.MongoClient(self.uri, **options) as client:
+                self.write(client[self.database])
+        except PyMongoError:
+            pass
+        except Exception as error:  # noqa: BLE001  whatever it is, the test has to see it
+            self.error = error
+
+    def write(self, db):
+        things, counters = db.things, db.counters
+        while True:
+            key = f"{self.number}-{self.next}"
+            things.insert_one({"_id": key, "unique": key, "pad": "x" * 200})
+            self.inserted.append(key)
+            keys = [f"{key}-{n}" for n in range(20)]
+            things.insert_many([{"_id": k, "unique": k} for k in keys])
+            self.in_batches += keys
+            counters.update_one({"_id": self.number}, {"$inc": {"n": 1}}, upsert=True)
+            self.counter += 1
+            things.delete_one({"_id": keys[0]})
+            self.deleted.append(keys[0])
+            self.next += 1
+
+
+def check_everything_acknowledged_is_there(db, writers: list[Writer], counters: dict[int, int]):
+    present = {d["_id"] for d in db.things.find({}, {"_id": 1})}
+    for writer in writers:
+        assert writer.error is None, writer.error
+        deleted = set(writer.deleted)
+        lost = [key for key in writer.inserted + writer.in_batches if key not in present and key not in deleted]
+        # The delete under way when the server died may have happened.
+        assert len(lost) <= 1 and all(key.endswith("-0") for key in lost), f"lost {len(lost)} of {len(writer.inserted)}: {lost[:5]}"
+        assert not [key for key in deleted if key in present], "a deleted document came back"
+        found = (db.counters.find_one({"_id": writer.number}) or {"n": 0})["n"]
+        counters[writer.number] += writer.counter
+        assert counters[writer.number] <= found <= counters[writer.number] + 1, "a lost or doubled increment"
+        counters[writer.number] = found
+
+
+def check_rounds(server, database: str, kill):
+    with server.client() as client:
+        client[database].things.create_index("unique", unique=True)
+    counters = dict.fromkeys(range(WRITERS), 0)
+    acknowledged = 0
+    source = random.Random(4711)
+    for round_number in range(ROUNDS):
+        writers = [Writer(server.uri, database, n, round_number * 1_000_000) for n in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        time.sleep(source.uniform(0.2, 1.2))
+        kill()
+        for writer in writers:
+            writer.join(30)
+        with server.client() as client:
+            check_everything_acknowledged_is_there(client[database], writers, counters)
+            assert client[database].command("validate", "things")["valid"]
+            # The unique index is whole, too.
+            some = client[database].things.find_one()
+            assert client[database].things.find_one({"unique": some["_id"]})["_id"] == some["_id"]
+        acknowledged += sum(len(writer.inserted) for writer in writers)
+    assert acknowledged > 5 * ROUNDS, "hardly anything was written: this shows nothing"
+
+
+@pytest.mark.selkie_only
+@pytest.mark.timeout(1200)
+def test_selkie_is_killed(own_server, database_name):
+    server = own_server()
+
+    def kill():
+        server.kill()
+        server.start()
+
+    check_rounds(server, database_name, kill)
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.timeout(1200)
+def test_mariadb_is_killed(own_server, database_name, tmp_path):
+    """Selkie stays up, tells its clients, and comes back by itself when MariaDB does."""
+    mariadb = MariadbServer(tmp_path / "private").start()
+    server = own_server(mariadb=mariadb)
+
+    def kill():
+        mariadb.kill()
+        time.sleep(0.3)
+        with pytest.raises(PyMongoError) as error, server.client(serverSelectionTimeoutMS=2000, retryWrites=False) as client:
+            client[database_name].things.insert_one({"_id": f"while it is away {time.monotonic()}"})
+        assert "MariaDB" in str(error.value) or error.value.has_error_label("RetryableWriteError"), error.value
+        mariadb.start()
+        wait_until_served(server, database_name)
+
+    try:
+        check_rounds(server, database_name, kill)
+        assert server.is_running()
+    finally:
+        server.kill()
+        mariadb.remove()
+
+
+def wait_until_served(server, database: str):
+    end = time.monotonic() + 15
+    while True:
+        try:
+            with server.client(serverSelectionTimeoutMS=1000) as client:
+                client[database].things.find_one()
+                return
+        except PyMongoError:
+            assert time.monotonic() < end, "Selkie does not find MariaDB again"
+            time.sleep(0.1)

@@ -1,0 +1,178 @@
+"""MariaDB's tables, read and written by plain SQL beside Selkie."""
+
+import json
+import threading
+import time
+
+import pymysql
+import pytest
+from bson import Decimal128, Int64, ObjectId
+from pymongo.errors import DuplicateKeyError, PyMongoError
+
+from support.mariadb import MariadbServer
+
+pytestmark = pytest.mark.mariadb_only
+
+
+@pytest.fixture
+def sql(server, db):
+    """Runs SQL in the test's database."""
+
+    def run(statement: str, *parameters):
+        with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return cursor.fetchall()
+
+    return run
+
+
+def test_documents_are_json_that_sql_can_use(db, sql):
+    db.cars.insert_many(
+        [{"_id": n, "Make": make, "price": n * 1000, "extra": {"doors": 4}, "tags": ["a", "b"]}
+         for n, make in enumerate(["Toyota", "Volvo", "Toyota"])]
+    )
+    rows = sql("SELECT id, JSON_VALUE(doc, '$.Make') FROM cars ORDER BY JSON_VALUE(doc, '$._id')")
+    assert rows == (("0", "Toyota"), ("1", "Volvo"), ("2", "Toyota"))
+    assert sql("SELECT COUNT(*) FROM cars WHERE JSON_VALUE(doc, '$.price') >= 1000") == ((2,),)
+    assert sql("SELECT JSON_VALUE(doc, '$.extra.doors') FROM cars WHERE id = '1'") == (("4",),)
+    assert sql("SELECT MIN(JSON_VALID(doc)) FROM cars") == ((1,),)
+
+
+def test_spelling_of_values(db, sql):
+    identifier = ObjectId("507f1f77bcf86cd799439011")
+    db.c.insert_one({"_id": identifier, "int": 5, "long": Int64(5), "large": Int64(2**40), "double": 5.0, "text": "ä\"x",
+                     "yes": True, "none": None, "decimal": Decimal128("1.10")})
+    [(doc,)] = sql("SELECT doc FROM c")
+    assert json.loads(doc)["_id"] == {"$oid": str(identifier)}
+    compact = doc.replace(" ", "")
+    for part in ('"int":5,', '"long":5e0', '"large":1099511627776', '"double":5.0', '"yes":true', '"none":null'):
+        assert part in compact, doc
+
+
+def test_rows_written_by_sql_show_up_at_once(db, sql):
+    db.cars.insert_one({"_id": 1, "Make": "Volvo"})
+    sql("INSERT INTO cars (doc) VALUES (%s)", '{"_id": 2, "Make": "Audi", "nested": {"x": [1, 2.5, "drei"]}}')
+    assert db.cars.find_one({"_id": 2}) == {"_id": 2, "Make": "Audi", "nested": {"x": [1, 2.5, "drei"]}}
+    sql("UPDATE cars SET doc = JSON_SET(doc, '$.Make', 'Saab') WHERE id = '1'")
+    assert db.cars.find_one({"Make": "Saab"})["_id"] == 1
+    sql("DELETE FROM cars WHERE id = '2'")
+    assert db.cars.count_documents({}) == 1
+    sql("INSERT INTO cars (doc) VALUES (%s)", json.dumps({"_id": {"$oid": "507f1f77bcf86cd799439011"}, "Make": "BMW"}))
+    assert db.cars.find_one({"_id": ObjectId("507f1f77bcf86cd799439011")})["Make"] == "BMW"
+
+
+def test_sql_rows_and_documents_share_ids_and_indexes(db, sql):
+    db.users.create_index("email", unique=True)
+    sql("INSERT INTO users (doc) VALUES (%s)", '{"_id": 1, "email": "a@b"}')
+    with pytest.raises(DuplicateKeyError):
+        db.users.insert_one({"_id": 1.0})
+    with pytest.raises(DuplicateKeyError):
+        db.users.insert_one({"_id": 2, "email": "a@b"})
+    with pytest.raises(pymysql.err.IntegrityError):
+        sql("INSERT INTO users (doc) VALUES (%s)", '{"_id": 3, "email": "a@b"}')
+    with pytest.raises(pymysql.err.MySQLError):
+        sql("INSERT INTO users (doc) VALUES (%s)", '{"email": "no id"}')
+    assert db.users.find_one({"email": "a@b"})["_id"] == 1
+
+
+MAXSCALE_TABLE = (
+    "CREATE TABLE {} (id VARCHAR(35) AS (JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))) UNIQUE KEY, doc JSON, "
+    "CONSTRAINT id_not_null CHECK(id IS NOT NULL))"
+)
+
+
+def test_tables_of_two_columns_are_served_as_they_are(db, sql):
+    db.other.insert_one({})
+    sql(MAXSCALE_TABLE.format("old"))
+    for document in (
+        '{ "_id" : { "$oid" : "507f1f77bcf86cd799439011" }, "name" : "Ada", "n" : 1 }',
+        '{ "_id" : 4711, "name" : "Grace" }',
+        '{ "_id" : "text", "name" : "Edsger", "list" : [ 1, 2, { "x" : true } ] }',
+    ):
+        sql("INSERT INTO old (doc) VALUES (%s)", document)
+    assert db.old.count_documents({}) == 3
+    assert db.old.find_one({"_id": ObjectId("507f1f77bcf86cd799439011")})["name"] == "Ada"
+    assert db.old.find_one({"_id": 4711}) == {"_id": 4711, "name": "Grace"}
+    assert db.old.find_one({"list.x": True})["_id"] == "text"
+    assert sorted(d["name"] for d in db.old.find(batch_size=1)) == ["Ada", "Edsger", "Grace"]
+    db.old.insert_one({"_id": 5, "name": "Barbara"})
+    assert db.old.update_one({"_id": 4711}, {"$set": {"name": "Hopper"}}).modified_count == 1
+    assert db.old.delete_one({"_id": "text"}).deleted_count == 1
+    with pytest.raises(DuplicateKeyError):
+        db.old.insert_one({"_id": 4711.0})
+    rows = sql("SELECT JSON_VALUE(doc, '$.name') FROM old ORDER BY 1")
+    assert [name for (name,) in rows] == ["Ada", "Barbara", "Hopper"]
+    assert sorted(d["_id"] for d in db.old.find({"name": {"$in": ["Barbara", "Hopper"]}})) == [5, 4711]
+
+
+def test_tables_of_others_are_left_alone(db, sql):
+    db.c.insert_one({})
+    sql("CREATE TABLE invoices (number INT PRIMARY KEY, total DECIMAL(10,2))")
+    sql("INSERT INTO invoices VALUES (1, 9.90)")
+    assert "invoices" not in db.list_collection_names()
+    with pytest.raises(PyMongoError):
+        db.invoices.insert_one({"x": 1})
+    assert sql("SELECT COUNT(*) FROM invoices") == ((1,),)
+
+
+def test_names_are_quoted(db):
+    for name in ("with space", "with`tick", "with.dot", "with'quote", "with;semi", "select", "ÄÖÜ", "a" * 60):
+        db[name].insert_one({"_id": name})
+        assert db[name].find_one() == {"_id": name}
+        assert name in db.list_collection_names()
+        db[name].drop()
+
+
+def test_values_are_no_sql(db):
+    for text in ("'; DROP TABLE c; --", "\\", "\\'", "\"", "%s", "?", "\0", "\x1a", "' OR ''='"):
+        db.c.insert_one({"_id": text, text.replace("\0", "") or "x": text})
+        assert db.c.find_one({"_id": text})["_id"] == text
+        assert db.c.count_documents({"_id": text}) == 1
+        assert db.c.update_one({"_id": text}, {"$set": {"v": text}}).matched_count == 1
+        assert db.c.find_one({"v": text})["_id"] == text
+
+
+def test_mariadb_is_restarted_under_load(own_server, database_name, tmp_path):
+    """Clients with retryable writes, as drivers have them, get through a restart of MariaDB."""
+    mariadb = MariadbServer(tmp_path / "private").start()
+    server = own_server(mariadb=mariadb)
+    stop = threading.Event()
+    acknowledged: list[str] = []
+    refused: list[PyMongoError] = []
+
+    def write(number: int):
+        with server.client() as client:
+            n = 0
+            while not stop.is_set():
+                n += 1
+                try:
+                    client[database_name].c.insert_one({"_id": f"{number}-{n}"})
+                    acknowledged.append(f"{number}-{n}")
+                except PyMongoError as error:
+                    refused.append(error)
+                    time.sleep(0.05)
+
+    try:
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for writer in writers:
+            writer.start()
+        time.sleep(1)
+        mariadb.stop()
+        time.sleep(0.5)
+        before = len(acknowledged)
+        mariadb.start()
+        end = time.monotonic() + 20
+        while len(acknowledged) < before + 50 and time.monotonic() < end:
+            time.sleep(0.1)
+        stop.set()
+        for writer in writers:
+            writer.join(30)
+        assert len(acknowledged) >= before + 50, f"does not recover: {refused[-1:]}"
+        with server.client() as client:
+            present = {d["_id"] for d in client[database_name].c.find()}
+        assert not set(acknowledged) - present
+        assert server.is_running()
+    finally:
+        stop.set()
+        server.kill()
+        mariadb.remove()
