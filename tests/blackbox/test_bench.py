@@ -1,0 +1,51 @@
+"""The bench works: a small run of each experiment, so that it cannot rot. It measures nothing here."""
+
+import json
+import os
+
+import pytest
+
+from support import selkie
+
+pytestmark = pytest.mark.selkie_only
+
+
+def bench(*arguments: str) -> str:
+    done = selkie.run("bench", *arguments, timeout_s=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_cars(server, tmp_path):
+    file = tmp_path / "cars.json"
+    uri = f"one={server.uri}"
+    printed = bench("cars", "--uri", uri, "--uri", f"two={server.uri}", "--iterations", "5", "--loads", "1", "--json", str(file))
+    assert "| Make = Toyota" in printed
+    rows = json.loads(file.read_text())["rows"]
+    assert len(rows) == 12
+    assert all(row["ratio"] > 0 and row["cpu_us"] > 0 for row in rows)
+
+
+def test_load(server):
+    works = [part for work in ("point", "insert", "insert-many", "update", "mixed") for part in ("--work", work)]
+    printed = bench("load", "--uri", server.uri, *works, "--connections", "4", "--seconds", "0.2", "--rounds", "1",
+                    "--documents", "200", "--batch", "50")
+    assert printed.count("4 connections") == 5
+
+
+def test_memory(server):
+    printed = bench("memory", "--uri", server.uri, "--documents", "2000", "--large", "20000", "--connections", "50")
+    assert "peak while reading it through" in printed
+
+
+def test_compare(store, tmp_path):
+    if store != "embedded":
+        pytest.skip("it starts both stores")
+    mongod = os.environ.get("MONGOD")
+    printed = bench("compare", "--quick", "--no-large", *(["--mongod", mongod] if mongod else []))
+    assert "Selkie, MariaDB" in printed
+
+
+def test_a_uri_that_nobody_serves():
+    done = selkie.run("bench", "cars", "--uri", "mongodb://127.0.0.1:1")
+    assert done.returncode != 0 and "127.0.0.1:1" in done.stderr
