@@ -307,7 +307,13 @@ impl<'d, F: FnMut(Key<'d>) -> ControlFlow<()>> KeyWalk<'_, F> {
 
     fn array(&mut self, array: Doc<'d>, at: usize) -> ControlFlow<()> {
         if let Some(element) = self.path.index(at).and_then(|index| array.elements().nth(index)) {
-            return self.element(element, at + 1);
+            return match element.value() {
+                // An array picked at the end is not taken apart, except that an empty one is still reported as such.
+                Value::Array(picked) if self.path.is_end(at + 1) && !picked.is_empty() => {
+                    (self.visit)(Key::Value(Value::Array(picked)))
+                }
+                _ => self.element(element, at + 1),
+            };
         }
         if array.is_empty() {
             return (self.visit)(Key::Missing);

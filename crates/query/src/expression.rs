@@ -36,6 +36,7 @@ use document::{Doc, DocWriter, Value, ValueBuf};
 use error::Result;
 
 pub use evaluated::Evaluated;
+pub(crate) use path::check_field_path;
 use scope::{Frame, Scope};
 
 /// A parsed expression.

@@ -298,7 +298,7 @@ fn wrap(top: &[DocBuf], sort: Option<&Sort>, plan: &DocBuf) -> DocBuf {
             {
                 let mut pattern = writer.document("sortPattern");
                 for part in sort.parts() {
-                    pattern.append(&part.path, if part.ascending { 1 } else { -1 });
+                    pattern.append(part.path.as_str(), if part.ascending { 1 } else { -1 });
                 }
             }
             writer.append("memLimit", crate::read::BLOCKING_BYTES_MAX as i32);

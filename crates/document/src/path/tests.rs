@@ -108,7 +108,8 @@ fn sort_and_index_keys() {
     check_keys(within(|| array![&array![]]), "a", "Array({})");
     check_keys(within(|| array![1, 2]), "a.b", "Missing Missing");
     check_keys(within(|| array![&doc! {"b": 1}, &doc! {"c": 1}]), "a.b", "(1) Missing");
-    check_keys(within(|| array![&array![5, 1]]), "a.0", "(5) (1)");
+    check_keys(within(|| array![&array![5, 1]]), "a.0", "Array({\"0\": (5), \"1\": (1)})");
+    check_keys(within(|| array![&array![]]), "a.0", "EmptyArray");
     check_keys(within(|| array![&array![5, 1]]), "a.0.1", "(1)");
     check_keys(within(|| array![&doc! {"3": 4}]), "a.3", "(4)");
     check_keys(within(|| array![&doc! {"b": &array![]}]), "a.b", "EmptyArray");

@@ -15,12 +15,7 @@ pub(crate) struct FieldPath(Vec<Box<str>>);
 impl FieldPath {
     /// Parses `a.b`. Errors: 40353, 15998, 16410.
     pub fn parse(text: &str) -> Result<FieldPath> {
-        if text.ends_with('.') {
-            return Err(Error::new(Code(40353), "FieldPath must not end with a '.'."));
-        }
-        for name in text.split('.') {
-            check_name(name)?;
-        }
+        check_field_path(text)?;
         Ok(FieldPath(text.split('.').map(Into::into).collect()))
     }
 
@@ -40,11 +35,23 @@ impl FieldPath {
     }
 }
 
+/// Checks a dotted path as projections, sorts and expressions name fields. Errors: 40352, 40353, 15998, 16410.
+pub(crate) fn check_field_path(text: &str) -> Result<()> {
+    if text.is_empty() {
+        return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));
+    }
+    if text.ends_with('.') {
+        return Err(Error::new(Code(40353), "FieldPath must not end with a '.'."));
+    }
+    text.split('.').try_for_each(check_name)
+}
+
 pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::new(Code(15998), "FieldPath field names may not be empty strings."));
     }
-    if name.starts_with('$') {
+    // The fields of a DBRef are the exception.
+    if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
         return Err(Error::new(
             Code(16410),
             "FieldPath field names may not start with '$'. Consider using $getField or $setField.",

@@ -1,0 +1,169 @@
+//! From a document to its sort key.
+//!
+//! A document has one key per element of the array it sorts by, and sorts by the first of them in the order asked for.
+//! With several fields the elements of an array that the fields share are taken together: by `{a.b: 1, a.c: 1}` the
+//! document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9). Two arrays side by side have no such order.
+
+use super::SortPart;
+use document::key::{encode_descending, encode_field};
+use document::path::Path;
+use document::{Doc, Kind, Value};
+use error::{Error, Result};
+use smallvec::SmallVec;
+use std::ops::ControlFlow;
+
+pub(super) fn append(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+    if let [part] = parts {
+        append_single(part, document, out);
+        return Ok(());
+    }
+    let start = out.len();
+    let mut values = SmallVec::<[Value<'_>; 4]>::new();
+    for part in parts {
+        match scalar(&part.path, document) {
+            Some(value) => values.push(value),
+            None => return append_compound(parts, document, out, start),
+        }
+    }
+    for (part, value) in parts.iter().zip(values) {
+        encode_field(Some(value), part.ascending, out);
+    }
+    Ok(())
+}
+
+/// The value at a path that meets no array.
+fn scalar<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
+    let mut components = path.components();
+    let mut value = Value::Document(document);
+    for name in &mut components {
+        value = match value {
+            Value::Document(document) => document.get(name).unwrap_or(Value::Null),
+            Value::Array(_) => return None,
+            _ => Value::Null,
+        };
+    }
+    (value.kind() != Kind::Array).then_some(value)
+}
+
+fn append_single(part: &SortPart, document: Doc<'_>, out: &mut Vec<u8>) {
+    if let Some(value) = scalar(&part.path, document) {
+        return encode_field(Some(value), part.ascending, out);
+    }
+    let wanted = if part.ascending { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
+    let mut first: Option<Value<'_>> = None;
+    let _ = part.path.visit_keys(document, &mut |key| {
+        let value = key.sort_value();
+        if first.is_none_or(|first| document::compare::compare(value, first) == wanted) {
+            first = Some(value);
+        }
+        ControlFlow::Continue(())
+    });
+    encode_field(first, part.ascending, out);
+}
+
+/// Where one field of a compound sort stands while arrays are taken apart.
+#[derive(Clone, Copy)]
+enum Field<'d> {
+    /// Its components from here on are to be looked up.
+    Pending(usize),
+    /// It has come to an array, with these components left.
+    AtArray(Doc<'d>, usize),
+    Found(Value<'d>),
+}
+
+type Fields<'d> = SmallVec<[Field<'d>; 4]>;
+
+fn append_compound(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
+    out.truncate(start);
+    let fields = parts.iter().map(|_| Field::Pending(0)).collect();
+    let mut keys = Keys { parts, best: Vec::new(), candidate: Vec::new() };
+    keys.generate(Value::Document(document), fields)?;
+    out.extend_from_slice(&keys.best);
+    Ok(())
+}
+
+struct Keys<'p> {
+    parts: &'p [SortPart],
+    best: Vec<u8>,
+    candidate: Vec<u8>,
+}
+
+impl Keys<'_> {
+    /// Goes on with all pending fields inside of `value`.
+    fn generate<'d>(&mut self, value: Value<'d>, mut fields: Fields<'d>) -> Result<()> {
+        let mut array: Option<Doc<'d>> = None;
+        for (field, part) in fields.iter_mut().zip(self.parts) {
+            if let Field::Pending(at) = *field {
+                *field = look_up(&part.path, value, at);
+            }
+            if let Field::AtArray(found, _) = *field {
+                if array.is_some_and(|array| !std::ptr::eq(array.as_bytes(), found.as_bytes())) {
+                    return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
+                }
+                array = Some(found);
+            }
+        }
+        match array {
+            None => self.complete(&fields),
+            Some(array) if array.is_empty() => self.enter(None, &fields),
+            Some(array) => array.values().try_for_each(|element| self.enter(Some(element), &fields)),
+        }
+    }
+
+    /// Goes on in one element of the array, or with none where it is empty.
+    fn enter<'d>(&mut self, element: Option<Value<'d>>, fields: &Fields<'d>) -> Result<()> {
+        let inside = fields
+            .iter()
+            .zip(self.parts)
+            .map(|(field, part)| match *field {
+                Field::AtArray(_, at) if at == part.path.component_count() => {
+                    Field::Found(element.unwrap_or(Value::Undefined))
+                }
+                Field::AtArray(_, at) => Field::Pending(at),
+                field => field,
+            })
+            .collect();
+        // What is in an array directly inside of an array is not looked at.
+        let value = element.filter(|element| element.kind() == Kind::Document).unwrap_or(Value::Null);
+        self.generate(value, inside)
+    }
+
+    fn complete(&mut self, fields: &Fields<'_>) -> Result<()> {
+        self.candidate.clear();
+        for (field, part) in fields.iter().zip(self.parts) {
+            match field {
+                Field::Found(value) if part.ascending => encode_field(Some(*value), true, &mut self.candidate),
+                Field::Found(value) => encode_descending(*value, &mut self.candidate),
+                _ => encode_field(None, part.ascending, &mut self.candidate),
+            }
+        }
+        if self.best.is_empty() || self.candidate < self.best {
+            std::mem::swap(&mut self.best, &mut self.candidate);
+        }
+        Ok(())
+    }
+}
+
+/// Follows a path from its component `at` on, up to its end or to an array.
+fn look_up<'d>(path: &Path, mut value: Value<'d>, at: usize) -> Field<'d> {
+    let mut picked = false;
+    for (index, name) in path.components().enumerate().skip(at) {
+        picked = matches!(value, Value::Array(_));
+        value = match value {
+            Value::Document(document) => document.get(name).unwrap_or(Value::Null),
+            Value::Array(array) => {
+                match document::path::position(name).and_then(|at| array.values().nth(at as usize)) {
+                    Some(element) => element,
+                    None => return Field::AtArray(array, index),
+                }
+            }
+            _ => return Field::Found(Value::Null),
+        };
+    }
+    match value {
+        // An array picked by its position at the end of the path is not taken apart.
+        Value::Array(array) if picked && !array.is_empty() => Field::Found(value),
+        Value::Array(array) => Field::AtArray(array, path.component_count()),
+        value => Field::Found(value),
+    }
+}
