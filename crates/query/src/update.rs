@@ -100,7 +100,7 @@ impl Update {
             Kind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
             Kind::Operators(operators) => {
                 let mut digits = itoa::Buffer::new();
-                let matched = details.array_index.map(|index| &*digits.format(index));
+                let matched = details.array_index.map(|index| digits.format(index) as &str);
                 let run = self.run(operators, document, matched);
                 apply::change_root(&operators.tree, &run, out)?
             }
@@ -137,7 +137,8 @@ impl Update {
     }
 
     fn run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> Run<'r> {
-        Run { root, matched, inserting: false, id_open: false, now_ms: self.now_ms, filters: &operators.filters }
+        let filters = &operators.filters;
+        Run { root, matched, inserting: false, id_open: false, along_tree: false, now_ms: self.now_ms, filters }
     }
 }
 

@@ -36,8 +36,14 @@ struct Branch<'n> {
 type Branches<'n> = SmallVec<[Branch<'n>; 6]>;
 
 /// Writes the changed document to the end of `out`; `false` where nothing changes, and nothing is written.
+///
+/// The walk follows the document, so of several errors it may meet another one first than a walk along the tree would. Which one
+/// is reported is for the tree to say: an update that fails is walked again that way.
 pub(super) fn change_root(tree: &Fields, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
-    change_fields(tree, run.root, None, run, out)
+    change_fields(tree, run.root, None, run, out).map_err(|error| {
+        let run = Run { along_tree: true, ..*run };
+        change_fields(tree, run.root, None, &run, &mut Vec::new()).err().unwrap_or(error)
+    })
 }
 
 fn change_fields(
@@ -49,7 +55,28 @@ fn change_fields(
 ) -> Result<bool> {
     let mut merged = None;
     let mut branches = branches(fields, place, run, &mut merged)?;
+    if run.along_tree {
+        return try_along_tree(&branches, document, place, run);
+    }
     change_document(&mut branches, document, place, run, out)
+}
+
+/// Goes through the branches in the tree's order for the sake of their errors; what they write is dropped.
+fn try_along_tree(
+    branches: &Branches<'_>,
+    document: Doc<'_>,
+    place: Option<&Place<'_>>,
+    run: &Run<'_>,
+) -> Result<bool> {
+    let (mut dropped, mut changed) = (Vec::new(), false);
+    for branch in branches {
+        let place = Place::below(place, branch.name, false);
+        changed |= match document.element(branch.name) {
+            Some(element) => change_element(branch.node, element, &place, run, &mut dropped)? != Outcome::Kept,
+            None => create(branch.node, branch.name, &place, run, &mut dropped)?,
+        };
+    }
+    Ok(changed)
 }
 
 /// The children that apply, `$` put in its place among them.

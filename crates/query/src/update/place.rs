@@ -15,6 +15,8 @@ pub(super) struct Run<'r> {
     pub inserting: bool,
     /// The `_id` is not settled yet (an upsert whose filter names none).
     pub id_open: bool,
+    /// Take branches in the tree's order; only errors are of interest.
+    pub along_tree: bool,
     pub now_ms: i64,
     pub filters: &'r [ArrayFilter],
 }
