@@ -123,7 +123,10 @@ impl Update {
         let base = Doc::from_bytes(&document).unwrap_or(Doc::EMPTY);
         let mut changed = Vec::new();
         let applied = match &self.kind {
-            Kind::Replacement(replacement) => replacement.apply(base, self.now_ms, &mut changed)?,
+            Kind::Replacement(replacement) => {
+                replacement.check_inherited_id(base)?;
+                replacement.apply(base, self.now_ms, &mut changed)?
+            }
             Kind::Operators(operators) => {
                 let run =
                     Run { inserting: true, id_open: base.get("_id").is_none(), ..self.run(operators, base, None) };

@@ -84,14 +84,17 @@ pub(crate) fn from_i64(number: i64) -> Decimal128 {
     Decimal128::from_parts(number < 0, u128::from(number.unsigned_abs()), 0).unwrap_or(ZERO)
 }
 
-/// A double as its shortest spelling of 15 significant digits, the way the server converts it.
+/// A double rounded to 15 significant digits, all of which the decimal keeps, the way the server converts it: `2.5` becomes
+/// `2.50000000000000`.
 pub(crate) fn from_f64(number: f64) -> Decimal128 {
-    parse(&format!("{number:.14e}"), number)
+    if number == 0.0 { parse("0e0", number) } else { parse(&format!("{number:.14e}"), number) }
 }
 
 /// A double with all its digits, as far as 34 hold them.
 pub(super) fn exact_from_f64(number: f64) -> Decimal128 {
-    parse(&format!("{number:.33e}"), number)
+    let text = format!("{number:.33e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    parse(&format!("{}e{exponent}", mantissa.trim_end_matches('0')), number)
 }
 
 /// Reads `d.ddde±x`, as formatted above.
@@ -104,16 +107,11 @@ fn parse(text: &str, number: f64) -> Decimal128 {
     }
     let Some((mantissa, exponent)) = text.trim_start_matches('-').split_once('e') else { return NAN };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let fraction = fraction.trim_end_matches('0');
     let (Ok(coefficient), Ok(exponent)) = (format!("{whole}{fraction}").parse::<u128>(), exponent.parse::<i32>())
     else {
         return NAN;
     };
-    let (mut coefficient, mut exponent) = (coefficient, exponent - fraction.len() as i32);
-    while exponent > 0 && coefficient != 0 && Wide::from(coefficient).digits() < 15 {
-        coefficient *= 10;
-        exponent -= 1;
-    }
+    let exponent = exponent - fraction.len() as i32;
     Finite { negative: number.is_sign_negative(), coefficient: Wide::from(coefficient), exponent }
         .pack(Rounding::HalfEven)
 }

@@ -72,11 +72,35 @@ fn try_along_tree(
     for branch in branches {
         let place = Place::below(place, branch.name, false);
         changed |= match document.element(branch.name) {
-            Some(element) => change_element(branch.node, element, &place, run, &mut dropped)? != Outcome::Kept,
+            Some(element) => {
+                dropped.clear();
+                let outcome = change_element(branch.node, element, &place, run, &mut dropped)?;
+                if outcome != Outcome::Kept && branch.name == "_id" {
+                    let run = Run { along_tree: false, ..*run };
+                    dropped.clear();
+                    change_element(branch.node, element, &place, &run, &mut dropped)?;
+                    check_id(&place, &dropped, &run)?;
+                }
+                outcome != Outcome::Kept
+            }
             None => create(branch.node, branch.name, &place, run, &mut dropped)?,
         };
     }
     Ok(changed)
+}
+
+/// Refuses a new element in place of the document's `_id`: one that got new fields, for changes to those it has are refused
+/// where they happen.
+fn check_id(place: &Place<'_>, written: &[u8], run: &Run<'_>) -> Result<()> {
+    if place.parent.is_some() || place.name != "_id" || run.id_open {
+        return Ok(());
+    }
+    let nested = written.get("?_id?".len()..).and_then(Doc::from_prefix).unwrap_or(Doc::EMPTY);
+    let changed = text::element("_id", Value::Document(nested));
+    Err(Error::new(
+        Code::IMMUTABLE_FIELD,
+        format!("Updating the path '_id' to {changed} would modify the immutable field '_id'"),
+    ))
 }
 
 /// The children that apply, `$` put in its place among them.
@@ -125,7 +149,9 @@ fn change_document(
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
             let place = Place::below(place, branch.name, false);
+            let written = out.len();
             if change_element(branch.node, element, &place, run, out)? != Outcome::Kept {
+                check_id(&place, &out[written..], run)?;
                 copied = behind;
                 changed = true;
             }
@@ -263,7 +289,6 @@ fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut V
             let created = operator.create(name, place, run, out)?;
             if created {
                 check_name(place, run)?;
-                check_created_id(place, run)?;
             }
             created
         }
@@ -281,16 +306,6 @@ fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut V
         out.truncate(start);
     }
     Ok(created)
-}
-
-fn check_created_id(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
-    if place.root_name() != "_id" || run.id_open {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::IMMUTABLE_FIELD,
-        format!("Performing an update on the path '{place}' would modify the immutable field '_id'"),
-    ))
 }
 
 /// Says what happens to a branch below something that can have no field `name`: an error, for most operators.
@@ -334,6 +349,9 @@ fn change_positions(
 ) -> Result<bool> {
     let mut merged = None;
     let branches = branches(fields, Some(place), run, &mut merged)?;
+    if run.along_tree {
+        return try_positions_along_tree(&branches, array, place, run);
+    }
     let mut positions: SmallVec<[(usize, &Branch<'_>); 6]> = SmallVec::new();
     for branch in &branches {
         match array_index(branch.name) {
@@ -353,6 +371,30 @@ fn change_positions(
             out.extend_from_slice(&first);
         }
         changed |= again_changed;
+    }
+    Ok(changed)
+}
+
+/// As [`try_along_tree`], for an array.
+fn try_positions_along_tree(branches: &Branches<'_>, array: Doc<'_>, place: &Place<'_>, run: &Run<'_>) -> Result<bool> {
+    let (mut dropped, mut changed) = (Vec::new(), false);
+    let length = array.elements().count();
+    for branch in branches {
+        let below = Place::below(Some(place), branch.name, true);
+        let Some(index) = array_index(branch.name) else {
+            refuse_branch(branch.node, branch.name, place, Value::Array(array), run)?;
+            continue;
+        };
+        changed |= match array.elements().nth(index) {
+            Some(element) => change_element(branch.node, element, &below, run, &mut dropped)? != Outcome::Kept,
+            None => {
+                let created = create(branch.node, branch.name, &below, run, &mut dropped)?;
+                if created {
+                    check_padding(length, index)?;
+                }
+                created
+            }
+        };
     }
     Ok(changed)
 }
@@ -411,10 +453,15 @@ fn change_array(
     Ok(close(out, start, changed))
 }
 
-fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
+fn check_padding(from: usize, to: usize) -> Result<()> {
     if to.saturating_sub(from) > PADDING_MAX {
         return Err(Error::new(Code(34), format!("can't backfill more than {PADDING_MAX} elements")));
     }
+    Ok(())
+}
+
+fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
+    check_padding(from, to)?;
     let mut key = itoa::Buffer::new();
     for index in from..to {
         header(out, Kind::Null, key.format(index).as_bytes());

@@ -3,8 +3,11 @@
 
 use super::operator::write;
 use super::place::{Place, Run};
+use crate::expression::decimal;
+use crate::expression::number::Number;
 use crate::text;
-use document::{Element, Value, ValueBuf};
+use document::compare::equal;
+use document::{Decimal128, Element, Value, ValueBuf};
 use error::{Error, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,7 @@ impl Arithmetic {
             ))
         })?;
         write(element.key_bytes(), result, out);
-        Ok(result.kind() != element.kind || !out.ends_with(element.raw_value()))
+        Ok(result.kind() != element.kind || !equal(result, current))
     }
 
     fn name(&self) -> &'static str {
@@ -71,7 +74,8 @@ impl Arithmetic {
         let operand = self.operand.as_value();
         Some(match (current, operand) {
             (Value::Decimal128(_), _) | (_, Value::Decimal128(_)) => {
-                return None;
+                let (a, b) = (to_decimal(current), to_decimal(operand));
+                Value::Decimal128(if increment { decimal::add(a, b) } else { decimal::multiply(a, b) })
             }
             (Value::Double(_), _) | (_, Value::Double(_)) => {
                 let (a, b) = (to_double(current), to_double(operand));
@@ -104,4 +108,8 @@ fn to_double(value: Value<'_>) -> f64 {
         Value::Int64(number) => number as f64,
         _ => 0.0,
     }
+}
+
+fn to_decimal(value: Value<'_>) -> Decimal128 {
+    Number::from_value(value).map_or_else(|| decimal::from_i64(0), Number::to_decimal)
 }

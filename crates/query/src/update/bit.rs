@@ -51,7 +51,10 @@ impl Bit {
 
     pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let Some(current) = Integer::of(element.value()) else {
-            let id = run.root.get("_id").map_or("no id".to_owned(), |id| text::element("_id", id).to_string());
+            let id = run
+                .root
+                .get("_id")
+                .map_or("INVALID-MUTABLE-ELEMENT".to_owned(), |id| text::element("_id", id).to_string());
             return Err(Error::bad_value(format!(
                 "Cannot apply $bit to a value of non-integral type.{id} has the field {} of non-integer type {}",
                 place.name,

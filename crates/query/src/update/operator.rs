@@ -138,6 +138,9 @@ impl Operator {
                 if rename::find(source, run)?.is_none() {
                     return Ok(());
                 }
+                if let Some(inside) = parent.chain().find(|place| place.in_array) {
+                    return Err(rename::target_in_array(place, inside.parent.map_or("", |array| array.name), run));
+                }
                 if let Value::Array(_) = value {
                     return Err(rename::target_in_array(place, parent.name, run));
                 }

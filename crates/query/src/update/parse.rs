@@ -78,7 +78,6 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
 impl Parser<'_> {
     fn add(&mut self, operator: &str, path: &str, argument: Value<'_>) -> Result<()> {
         check_path(path)?;
-        self.use_filters(path)?;
         if operator == "$rename" {
             return self.add_rename(path, argument);
         }
@@ -88,7 +87,8 @@ impl Parser<'_> {
 
     fn hang(&mut self, path: &str, operator: Operator) -> Result<()> {
         self.uses_match |= path.split('.').any(|name| name == "$");
-        tree::insert(&mut self.root, path, 0, operator)
+        tree::insert(&mut self.root, path, 0, operator)?;
+        self.use_filters(path)
     }
 
     fn use_filters(&mut self, path: &str) -> Result<()> {
@@ -121,21 +121,21 @@ impl Parser<'_> {
     }
 
     fn add_rename(&mut self, source: &str, target: Value<'_>) -> Result<()> {
+        self.hang(source, Operator::RenameSource)?;
         let named = text::element(source, target).to_string();
         let Value::String(target) = target else {
             return Err(Error::bad_value(format!("The 'to' field for $rename must be a string: {named}")));
         };
         check_path(target)?;
-        let refusal = if is_dynamic(source) {
-            format!("The source field for $rename may not be dynamic: {source}")
-        } else if is_dynamic(target) {
-            format!("The destination field for $rename may not be dynamic: {target}")
-        } else if source == target {
+        let refusal = if source == target {
             format!("The source and target field for $rename must differ: {named}")
         } else if is_above(source, target) || is_above(target, source) {
             format!("The source and target field for $rename must not be on the same path: {named}")
+        } else if is_dynamic(source) {
+            format!("The source field for $rename may not be dynamic: {source}")
+        } else if is_dynamic(target) {
+            format!("The destination field for $rename may not be dynamic: {target}")
         } else {
-            self.hang(source, Operator::RenameSource)?;
             return self.hang(target, Operator::Rename { source: source.into() });
         };
         Err(Error::bad_value(refusal))

@@ -183,7 +183,12 @@ impl Order {
             Order::Whole { ascending } => directed(compare(a, b), *ascending),
             Order::Fields(parts) => parts
                 .iter()
-                .map(|(path, ascending)| directed(compare(sort_value(a, path), sort_value(b, path)), *ascending))
+                .map(|(path, ascending)| {
+                    directed(
+                        compare(sort_value(a, path).unwrap_or(Value::Null), sort_value(b, path).unwrap_or(Value::Null)),
+                        *ascending,
+                    )
+                })
                 .find(|order| order.is_ne())
                 .unwrap_or(Ordering::Equal),
         }
@@ -208,12 +213,12 @@ fn parse_part(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
     Ok((path.into(), integer(direction) == Some(1)))
 }
 
-/// The value an element is sorted by: the one at the path, through documents and array positions; null where there is none.
-fn sort_value<'a>(element: Value<'a>, path: &str) -> Value<'a> {
-    path.split('.')
-        .try_fold(element, |value, name| match value {
-            Value::Document(document) | Value::Array(document) => document.get(name),
-            _ => None,
-        })
-        .unwrap_or(Value::Null)
+/// The value an element is sorted by: the one at the path, through documents and array positions. Only documents have one.
+fn sort_value<'a>(element: Value<'a>, path: &str) -> Option<Value<'a>> {
+    let mut names = path.split('.');
+    let first = element.as_document().zip(names.next()).and_then(|(document, name)| document.get(name));
+    names.try_fold(first?, |value, name| match value {
+        Value::Document(document) | Value::Array(document) => document.get(name),
+        _ => None,
+    })
 }

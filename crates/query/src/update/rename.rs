@@ -55,7 +55,8 @@ pub(super) fn target_in_array(place: &Place<'_>, array: &str, run: &Run<'_>) -> 
 }
 
 fn in_array(role: &str, path: &str, array: &str, run: &Run<'_>) -> Error {
-    let id = run.root.get("_id").map_or("no id".to_owned(), |id| text::element("_id", id).to_string());
+    let id =
+        run.root.get("_id").map_or("INVALID-MUTABLE-ELEMENT".to_owned(), |id| text::element("_id", id).to_string());
     Error::bad_value(format!(
         "The {role} field cannot be an array element, '{path}' in doc with {id} has an array field called '{array}'"
     ))

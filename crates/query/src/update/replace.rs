@@ -29,7 +29,19 @@ impl Replacement {
         }
     }
 
-    /// Writes the new document, `_id` first; `false` where it is the old one to the byte.
+    /// Refuses an array as the `_id` that the filter of an upsert gives, where the replacement has none.
+    pub fn check_inherited_id(&self, document: Doc<'_>) -> Result<()> {
+        match document.get("_id") {
+            Some(Value::Array(_)) if self.id.is_none() => Err(Error::new(
+                Code::NOT_SINGLE_VALUE_FIELD,
+                "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
+                 descendant.",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the new document, `_id` first; `false` where the replacement, `_id` included, is the old one to the byte.
     pub fn apply(&self, old: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
         if let Some(name) = &self.dollar_field {
             return Err(dollar_field(name));
@@ -50,7 +62,7 @@ impl Replacement {
         }
         let start = out.len();
         self.write(new_id.or(old_id), now_ms, out);
-        Ok(&out[start..] != old.as_bytes())
+        Ok(new_id.is_none() || &out[start..] != old.as_bytes())
     }
 
     fn write(&self, id: Option<Value<'_>>, now_ms: i64, out: &mut Vec<u8>) {

@@ -331,7 +331,7 @@ fn replacement() {
     check_update("{_id: 1, a: 1}", "{b: 2}", "{_id: 1, b: 2}");
     check_update("{_id: 1, a: 1}", "{b: 2, _id: 1.0}", "{_id: 1.0, b: 2}");
     check_update("{_id: 1, a: 1}", "{_id: 1, a: 1}", "same");
-    check_update("{_id: 1, a: 1}", "{a: 1}", "same");
+    check_update("{_id: 1, a: 1}", "{a: 1}", "{_id: 1, a: 1}");
     check_update("{_id: 1}", "{a: Timestamp(0, 0)}", "{_id: 1, a: Timestamp(1600000000, 124)}");
     check_error(
         "{_id: 1}",
@@ -366,4 +366,56 @@ fn too_deep() {
     assert!(run(&path).is_ok());
     assert_eq!(run(&format!("{path}.a")).map_err(|error| error.code().0), Err(15));
     assert_eq!(run(&vec!["a"; 100_000].join(".")).map_err(|error| error.code().0), Err(15));
+}
+
+#[test]
+fn conditions_on_elements() {
+    check_update("{a: [[1, 6], [2]]}", "{$pull: {a: {$gte: 5}}}", "{a: [[2]]}");
+    check_update("{a: [{x: 1, y: 2}, {x: 2}, 5]}", "{$pull: {a: {x: 1}}}", "{a: [{x: 2}, 5]}");
+    check_update("{a: [{z: 1}, 5, null]}", "{$pull: {a: {z: null}}}", "same");
+    check_update("{a: ['abc', 'd']}", "{$pull: {a: /b/}}", "{a: ['d']}");
+    check_update("{a: [1, {}, {x: 1}]}", "{$pull: {a: {}}}", "{a: [1]}");
+    let filtered = |document, update, filters| Case { document, update, filters: Some(filters), matched: None };
+    filtered("{a: [1, 2, 3]}", "{$set: {a.$[x]: 0}}", "[{x: {$gte: 2}}]").check("{a: [1, 0, 0]}");
+    filtered("{a: [{b: 1}, {c: 3}, {b: 5}]}", "{$inc: {a.$[x].b: 2}}", "[{x.b: {$lt: 4}}]")
+        .check("{a: [{b: 3}, {c: 3}, {b: 5}]}");
+    filtered("{a: [1, 2, 3]}", "{$set: {a.$[x]: 2, a.$[y]: 5}}", "[{x: 1}, {y: 3}]").check("{a: [2, 2, 5]}");
+    filtered("{a: [1]}", "{$set: {a.$[x]: 2, a.$[y]: 5}}", "[{x: 1}, {y: 1}]")
+        .check_error(40, "Update created a conflict at 'a.0'");
+    filtered("{}", "{$set: {a.$[x]: 2}}", "[{x: 1}, {x: 2}]")
+        .check_error(9, "Found multiple array filters with the same top-level field name x");
+    filtered("{}", "{$set: {a.$[x]: 2}}", "[{x: 1}, {y: 2}]")
+        .check_error(9, "The array filter for identifier 'y' was not used in the update { $set: { a.$[x]: 2 } }");
+    filtered("{}", "{$set: {a.$[x]: 2}}", "[{x.a: 1, y: 1}]").check_error(
+        9,
+        "Error parsing array filter :: caused by :: Expected a single top-level field name, found 'x' and 'y'",
+    );
+}
+
+#[test]
+fn upsert_takes_equalities_from_the_filter() {
+    let context = Context::at(NOW_MS);
+    let run = |filter: &str, update: &str| -> Result<DocBuf> {
+        let predicate = Predicate::parse(document(filter).as_doc(), &context)?;
+        let mut out = Vec::new();
+        let update = Update::parse(value(update).as_value(), None, &context)?;
+        update.upsert(&predicate, ObjectId([7; 12]), &mut out)?;
+        validate::check(&out).unwrap();
+        Ok(DocBuf::from_vec(out).unwrap())
+    };
+    let check = |filter, update, expected| assert_eq!(run(filter, update).unwrap(), document(expected), "{filter}");
+    let check_code = |filter, update, code| assert_eq!(run(filter, update).unwrap_err().code().0, code, "{filter}");
+    check("{_id: 1, z: 1, b: 2, a.x: 3}", "{$set: {k: 1}}", "{_id: 1, a: {x: 3}, b: 2, z: 1, k: 1}");
+    check("{_id: {$eq: 1}, a: {$in: [4]}, b: {$gt: 5}}", "{$set: {k: 1}}", "{_id: 1, a: 4, k: 1}");
+    check("{_id.a: 1, _id.b: 2}", "{$inc: {k: 1}}", "{_id: {a: 1, b: 2}, k: 1}");
+    check("{_id: 1, $or: [{a: 1}]}", "{$inc: {a: 1}}", "{_id: 1, a: 2}");
+    check("{_id: 1, a: 1}", "{b: 2}", "{_id: 1, b: 2}");
+    check("{_id: 1, a..b: 2}", "{$set: {k: 1}}", "{_id: 1, a: {'': {b: 2}}, k: 1}");
+    check_code("{a: 1, a.b: 1}", "{$set: {k: 1}}", 54);
+    check_code("{$and: [{a: 1}, {a: 2}]}", "{$set: {k: 1}}", 54);
+    check_code("{_id.a: 1}", "{k: 1}", 111);
+    check_code("{_id: 1}", "{_id: 2}", 66);
+    check_code("{_id: 1}", "{$set: {_id: 2}}", 66);
+    check_code("{_id: [1]}", "{$set: {k: 2}}", 53);
+    check_code("{$expr: {$eq: ['$a', 5]}}", "{$set: {k: 2}}", 224);
 }

@@ -36,6 +36,11 @@ fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()>
             equalities.push((path.as_str(), value.as_value()));
             Ok(())
         }
+        Node::Path { path, test: Test::In(list) } if list.values().len() == 1 && list.regexes().is_empty() => {
+            equalities.extend(list.values().iter().map(|value| (path.as_str(), value.as_value())));
+            Ok(())
+        }
+        Node::Expression(_) => Err(Error::new(Code(224), "$expr is not allowed in the query predicate for an upsert")),
         _ => Ok(()),
     }
 }
