@@ -2,6 +2,8 @@
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/bson-decimal128/decimal128.md>
 
+mod text;
+
 use crate::number::power_of_ten;
 use smallvec::SmallVec;
 use std::fmt;

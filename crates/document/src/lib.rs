@@ -6,12 +6,14 @@
 //!
 //! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`write`](mod@write) (building
 //! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`decimal`], [`path`] (dotted
-//! paths and arrays), [`key`] (the order as byte strings).
+//! paths and arrays), [`key`] (the order as byte strings),
+//! [`json`].
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
 pub mod compare;
 pub mod decimal;
+pub mod json;
 pub mod key;
 mod number;
 pub mod object_id;
@@ -37,5 +39,8 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The largest document the server itself may produce: MongoDB leaves 16 KiB of head room for its own fields.
 pub const DOCUMENT_BYTES_MAX_INTERNAL: usize = DOCUMENT_BYTES_MAX + 16 * 1024;
 
-/// Levels of nesting a document may have.
-pub const DEPTH_MAX: usize = 180;
+/// Levels of nesting that anything sent may have, such as a command with what it carries.
+pub const DEPTH_MAX: usize = 201;
+
+/// Levels of nesting that a stored document may have; see [`validate::is_deeper_than`].
+pub const DEPTH_STORED_MAX: usize = 180;

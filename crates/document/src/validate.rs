@@ -2,7 +2,7 @@
 
 use crate::DEPTH_MAX;
 use crate::raw::{Doc, find_zero, read_length};
-use crate::value::Kind;
+use crate::value::{Kind, Value};
 use std::fmt;
 
 /// Why bytes are not a BSON document.
@@ -61,27 +61,56 @@ fn check_elements(document: &[u8], depth: usize) -> Result<(), Invalid> {
         let value = &after_tag[key_length + 1..];
         let length = kind.value_length(value).ok_or(Invalid::Length)?;
         let raw = value.get(..length).ok_or(Invalid::Length)?;
-        check_value(kind, raw, depth)?;
+        check_within(kind, raw, depth)?;
         rest = &value[length..];
     }
     Ok(())
 }
 
-fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
+/// Whether a document has more than `levels` levels of documents and arrays, itself being the first. Inserting and updating ask
+/// this with [`crate::DEPTH_STORED_MAX`]; the answer is quick where the document is small.
+pub fn is_deeper_than(document: Doc<'_>, levels: usize) -> bool {
+    /// Type, an empty key's zero, length and the zero at the end.
+    const LEVEL_BYTES_MIN: usize = 7;
+    if document.size() / LEVEL_BYTES_MIN < levels {
+        return false;
+    }
+    levels == 0
+        || document.elements().any(|element| match element.value() {
+            Value::Document(inner) | Value::Array(inner) | Value::CodeWithScope { scope: inner, .. } => {
+                is_deeper_than(inner, levels - 1)
+            }
+            _ => false,
+        })
+}
+
+/// Checks a value's bytes: all of `raw` and no more. `depth` counts the documents around it.
+pub fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
+    match kind.value_length(raw) {
+        Some(length) if length == raw.len() => check_within(kind, raw, depth),
+        _ => Err(Invalid::Length),
+    }
+}
+
+/// `raw` has the length that the type tells.
+fn check_within(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
     match kind {
         Kind::String | Kind::Code | Kind::Symbol => check_string(raw),
         Kind::Document | Kind::Array => {
             exact_length(raw)?;
             check_elements(raw, depth + 1)
         }
-        Kind::Boolean if raw[0] > 1 => Err(Invalid::Boolean),
+        Kind::Boolean if raw.first() > Some(&1) => Err(Invalid::Boolean),
         Kind::Regex => std::str::from_utf8(raw).map(drop).map_err(|_| Invalid::Utf8),
-        Kind::DbPointer => check_string(&raw[..raw.len() - 12]),
+        Kind::DbPointer => {
+            let length = raw.len().checked_sub(12).ok_or(Invalid::Length)?;
+            check_string(raw.get(..length).ok_or(Invalid::Length)?)
+        }
         Kind::CodeWithScope => {
             let body = raw.get(4..).ok_or(Invalid::Length)?;
             let code_length = read_length(body).and_then(|length| length.checked_add(4)).ok_or(Invalid::Length)?;
             check_string(body.get(..code_length).ok_or(Invalid::Length)?)?;
-            let scope = &body[code_length..];
+            let scope = body.get(code_length..).ok_or(Invalid::Length)?;
             exact_length(scope)?;
             check_elements(scope, depth + 1)
         }
@@ -101,3 +130,6 @@ fn check_string(raw: &[u8]) -> Result<(), Invalid> {
     }
     std::str::from_utf8(text).map(drop).map_err(|_| Invalid::Utf8)
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,7 +174,7 @@ impl<'a> Value<'a> {
             Kind::String => Value::String(string(raw)?),
             Kind::Document => Value::Document(Doc::from_bytes(raw)?),
             Kind::Array => Value::Array(Doc::from_bytes(raw)?),
-            Kind::Binary => Value::Binary { subtype: *raw.get(4)?, bytes: &raw[5..] },
+            Kind::Binary => Value::Binary { subtype: *raw.get(4)?, bytes: raw.get(5..)? },
             Kind::Undefined => Value::Undefined,
             Kind::ObjectId => Value::ObjectId(ObjectId(*raw.first_chunk()?)),
             Kind::Boolean => Value::Boolean(*raw.first()? != 0),
@@ -183,11 +183,11 @@ impl<'a> Value<'a> {
             Kind::Regex => {
                 let pattern = find_zero(raw)?;
                 let options = raw.get(pattern + 1..raw.len().checked_sub(1)?)?;
-                Value::Regex { pattern: text(&raw[..pattern]), options: text(options) }
+                Value::Regex { pattern: text(raw.get(..pattern)?), options: text(options) }
             }
             Kind::DbPointer => {
-                let split = raw.len().checked_sub(12)?;
-                Value::DbPointer { namespace: string(&raw[..split])?, id: ObjectId(*raw[split..].first_chunk()?) }
+                let (namespace, id) = raw.split_last_chunk()?;
+                Value::DbPointer { namespace: string(namespace)?, id: ObjectId(*id) }
             }
             Kind::Code => Value::Code(string(raw)?),
             Kind::Symbol => Value::Symbol(string(raw)?),
@@ -238,43 +238,49 @@ impl<'a> Value<'a> {
     }
 
     /// Appends the value's bytes as they stand behind a key.
+    #[inline]
     pub fn write_raw(self, out: &mut Vec<u8>) {
+        self.write_raw_to(out);
+    }
+
+    #[inline]
+    fn write_raw_to(self, out: &mut impl Bytes) {
         match self {
-            Value::Double(number) => out.extend_from_slice(&number.to_le_bytes()),
+            Value::Double(number) => out.append(&number.to_le_bytes()),
             Value::String(text) | Value::Code(text) | Value::Symbol(text) => write_string(text, out),
-            Value::Document(document) | Value::Array(document) => out.extend_from_slice(document.as_bytes()),
+            Value::Document(document) | Value::Array(document) => out.append(document.as_bytes()),
             Value::Binary { subtype, bytes } => {
-                out.extend_from_slice(&(bytes.len() as i32).to_le_bytes());
-                out.push(subtype);
-                out.extend_from_slice(bytes);
+                out.append(&(bytes.len() as i32).to_le_bytes());
+                out.append(&[subtype]);
+                out.append(bytes);
             }
-            Value::ObjectId(id) => out.extend_from_slice(&id.0),
-            Value::Boolean(flag) => out.push(flag as u8),
-            Value::DateTime(milliseconds) => out.extend_from_slice(&milliseconds.to_le_bytes()),
+            Value::ObjectId(id) => out.append(&id.0),
+            Value::Boolean(flag) => out.append(&[flag as u8]),
+            Value::DateTime(milliseconds) => out.append(&milliseconds.to_le_bytes()),
             Value::Undefined | Value::Null | Value::MaxKey | Value::MinKey => {}
             Value::Regex { pattern, options } => {
                 for part in [pattern, options] {
-                    out.extend_from_slice(part.as_bytes());
-                    out.push(0);
+                    out.append(part.as_bytes());
+                    out.append(&[0]);
                 }
             }
             Value::DbPointer { namespace, id } => {
                 write_string(namespace, out);
-                out.extend_from_slice(&id.0);
+                out.append(&id.0);
             }
             Value::CodeWithScope { code, scope } => {
                 let total = 4 + 4 + code.len() + 1 + scope.size();
-                out.extend_from_slice(&(total as i32).to_le_bytes());
+                out.append(&(total as i32).to_le_bytes());
                 write_string(code, out);
-                out.extend_from_slice(scope.as_bytes());
+                out.append(scope.as_bytes());
             }
-            Value::Int32(number) => out.extend_from_slice(&number.to_le_bytes()),
+            Value::Int32(number) => out.append(&number.to_le_bytes()),
             Value::Timestamp { time, increment } => {
-                out.extend_from_slice(&increment.to_le_bytes());
-                out.extend_from_slice(&time.to_le_bytes());
+                out.append(&increment.to_le_bytes());
+                out.append(&time.to_le_bytes());
             }
-            Value::Int64(number) => out.extend_from_slice(&number.to_le_bytes()),
-            Value::Decimal128(number) => out.extend_from_slice(&number.0),
+            Value::Int64(number) => out.append(&number.to_le_bytes()),
+            Value::Decimal128(number) => out.append(&number.0),
         }
     }
 
@@ -353,9 +359,9 @@ impl ValueBuf {
 
 impl From<Value<'_>> for ValueBuf {
     fn from(value: Value<'_>) -> Self {
-        let mut raw = Vec::new();
-        value.write_raw(&mut raw);
-        ValueBuf { kind: value.kind(), raw: SmallVec::from_slice(&raw) }
+        let mut raw = SmallVec::new();
+        value.write_raw_to(&mut raw);
+        ValueBuf { kind: value.kind(), raw }
     }
 }
 
@@ -390,8 +396,27 @@ fn string(raw: &[u8]) -> Option<&str> {
     Some(text(raw.get(4..raw.len().checked_sub(1)?)?))
 }
 
-fn write_string(text: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(&(text.len() as i32 + 1).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
-    out.push(0);
+fn write_string(text: &str, out: &mut impl Bytes) {
+    out.append(&(text.len() as i32 + 1).to_le_bytes());
+    out.append(text.as_bytes());
+    out.append(&[0]);
+}
+
+/// What a value's bytes are appended to.
+trait Bytes {
+    fn append(&mut self, bytes: &[u8]);
+}
+
+impl Bytes for Vec<u8> {
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl<const N: usize> Bytes for SmallVec<[u8; N]> {
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
 }

@@ -1,0 +1,67 @@
+//! Finding the few bytes in a string that need attention, eight bytes at a time.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Has the high bit set in the lowest byte of `word` that is zero; bytes above that may be set wrongly.
+#[inline(always)]
+fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}
+
+#[inline(always)]
+fn equal_bytes(word: u64, byte: u8) -> u64 {
+    zero_bytes(word ^ (ONES * byte as u64))
+}
+
+/// Length of what comes before the next quote or backslash; all of `bytes` if there is neither.
+#[inline]
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    scan(bytes, |word| equal_bytes(word, b'"') | equal_bytes(word, b'\\'), |byte| byte == b'"' || byte == b'\\')
+}
+
+/// Length of what can be written into a JSON string as it is: what comes before the next quote, backslash or control character.
+#[inline]
+pub(super) fn unescaped_length(bytes: &[u8]) -> usize {
+    scan(
+        bytes,
+        |word| equal_bytes(word, b'"') | equal_bytes(word, b'\\') | (word.wrapping_sub(ONES * 0x20) & !word & HIGHS),
+        |byte| byte == b'"' || byte == b'\\' || byte < 0x20,
+    )
+}
+
+/// `in_word` marks, with the high bit, the lowest matching byte of a little-endian word; `is_match` says the same of one byte.
+#[inline(always)]
+fn scan(bytes: &[u8], in_word: impl Fn(u64) -> u64, is_match: impl Fn(u8) -> bool) -> usize {
+    let mut at = 0;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let marks = in_word(u64::from_le_bytes(*chunk));
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|&byte| is_match(byte)).unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_at_every_place() {
+        for byte in 0..=u8::MAX {
+            for place in 0..20 {
+                for around in [b'a', 0x80, 0xFF, 0x21, 0x23, 0x20] {
+                    let mut bytes = [around; 20];
+                    bytes[place] = byte;
+                    let quoted = byte == b'"' || byte == b'\\';
+                    assert_eq!(plain_length(&bytes), if quoted { place } else { 20 }, "{byte:#x}");
+                    let escaped = quoted || byte < 0x20;
+                    assert_eq!(unescaped_length(&bytes), if escaped { place } else { 20 }, "{byte:#x} in {around:#x}");
+                }
+            }
+        }
+    }
+}
