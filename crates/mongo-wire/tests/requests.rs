@@ -79,9 +79,9 @@ fn check_truncations(bytes: &[u8]) {
 /// How a driver opens a connection to a server it does not know yet.
 #[test]
 fn first_hello_of_a_driver() {
-    let captured = b"\x45\x00\x00\x00\x41\xa7\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00\
+    let captured = b"\x44\x00\x00\x00\x41\xa7\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00\
         \x04\x00\x00\x00admin.$cmd\x00\x00\x00\x00\x00\xff\xff\xff\xff\
-        \x1e\x00\x00\x00\x10ismaster\x00\x01\x00\x00\x00\x08helloOk\x00\x01\x00";
+        \x1d\x00\x00\x00\x10ismaster\x00\x01\x00\x00\x00\x08helloOk\x00\x01\x00";
     let request = request(captured);
     assert_eq!(request.kind, RequestKind::Query { database: "admin".into() });
     assert_eq!(request.command_name(), "ismaster");

@@ -1,0 +1,99 @@
+//! A client's connection, and what the worker must know about it to close it in good order.
+
+use crate::balance::Seat;
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A client's byte stream.
+#[derive(Debug)]
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A connection on the worker that serves it.
+#[derive(Debug)]
+pub struct Connection {
+    pub stream: Stream,
+    /// Counts from 1 through the process's life.
+    pub id: u64,
+    /// `None` for Unix sockets.
+    pub peer: Option<SocketAddr>,
+    pub life: Rc<Life>,
+    /// Keeps the worker's count right.
+    pub(crate) _seat: Seat,
+}
+
+/// What the worker and the connection tell each other.
+#[derive(Debug, Default)]
+pub struct Life {
+    busy: Cell<bool>,
+    draining: Cell<bool>,
+}
+
+impl Life {
+    /// Says whether a request is being carried out. While it is, a drain lets the connection live until its deadline; while
+    /// it is not, the connection's future may be dropped at any moment.
+    pub fn set_busy(&self, busy: bool) {
+        self.busy.set(busy);
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
+    }
+
+    /// The process is going down: close the connection as soon as the request at hand is answered.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    pub(crate) fn set_draining(&self) {
+        self.draining.set(true);
+    }
+}
+
+impl Stream {
+    /// Whether there is something to read, without needing a buffer.
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Tcp(stream) => stream.poll_read_ready(cx),
+            Stream::Unix(stream) => stream.poll_read_ready(cx),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Sockets have no buffer of their own to flush.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

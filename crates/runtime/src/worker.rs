@@ -1,0 +1,250 @@
+//! A worker thread's life: accept, hand on, serve, drain.
+
+use crate::balance::Balance;
+use crate::connection::{Connection, Life, Stream};
+use crate::listener::Listener;
+use crate::message::{Arrival, ArrivedStream, Handle, Message};
+use crate::{Options, Service};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{AbortHandle, JoinHandle, spawn_local};
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// How long to wait before accepting again when the process is out of file descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a worker thread is started with.
+pub(crate) struct Start<S: Service> {
+    pub index: usize,
+    pub service: Arc<S>,
+    pub options: Options,
+    pub listeners: Vec<Listener>,
+    pub messages: UnboundedReceiver<Message<S::Worker>>,
+    pub handle: Handle<S::Worker>,
+    pub balance: Balance,
+    pub connection_ids: Arc<AtomicU64>,
+}
+
+struct Worker<S: Service> {
+    index: usize,
+    service: Arc<S>,
+    state: Rc<S::Worker>,
+    handle: Handle<S::Worker>,
+    balance: Balance,
+    connection_ids: Arc<AtomicU64>,
+    connections: Rc<RefCell<HashMap<u64, Serving>>>,
+}
+
+struct Serving {
+    life: Rc<Life>,
+    task: AbortHandle,
+}
+
+/// Runs a worker to its end, on the calling thread. `ready` is told whether it could be opened.
+pub(crate) fn run<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default());
+    match runtime {
+        Ok(runtime) => runtime.block_on(live(start, ready)),
+        Err(error) => {
+            ready(Err(format!("cannot set up a worker thread: {error}; check the limits of open files (ulimit -n)")))
+        }
+    }
+}
+
+async fn live<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>)) {
+    let state = match start.service.open(start.index) {
+        Ok(state) => state,
+        Err(error) => return ready(Err(error)),
+    };
+    let worker = Rc::new(Worker {
+        index: start.index,
+        service: start.service,
+        state,
+        handle: start.handle,
+        balance: start.balance,
+        connection_ids: start.connection_ids,
+        connections: Rc::default(),
+    });
+    let mut accepting = Vec::new();
+    for listener in start.listeners {
+        match worker.clone().listen(listener) {
+            Ok(task) => accepting.push(task),
+            Err(error) => return ready(Err(format!("cannot listen: {error}"))),
+        }
+    }
+    ready(Ok(()));
+    worker.follow_messages(start.messages, start.options.tick, accepting).await;
+}
+
+impl<S: Service> Worker<S> {
+    async fn follow_messages(
+        self: &Rc<Self>,
+        mut messages: UnboundedReceiver<Message<S::Worker>>,
+        tick: Duration,
+        accepting: Vec<JoinHandle<()>>,
+    ) {
+        let mut ticks = tokio::time::interval(tick);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let deadline = loop {
+            tokio::select! {
+                message = messages.recv() => match message {
+                    Some(Message::Arrival(arrival)) => self.adopt(arrival),
+                    Some(Message::Run(work)) => work(&self.state),
+                    Some(Message::Drain(deadline)) => break deadline,
+                    None => break Duration::ZERO,
+                },
+                _ = ticks.tick() => self.service.tick(&self.state),
+            }
+        };
+        accepting.iter().for_each(JoinHandle::abort);
+        self.drain(deadline).await;
+    }
+
+    /// Closes what is idle and waits for the rest.
+    async fn drain(&self, deadline: Duration) {
+        let until = Instant::now() + deadline;
+        for serving in self.connections.borrow().values() {
+            serving.life.set_draining();
+        }
+        loop {
+            let idle: Vec<AbortHandle> = {
+                let connections = self.connections.borrow();
+                connections
+                    .values()
+                    .filter(|serving| !serving.life.is_busy())
+                    .map(|serving| serving.task.clone())
+                    .collect()
+            };
+            idle.iter().for_each(AbortHandle::abort);
+            // Lets the aborted connections go before looking again.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let left = self.connections.borrow().len();
+            if left == 0 {
+                return;
+            }
+            if Instant::now() >= until {
+                tracing::warn!(
+                    worker = self.index,
+                    connections = left,
+                    "requests still running at the deadline are broken off"
+                );
+                self.connections.borrow().values().for_each(|serving| serving.task.abort());
+                tokio::task::yield_now().await;
+                return;
+            }
+        }
+    }
+
+    fn listen(self: Rc<Self>, listener: Listener) -> io::Result<JoinHandle<()>> {
+        Ok(match listener {
+            Listener::Tcp(listener) => {
+                let listener = TcpListener::from_std(listener)?;
+                spawn_local(async move {
+                    loop {
+                        match listener.accept().await {
+                            Ok((stream, peer)) => self.place_tcp(stream, peer),
+                            Err(error) => pause_after(error).await,
+                        }
+                    }
+                })
+            }
+            Listener::Unix(listener) => {
+                let listener = UnixListener::from_std(listener)?;
+                spawn_local(async move {
+                    loop {
+                        match listener.accept().await {
+                            Ok((stream, _)) => self.place_unix(stream),
+                            Err(error) => pause_after(error).await,
+                        }
+                    }
+                })
+            }
+        })
+    }
+
+    /// Serves a fresh connection here or hands it to the worker that has fewest.
+    fn place_tcp(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
+        if let Err(error) = stream.set_nodelay(true) {
+            return tracing::debug!(%peer, %error, "the connection was gone before it began");
+        }
+        let seat = self.balance.seat(self.index);
+        if seat.worker == self.index {
+            return self.serve(Stream::Tcp(stream), Some(peer), seat);
+        }
+        match stream.into_std() {
+            Ok(stream) => self.hand_on(Arrival { stream: ArrivedStream::Tcp(stream), peer: Some(peer), seat }),
+            Err(error) => tracing::warn!(%peer, %error, "a connection could not be handed on"),
+        }
+    }
+
+    fn place_unix(self: &Rc<Self>, stream: UnixStream) {
+        let seat = self.balance.seat(self.index);
+        if seat.worker == self.index {
+            return self.serve(Stream::Unix(stream), None, seat);
+        }
+        match stream.into_std() {
+            Ok(stream) => self.hand_on(Arrival { stream: ArrivedStream::Unix(stream), peer: None, seat }),
+            Err(error) => tracing::warn!(%error, "a connection could not be handed on"),
+        }
+    }
+
+    fn hand_on(&self, arrival: Arrival) {
+        // A worker that does not listen any more is draining: the connection closes with the message.
+        self.handle.send(arrival.seat.worker, Message::Arrival(arrival));
+    }
+
+    fn adopt(self: &Rc<Self>, arrival: Arrival) {
+        let stream = match arrival.stream {
+            ArrivedStream::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+            ArrivedStream::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+        };
+        match stream {
+            Ok(stream) => self.serve(stream, arrival.peer, arrival.seat),
+            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+        }
+    }
+
+    fn serve(self: &Rc<Self>, stream: Stream, peer: Option<SocketAddr>, seat: crate::balance::Seat) {
+        let id = self.connection_ids.fetch_add(1, Ordering::Relaxed);
+        let life = Rc::new(Life::default());
+        let connection = Connection { stream, id, peer, life: life.clone(), _seat: seat };
+        let entry = Entry { id, connections: self.connections.clone() };
+        let serving = self.service.serve(self.state.clone(), connection);
+        let task = spawn_local(async move {
+            let _entry = entry;
+            serving.await;
+        });
+        self.connections.borrow_mut().insert(id, Serving { life, task: task.abort_handle() });
+    }
+}
+
+/// Takes the connection off the worker's list, however its task ends.
+struct Entry {
+    id: u64,
+    connections: Rc<RefCell<HashMap<u64, Serving>>>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.connections.borrow_mut().remove(&self.id);
+    }
+}
+
+/// A connection that failed before it was accepted is nothing; being out of file descriptors passes only with time.
+async fn pause_after(error: io::Error) {
+    match error.kind() {
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => {}
+        _ => {
+            tracing::error!(%error, "cannot accept connections; raise the limit of open files (ulimit -n) if it is that");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
