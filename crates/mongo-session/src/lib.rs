@@ -1,1 +1,80 @@
-//! One client connection: reads requests, has them carried out, writes replies.
+//! MongoDB connections: from a socket's bytes to commands and back.
+//!
+//! What comes in is a [`selkie_runtime::Connection`]; what goes out are replies on it, in the order of the requests. [`MongoService`]
+//! is what the workers run. In reading order: [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory that
+//! connections share instead of owning), [`complaints`] (log lines about clients that send nonsense).
+//!
+//! Nothing here knows what a command means.
+
+mod buffers;
+mod complaints;
+mod connection;
+mod respond;
+
+use buffers::Buffers;
+use commands::Server;
+use complaints::Complaints;
+use mongo_wire::Codecs;
+use selkie_runtime::{Connection, Service};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Serves the MongoDB protocol on a process's workers.
+pub struct MongoService {
+    server: Arc<Server>,
+}
+
+impl MongoService {
+    pub fn new(server: Arc<Server>) -> Self {
+        MongoService { server }
+    }
+}
+
+/// What the connections of one worker share. Never leaves its thread.
+pub struct SessionWorker {
+    commands: Rc<commands::Worker>,
+    buffers: Buffers,
+    codecs: RefCell<Codecs>,
+    complaints: Complaints,
+    next_reply_id: Cell<i32>,
+}
+
+impl SessionWorker {
+    fn reply_id(&self) -> i32 {
+        let id = self.next_reply_id.get();
+        self.next_reply_id.set(id.wrapping_add(1));
+        id
+    }
+}
+
+impl Service for MongoService {
+    type Worker = SessionWorker;
+
+    fn open(&self, _index: usize) -> Result<Rc<SessionWorker>, String> {
+        let commands = commands::Worker::open(self.server.clone()).map_err(|error| error.message().to_owned())?;
+        Ok(Rc::new(SessionWorker {
+            commands,
+            buffers: Buffers::default(),
+            codecs: RefCell::default(),
+            complaints: Complaints::default(),
+            next_reply_id: Cell::new(1),
+        }))
+    }
+
+    fn serve(&self, worker: Rc<SessionWorker>, connection: Connection) -> impl Future<Output = ()> + 'static {
+        connection::serve(worker, connection)
+    }
+
+    fn tick(&self, worker: &SessionWorker) {
+        worker.buffers.trim();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        worker.commands.sweep(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
+    }
+
+    fn drain(&self) {
+        self.server.announce_topology_change();
+    }
+}

@@ -1,1 +1,56 @@
-fn main() {}
+//! The program: reads what it is told, puts the parts together, and says what went wrong in one sentence.
+
+mod cli;
+mod config;
+mod logging;
+mod serve;
+
+use clap::Parser;
+use cli::{Cli, Command, ServeArgs};
+use config::parameter::{self, Raw};
+use config::{Config, ConfigError, Origin, Written, file};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Serve(args) => configure(args).map_err(Into::into).and_then(serve::serve),
+        Command::Check(args) => check(args).map_err(Into::into),
+        Command::Bench { experiment } => bench::run(experiment),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("selkie: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
+    let beneath = match &args.config {
+        Some(path) => file::load(path)?,
+        None => Written::default(),
+    };
+    Config::resolve(args.written()?.over(beneath).over(environment()?))
+}
+
+/// What the environment says; the least of the three sources.
+fn environment() -> Result<Written, ConfigError> {
+    let mut written = Written::default();
+    if let (Ok(level), Some(parameter)) = (std::env::var("SELKIE_LOG"), parameter::find("", "log")) {
+        let origin = Origin::Environment("SELKIE_LOG");
+        let read = parameter.read(&mut written, Raw::Text(level), origin.clone());
+        read.map_err(|message| ConfigError { origin: Some(origin), message })?;
+    }
+    Ok(written)
+}
+
+fn check(args: ServeArgs) -> Result<(), ConfigError> {
+    let config = configure(args)?;
+    println!("The configuration is right.");
+    print!("{}", serve::Summary(&config));
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! One client connection, from its first byte to its last.
+
+use crate::SessionWorker;
+use crate::respond::respond;
+use bytes::BytesMut;
+use commands::ClientSession;
+use mongo_wire::DecodeError;
+use selkie_runtime::connection::Life;
+use selkie_runtime::{Connection, Stream};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, ready};
+use tokio::io::AsyncReadExt;
+
+/// A message longer than what is there of it gets room for four times as much, up to its length, and this at least. So a client
+/// that announces 48 MB and sends a header gets no more than this.
+const GROWTH_BYTES_MIN: usize = 256 * 1024;
+
+/// Why a conversation ended early.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The client sent what cannot be understood.
+    Malformed(DecodeError),
+    /// The socket failed, or the client hung up on a reply.
+    Socket(io::Error),
+}
+
+impl From<DecodeError> for Broken {
+    fn from(error: DecodeError) -> Self {
+        Broken::Malformed(error)
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Broken::Socket(error)
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Malformed(error) => error.fmt(f),
+            Broken::Socket(error) => error.fmt(f),
+        }
+    }
+}
+
+pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
+    let Connection { stream, id, peer, ref life, .. } = connection;
+    let mut conversation = Conversation {
+        session: ClientSession::new(id, peer),
+        counted: Counted::new(worker),
+        stream,
+        life: life.clone(),
+    };
+    let outcome = conversation.converse().await;
+    match outcome {
+        Ok(()) => {}
+        Err(Broken::Malformed(reason)) => conversation.worker().complaints.closed(id, peer, &reason),
+        Err(Broken::Socket(error)) => tracing::debug!(connection = id, %error, "connection lost"),
+    }
+}
+
+/// A connection and its session.
+pub(crate) struct Conversation {
+    pub session: ClientSession,
+    pub stream: Stream,
+    life: Rc<Life>,
+    counted: Counted,
+}
+
+impl Conversation {
+    pub fn worker(&self) -> &Rc<SessionWorker> {
+        &self.counted.0
+    }
+
+    /// The process is going down.
+    pub fn is_draining(&self) -> bool {
+        self.life.is_draining()
+    }
+
+    /// Answers requests in their order until the client hangs up.
+    async fn converse(&mut self) -> Result<(), Broken> {
+        let worker = self.worker().clone();
+        let mut unfinished = BytesMut::new();
+        loop {
+            let Some(mut buffer) = self.receive(unfinished).await? else { return Ok(()) };
+            loop {
+                let message = mongo_wire::decode(&mut buffer, &mut worker.codecs.borrow_mut())?;
+                let Some(message) = message else { break };
+                worker.commands.statistics().network_requests.add(1);
+                self.life.set_busy(true);
+                // Boxed, so that what the largest command needs is not set aside for every idle connection.
+                Box::pin(respond(self, message)).await?;
+                self.life.set_busy(false);
+                if self.is_draining() {
+                    return Ok(());
+                }
+            }
+            unfinished = put_aside(&worker, buffer)?;
+        }
+    }
+
+    /// Waits for bytes and gives them behind those there are already. `None`: the client hung up, at the end of a message or not.
+    async fn receive(&mut self, unfinished: BytesMut) -> Result<Option<BytesMut>, Broken> {
+        let received =
+            if unfinished.is_empty() { self.receive_first().await? } else { self.receive_rest(unfinished).await? };
+        Ok(received)
+    }
+
+    /// While there is nothing to read, no buffer is held: it is borrowed for the one system call that finds something.
+    async fn receive_first(&mut self) -> Result<Option<BytesMut>, Broken> {
+        let (stream, worker) = (&mut self.stream, &self.counted.0);
+        let (received, buffer) = poll_fn(|cx| {
+            ready!(stream.poll_read_ready(cx))?;
+            let mut buffer = worker.buffers.take_read();
+            let polled = pin!(stream.read_buf(&mut buffer)).poll(cx);
+            match polled {
+                Poll::Ready(received) => Poll::Ready(received.map(|received| (received, buffer))),
+                Poll::Pending => {
+                    worker.buffers.give_read(buffer);
+                    Poll::Pending
+                }
+            }
+        })
+        .await?;
+        worker.commands.statistics().network_bytes_in.add(received as u64);
+        if received == 0 {
+            worker.buffers.give_read(buffer);
+            return Ok(None);
+        }
+        Ok(Some(buffer))
+    }
+
+    async fn receive_rest(&mut self, mut unfinished: BytesMut) -> Result<Option<BytesMut>, Broken> {
+        loop {
+            let needed = mongo_wire::needed(&unfinished)?;
+            if unfinished.len() >= needed {
+                return Ok(Some(unfinished));
+            }
+            let there = unfinished.len();
+            if there == unfinished.capacity() {
+                make_room_for(&mut unfinished, there, needed);
+            }
+            let received = self.stream.read_buf(&mut unfinished).await?;
+            self.worker().commands.statistics().network_bytes_in.add(received as u64);
+            if received == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// The beginning of a message goes into memory of its own, no more than it needs, and the buffer goes back to the worker.
+fn put_aside(worker: &SessionWorker, buffer: BytesMut) -> Result<BytesMut, DecodeError> {
+    let mut unfinished = BytesMut::new();
+    if !buffer.is_empty() {
+        make_room_for(&mut unfinished, buffer.len(), mongo_wire::needed(&buffer)?);
+        unfinished.extend_from_slice(&buffer);
+    }
+    worker.buffers.give_read(buffer);
+    Ok(unfinished)
+}
+
+/// Room for a message of `needed` bytes, of which `there` have come: all of it, if it is not much more than that.
+fn make_room_for(unfinished: &mut BytesMut, there: usize, needed: usize) {
+    let room = needed.min(there.saturating_mul(4).max(GROWTH_BYTES_MIN));
+    unfinished.reserve(room.saturating_sub(unfinished.len()));
+}
+
+/// Counts the connection while it lives.
+struct Counted(Rc<SessionWorker>);
+
+impl Counted {
+    fn new(worker: Rc<SessionWorker>) -> Self {
+        let statistics = worker.commands.statistics();
+        statistics.connections_created.add(1);
+        statistics.connections_current.add(1);
+        Counted(worker)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.commands.statistics().connections_current.subtract(1);
+    }
+}

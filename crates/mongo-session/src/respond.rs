@@ -1,0 +1,80 @@
+//! One request: carried out, answered, or deliberately not answered.
+
+use crate::connection::{Broken, Conversation};
+use commands::Disposition;
+use document::DocWriter;
+use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
+use tokio::io::AsyncWriteExt;
+
+pub(crate) async fn respond(conversation: &mut Conversation, message: Message) -> Result<(), Broken> {
+    match message {
+        Message::Request(request) => carry_out(conversation, request).await,
+        Message::Refused(refused) => refuse(conversation, refused).await,
+    }
+}
+
+/// Runs the command, and runs it again as long as it asks for that (exhaust cursors, streaming hello).
+async fn carry_out(conversation: &mut Conversation, mut request: Request) -> Result<(), Broken> {
+    let worker = conversation.worker().clone();
+    let reply_to = request.reply_to();
+    let silent = request.is_silent();
+    loop {
+        let mut reply = worker.buffers.take_reply();
+        let start = reply_to.begin(&mut reply);
+        let disposition = commands::run(&worker.commands, &mut conversation.session, &request, &mut reply).await;
+        let again = match disposition {
+            Disposition::ReplyThenRun(body) if !silent && !conversation.is_draining() => Some(body),
+            Disposition::ReplyThenRun(_) | Disposition::Reply => None,
+        };
+        let mut sent = Ok(());
+        if !silent {
+            reply_to.finish(&mut reply, start, worker.reply_id(), again.is_some());
+            sent = send(conversation, &reply_to, &reply).await;
+        }
+        worker.buffers.give_reply(reply);
+        sent?;
+        match again {
+            Some(body) => request = request.with_body(body),
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn refuse(conversation: &mut Conversation, refused: Refused) -> Result<(), Broken> {
+    if refused.silent {
+        return Ok(());
+    }
+    let worker = conversation.worker().clone();
+    let mut reply = worker.buffers.take_reply();
+    let start = refused.reply_to.begin(&mut reply);
+    match refused.reply_to.format {
+        ReplyFormat::QueryFailure => {
+            let mut body = DocWriter::begin(&mut reply);
+            body.append("$err", refused.error.message());
+            body.append("code", refused.error.code().0);
+            body.append("ok", 0.0);
+        }
+        ReplyFormat::Msg { .. } | ReplyFormat::Reply => commands::reply::write_error(&refused.error, &mut reply),
+    }
+    refused.reply_to.finish(&mut reply, start, worker.reply_id(), false);
+    let sent = send(conversation, &refused.reply_to, &reply).await;
+    worker.buffers.give_reply(reply);
+    sent
+}
+
+/// Writes one whole message. A client that reads slowly makes its own request wait here, and nobody else's.
+async fn send(conversation: &mut Conversation, reply_to: &ReplyTo, message: &[u8]) -> Result<(), Broken> {
+    let Some(compressor) = reply_to.compressor else { return write(conversation, message).await };
+    let worker = conversation.worker().clone();
+    let mut packed = worker.buffers.take_reply();
+    op_compressed::pack(message, compressor, &mut worker.codecs.borrow_mut(), &mut packed)?;
+    let sent = write(conversation, &packed).await;
+    worker.buffers.give_reply(packed);
+    sent
+}
+
+async fn write(conversation: &mut Conversation, bytes: &[u8]) -> Result<(), Broken> {
+    conversation.stream.write_all(bytes).await?;
+    conversation.worker().commands.statistics().network_bytes_out.add(bytes.len() as u64);
+    Ok(())
+}

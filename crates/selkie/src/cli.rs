@@ -1,0 +1,130 @@
+//! The command line. Its flags go the same way as the file's keys: through the table of parameters.
+
+use crate::config::parameter::{self, Raw};
+use crate::config::{ConfigError, Origin, Written};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A document database compatible with the MongoDB wire protocol, on an embedded store or on MariaDB.
+#[derive(Debug, Parser)]
+#[command(name = "selkie", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve MongoDB clients
+    Serve(ServeArgs),
+    /// Say whether a configuration is right, without starting anything
+    Check(ServeArgs),
+    /// Measure this server, or others, from a client's side
+    Bench {
+        #[command(subcommand)]
+        experiment: bench::Bench,
+    },
+}
+
+#[derive(Args, Debug, Default)]
+pub struct ServeArgs {
+    /// The configuration file; what flags say goes before it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where clients connect: host:port, or the path of a Unix socket; may be repeated [default: 127.0.0.1:27017]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// The embedded store's directory [default: ./selkie-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+    /// Keep documents in this MariaDB server: mysql://user:password@host:3306
+    #[arg(long, value_name = "URL")]
+    pub mariadb: Option<String>,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<i64>,
+    /// Allow addresses that other machines can reach, although there is no authentication yet
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// How the server presents itself: router, standalone or replica-set [default: router]
+    #[arg(long, value_name = "KIND")]
+    pub topology: Option<String>,
+    /// The replica set's name, with --topology replica-set [default: selkie]
+    #[arg(long, value_name = "NAME")]
+    pub replica_set: Option<String>,
+    /// The address drivers are told to connect to, with --topology replica-set
+    #[arg(long, value_name = "HOST:PORT")]
+    pub advertise: Option<String>,
+    /// What is logged to standard error: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<String>,
+}
+
+impl ServeArgs {
+    /// The settings that flags make.
+    pub fn written(self) -> Result<Written, ConfigError> {
+        let listen = Some(self.listen).filter(|listen| !listen.is_empty());
+        let given = [
+            ("--listen", listen.map(|listen| Raw::List(listen.into_iter().map(Raw::Text).collect()))),
+            ("--allow-remote", self.allow_remote.then_some(Raw::Boolean(true))),
+            ("--threads", self.threads.map(Raw::Integer)),
+            ("--log", self.log.map(Raw::Text)),
+            ("--data", self.data.map(Raw::Text)),
+            ("--mariadb", self.mariadb.map(Raw::Text)),
+            ("--topology", self.topology.map(Raw::Text)),
+            ("--replica-set", self.replica_set.map(Raw::Text)),
+            ("--advertise", self.advertise.map(Raw::Text)),
+        ];
+        let mut written = Written::default();
+        for (flag, raw) in given {
+            let (Some(raw), Some(parameter)) = (raw, parameter::by_flag(flag)) else { continue };
+            let origin = Origin::Flag(flag);
+            let read = parameter.read(&mut written, raw, origin.clone());
+            read.map_err(|message| ConfigError { origin: Some(origin), message })?;
+        }
+        Ok(written)
+    }
+}
+
+/// The command line as it may be shown to clients: passwords in URLs are left out.
+pub fn presentable_arguments() -> Vec<String> {
+    std::env::args_os().map(|argument| hide_password(&argument.to_string_lossy())).collect()
+}
+
+fn hide_password(argument: &str) -> String {
+    let Some((scheme, rest)) = argument.split_once("://") else { return argument.to_owned() };
+    match rest.rsplit_once('@') {
+        Some((credentials, host)) => match credentials.split_once(':') {
+            Some((user, _)) => format!("{scheme}://{user}:***@{host}"),
+            None => argument.to_owned(),
+        },
+        None => argument.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_flag_is_a_parameter_and_the_other_way_round() {
+        Cli::command().debug_assert();
+        let command = Cli::command();
+        let serve = command.find_subcommand("serve").unwrap();
+        let flags: Vec<String> = serve.get_arguments().filter_map(|a| a.get_long().map(|l| format!("--{l}"))).collect();
+        for flag in flags.iter().filter(|flag| *flag != "--config" && *flag != "--help") {
+            assert!(parameter::by_flag(flag).is_some(), "{flag} is not in the table of parameters");
+        }
+        for flag in parameter::PARAMETERS.iter().filter_map(|parameter| parameter.flag) {
+            assert!(flags.iter().any(|known| known == flag), "{flag} is no flag of serve");
+        }
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(hide_password("--mariadb=mysql://joe:s@cret@host:1/"), "--mariadb=mysql://joe:***@host:1/");
+        assert_eq!(hide_password("mysql://joe@host"), "mysql://joe@host");
+        assert_eq!(hide_password("--data"), "--data");
+    }
+}

@@ -1,0 +1,229 @@
+//! What the program is told: on the command line and in one TOML file.
+//!
+//! [`parameter`] is the one table of everything that can be set: name, meaning, default, and how a value is read. The file
+//! ([`file`]), the flags (`cli`), the reference page and the example file ([`reference`]) all go by it. "As written" ([`Written`])
+//! and "as used" ([`Config`]) are two types: [`resolve`](Config::resolve) is the one place where defaults come in and where settings
+//! are held against each other.
+
+pub mod file;
+pub mod parameter;
+#[cfg(test)]
+mod reference;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use commands::Topology;
+use mongo_wire::Compressor;
+use selkie_runtime::ListenAddress;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings as somebody wrote them: what is `None` was not mentioned.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    pub listen: Option<Setting<Vec<ListenAddress>>>,
+    pub allow_remote: Option<Setting<bool>>,
+    pub threads: Option<Setting<usize>>,
+    pub log: Option<Setting<String>>,
+    pub drain_seconds: Option<Setting<u64>>,
+    pub data: Option<Setting<PathBuf>>,
+    pub mariadb: Option<Setting<String>>,
+    pub topology: Option<Setting<TopologyKind>>,
+    pub replica_set: Option<Setting<String>>,
+    pub advertise: Option<Setting<String>>,
+    pub compressors: Option<Setting<Vec<Compressor>>>,
+    pub cursor_timeout_seconds: Option<Setting<u64>>,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub struct Setting<T> {
+    pub value: T,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Flag(&'static str),
+    Environment(&'static str),
+    File { path: PathBuf, line: usize },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyKind {
+    Router,
+    ReplicaSet,
+    Standalone,
+}
+
+/// What is wrong, where, and what was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    pub origin: Option<Origin>,
+    pub message: String,
+}
+
+/// Settings as the program uses them: complete and in accord with each other.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub listen: Vec<ListenAddress>,
+    pub threads: usize,
+    pub log: String,
+    pub drain_deadline: Duration,
+    pub store: Store,
+    pub topology: Topology,
+    pub compressors: Vec<Compressor>,
+    pub cursor_timeout: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// The embedded store, in this directory.
+    Embedded(PathBuf),
+    /// A MariaDB server, by its URL.
+    MariaDb(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(name) | Origin::Environment(name) => f.write_str(name),
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Some(origin) => write!(f, "{origin}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl<T> Setting<T> {
+    fn refuse(&self, message: impl Into<String>) -> ConfigError {
+        ConfigError { origin: Some(self.origin.clone()), message: message.into() }
+    }
+}
+
+impl Written {
+    /// These settings, and where they say nothing, `beneath`.
+    pub fn over(self, beneath: Written) -> Written {
+        Written {
+            listen: self.listen.or(beneath.listen),
+            allow_remote: self.allow_remote.or(beneath.allow_remote),
+            threads: self.threads.or(beneath.threads),
+            log: self.log.or(beneath.log),
+            drain_seconds: self.drain_seconds.or(beneath.drain_seconds),
+            data: self.data.or(beneath.data),
+            mariadb: self.mariadb.or(beneath.mariadb),
+            topology: self.topology.or(beneath.topology),
+            replica_set: self.replica_set.or(beneath.replica_set),
+            advertise: self.advertise.or(beneath.advertise),
+            compressors: self.compressors.or(beneath.compressors),
+            cursor_timeout_seconds: self.cursor_timeout_seconds.or(beneath.cursor_timeout_seconds),
+        }
+    }
+}
+
+impl Config {
+    /// Brings defaults in and holds settings against each other.
+    pub fn resolve(written: Written) -> Result<Config, ConfigError> {
+        let listen = resolve_listen(&written)?;
+        let topology = resolve_topology(&written, &listen)?;
+        let store = resolve_store(&written)?;
+        Ok(Config {
+            topology,
+            store,
+            listen,
+            threads: value(written.threads).unwrap_or_else(cores),
+            log: value(written.log).unwrap_or_else(|| parameter::DEFAULT_LOG.to_owned()),
+            drain_deadline: Duration::from_secs(
+                value(written.drain_seconds).unwrap_or(parameter::DEFAULT_DRAIN_SECONDS),
+            ),
+            compressors: value(written.compressors).unwrap_or_else(|| parameter::DEFAULT_COMPRESSORS.to_vec()),
+            cursor_timeout: Duration::from_secs(
+                value(written.cursor_timeout_seconds).unwrap_or(parameter::DEFAULT_CURSOR_TIMEOUT_SECONDS),
+            ),
+        })
+    }
+}
+
+fn value<T>(setting: Option<Setting<T>>) -> Option<T> {
+    setting.map(|setting| setting.value)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn resolve_listen(written: &Written) -> Result<Vec<ListenAddress>, ConfigError> {
+    let Some(listen) = &written.listen else { return Ok(vec![parameter::default_listen()]) };
+    let allowed = written.allow_remote.as_ref().is_some_and(|setting| setting.value);
+    match listen.value.iter().find(|address| !address.is_local()) {
+        Some(address) if !allowed => Err(listen.refuse(format!(
+            "{address} can be reached from other machines, and there is no authentication yet: everybody who reaches it may \
+             read and write everything; say --allow-remote (allow-remote = true) if that is what you want"
+        ))),
+        _ => Ok(listen.value.clone()),
+    }
+}
+
+fn resolve_store(written: &Written) -> Result<Store, ConfigError> {
+    match (&written.data, &written.mariadb) {
+        (Some(data), Some(mariadb)) => Err(mariadb.refuse(format!(
+            "documents lie either in MariaDB or in a data directory, but {} names one too; leave one of them out",
+            data.origin
+        ))),
+        (_, Some(mariadb)) => Ok(Store::MariaDb(mariadb.value.clone())),
+        (Some(data), None) => Ok(Store::Embedded(data.value.clone())),
+        (None, None) => Ok(Store::Embedded(PathBuf::from(parameter::DEFAULT_DATA))),
+    }
+}
+
+fn resolve_topology(written: &Written, listen: &[ListenAddress]) -> Result<Topology, ConfigError> {
+    let kind = written.topology.as_ref().map_or(TopologyKind::Router, |setting| setting.value);
+    if kind != TopologyKind::ReplicaSet {
+        for (setting, name) in [(&written.replica_set, "replica-set"), (&written.advertise, "advertise")] {
+            if let Some(setting) = setting {
+                return Err(setting.refuse(format!(
+                    "{name} has a meaning only with topology = \"replica-set\"; add that, or leave it out"
+                )));
+            }
+        }
+    }
+    match kind {
+        TopologyKind::Router => Ok(Topology::Router),
+        TopologyKind::Standalone => Ok(Topology::Standalone),
+        TopologyKind::ReplicaSet => {
+            let name = written.replica_set.as_ref().map_or(parameter::DEFAULT_REPLICA_SET, |setting| &setting.value);
+            let advertised = written.advertise.as_ref().map(|setting| setting.value.clone());
+            let advertised = match advertised.or_else(|| listen.iter().find_map(advertisable)) {
+                Some(advertised) => advertised,
+                None => {
+                    let message = "drivers of a replica set connect to the address it advertises, and none of the addresses \
+                                   to listen on can be one; set advertise = \"host:port\"";
+                    let origin = written.topology.as_ref().map(|setting| setting.origin.clone());
+                    return Err(ConfigError { origin, message: message.into() });
+                }
+            };
+            Ok(Topology::ReplicaSet { name: name.to_owned(), advertised })
+        }
+    }
+}
+
+/// An address that drivers can connect to as it stands.
+fn advertisable(address: &ListenAddress) -> Option<String> {
+    match address {
+        ListenAddress::Tcp(address) if !address.ip().is_unspecified() && address.port() != 0 => {
+            Some(address.to_string())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,111 @@
+//! The configuration file: TOML, and strict. Whatever is not understood is an error with its line.
+
+use super::parameter::{self, PARAMETERS, Raw, SECTIONS};
+use super::{ConfigError, Origin, Written, suggest};
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Reads and understands the file.
+pub fn load(path: &Path) -> Result<Written, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+        origin: None,
+        message: format!("cannot read the configuration file {}: {error}", path.display()),
+    })?;
+    read(path, &text)
+}
+
+/// Understands a file's text. The path is for messages.
+pub fn read(path: &Path, text: &str) -> Result<Written, ConfigError> {
+    let file = File { path, text };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        file.refuse(at, format!("this is not TOML: {}", error.message()))
+    })?;
+    let mut written = Written::default();
+    for (key, value) in table.get_ref() {
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            (section, DeValue::Table(inner)) if is_section(section) => {
+                for (key, value) in inner {
+                    file.read_parameter(section, key, value, &mut written)?;
+                }
+            }
+            (section, _) if is_section(section) => {
+                let message =
+                    format!("{section} is a section: write [{section}] on a line of its own and its keys below");
+                return Err(file.refuse(key.span().start, message));
+            }
+            _ => file.read_parameter("", key, value, &mut written)?,
+        }
+    }
+    Ok(written)
+}
+
+fn is_section(name: &str) -> bool {
+    SECTIONS.iter().any(|&(section, _)| section == name && !section.is_empty())
+}
+
+struct File<'f> {
+    path: &'f Path,
+    text: &'f str,
+}
+
+type Key<'i> = Spanned<std::borrow::Cow<'i, str>>;
+
+impl File<'_> {
+    fn read_parameter(
+        &self,
+        section: &str,
+        key: &Key<'_>,
+        value: &Spanned<DeValue<'_>>,
+        written: &mut Written,
+    ) -> Result<(), ConfigError> {
+        let name = key.get_ref().as_ref();
+        let Some(parameter) = parameter::find(section, name) else {
+            return Err(self.refuse(key.span().start, unknown(section, name)));
+        };
+        let at = value.span().start;
+        parameter
+            .read(written, raw(value.get_ref()), self.origin(at))
+            .map_err(|message| self.refuse(at, format!("{name}: {message}")))
+    }
+
+    fn origin(&self, at: usize) -> Origin {
+        let line = self.text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
+        Origin::File { path: self.path.to_owned(), line }
+    }
+
+    fn refuse(&self, at: usize, message: String) -> ConfigError {
+        ConfigError { origin: Some(self.origin(at)), message }
+    }
+}
+
+/// What to say about a key that is none: the nearest name, or the section it belongs to.
+fn unknown(section: &str, name: &str) -> String {
+    let place =
+        |section: &str| if section.is_empty() { "the top of the file".to_owned() } else { format!("[{section}]") };
+    let what = format!("there is no parameter {name:?} at {}", place(section)).replace("at [", "in [");
+    if let Some(elsewhere) = PARAMETERS.iter().find(|parameter| parameter.name == name) {
+        return format!("{what}; it belongs to {}", place(elsewhere.section));
+    }
+    let here = PARAMETERS.iter().filter(|parameter| parameter.section == section).map(|parameter| parameter.name);
+    let sections = SECTIONS.iter().map(|&(section, _)| section).filter(|name| section.is_empty() && !name.is_empty());
+    let everywhere = PARAMETERS.iter().map(|parameter| parameter.name);
+    match suggest::nearest(name, here.clone().chain(sections)).or_else(|| suggest::nearest(name, everywhere)) {
+        Some(meant) => format!("{what}; did you mean {meant:?}?"),
+        None => format!("{what}; there are {}", here.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn raw(value: &DeValue<'_>) -> Raw {
+    match value {
+        DeValue::String(text) => Raw::Text(text.as_ref().to_owned()),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map_or(Raw::Other("number out of range"), Raw::Integer),
+        DeValue::Boolean(boolean) => Raw::Boolean(*boolean),
+        DeValue::Array(items) => Raw::List(items.iter().map(|item| raw(item.get_ref())).collect()),
+        DeValue::Float(_) => Raw::Other("fraction"),
+        DeValue::Datetime(_) => Raw::Other("date"),
+        DeValue::Table(_) => Raw::Other("table"),
+    }
+}

@@ -1,0 +1,324 @@
+//! The table of everything that can be set. Where a default or a description changes, it changes here.
+
+use super::{Origin, Setting, TopologyKind, Written, suggest};
+use mongo_wire::Compressor;
+use selkie_runtime::ListenAddress;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+pub const DEFAULT_DATA: &str = "selkie-data";
+pub const DEFAULT_LOG: &str = "info";
+pub const DEFAULT_REPLICA_SET: &str = "selkie";
+pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
+pub const DEFAULT_CURSOR_TIMEOUT_SECONDS: u64 = 600;
+pub const DEFAULT_COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
+
+/// More threads than this are a slip of the finger.
+const THREADS_MAX: i64 = 1024;
+const DAY_SECONDS: i64 = 86_400;
+
+pub fn default_listen() -> ListenAddress {
+    ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 27017)))
+}
+
+/// A value as its source spells it, not yet understood.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Raw {
+    Text(String),
+    Integer(i64),
+    Boolean(bool),
+    List(Vec<Raw>),
+    /// A TOML type that no parameter has, by its name.
+    Other(&'static str),
+}
+
+/// One thing that can be set.
+#[cfg_attr(not(test), expect(dead_code, reason = "the descriptions are for the reference page, which a test writes"))]
+pub struct Parameter {
+    /// The TOML table it stands in; empty for the top of the file.
+    pub section: &'static str,
+    pub name: &'static str,
+    /// The flag of `selkie serve`, if there is one.
+    pub flag: Option<&'static str>,
+    /// What kind of value, for the reference page.
+    pub kind: &'static str,
+    /// As it would be written in the file; a comment in words where it depends on the machine.
+    pub default: &'static str,
+    /// A value other than the default that shows how it is written.
+    pub example: &'static str,
+    pub about: &'static str,
+    read: fn(&mut Written, Raw, Origin) -> Result<(), String>,
+}
+
+impl Parameter {
+    /// Reads a value into `written`. The error says what would have been a value.
+    pub fn read(&self, written: &mut Written, raw: Raw, origin: Origin) -> Result<(), String> {
+        (self.read)(written, raw, origin)
+    }
+}
+
+/// The sections, with what stands under them.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("", "The process: addresses, threads, log."),
+    ("store", "Where documents lie: in a directory of this machine (the default), or in MariaDB."),
+    ("mongodb", "What MongoDB clients see."),
+];
+
+macro_rules! read {
+    ($field:ident, $convert:expr) => {
+        |written, raw, origin| {
+            written.$field = Some(Setting { value: $convert(raw)?, origin });
+            Ok(())
+        }
+    };
+}
+
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        section: "",
+        name: "listen",
+        flag: Some("--listen"),
+        kind: "list of addresses",
+        default: "[\"127.0.0.1:27017\"]",
+        example: "[\"127.0.0.1:27017\", \"/run/selkie/mongodb-27017.sock\"]",
+        about: "Where MongoDB clients connect: `host:port`, or the path of a Unix socket. The flag may be given several times.",
+        read: read!(listen, addresses),
+    },
+    Parameter {
+        section: "",
+        name: "allow-remote",
+        flag: Some("--allow-remote"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Allows addresses in `listen` that other machines can reach. There is no authentication yet, so whoever reaches such \
+                an address may read and write everything.",
+        read: read!(allow_remote, boolean),
+    },
+    Parameter {
+        section: "",
+        name: "threads",
+        flag: Some("--threads"),
+        kind: "number from 1 to 1024",
+        default: "# as many as the machine has cores",
+        example: "4",
+        about: "Worker threads. A connection stays with one of them for its whole life.",
+        read: read!(threads, |raw| integer(raw, 1, THREADS_MAX).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "",
+        name: "log",
+        flag: Some("--log"),
+        kind: "text",
+        default: "\"info\"",
+        example: "\"warn,store_sqlite=debug\"",
+        about: "What is logged to standard error: `error`, `warn`, `info`, `debug` or `trace`, also per part of the program. The \
+                environment variable SELKIE_LOG is used where neither flag nor file says anything.",
+        read: read!(log, log_filter),
+    },
+    Parameter {
+        section: "",
+        name: "drain-seconds",
+        flag: None,
+        kind: "seconds, from 0 to 86400",
+        default: "10",
+        example: "30",
+        about: "How long running requests may go on after SIGTERM or SIGINT. Idle connections are closed at once.",
+        read: read!(drain_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "store",
+        name: "data",
+        flag: Some("--data"),
+        kind: "path",
+        default: "\"selkie-data\"",
+        example: "\"/var/lib/selkie\"",
+        about: "The directory of the embedded store, made if it is not there. A relative path starts at the working directory.",
+        read: read!(data, |raw| text(raw, "a path").map(PathBuf::from)),
+    },
+    Parameter {
+        section: "store",
+        name: "mariadb",
+        flag: Some("--mariadb"),
+        kind: "URL",
+        default: "# none: the embedded store",
+        example: "\"mysql://selkie:secret@127.0.0.1:3306\"",
+        about: "The MariaDB server that keeps the documents, instead of `data`: `mysql://user:password@host:port`, or \
+                `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Other users of the machine can see a flag's \
+                value, so a password is better kept in this file.",
+        read: read!(mariadb, mariadb_url),
+    },
+    Parameter {
+        section: "mongodb",
+        name: "topology",
+        flag: Some("--topology"),
+        kind: "\"router\", \"standalone\" or \"replica-set\"",
+        default: "\"router\"",
+        example: "\"replica-set\"",
+        about: "How the server presents itself in the handshake. `router` looks like a mongos and works behind any address \
+                translation; `replica-set` has one member at the advertised address; `standalone` is a single mongod, to which \
+                drivers send no retryable writes.",
+        read: read!(topology, topology),
+    },
+    Parameter {
+        section: "mongodb",
+        name: "replica-set",
+        flag: Some("--replica-set"),
+        kind: "text",
+        default: "\"selkie\"",
+        example: "\"rs0\"",
+        about: "The set's name, with `topology = \"replica-set\"`.",
+        read: read!(replica_set, |raw| text(raw, "a replica set's name")),
+    },
+    Parameter {
+        section: "mongodb",
+        name: "advertise",
+        flag: Some("--advertise"),
+        kind: "host:port",
+        default: "# the first address in `listen`",
+        example: "\"db.example.org:27017\"",
+        about: "The address that drivers are told to connect to, with `topology = \"replica-set\"`.",
+        read: read!(advertise, host_and_port),
+    },
+    Parameter {
+        section: "mongodb",
+        name: "compressors",
+        flag: None,
+        kind: "list of \"snappy\", \"zstd\", \"zlib\"",
+        default: "[\"snappy\", \"zstd\", \"zlib\"]",
+        example: "[\"zstd\"]",
+        about: "The compressors offered to clients, by preference. A client gets compressed replies only if it asks for them.",
+        read: read!(compressors, compressors),
+    },
+    Parameter {
+        section: "mongodb",
+        name: "cursor-timeout-seconds",
+        flag: None,
+        kind: "seconds, from 1 to 86400",
+        default: "600",
+        example: "60",
+        about: "A cursor that nobody asks for so long is closed, unless it was opened with noCursorTimeout.",
+        read: read!(cursor_timeout_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
+    },
+];
+
+/// The parameter with this name in this section.
+pub fn find(section: &str, name: &str) -> Option<&'static Parameter> {
+    PARAMETERS.iter().find(|parameter| parameter.section == section && parameter.name == name)
+}
+
+/// The parameter that a flag sets.
+pub fn by_flag(flag: &str) -> Option<&'static Parameter> {
+    PARAMETERS.iter().find(|parameter| parameter.flag == Some(flag))
+}
+
+impl Raw {
+    fn show(&self) -> String {
+        match self {
+            Raw::Text(text) => format!("{text:?}"),
+            Raw::Integer(integer) => integer.to_string(),
+            Raw::Boolean(boolean) => boolean.to_string(),
+            Raw::List(_) => "a list".to_owned(),
+            Raw::Other(name) => format!("a {name}"),
+        }
+    }
+}
+
+fn expected(what: &str, raw: &Raw) -> String {
+    format!("{what} is expected here, not {}", raw.show())
+}
+
+fn text(raw: Raw, what: &str) -> Result<String, String> {
+    match raw {
+        Raw::Text(text) if !text.trim().is_empty() => Ok(text),
+        other => Err(expected(what, &other)),
+    }
+}
+
+fn boolean(raw: Raw) -> Result<bool, String> {
+    match raw {
+        Raw::Boolean(boolean) => Ok(boolean),
+        other => Err(expected("true or false", &other)),
+    }
+}
+
+fn integer(raw: Raw, least: i64, most: i64) -> Result<i64, String> {
+    match raw {
+        Raw::Integer(integer) if (least..=most).contains(&integer) => Ok(integer),
+        other => Err(expected(&format!("a number from {least} to {most}"), &other)),
+    }
+}
+
+fn list<T>(raw: Raw, what: &str, item: impl Fn(Raw) -> Result<T, String>) -> Result<Vec<T>, String> {
+    match raw {
+        Raw::List(items) if !items.is_empty() => items.into_iter().map(item).collect(),
+        other => Err(expected(&format!("a list of {what}, such as [\"…\"],"), &other)),
+    }
+}
+
+fn addresses(raw: Raw) -> Result<Vec<ListenAddress>, String> {
+    list(raw, "addresses", |item| text(item, "an address")?.parse())
+}
+
+fn compressors(raw: Raw) -> Result<Vec<Compressor>, String> {
+    match raw {
+        Raw::List(items) if items.is_empty() => Ok(Vec::new()),
+        other => list(other, "compressors", |item| {
+            one_of(item, "a compressor", &["snappy", "zstd", "zlib"], |name| Compressor::from_name(name))
+        }),
+    }
+}
+
+fn topology(raw: Raw) -> Result<TopologyKind, String> {
+    one_of(raw, "a topology", &["router", "replica-set", "standalone"], |name| match name {
+        "router" => Some(TopologyKind::Router),
+        "replica-set" => Some(TopologyKind::ReplicaSet),
+        "standalone" => Some(TopologyKind::Standalone),
+        _ => None,
+    })
+}
+
+/// A name out of a few.
+fn one_of<T>(raw: Raw, what: &str, names: &[&str], find: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    let name = text(raw, what)?;
+    if let Some(found) = names.contains(&name.as_str()).then(|| find(&name)).flatten() {
+        return Ok(found);
+    }
+    let meant = suggest::nearest(&name, names.iter().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
+    Err(format!(
+        "{name:?} is no {}; there are {}{}",
+        what.trim_start_matches("a "),
+        names.join(", "),
+        meant.unwrap_or_default()
+    ))
+}
+
+fn log_filter(raw: Raw) -> Result<String, String> {
+    let filter = text(raw, "a log level")?;
+    match filter.parse::<tracing_subscriber::EnvFilter>() {
+        // A word that is no level would be taken for a part of the program and switch everything else off.
+        Ok(_) if filter.contains('=') || filter.parse::<tracing::Level>().is_ok() => Ok(filter),
+        _ => Err(format!("{filter:?} is no log level; there are error, warn, info, debug, trace")),
+    }
+}
+
+fn mariadb_url(raw: Raw) -> Result<String, String> {
+    let url = text(raw, "a URL such as \"mysql://user:password@host:3306\"")?;
+    if url.starts_with("mysql://") || url.starts_with("mariadb://") {
+        return Ok(url);
+    }
+    // The value may hold a password: it is not repeated.
+    Err("a URL such as \"mysql://user:password@host:3306\" is expected here; it begins with mysql://".to_owned())
+}
+
+fn host_and_port(raw: Raw) -> Result<String, String> {
+    let address = text(raw, "an address such as \"db.example.org:27017\"")?;
+    let port =
+        address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).and_then(|(_, port)| port.parse::<u16>().ok());
+    match port {
+        Some(1..) => Ok(address),
+        _ => Err(format!(
+            "{address:?} is no address that clients can connect to; write host:port, as in db.example.org:27017"
+        )),
+    }
+}

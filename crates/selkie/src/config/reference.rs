@@ -1,0 +1,79 @@
+//! The reference page and the example file, written from the table of parameters. The test keeps both fresh:
+//! `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them anew.
+
+use super::parameter::{PARAMETERS, SECTIONS};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+fn is_comment(default: &str) -> bool {
+    default.starts_with('#')
+}
+
+fn reference_page() -> String {
+    let mut page = String::from(
+        "# Configuration\n\n\
+         <!-- Written from crates/selkie/src/config/parameter.rs; change it there. -->\n\n\
+         `selkie serve` needs no configuration. What is set comes from flags and from one file given with `--config FILE`; \
+         a flag goes before the file. `selkie check --config FILE` says whether a file is right without starting anything. \
+         [selkie.toml](selkie.toml) has every parameter with its default.\n\n\
+         The file is TOML, and strict: a key that does not exist, or a value that cannot be, is an error with its line.\n",
+    );
+    for &(section, about) in SECTIONS {
+        let heading = if section.is_empty() { "At the top of the file".to_owned() } else { format!("[{section}]") };
+        let _ = write!(page, "\n## {heading}\n\n{about}\n");
+        for parameter in PARAMETERS.iter().filter(|parameter| parameter.section == section) {
+            let default = match parameter.default.strip_prefix("# ") {
+                Some(words) => words.to_owned(),
+                None => format!("`{}`", parameter.default),
+            };
+            let flag = parameter.flag.map_or_else(String::new, |flag| format!(" · flag: `{flag}`"));
+            let _ = write!(
+                page,
+                "\n### {}\n\n{}\n\n{} · default: {default}{flag} · example: `{} = {}`\n",
+                parameter.name, parameter.about, parameter.kind, parameter.name, parameter.example
+            );
+        }
+    }
+    page
+}
+
+fn example_file() -> String {
+    let mut file = String::from("# Selkie's configuration, with every default. See configuration.md.\n");
+    for &(section, about) in SECTIONS {
+        let _ = write!(file, "\n# {about}\n");
+        if !section.is_empty() {
+            let _ = writeln!(file, "[{section}]");
+        }
+        for parameter in PARAMETERS.iter().filter(|parameter| parameter.section == section) {
+            let value = if is_comment(parameter.default) { parameter.example } else { parameter.default };
+            let _ = write!(file, "\n# {}\n#{} = {value}\n", parameter.about, parameter.name);
+        }
+    }
+    file
+}
+
+fn check_fresh(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
+    if std::env::var_os("SELKIE_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, text, "{} is stale: run SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference", path.display());
+}
+
+#[test]
+fn reference_page_is_fresh() {
+    check_fresh("configuration.md", &reference_page());
+}
+
+#[test]
+fn example_file_is_fresh_and_right() {
+    let text = example_file();
+    check_fresh("selkie.toml", &text);
+    // With its comment signs gone, the file must be understood. The sample URL excludes the data directory, which goes.
+    let bare: String = text
+        .lines()
+        .filter(|line| !line.starts_with("# ") && !line.starts_with("#data"))
+        .fold(String::new(), |bare, line| bare + line.trim_start_matches('#') + "\n");
+    super::file::read("selkie.toml".as_ref(), &bare).unwrap();
+}

@@ -1,0 +1,130 @@
+//! Files as people write them, right and wrong.
+
+use super::parameter::PARAMETERS;
+use super::*;
+use std::path::Path;
+
+fn load(text: &str) -> Result<Config, ConfigError> {
+    file::read(Path::new("selkie.toml"), text).and_then(Config::resolve)
+}
+
+fn check_refused(text: &str, expected: &str) {
+    match load(text) {
+        Err(error) => assert_eq!(error.to_string(), expected),
+        Ok(config) => panic!("accepted: {config:?}"),
+    }
+}
+
+fn check_refused_with(text: &str, place: &str, part: &str) {
+    let error = load(text).map(drop).expect_err(text).to_string();
+    assert!(error.starts_with(place) && error.contains(part), "{error}");
+}
+
+#[test]
+fn nothing_written_is_complete() {
+    let config = load("").unwrap();
+    assert_eq!(config.listen, [parameter::default_listen()]);
+    assert!(config.threads >= 1);
+    assert!(matches!(config.store, Store::Embedded(path) if path == Path::new("selkie-data")));
+    assert_eq!(config.topology, Topology::Router);
+    assert_eq!(config.drain_deadline, Duration::from_secs(10));
+}
+
+#[test]
+fn everything_written() {
+    let config = load(
+        "listen = ['127.0.0.1:1', '/tmp/s.sock']\nthreads = 3\nlog = 'warn'\n[store]\ndata = '/data'\n\
+         [mongodb]\ntopology = 'replica-set'\nreplica-set = 'rs0'\nadvertise = 'db:1'\ncompressors = []\n",
+    )
+    .unwrap();
+    assert_eq!(config.listen.len(), 2);
+    assert_eq!(config.threads, 3);
+    assert_eq!(config.topology, Topology::ReplicaSet { name: "rs0".into(), advertised: "db:1".into() });
+    assert!(config.compressors.is_empty());
+}
+
+#[test]
+fn every_example_is_a_value() {
+    for parameter in PARAMETERS {
+        for value in [parameter.example, parameter.default].into_iter().filter(|value| !value.starts_with('#')) {
+            let section =
+                if parameter.section.is_empty() { String::new() } else { format!("[{}]\n", parameter.section) };
+            let text = format!("{section}{} = {value}\n", parameter.name);
+            file::read(Path::new("selkie.toml"), &text).unwrap();
+        }
+    }
+}
+
+#[test]
+fn unknown_keys() {
+    check_refused(
+        "log = 'info'\nlisen = ['127.0.0.1']\n",
+        "selkie.toml:2: there is no parameter \"lisen\" at the top of the file; did you mean \"listen\"?",
+    );
+    check_refused(
+        "data = '/data'\n",
+        "selkie.toml:1: there is no parameter \"data\" at the top of the file; it belongs to [store]",
+    );
+    check_refused(
+        "[mongodb]\n\ntopolgy = 'router'\n",
+        "selkie.toml:3: there is no parameter \"topolgy\" in [mongodb]; did you mean \"topology\"?",
+    );
+    check_refused(
+        "[mongo]\ntopology = 'router'\n",
+        "selkie.toml:1: there is no parameter \"mongo\" at the top of the file; did you mean \"mongodb\"?",
+    );
+    check_refused(
+        "[store]\nxyzzy = 1\n",
+        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; there are data, mariadb",
+    );
+}
+
+#[test]
+fn bad_values() {
+    check_refused("threads = 0", "selkie.toml:1: threads: a number from 1 to 1024 is expected here, not 0");
+    check_refused("threads = '4'", "selkie.toml:1: threads: a number from 1 to 1024 is expected here, not \"4\"");
+    check_refused("threads = 1.5", "selkie.toml:1: threads: a number from 1 to 1024 is expected here, not a fraction");
+    check_refused("\nallow-remote = 1", "selkie.toml:2: allow-remote: true or false is expected here, not 1");
+    check_refused(
+        "[mongodb]\ntopology = 'replicaset'",
+        "selkie.toml:2: topology: \"replicaset\" is no topology; there are router, replica-set, standalone; \
+         did you mean \"replica-set\"?",
+    );
+    check_refused(
+        "[mongodb]\ncompressors = ['gzip']",
+        "selkie.toml:2: compressors: \"gzip\" is no compressor; there are snappy, zstd, zlib",
+    );
+    check_refused_with(
+        "listen = ['nowhere:x']",
+        "selkie.toml:1: listen: \"nowhere:x\" is no address",
+        "127.0.0.1:27017",
+    );
+    check_refused_with("listen = []", "selkie.toml:1: listen: a list of addresses", "");
+    check_refused_with("log = 'loud'", "selkie.toml:1: log: \"loud\" is no log level", "debug");
+    check_refused_with("store = 1", "selkie.toml:1: store is a section", "[store]");
+    check_refused_with("a = ", "selkie.toml:1: this is not TOML", "");
+    check_refused_with("threads = 1\nthreads = 2", "selkie.toml:2: this is not TOML", "duplicate");
+}
+
+#[test]
+fn a_bad_url_is_not_repeated() {
+    let error = load("[store]\nmariadb = 'root:secret@host'").map(drop).expect_err("accepted").to_string();
+    assert!(error.contains("mysql://") && !error.contains("secret"), "{error}");
+}
+
+#[test]
+fn settings_that_contradict_each_other() {
+    check_refused_with("listen = ['0.0.0.0:27017']", "selkie.toml:1: 0.0.0.0:27017 can be reached", "--allow-remote");
+    assert!(load("listen = ['0.0.0.0:27017']\nallow-remote = true").is_ok());
+    check_refused_with(
+        "[store]\ndata = 'x'\nmariadb = 'mysql://h'",
+        "selkie.toml:3: documents lie either",
+        "selkie.toml:2",
+    );
+    check_refused_with("[mongodb]\nadvertise = 'a:1'", "selkie.toml:2: advertise has a meaning only", "replica-set");
+    check_refused_with(
+        "listen = ['/tmp/x.sock']\n[mongodb]\ntopology = 'replica-set'",
+        "selkie.toml:3: drivers of a replica set",
+        "advertise",
+    );
+}

@@ -1,0 +1,136 @@
+//! `selkie serve`: the parts put together, from the store to the sockets.
+
+use crate::cli::presentable_arguments;
+use crate::config::{Config, Store};
+use commands::{Server, Settings, Topology};
+use document::{DocBuf, doc};
+use mongo_session::MongoService;
+use selkie_runtime::process::Listening;
+use selkie_runtime::{ListenAddress, Options};
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Engine;
+
+/// How often workers look after idle cursors and large buffers.
+const TICK: Duration = Duration::from_secs(5);
+
+pub fn serve(config: Config) -> anyhow::Result<()> {
+    crate::logging::start(&config.log);
+    raise_open_files_limit();
+    let listening = Listening::bind(Options {
+        listen: config.listen.clone(),
+        workers: config.threads,
+        drain_deadline: config.drain_deadline,
+        tick: TICK,
+    })?;
+    let config = Config { listen: listening.addresses().to_vec(), ..config };
+    let engine = open_store(&config.store)?;
+    let server = Server::new(settings(&config), engine.clone());
+    let service = Arc::new(MongoService::new(server));
+    let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
+    engine.close();
+    outcome?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        topology: config.topology.clone(),
+        cursor_timeout: config.cursor_timeout,
+        argv: presentable_arguments(),
+        parsed: parsed(config),
+        compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
+        workers: config.threads,
+    }
+}
+
+/// The configuration in the shape in which `getCmdLineOpts` shows it.
+fn parsed(config: &Config) -> DocBuf {
+    let mut net = DocBuf::new();
+    let tcp = config.listen.iter().filter_map(|address| match address {
+        ListenAddress::Tcp(address) => Some(*address),
+        ListenAddress::Unix(_) => None,
+    });
+    let hosts: Vec<String> = tcp.clone().map(|address| address.ip().to_string()).collect();
+    net.append("bindIp", hosts.join(",").as_str());
+    if let Some(first) = tcp.clone().next() {
+        net.append("port", i32::from(first.port()));
+    }
+    let mut parsed = doc! { "net": &net };
+    if let Store::Embedded(path) = &config.store {
+        parsed.append("storage", &doc! { "dbPath": path.to_string_lossy().as_ref() });
+    }
+    if let Topology::ReplicaSet { name, .. } = &config.topology {
+        parsed.append("replication", &doc! { "replSet": name.as_str() });
+    }
+    parsed
+}
+
+/// Tells whoever started the program what there is now. A closed standard output is no reason to stop.
+fn announce(config: &Config, engine: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = write!(out, "Selkie {} on {engine}\n{}{}", env!("CARGO_PKG_VERSION"), Summary(config), TryIt(config));
+    let _ = out.flush();
+}
+
+/// Where it listens and where data lies, a line each.
+pub struct Summary<'c>(pub &'c Config);
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for address in &self.0.listen {
+            writeln!(f, "  listening on  {address}")?;
+        }
+        match &self.0.store {
+            Store::Embedded(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                writeln!(f, "  data in       {}", path.display())
+            }
+            Store::MariaDb(url) => {
+                writeln!(f, "  data in       MariaDB at {}", url.rsplit('@').next().unwrap_or_default())
+            }
+        }
+    }
+}
+
+struct TryIt<'c>(&'c Config);
+
+impl fmt::Display for TryIt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uri = match self.0.listen.first() {
+            Some(ListenAddress::Tcp(address)) if address.ip().is_unspecified() => {
+                format!("mongodb://127.0.0.1:{}", address.port())
+            }
+            Some(ListenAddress::Tcp(address)) => format!("mongodb://{address}"),
+            Some(ListenAddress::Unix(path)) => {
+                format!("mongodb://{}", path.to_string_lossy().replace('%', "%25").replace('/', "%2F"))
+            }
+            None => return Ok(()),
+        };
+        writeln!(f, "  try           mongosh {uri} --eval 'db.cars.insertOne({{Make: \"Toyota\"}})'")
+    }
+}
+
+/// Every connection is a file descriptor, and the usual limit of 1,024 is meant for other programs.
+fn raise_open_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
+}
+
+fn open_store(store: &Store) -> anyhow::Result<Arc<dyn Engine>> {
+    match store {
+        Store::Embedded(_) => Err(sentence(error::Error::internal("the embedded store is not part of this build yet"))),
+        Store::MariaDb(_) => Err(sentence(error::Error::internal("the MariaDB store is not part of this build yet"))),
+    }
+}
+
+/// A store's refusal, without the code that a client would get.
+fn sentence(error: error::Error) -> anyhow::Error {
+    anyhow::Error::msg(error.message().to_owned())
+}
