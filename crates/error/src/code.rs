@@ -89,6 +89,7 @@ codes! {
     171 CANNOT_INDEX_PARALLEL_ARRAYS "CannotIndexParallelArrays"
     172 TRANSPORT_SESSION_CLOSED "TransportSessionClosed"
     175 QUERY_PLAN_KILLED "QueryPlanKilled"
+    181 AMBIGUOUS_INDEX_KEY_PATTERN "AmbiguousIndexKeyPattern"
     186 CLIENT_METADATA_CANNOT_BE_MUTATED "ClientMetadataCannotBeMutated"
     189 PRIMARY_STEPPED_DOWN "PrimarySteppedDown"
     196 CANNOT_IMPLICITLY_CREATE_COLLECTION "CannotImplicitlyCreateCollection"

@@ -17,7 +17,7 @@ pub mod projection;
 #[cfg(test)]
 pub(crate) mod shorthand;
 pub mod sort;
-pub(crate) mod text;
+pub mod text;
 pub mod update;
 
 pub use context::Context;

@@ -19,7 +19,7 @@ pub use address::ListenAddress;
 pub use connection::{Connection, Stream};
 pub use listener::BindError;
 pub use message::Handle;
-pub use process::{Options, StartError, run};
+pub use process::{Options, Running, StartError, run};
 
 use std::future::Future;
 use std::rc::Rc;

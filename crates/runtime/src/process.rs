@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -68,73 +68,107 @@ impl Listening {
     }
 }
 
+/// Workers that serve.
+pub struct Running<W> {
+    handle: Handle<W>,
+    threads: Vec<JoinHandle<()>>,
+    addresses: Vec<ListenAddress>,
+    drain_deadline: Duration,
+    before_drain: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<W: 'static> Running<W> {
+    pub fn handle(&self) -> &Handle<W> {
+        &self.handle
+    }
+
+    /// Stops accepting, closes what is idle, and lets running requests finish until the deadline.
+    pub fn drain(&self) {
+        (self.before_drain)();
+        self.handle.drain(self.drain_deadline);
+    }
+
+    /// Waits until the workers have ended, which they do after [`Running::drain`].
+    pub fn join(self) {
+        self.threads.into_iter().for_each(join);
+        listener::remove_socket_files(&self.addresses);
+    }
+}
+
 /// Serves until the process is told to stop (SIGTERM, SIGINT), then drains. `started` is called once the workers serve.
 /// A second signal ends the process at once.
 pub fn run<S: Service>(
     listening: Listening,
     service: Arc<S>,
-    started: impl FnOnce(Handle<S::Worker>),
+    started: impl FnOnce(&Handle<S::Worker>),
 ) -> Result<(), StartError> {
-    let Listening { options, bound } = listening;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
-    let outcome = runtime.block_on(async {
-        let (handle, threads) = start_workers(&options, bound.listeners, &service).await?;
-        started(handle.clone());
-        wait_for_signal().await.map_err(StartError::Thread)?;
+    let running = start(listening, service)?;
+    runtime.block_on(async {
+        let mut signals = Signals::new().map_err(StartError::Thread)?;
+        started(running.handle());
+        signals.next().await;
         tracing::info!("stopping: running requests may finish, new ones are not taken");
-        service.drain();
-        handle.drain(options.drain_deadline);
-        drop(handle);
-        let ended = tokio::task::spawn_blocking(move || threads.into_iter().for_each(join));
+        running.drain();
         tokio::select! {
-            _ = ended => {}
-            _ = wait_for_signal() => {
+            _ = tokio::task::spawn_blocking(move || running.join()) => Ok(()),
+            _ = signals.next() => {
                 tracing::warn!("second signal: leaving at once");
                 std::process::exit(1);
             }
         }
-        Ok(())
-    });
-    listener::remove_socket_files(&bound.addresses);
-    outcome
+    })
 }
 
-type Started<W> = (Handle<W>, Vec<JoinHandle<()>>);
-
-async fn start_workers<S: Service>(
-    options: &Options,
-    listeners: Vec<Vec<listener::Listener>>,
-    service: &Arc<S>,
-) -> Result<Started<S::Worker>, StartError> {
-    let balance = Balance::new(listeners.len());
+/// Starts the workers and returns.
+pub fn start<S: Service>(listening: Listening, service: Arc<S>) -> Result<Running<S::Worker>, StartError> {
+    let Listening { options, bound } = listening;
+    let balance = Balance::new(bound.listeners.len());
     let connection_ids = Arc::new(AtomicU64::new(1));
-    let (senders, receivers): (Vec<_>, Vec<_>) = listeners.iter().map(|_| mpsc::unbounded_channel()).unzip();
-    let handle = Handle { workers: senders };
-    let mut threads = Vec::new();
-    for (index, (listeners, messages)) in listeners.into_iter().zip(receivers).enumerate() {
+    let (senders, receivers): (Vec<_>, Vec<_>) = bound.listeners.iter().map(|_| mpsc::unbounded_channel()).unzip();
+    let before_drain = service.clone();
+    let mut running = Running {
+        handle: Handle { workers: senders },
+        threads: Vec::new(),
+        addresses: bound.addresses,
+        drain_deadline: options.drain_deadline,
+        before_drain: Box::new(move || before_drain.drain()),
+    };
+    for (index, (listeners, messages)) in bound.listeners.into_iter().zip(receivers).enumerate() {
         let start = Start {
             index,
             service: service.clone(),
-            options: options.clone(),
+            tick: options.tick,
             listeners,
             messages,
-            handle: handle.clone(),
+            handle: running.handle.clone(),
             balance: balance.clone(),
             connection_ids: connection_ids.clone(),
         };
-        let (ready, is_ready) = oneshot::channel();
-        let body = move || worker::run(start, |outcome| drop(ready.send(outcome)));
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(body);
-        threads.push(thread.map_err(StartError::Thread)?);
-        let outcome =
-            is_ready.await.unwrap_or_else(|_| Err("a worker thread ended before it began; see the log".into()));
-        if let Err(sentence) = outcome {
-            handle.drain(Duration::ZERO);
-            threads.into_iter().for_each(join);
-            return Err(StartError::Service(sentence));
+        if let Err(error) = start_worker(start).map(|thread| running.threads.push(thread)) {
+            running.handle.drain(Duration::ZERO);
+            running.join();
+            return Err(error);
         }
     }
-    Ok((handle, threads))
+    Ok(running)
+}
+
+/// Starts one worker and waits until it serves or has refused.
+fn start_worker<S: Service>(start: Start<S>) -> Result<JoinHandle<()>, StartError> {
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name(format!("worker-{}", start.index));
+    // The receiver waits below, so sending cannot fail.
+    let thread = thread.spawn(move || worker::run(start, |outcome| drop(ready.send(outcome))));
+    let thread = thread.map_err(StartError::Thread)?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(sentence)) => {
+            join(thread);
+            Err(StartError::Service(sentence))
+        }
+        Err(_) => Err(StartError::Service("a worker thread ended before it began; the log says why".into())),
+    }
 }
 
 fn join(thread: JoinHandle<()>) {
@@ -143,12 +177,21 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-async fn wait_for_signal() -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// The signals that ask the process to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! A worker thread's life: accept, hand on, serve, drain.
 
+use crate::Service;
 use crate::balance::Balance;
 use crate::connection::{Connection, Life, Stream};
 use crate::listener::Listener;
 use crate::message::{Arrival, ArrivedStream, Handle, Message};
-use crate::{Options, Service};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -25,7 +25,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Start<S: Service> {
     pub index: usize,
     pub service: Arc<S>,
-    pub options: Options,
+    /// How often the service is called for housekeeping.
+    pub tick: Duration,
     pub listeners: Vec<Listener>,
     pub messages: UnboundedReceiver<Message<S::Worker>>,
     pub handle: Handle<S::Worker>,
@@ -81,7 +82,7 @@ async fn live<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>
         }
     }
     ready(Ok(()));
-    worker.follow_messages(start.messages, start.options.tick, accepting).await;
+    worker.follow_messages(start.messages, start.tick, accepting).await;
 }
 
 impl<S: Service> Worker<S> {

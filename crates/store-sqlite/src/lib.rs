@@ -1,1 +1,33 @@
-//! store-sqlite
+//! The embedded document store: BSON in one SQLite file.
+//!
+//! What comes in are plans to scan and batches to write; what goes out are documents as borrowed blobs, straight from
+//! SQLite's page to the sink, and outcomes. There is no transcoding anywhere.
+//!
+//! In reading order: [`engine`] (the half that belongs to the process, and how it starts), [`store`] (the half of a
+//! worker), then the two ways through it:
+//!
+//! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection;
+//! - writing: [`writer`] is one thread that commits what all workers send in groups, [`sync`] makes it durable and keeps the
+//!   write-ahead log short.
+//!
+//! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`keys`] (documents to index keys),
+//! [`connection`] (how files are opened), [`failure`] (SQLite's errors in MongoDB's terms).
+//!
+//! What this crate never does: decide whether a document matches (that is `query`'s), or hold a statement open across an
+//! `await`, which would pin a snapshot of the log.
+
+mod catalog;
+mod connection;
+mod engine;
+mod explain;
+mod failure;
+mod keys;
+mod plan;
+mod planner;
+mod scan;
+mod store;
+mod sync;
+mod validate;
+mod writer;
+
+pub use engine::{Options, SqliteEngine, open};

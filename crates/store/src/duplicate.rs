@@ -3,6 +3,7 @@
 use crate::Namespace;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
+use query::text;
 use std::fmt::Write;
 
 /// `E11000 duplicate key error collection: db.coll index: a_1 dup key: { a: 5 }`.
@@ -20,90 +21,13 @@ pub fn duplicate_key(namespace: &Namespace, index: &str, key_pattern: Doc<'_>, k
 
 /// Writes a document as MongoDB's messages spell it: `{ a: 5, b: "x" }`. Strings are not escaped, as there.
 pub fn write_document(document: Doc<'_>, out: &mut String) {
-    if document.is_empty() {
-        out.push_str("{}");
-        return;
-    }
-    let mut separator = "{ ";
-    for (key, value) in document.iter() {
-        out.push_str(separator);
-        out.push_str(key);
-        out.push_str(": ");
-        write_value(value, out);
-        separator = ", ";
-    }
-    out.push_str(" }");
-}
-
-fn write_array(array: Doc<'_>, out: &mut String) {
-    if array.is_empty() {
-        out.push_str("[]");
-        return;
-    }
-    let mut separator = "[ ";
-    for value in array.values() {
-        out.push_str(separator);
-        write_value(value, out);
-        separator = ", ";
-    }
-    out.push_str(" ]");
+    write_value(Value::Document(document), out);
 }
 
 /// Writes a value as MongoDB's messages spell it: `5`, `1.0`, `ObjectId('…')`, `new Date(0)`.
 pub fn write_value(value: Value<'_>, out: &mut String) {
     // Writing to a string cannot fail.
-    let _ = match value {
-        Value::Double(number) => write_double(number, out),
-        Value::String(text) | Value::Symbol(text) => write!(out, "\"{text}\""),
-        Value::Document(document) => return write_document(document, out),
-        Value::Array(array) => return write_array(array, out),
-        Value::Binary { subtype: 4, bytes: uuid } if uuid.len() == 16 => write_uuid(uuid, out),
-        Value::Binary { subtype, bytes } => {
-            let _ = write!(out, "BinData({subtype}, ");
-            bytes.iter().for_each(|byte| {
-                let _ = write!(out, "{byte:02X}");
-            });
-            write!(out, ")")
-        }
-        Value::Undefined => write!(out, "undefined"),
-        Value::ObjectId(id) => write!(out, "ObjectId('{id}')"),
-        Value::Boolean(flag) => write!(out, "{flag}"),
-        Value::DateTime(milliseconds) => write!(out, "new Date({milliseconds})"),
-        Value::Null => write!(out, "null"),
-        Value::Regex { pattern, options } => write!(out, "/{pattern}/{options}"),
-        Value::DbPointer { namespace, id } => write!(out, "DBRef('{namespace}', {id})"),
-        Value::Code(code) => write!(out, "{code}"),
-        Value::CodeWithScope { code, scope } => {
-            let _ = write!(out, "CodeWScope( {code}, ");
-            write_document(scope, out);
-            write!(out, ")")
-        }
-        Value::Int32(number) => write!(out, "{number}"),
-        Value::Int64(number) => write!(out, "{number}"),
-        Value::Timestamp { time, increment } => write!(out, "Timestamp({time}, {increment})"),
-        Value::Decimal128(number) => write!(out, "{number:?}"),
-        Value::MaxKey => write!(out, "MaxKey"),
-        Value::MinKey => write!(out, "MinKey"),
-    };
-}
-
-fn write_double(number: f64, out: &mut String) -> std::fmt::Result {
-    match number {
-        number if number.is_nan() => write!(out, "nan.0"),
-        number if number.is_infinite() => write!(out, "{}inf.0", if number < 0.0 { "-" } else { "" }),
-        number => write!(out, "{number:?}"),
-    }
-}
-
-fn write_uuid(bytes: &[u8], out: &mut String) -> std::fmt::Result {
-    write!(out, "UUID(\"")?;
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            write!(out, "-")?;
-        }
-        write!(out, "{byte:02x}")?;
-    }
-    write!(out, "\")")
+    let _ = write!(out, "{}", text::value(value));
 }
 
 #[cfg(test)]

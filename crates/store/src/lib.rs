@@ -12,6 +12,8 @@ pub mod duplicate;
 pub mod index_rules;
 pub mod namespace;
 pub mod read;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod write;
 
 pub use catalog::{

@@ -1,0 +1,113 @@
+//! A server within the test, on an embedded store of its own, and a client that sends any bytes it likes.
+
+use bytes::BytesMut;
+use commands::{Server, Settings, Topology};
+use document::DocBuf;
+use mongo_session::MongoService;
+use mongo_wire::Codecs;
+use mongo_wire::client::{Command, Reply, Trust, decode_reply};
+use selkie_runtime::process::{Listening, Running};
+use selkie_runtime::{ListenAddress, Options};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub struct TestServer {
+    running: Option<Running<mongo_session::SessionWorker>>,
+    pub address: SocketAddr,
+    engine: Arc<dyn store::Engine>,
+    _directory: tempfile::TempDir,
+}
+
+impl TestServer {
+    pub fn start(workers: usize) -> TestServer {
+        let settings = Settings {
+            topology: Topology::Router,
+            cursor_timeout: Duration::from_secs(600),
+            argv: Vec::new(),
+            parsed: DocBuf::new(),
+            compressors: ["snappy", "zstd", "zlib"].map(String::from).to_vec(),
+            workers,
+        };
+        let options = Options {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            workers,
+            drain_deadline: Duration::from_secs(2),
+            tick: Duration::from_secs(1),
+        };
+        let listening = Listening::bind(options).unwrap();
+        let [ListenAddress::Tcp(address)] = *listening.addresses() else { panic!("one address") };
+        let directory = tempfile::tempdir().unwrap();
+        let engine = store_sqlite::open(directory.path(), Default::default()).unwrap();
+        let service = MongoService::new(Server::new(settings, engine.clone()));
+        let running = selkie_runtime::process::start(listening, Arc::new(service)).unwrap();
+        TestServer { running: Some(running), address, engine, _directory: directory }
+    }
+
+    pub fn client(&self) -> Client {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream, buffer: BytesMut::new(), codecs: Codecs::default() }
+    }
+
+    /// Drains and waits for the end.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.drain();
+            running.join();
+            self.engine.close();
+        }
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub struct Client {
+    pub stream: TcpStream,
+    buffer: BytesMut,
+    pub codecs: Codecs,
+}
+
+impl Client {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// The next reply; `None` when the server closed the connection.
+    pub fn receive(&mut self) -> Option<Reply> {
+        loop {
+            if let Some(reply) = decode_reply(&mut self.buffer, &mut self.codecs, Trust::Check).unwrap() {
+                return Some(reply);
+            }
+            let mut chunk = [0; 65536];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(received) => self.buffer.extend_from_slice(&chunk[..received]),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("no reply: {error}"),
+            }
+        }
+    }
+
+    pub fn run(&mut self, body: &DocBuf) -> Reply {
+        let mut bytes = Vec::new();
+        Command { request_id: 7, body: body.as_bytes(), ..Command::default() }.encode(&mut bytes);
+        self.send(&bytes);
+        self.receive().unwrap()
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        let reply = self.run(&document::doc! { "ping": 1, "$db": "admin" });
+        reply.body().get("ok") == Some(document::Value::Double(1.0))
+    }
+}

@@ -1,0 +1,291 @@
+//! Which collections and indexes there are: an immutable snapshot that all workers share, replaced as a whole by the writer.
+//!
+//! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
+
+use ahash::AHashMap;
+use document::{Doc, DocBuf, Value};
+use error::{Error, Result};
+use query::{Context, Predicate};
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use store::{IndexSpec, Namespace};
+
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    collections: AHashMap<Namespace, Arc<Collection>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Collection {
+    pub id: i64,
+    pub namespace: Namespace,
+    pub uuid: [u8; 16],
+    pub options: DocBuf,
+    /// The secondary indexes in the order of their creation; `_id_` is the table's own.
+    pub indexes: Vec<Arc<Index>>,
+    pub counters: Arc<Counters>,
+    pub sql: Arc<CollectionSql>,
+}
+
+/// Figures that change with every write. The writer adds after a commit, everyone reads.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub documents: AtomicI64,
+    pub data_bytes: AtomicI64,
+    /// Set once the collection is dropped; cursors still hold it.
+    pub dropped: AtomicBool,
+}
+
+#[derive(Debug)]
+pub struct Index {
+    pub id: i64,
+    pub spec: IndexSpec,
+    pub fields: Vec<IndexField>,
+    /// Only documents that match are in the index (`partialFilterExpression`).
+    pub partial: Option<Predicate>,
+    /// Whether some document has, or had, more than one key: set before the writer commits it, never unset.
+    pub multikey: AtomicBool,
+    pub sql: IndexSql,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexField {
+    pub path: String,
+    pub ascending: bool,
+}
+
+/// Statements on `c<id>(seq, id, doc)`. All scans give `seq, doc, key`.
+#[derive(Debug)]
+pub struct CollectionSql {
+    pub table: String,
+    pub insert: String,
+    pub update: String,
+    pub delete: String,
+    pub by_seq: String,
+    pub by_id: String,
+    pub forward: String,
+    pub backward: String,
+    pub id_forward: String,
+    pub id_backward: String,
+}
+
+/// Statements on `i<id>(key, seq)`.
+#[derive(Debug)]
+pub struct IndexSql {
+    pub table: String,
+    pub insert: String,
+    pub delete: String,
+    pub forward: String,
+    pub backward: String,
+}
+
+impl Catalog {
+    /// Reads the catalog's tables.
+    pub fn load(connection: &Connection) -> Result<Catalog> {
+        let mut catalog = Catalog::default();
+        let mut by_id = AHashMap::new();
+        for collection in load_collections(connection).map_err(crate::failure::engine_error)? {
+            by_id.insert(collection.id, collection);
+        }
+        for (id, collection, spec, multikey) in load_indexes(connection).map_err(crate::failure::engine_error)? {
+            if let Some(owner) = by_id.get_mut(&collection) {
+                let index = Index::new(id, owner.id, index_spec(spec), multikey)?;
+                owner.indexes.push(Arc::new(index));
+            }
+        }
+        for collection in by_id.into_values() {
+            catalog.put(collection);
+        }
+        Ok(catalog)
+    }
+
+    pub fn get(&self, namespace: &Namespace) -> Option<&Arc<Collection>> {
+        self.collections.get(namespace)
+    }
+
+    pub fn put(&mut self, collection: Collection) {
+        self.collections.insert(collection.namespace.clone(), Arc::new(collection));
+    }
+
+    pub fn remove(&mut self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.collections.remove(namespace)
+    }
+
+    /// A database's collections, by name.
+    pub fn of_database(&self, database: &str) -> Vec<Arc<Collection>> {
+        let mut found: Vec<_> =
+            self.collections.values().filter(|it| &*it.namespace.database == database).cloned().collect();
+        found.sort_unstable_by(|left, right| left.namespace.collection.cmp(&right.namespace.collection));
+        found
+    }
+
+    pub fn databases(&self) -> BTreeSet<Box<str>> {
+        self.collections.keys().map(|namespace| namespace.database.clone()).collect()
+    }
+
+    /// A database whose name differs from this one in case alone; MongoDB lets only one of them exist.
+    pub fn database_in_other_case(&self, database: &str) -> Option<Box<str>> {
+        let same = |other: &str| other.eq_ignore_ascii_case(database);
+        let mut names = self.collections.keys().map(|namespace| &namespace.database);
+        names.find(|name| ***name != *database && same(name)).cloned()
+    }
+}
+
+impl Collection {
+    pub fn new(id: i64, namespace: Namespace, uuid: [u8; 16], options: DocBuf) -> Collection {
+        let sql = Arc::new(CollectionSql::new(id));
+        Collection { id, namespace, uuid, options, indexes: Vec::new(), counters: Arc::default(), sql }
+    }
+
+    pub fn documents(&self) -> u64 {
+        self.counters.documents.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    pub fn data_bytes(&self) -> u64 {
+        self.counters.data_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    pub fn is_dropped(&self) -> bool {
+        self.counters.dropped.load(Ordering::Acquire)
+    }
+
+    /// Specifications of all indexes, `_id_` first.
+    pub fn index_specs(&self) -> Vec<IndexSpec> {
+        let mut specs = vec![id_index()];
+        specs.extend(self.indexes.iter().map(|index| index.spec.clone()));
+        specs
+    }
+}
+
+impl Index {
+    pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: bool) -> Result<Index> {
+        let fields = spec.key.as_doc().iter().map(|(path, direction)| IndexField {
+            path: path.to_owned(),
+            ascending: !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
+                && !matches!(direction, Value::Double(number) if number < 0.0),
+        });
+        let partial = match spec.spec.as_doc().get("partialFilterExpression") {
+            Some(Value::Document(filter)) => Some(Predicate::parse(filter, &Context::at(0))?),
+            Some(_) => return Err(Error::type_mismatch("partialFilterExpression must be an object")),
+            None => None,
+        };
+        Ok(Index {
+            id,
+            fields: fields.collect(),
+            partial,
+            multikey: AtomicBool::new(multikey),
+            sql: IndexSql::new(id, collection, spec.unique),
+            spec,
+        })
+    }
+
+    pub fn is_multikey(&self) -> bool {
+        self.multikey.load(Ordering::Acquire)
+    }
+}
+
+impl CollectionSql {
+    fn new(id: i64) -> CollectionSql {
+        let table = format!("c{id}");
+        CollectionSql {
+            insert: format!("INSERT INTO {table}(seq, id, doc) VALUES(?1, ?2, ?3)"),
+            update: format!("UPDATE {table} SET doc = ?2 WHERE seq = ?1"),
+            delete: format!("DELETE FROM {table} WHERE seq = ?1"),
+            by_seq: format!("SELECT doc FROM {table} WHERE seq = ?1"),
+            by_id: format!("SELECT seq, doc FROM {table} WHERE id = ?1"),
+            forward: format!("SELECT seq, doc FROM {table} WHERE seq > ?1 ORDER BY seq"),
+            backward: format!("SELECT seq, doc FROM {table} WHERE seq < ?1 ORDER BY seq DESC"),
+            id_forward: format!("SELECT seq, doc, id FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id"),
+            id_backward: format!("SELECT seq, doc, id FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id DESC"),
+            table,
+        }
+    }
+
+    pub fn create(&self) -> String {
+        let table = &self.table;
+        format!(
+            "CREATE TABLE {table}(seq INTEGER PRIMARY KEY, id BLOB NOT NULL, doc BLOB NOT NULL);
+             CREATE UNIQUE INDEX {table}_id ON {table}(id)"
+        )
+    }
+}
+
+impl IndexSql {
+    fn new(id: i64, collection: i64, unique: bool) -> IndexSql {
+        let table = format!("i{id}");
+        // Behind a unique key there is nothing left to order by.
+        let (ascending, descending) =
+            if unique { ("i.key", "i.key DESC") } else { ("i.key, i.seq", "i.key DESC, i.seq DESC") };
+        let select =
+            format!("SELECT c.seq, c.doc, i.key FROM {table} AS i CROSS JOIN c{collection} AS c ON c.seq = i.seq");
+        IndexSql {
+            insert: format!("INSERT INTO {table}(key, seq) VALUES(?1, ?2)"),
+            delete: format!("DELETE FROM {table} WHERE key = ?1 AND seq = ?2"),
+            forward: format!("{select} WHERE (i.key, i.seq) > (?1, ?2) AND i.key < ?3 ORDER BY {ascending}"),
+            backward: format!("{select} WHERE (i.key, i.seq) < (?1, ?2) AND i.key >= ?3 ORDER BY {descending}"),
+            table,
+        }
+    }
+
+    pub fn create(&self, unique: bool) -> String {
+        let table = &self.table;
+        match unique {
+            true => format!("CREATE TABLE {table}(key BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID"),
+            false => format!(
+                "CREATE TABLE {table}(key BLOB NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(key, seq)) WITHOUT ROWID"
+            ),
+        }
+    }
+}
+
+/// The index every collection has.
+pub fn id_index() -> IndexSpec {
+    let key = document::doc! { "_id": 1 };
+    let spec = document::doc! { "v": 2, "key": &key, "name": "_id_" };
+    IndexSpec { name: "_id_".into(), key, unique: true, sparse: false, spec }
+}
+
+/// An index's parts from its whole specification.
+pub fn index_spec(spec: DocBuf) -> IndexSpec {
+    let document = spec.as_doc();
+    let flag = |option: &str| document.get(option).is_some_and(Value::is_truthy);
+    IndexSpec {
+        name: document.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        key: document.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY).to_owned(),
+        unique: flag("unique"),
+        sparse: flag("sparse"),
+        spec,
+    }
+}
+
+fn load_collections(connection: &Connection) -> rusqlite::Result<Vec<Collection>> {
+    let mut statement = connection.prepare(
+        "SELECT id, database, name, uuid, options, documents, data_bytes
+         FROM collections LEFT JOIN counters ON counters.collection = collections.id",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut collections = Vec::new();
+    while let Some(row) = rows.next()? {
+        let database: String = row.get(1)?;
+        let name: String = row.get(2)?;
+        let options = DocBuf::from_vec(row.get(4)?).unwrap_or_default();
+        let collection = Collection::new(row.get(0)?, Namespace::new(&database, &name), row.get(3)?, options);
+        collection.counters.documents.store(row.get::<_, Option<i64>>(5)?.unwrap_or(0), Ordering::Relaxed);
+        collection.counters.data_bytes.store(row.get::<_, Option<i64>>(6)?.unwrap_or(0), Ordering::Relaxed);
+        collections.push(collection);
+    }
+    Ok(collections)
+}
+
+type IndexRow = (i64, i64, DocBuf, bool);
+
+fn load_indexes(connection: &Connection) -> rusqlite::Result<Vec<IndexRow>> {
+    let mut statement = connection.prepare("SELECT id, collection, spec, multikey FROM indexes ORDER BY id")?;
+    let rows = statement.query_map([], |row| {
+        let spec = DocBuf::from_vec(row.get(2)?).unwrap_or_default();
+        Ok((row.get(0)?, row.get(1)?, spec, row.get(3)?))
+    })?;
+    rows.collect()
+}

@@ -1,0 +1,89 @@
+//! How connections to the file are opened, and the tables every file has.
+//!
+//! The VFS is `unix-excl`: the first connection takes the file for this process alone, and the index of the write-ahead log
+//! lives on the heap. Beginning and ending a read then costs no system call.
+
+use crate::engine::Options;
+use rusqlite::{Connection, OpenFlags, Result};
+use std::path::Path;
+
+/// Prepared statements kept per connection: a dozen for each of the collections in use.
+const STATEMENTS_CACHED: usize = 512;
+
+/// Written to the file's header, so that the file is told from other SQLite files ("SLKI").
+const APPLICATION_ID: i64 = 0x534C_4B49;
+
+/// The layout of the tables; a file with a greater number was made by a newer Selkie.
+pub const FORMAT: i64 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Writer,
+    Reader,
+    /// Moves pages from the log to the file; runs no statements.
+    Checkpointer,
+}
+
+/// Opens a connection; the writer's comes first and creates the file.
+pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if role == Role::Writer {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-excl")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    let cache_kib = match role {
+        Role::Writer => options.writer_cache_bytes / 1024,
+        Role::Reader => options.reader_cache_bytes / 1024,
+        Role::Checkpointer => 64,
+    };
+    if role == Role::Writer {
+        connection.pragma_update(None, "page_size", options.page_bytes)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "journal_size_limit", options.log_bytes_max as i64)?;
+    }
+    // A negative cache size counts KiB instead of pages.
+    connection.pragma_update(None, "cache_size", -(cache_kib as i64))?;
+    connection.pragma_update(None, "mmap_size", options.mmap_bytes as i64)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "foreign_keys", 0)?;
+    if role == Role::Reader {
+        connection.pragma_update(None, "query_only", 1)?;
+    }
+    Ok(connection)
+}
+
+/// Creates the catalog's tables in a new file. `Ok(false)`: the file is not Selkie's, or made by a newer one.
+pub fn prepare_file(connection: &Connection) -> Result<bool> {
+    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == APPLICATION_ID {
+        return Ok(format <= FORMAT);
+    }
+    if application != 0 || tables != 0 {
+        return Ok(false);
+    }
+    connection.execute_batch(
+        "BEGIN IMMEDIATE;
+         CREATE TABLE collections(
+             id INTEGER PRIMARY KEY AUTOINCREMENT, database TEXT NOT NULL, name TEXT NOT NULL, uuid BLOB NOT NULL,
+             options BLOB NOT NULL, UNIQUE(database, name));
+         CREATE TABLE counters(
+             collection INTEGER PRIMARY KEY, documents INTEGER NOT NULL, data_bytes INTEGER NOT NULL);
+         CREATE TABLE indexes(
+             id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, spec BLOB NOT NULL,
+             multikey INTEGER NOT NULL);
+         CREATE TABLE retryable_writes(
+             session BLOB PRIMARY KEY, txn_number INTEGER NOT NULL, outcome BLOB NOT NULL, at INTEGER NOT NULL)
+             WITHOUT ROWID;
+         CREATE TABLE dropped(name TEXT PRIMARY KEY) WITHOUT ROWID;
+         COMMIT;",
+    )?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", FORMAT)?;
+    Ok(true)
+}

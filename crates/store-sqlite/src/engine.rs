@@ -1,0 +1,177 @@
+//! The half of the store that belongs to the process: the file, the lock on its directory, the catalog, the threads.
+
+use crate::catalog::Catalog;
+use crate::connection::{self, Role};
+use crate::failure::engine_error;
+use crate::store::SqliteStore;
+use crate::sync::{Checkpointer, Syncer};
+use crate::writer::{self, WriterHandle};
+use error::{Code, Error, Result};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use store::{DocumentStore, Engine};
+
+/// The file in the data directory that holds all databases.
+const FILE_NAME: &str = "selkie.sqlite";
+
+/// Held while the directory is in use. The kernel lets go of the lock when the process ends, however it ends.
+const LOCK_NAME: &str = "selkie.lock";
+
+/// What can be tuned. The defaults are measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Page cache of each worker's connection.
+    pub reader_cache_bytes: usize,
+    /// Page cache of the writer's connection.
+    pub writer_cache_bytes: usize,
+    /// Page size of a new file.
+    pub page_bytes: u32,
+    /// How much of the file each connection maps into memory; 0: none.
+    pub mmap_bytes: u64,
+    /// The write-ahead log is brought into the file in the background when it grows by this much.
+    pub checkpoint_bytes: u64,
+    /// Past this size writers wait until the log is in the file, and it begins anew.
+    pub log_bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            reader_cache_bytes: 4 << 20,
+            writer_cache_bytes: 8 << 20,
+            page_bytes: 4096,
+            mmap_bytes: 0,
+            checkpoint_bytes: 4 << 20,
+            log_bytes_max: 32 << 20,
+        }
+    }
+}
+
+/// What the writer and all workers share.
+pub struct Shared {
+    pub path: PathBuf,
+    pub options: Options,
+    catalog: RwLock<Arc<Catalog>>,
+    /// Goes up with each new catalog, so that a worker sees without a lock that its own is still the latest.
+    version: AtomicU64,
+}
+
+impl Shared {
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The latest catalog, and a version that is not newer than it.
+    pub fn catalog(&self) -> (u64, Arc<Catalog>) {
+        let version = self.version();
+        (version, self.catalog.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Makes a catalog the latest one.
+    pub fn publish(&self, catalog: Arc<Catalog>) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+pub struct SqliteEngine {
+    shared: Arc<Shared>,
+    writer: WriterHandle,
+    threads: Mutex<Option<Threads>>,
+}
+
+/// Ended in this order: each hands what it has left to the next.
+struct Threads {
+    writer: std::thread::JoinHandle<()>,
+    syncer: Syncer,
+    checkpointer: Checkpointer,
+    _lock: File,
+}
+
+/// Opens the store in a directory, which is made if there is none.
+///
+/// Fails with a sentence for the person who starts the program: the directory is in use, is not writable, or holds something else.
+pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
+    let refuse = |what: &str, error: &dyn std::fmt::Display| {
+        Error::new(Code::OPERATION_FAILED, format!("cannot {what} {}: {error}", directory.display()))
+    };
+    std::fs::create_dir_all(directory).map_err(|error| refuse("create the data directory", &error))?;
+    let lock = lock_directory(directory)?;
+    let path = directory.join(FILE_NAME);
+    let opened = connection::open(&path, Role::Writer, &options);
+    let connection = opened.map_err(|error| refuse("open the database in", &error))?;
+    if !connection::prepare_file(&connection).map_err(|error| refuse("read the database in", &error))? {
+        let message = format!(
+            "{} was not made by this version of Selkie: start the version that made it, or choose another data directory",
+            path.display()
+        );
+        return Err(Error::new(Code::UNSUPPORTED_FORMAT, message));
+    }
+    let catalog = Arc::new(Catalog::load(&connection)?);
+    let shared = Arc::new(Shared { path, options, catalog: RwLock::new(catalog), version: AtomicU64::new(0) });
+    let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
+    let syncer = Syncer::start(&shared.path).map_err(|error| refuse("open the log in", &error))?;
+    let (writer, thread) = writer::start(connection, shared.clone(), syncer.handle(), checkpointer.handle())
+        .map_err(|failure| refuse("start writing in", &Error::from(failure)))?;
+    let threads = Mutex::new(Some(Threads { writer: thread, syncer, checkpointer, _lock: lock }));
+    Ok(Arc::new(SqliteEngine { shared, writer, threads }))
+}
+
+fn lock_directory(directory: &Path) -> Result<File> {
+    let path = directory.join(LOCK_NAME);
+    let fail = |message: String| Err(Error::new(Code::OPERATION_FAILED, message));
+    let options = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = match options {
+        Ok(file) => file,
+        Err(error) => return fail(format!("cannot write in the data directory {}: {error}", directory.display())),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // The file names the process for people; not being able to read it changes nothing.
+            let _ = file.read_to_string(&mut holder);
+            let holder = match holder.trim() {
+                "" => String::new(),
+                process => format!(" (process {process})"),
+            };
+            return fail(format!(
+                "the data directory {} is in use by another Selkie{holder}: stop that one, or choose another directory",
+                directory.display()
+            ));
+        }
+        Err(TryLockError::Error(error)) => return fail(format!("cannot lock {}: {error}", path.display())),
+    }
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+impl Engine for SqliteEngine {
+    fn open(self: Arc<Self>) -> Result<Rc<dyn DocumentStore>> {
+        Ok(Rc::new(SqliteStore::open(self.shared.clone(), self.writer.clone())?))
+    }
+
+    fn close(&self) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(threads) = threads else { return };
+        self.writer.stop();
+        // A thread that panicked has said so; there is nothing left to wait for.
+        let _ = threads.writer.join();
+        threads.syncer.stop();
+        threads.checkpointer.stop();
+    }
+
+    fn describe(&self) -> String {
+        format!("SQLite {}", rusqlite::version())
+    }
+}
+
+impl Drop for SqliteEngine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,79 @@
+//! SQLite's errors in MongoDB's terms.
+
+use error::{Code, Error};
+use rusqlite::ffi;
+
+/// Why a piece of work did not succeed.
+#[derive(Debug)]
+pub enum Failure {
+    /// The request is at fault: it is answered with this, and nothing else is concerned.
+    Refused(Error),
+    /// SQLite failed: the transaction it happened in is lost.
+    Engine(rusqlite::Error),
+}
+
+pub type Attempt<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Failure::Engine(error)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error,
+            Failure::Engine(error) => engine_error(error),
+        }
+    }
+}
+
+/// What a client is told when SQLite fails.
+pub fn engine_error(error: rusqlite::Error) -> Error {
+    let code = match error.sqlite_error().map(|error| error.extended_code & 0xFF) {
+        Some(ffi::SQLITE_FULL) => Code::OUT_OF_DISK_SPACE,
+        Some(ffi::SQLITE_TOOBIG) => Code::BSON_OBJECT_TOO_LARGE,
+        Some(ffi::SQLITE_INTERRUPT) => Code::INTERRUPTED,
+        _ => Code::INTERNAL_ERROR,
+    };
+    Error::new(code, format!("the embedded store failed: {error}"))
+}
+
+/// Whether the error says that a row with this key is there already.
+pub fn is_duplicate(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(code, Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY))
+}
+
+/// Whether the error says that a table is gone: the collection or index was dropped since the catalog was read.
+pub fn is_gone(error: &rusqlite::Error) -> bool {
+    let plain = error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_ERROR);
+    plain && error.to_string().contains("no such table")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_apart() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE); INSERT INTO t VALUES(1, 1)")
+            .unwrap();
+        let fails = |sql: &str| connection.execute(sql, []).unwrap_err();
+        assert!(is_duplicate(&fails("INSERT INTO t VALUES(1, 2)")));
+        assert!(is_duplicate(&fails("INSERT INTO t VALUES(2, 1)")));
+        assert!(is_gone(&fails("INSERT INTO missing VALUES(2, 1)")));
+        assert!(!is_gone(&fails("INSERT INTO t VALUES(1, 2)")));
+        let full = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+        assert_eq!(engine_error(full).code(), Code::OUT_OF_DISK_SPACE);
+    }
+}

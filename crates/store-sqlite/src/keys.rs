@@ -1,0 +1,316 @@
+//! From documents to index keys: byte strings whose memcmp order is the index's order.
+//!
+//! A document has one key per combination of its indexed fields, arrays taken apart; a field that is missing counts as null.
+//! A compound key is the keys of its fields one behind the other, the bytes of descending fields inverted.
+
+use crate::catalog::{Index, IndexField};
+use document::{Doc, DocBuf, Kind, Value};
+use error::{Code, Error, Result};
+use smallvec::SmallVec;
+
+pub type Key = SmallVec<[u8; 40]>;
+
+/// Greater than every key.
+pub const KEY_END: &[u8] = &[0xFF; 48];
+
+/// Appends a value's key: equal for values that compare as equal, ordered as they are.
+pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
+    document::key::encode(value, out);
+}
+
+/// The key of a document's `_id`; of null for a document without one.
+pub fn id_key(document: Doc<'_>, out: &mut Vec<u8>) {
+    out.clear();
+    encode(document.get("_id").unwrap_or(Value::Null), out);
+}
+
+/// The least byte string greater than every string that begins with `prefix`.
+pub fn end_of_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
+    while let Some(last) = prefix.pop() {
+        if last < u8::MAX {
+            prefix.push(last + 1);
+            return prefix;
+        }
+    }
+    KEY_END.to_vec()
+}
+
+/// Appends one field's part of a key.
+pub fn encode_field(value: Value<'_>, ascending: bool, out: &mut Vec<u8>) {
+    document::key::encode_field(Some(value), ascending, out);
+}
+
+/// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
+/// Error 171 when two of the fields are arrays.
+pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
+    if let Some(partial) = &index.partial
+        && !partial.matches(document)?
+    {
+        return Ok(Vec::new());
+    }
+    let mut keys: Vec<Key> = Vec::with_capacity(1);
+    let mut buffer = Vec::with_capacity(40);
+    for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
+        buffer.clear();
+        for (value, field) in values.iter().zip(&index.fields) {
+            encode_field(*value, field.ascending, &mut buffer);
+        }
+        keys.push(Key::from_slice(&buffer));
+    })?;
+    if keys.len() > 1 {
+        keys.sort_unstable();
+        keys.dedup();
+    }
+    Ok(keys)
+}
+
+/// The values behind one of a document's keys, under the names of the index's fields: the `keyValue` of an error.
+pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
+    let mut found = DocBuf::new();
+    let mut buffer = Vec::new();
+    // The document has been through here before, so this cannot fail.
+    let _ = for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
+        buffer.clear();
+        for (value, field) in values.iter().zip(&index.fields) {
+            encode_field(*value, field.ascending, &mut buffer);
+        }
+        if buffer == wanted && found.as_doc().is_empty() {
+            index.fields.iter().zip(values).for_each(|(field, value)| found.append(&field.path, *value));
+        }
+    });
+    found
+}
+
+/// Where the search for one field has got to.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    /// This much of the path is left, from the current document on.
+    Path(&'a str),
+    Value(Value<'a>),
+    Missing,
+}
+
+/// What following a path without taking arrays apart comes to.
+enum Reached<'a> {
+    Value(Value<'a>),
+    Missing,
+    /// An array, and what is left of the path behind it.
+    Array(Doc<'a>, &'a str),
+}
+
+type Parts<'a> = SmallVec<[Part<'a>; 4]>;
+
+fn for_each_key<'a>(
+    document: Doc<'a>,
+    fields: &'a [IndexField],
+    sparse: bool,
+    give: &mut dyn FnMut(&[Value<'a>]),
+) -> Result<()> {
+    let parts: Parts<'a> = fields.iter().map(|field| Part::Path(&field.path)).collect();
+    expand(document, parts, fields, sparse, give)
+}
+
+fn expand<'a>(
+    document: Doc<'a>,
+    mut parts: Parts<'a>,
+    fields: &[IndexField],
+    sparse: bool,
+    give: &mut dyn FnMut(&[Value<'a>]),
+) -> Result<()> {
+    // All fields that meet an array here must meet the same one; they are taken apart together.
+    let mut array: Option<(Doc<'a>, usize)> = None;
+    let mut in_array: SmallVec<[(usize, &'a str); 4]> = SmallVec::new();
+    for at in 0..parts.len() {
+        let Part::Path(path) = parts[at] else { continue };
+        match follow(document, path) {
+            Reached::Value(value) => parts[at] = Part::Value(value),
+            Reached::Missing => parts[at] = Part::Missing,
+            Reached::Array(found, rest) => {
+                if let Some((other, first)) = array
+                    && other.as_bytes().as_ptr() != found.as_bytes().as_ptr()
+                {
+                    return Err(parallel_arrays(&fields[at].path, &fields[first].path));
+                }
+                array = array.or(Some((found, at)));
+                in_array.push((at, rest));
+            }
+        }
+    }
+    let Some((array, _)) = array else {
+        give_key(&parts, sparse, give);
+        return Ok(());
+    };
+    let mut elements = array.values().peekable();
+    if elements.peek().is_none() {
+        // An empty array is undefined to an index on itself, and missing to one on what lies in it.
+        for &(at, rest) in &in_array {
+            parts[at] = if rest.is_empty() { Part::Value(Value::Undefined) } else { Part::Missing };
+        }
+        give_key(&parts, sparse, give);
+        return Ok(());
+    }
+    for element in elements {
+        let inner = match element {
+            Value::Document(inner) => inner,
+            _ => Doc::EMPTY,
+        };
+        let mut parts = parts.clone();
+        for &(at, rest) in &in_array {
+            parts[at] = match rest {
+                "" => Part::Value(element),
+                rest => Part::Path(rest),
+            };
+        }
+        expand(inner, parts, fields, sparse, give)?;
+    }
+    Ok(())
+}
+
+fn give_key<'a>(parts: &Parts<'a>, sparse: bool, give: &mut dyn FnMut(&[Value<'a>])) {
+    if sparse && parts.iter().all(|part| matches!(part, Part::Missing)) {
+        return;
+    }
+    let values: SmallVec<[Value<'a>; 4]> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Value(value) => *value,
+            Part::Missing | Part::Path(_) => Value::Null,
+        })
+        .collect();
+    give(&values);
+}
+
+fn follow<'a>(document: Doc<'a>, path: &'a str) -> Reached<'a> {
+    let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+    let Some(value) = document.get(name) else { return Reached::Missing };
+    into_value(value, rest)
+}
+
+fn into_value<'a>(value: Value<'a>, rest: &'a str) -> Reached<'a> {
+    match value {
+        Value::Array(array) => {
+            // A number behind an array names one of its elements.
+            let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
+            if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+                return match array.get(name) {
+                    Some(element) => into_value(element, behind),
+                    None => Reached::Missing,
+                };
+            }
+            Reached::Array(array, rest)
+        }
+        value if rest.is_empty() => Reached::Value(value),
+        Value::Document(inner) => follow(inner, rest),
+        _ => Reached::Missing,
+    }
+}
+
+fn parallel_arrays(one: &str, other: &str) -> Error {
+    Error::new(Code::CANNOT_INDEX_PARALLEL_ARRAYS, format!("cannot index parallel arrays [{one}] [{other}]"))
+}
+
+/// Whether values of this kind keep to themselves in comparisons and equality, so that an index answers them exactly.
+pub fn is_plain(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Double
+            | Kind::Int32
+            | Kind::Int64
+            | Kind::Decimal128
+            | Kind::String
+            | Kind::ObjectId
+            | Kind::Boolean
+            | Kind::DateTime
+            | Kind::Timestamp
+            | Kind::Binary
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Index, index_spec};
+    use document::{array, doc};
+
+    fn index(key: DocBuf, sparse: bool) -> Index {
+        let spec = doc! { "v": 2, "key": &key, "name": "i", "sparse": sparse };
+        Index::new(1, 1, index_spec(spec), false).unwrap()
+    }
+
+    fn keys(values: &[&[Value<'_>]]) -> Vec<Vec<u8>> {
+        let encode_all = |values: &&[Value<'_>]| {
+            let mut key = Vec::new();
+            values.iter().for_each(|value| encode(*value, &mut key));
+            key
+        };
+        let mut keys: Vec<_> = values.iter().map(encode_all).collect();
+        keys.sort();
+        keys
+    }
+
+    #[track_caller]
+    fn check(key: DocBuf, document: DocBuf, expected: &[&[Value<'_>]]) {
+        let found = index_keys(document.as_doc(), &index(key, false)).unwrap();
+        let found: Vec<Vec<u8>> = found.into_iter().map(|key| key.to_vec()).collect();
+        assert_eq!(found, keys(expected), "{document:?}");
+    }
+
+    #[test]
+    fn arrays_are_taken_apart() {
+        let one = Value::Int32(1);
+        let two = Value::Int32(2);
+        check(doc! { "a": 1 }, doc! { "a": 1 }, &[&[one]]);
+        check(doc! { "a": 1 }, doc! { "b": 1 }, &[&[Value::Null]]);
+        check(doc! { "a": 1 }, doc! { "a": &array![1, 2, 1] }, &[&[one], &[two]]);
+        check(doc! { "a": 1 }, doc! { "a": &array![] }, &[&[Value::Undefined]]);
+        check(doc! { "a.b": 1 }, doc! { "a": &array![1, &doc! { "b": 2 }] }, &[&[Value::Null], &[two]]);
+        check(doc! { "a.b": 1 }, doc! { "a": &array![] }, &[&[Value::Null]]);
+        check(doc! { "a.b": 1 }, doc! { "a": &doc! { "b": &array![1, 2] } }, &[&[one], &[two]]);
+        check(doc! { "a.0": 1 }, doc! { "a": &array![1, 2] }, &[&[one]]);
+        let nested = array![&array![1, 2]];
+        let inner = array![1, 2];
+        check(doc! { "a": 1 }, doc! { "a": &nested }, &[&[inner.as_value()]]);
+        let pairs = array![&doc! { "b": 1, "c": 2 }, &doc! { "b": 2 }];
+        check(doc! { "a.b": 1, "a.c": 1 }, doc! { "a": &pairs }, &[&[one, two], &[two, Value::Null]]);
+        check(doc! { "x": 1, "a": 1 }, doc! { "a": &array![1, 2], "x": 1 }, &[&[one, one], &[one, two]]);
+    }
+
+    #[test]
+    fn two_arrays_cannot_be_indexed_together() {
+        let document = doc! { "a": &array![1, 2], "b": &array![3] };
+        let error = index_keys(document.as_doc(), &index(doc! { "a": 1, "b": 1 }, false)).unwrap_err();
+        assert_eq!(error.code(), Code::CANNOT_INDEX_PARALLEL_ARRAYS);
+        assert_eq!(error.message(), "cannot index parallel arrays [b] [a]");
+    }
+
+    #[test]
+    fn a_sparse_index_leaves_out_documents_without_its_fields() {
+        let sparse = index(doc! { "a": 1, "b": 1 }, true);
+        assert_eq!(index_keys(doc! { "c": 1 }.as_doc(), &sparse).unwrap(), Vec::<Key>::new());
+        assert_eq!(index_keys(doc! { "b": 1 }.as_doc(), &sparse).unwrap().len(), 1);
+        assert_eq!(index_keys(doc! { "a": Value::Null }.as_doc(), &sparse).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn descending_fields_sort_the_other_way() {
+        let descending = index(doc! { "a": -1 }, false);
+        let key = |number: i32| index_keys(doc! { "a": number }.as_doc(), &descending).unwrap().remove(0);
+        assert!(key(2) < key(1));
+    }
+
+    #[test]
+    fn a_prefix_ends_behind_everything_that_begins_with_it() {
+        assert_eq!(end_of_prefix(vec![1, 2]), vec![1, 3]);
+        assert_eq!(end_of_prefix(vec![1, 0xFF, 0xFF]), vec![2]);
+        assert_eq!(end_of_prefix(vec![0xFF]), KEY_END);
+    }
+
+    #[test]
+    fn the_values_behind_a_key_are_found_again() {
+        let index = index(doc! { "a.b": 1, "c": -1 }, false);
+        let document = doc! { "a": &array![&doc! { "b": 1 }, &doc! { "b": "x" }], "c": 5 };
+        let keys = index_keys(document.as_doc(), &index).unwrap();
+        let values = key_values(document.as_doc(), &index, &keys[1]);
+        assert_eq!(values, doc! { "a.b": "x", "c": 5 });
+    }
+}

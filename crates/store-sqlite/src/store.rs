@@ -1,0 +1,244 @@
+//! The half of the store that serves one worker: its own connection for reading, and the way to the writer.
+
+use crate::catalog::{Catalog, Collection};
+use crate::connection::{self, Role};
+use crate::engine::Shared;
+use crate::failure::{Attempt, engine_error};
+use crate::plan::SqlitePlan;
+use crate::planner;
+use crate::scan::{self, Cursor, SliceEnd};
+use crate::validate;
+use crate::writer::{Writer, WriterHandle};
+use document::Doc;
+use error::{Error, Result};
+use futures_util::future::LocalBoxFuture;
+use rusqlite::Connection;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{
+    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
+    IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, StoredDoc, WriteBatch,
+};
+
+/// How long a scan runs before it gives way to the worker's other sessions.
+const SLICE: Duration = Duration::from_micros(500);
+
+pub struct SqliteStore {
+    connection: Connection,
+    shared: Arc<Shared>,
+    writer: WriterHandle,
+    /// The latest catalog this worker has seen.
+    catalog: RefCell<(u64, Arc<Catalog>)>,
+}
+
+impl SqliteStore {
+    pub fn open(shared: Arc<Shared>, writer: WriterHandle) -> Result<SqliteStore> {
+        let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(engine_error)?;
+        let catalog = RefCell::new(shared.catalog());
+        Ok(SqliteStore { connection, shared, writer, catalog })
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        let mut catalog = self.catalog.borrow_mut();
+        if catalog.0 != self.shared.version() {
+            *catalog = self.shared.catalog();
+        }
+        catalog.1.clone()
+    }
+
+    fn find(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        let mut catalog = self.catalog.borrow_mut();
+        if catalog.0 != self.shared.version() {
+            *catalog = self.shared.catalog();
+        }
+        catalog.1.get(namespace).cloned()
+    }
+
+    async fn scan_in_slices(
+        &self,
+        plan: &SqlitePlan,
+        after: Option<&Position>,
+        sink: &mut dyn Sink,
+    ) -> Result<ScanEnd> {
+        let mut cursor = match after {
+            Some(position) => Cursor::from_position(position)?,
+            None => Cursor::default(),
+        };
+        loop {
+            let deadline = Some(Instant::now() + SLICE);
+            let mut accept = |_, document: Doc<'_>| sink.accept(StoredDoc::Bson(document));
+            match scan::slice(&self.connection, plan, &mut cursor, deadline, &mut accept)? {
+                SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
+                SliceEnd::Stopped => return Ok(ScanEnd::Stopped(cursor.to_position())),
+                SliceEnd::Paused => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    fn define<'a, T: Send + 'static>(
+        &'a self,
+        change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
+    ) -> LocalBoxFuture<'a, Result<T>> {
+        Box::pin(self.writer.define(change))
+    }
+}
+
+impl DocumentStore for SqliteStore {
+    fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
+        let plan = planner::plan(self.find(namespace).as_ref(), &query);
+        Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn Plan>)))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        after: Option<&'a Position>,
+        // Rows are read one by one as the sink takes them, so there is nothing to be told in advance.
+        _wanted: usize,
+        sink: &'a mut dyn Sink,
+    ) -> LocalBoxFuture<'a, Result<ScanEnd>> {
+        Box::pin(async move {
+            let plan = plan.as_any().downcast_ref::<SqlitePlan>();
+            let plan = plan.ok_or_else(|| Error::internal("a plan of another store"))?;
+            self.scan_in_slices(plan, after, sink).await
+        })
+    }
+
+    fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {
+        Box::pin(self.writer.write(batch))
+    }
+
+    fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        let (namespace, options) = (namespace.clone(), options.to_owned());
+        self.define(move |writer| writer.create_collection(&namespace, options))
+    }
+
+    fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>> {
+        let namespace = namespace.clone();
+        self.define(move |writer| writer.drop_collection(&namespace))
+    }
+
+    fn rename_collection<'a>(
+        &'a self,
+        from: &'a Namespace,
+        to: &'a Namespace,
+        drop_target: bool,
+    ) -> LocalBoxFuture<'a, Result<()>> {
+        let (from, to) = (from.clone(), to.clone());
+        self.define(move |writer| writer.rename_collection(&from, &to, drop_target))
+    }
+
+    fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<Vec<CollectionInfo>>> {
+        let collections = self.catalog().of_database(database);
+        Box::pin(std::future::ready(Ok(collections.iter().map(|collection| info(collection)).collect())))
+    }
+
+    fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionInfo>>> {
+        let collection = self.find(namespace).map(|collection| info(&collection));
+        Box::pin(std::future::ready(Ok(collection)))
+    }
+
+    fn databases<'a>(&'a self) -> LocalBoxFuture<'a, Result<Vec<DatabaseInfo>>> {
+        let catalog = self.catalog();
+        let database = |name: Box<str>| {
+            let collections = catalog.of_database(&name);
+            let stats = collections.iter().map(|collection| self.stats(collection));
+            let size_on_disk_bytes = stats.map(|stats| stats.storage_bytes + index_bytes(&stats)).sum();
+            DatabaseInfo { name: name.into(), size_on_disk_bytes, empty: collections.is_empty() }
+        };
+        let databases = catalog.databases().into_iter().map(database).collect();
+        Box::pin(std::future::ready(Ok(databases)))
+    }
+
+    fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<bool>> {
+        let database = database.to_owned();
+        self.define(move |writer| writer.drop_database(&database))
+    }
+
+    fn create_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
+        let namespace = namespace.clone();
+        self.define(move |writer| writer.create_indexes(&namespace, indexes))
+    }
+
+    fn drop_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        which: IndexSelection,
+    ) -> LocalBoxFuture<'a, Result<usize>> {
+        let namespace = namespace.clone();
+        self.define(move |writer| writer.drop_indexes(&namespace, &which))
+    }
+
+    fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>> {
+        let indexes = self.find(namespace).map(|collection| collection.index_specs());
+        Box::pin(std::future::ready(Ok(indexes)))
+    }
+
+    fn collection_stats<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionStats>>> {
+        let stats = self.find(namespace).map(|collection| self.stats(&collection));
+        Box::pin(std::future::ready(Ok(stats)))
+    }
+
+    fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>> {
+        let mut total = DatabaseStats::default();
+        for collection in self.catalog().of_database(database) {
+            let stats = self.stats(&collection);
+            total.collections += 1;
+            total.documents += stats.documents;
+            total.data_bytes += stats.data_bytes;
+            total.storage_bytes += stats.storage_bytes;
+            total.indexes += stats.indexes.len() as u64;
+            total.index_bytes += index_bytes(&stats);
+        }
+        Box::pin(std::future::ready(Ok(total)))
+    }
+
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>> {
+        let collection = self.find(namespace);
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            match collection {
+                Some(collection) => validate::on_its_own_thread(shared, collection).await,
+                None => Ok(Vec::new()),
+            }
+        })
+    }
+}
+
+impl SqliteStore {
+    /// Counts are exact. Sizes on disk are reckoned from them, since measuring would read every page.
+    fn stats(&self, collection: &Collection) -> CollectionStats {
+        /// Bytes of a row beside its document: lengths, its number, its `_id`'s key.
+        const ROW: u64 = 24;
+        /// Bytes of an ordinary entry of an index, with room left in its page.
+        const ENTRY: u64 = 32;
+        let page = u64::from(self.shared.options.page_bytes);
+        let pages = |bytes: u64| (bytes.div_ceil(page)).max(1) * page;
+        let documents = collection.documents();
+        let data_bytes = collection.data_bytes();
+        let indexes = collection.index_specs().into_iter().map(|spec| (spec.name, pages(documents * ENTRY)));
+        CollectionStats {
+            documents,
+            data_bytes,
+            storage_bytes: pages(data_bytes + documents * ROW),
+            indexes: indexes.collect(),
+        }
+    }
+}
+
+fn index_bytes(stats: &CollectionStats) -> u64 {
+    stats.indexes.iter().map(|(_, bytes)| bytes).sum()
+}
+
+fn info(collection: &Collection) -> CollectionInfo {
+    CollectionInfo {
+        name: collection.namespace.collection.to_string(),
+        options: collection.options.clone(),
+        uuid: collection.uuid,
+    }
+}

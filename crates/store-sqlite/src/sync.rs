@@ -1,0 +1,248 @@
+//! Durability beside the writer: the log is synced for those who asked for it, and every 100 ms for everyone; and it is moved
+//! into the file in the background.
+//!
+//! A commit reaches the operating system before it is acknowledged, so that killing the process loses nothing. What needs
+//! the disk (`j: true`) waits for [`Syncer`], which syncs once for all that wait, while the writer goes on with the next group.
+
+use crate::connection::{self, Role};
+use crate::engine::Shared;
+use error::{Code, Error};
+use rusqlite::Connection;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a commit that did not ask to be journaled may stay with the operating system alone (MongoDB's interval).
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Called once what was committed before is on disk, or with the reason why it is not.
+pub type Acknowledge = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+pub struct Syncer {
+    shared: Arc<SyncShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct SyncShared {
+    state: Mutex<SyncState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct SyncState {
+    waiting: Vec<Acknowledge>,
+    /// Something was committed since the last sync.
+    dirty: bool,
+    stopping: bool,
+}
+
+#[derive(Clone)]
+pub struct SyncHandle(Arc<SyncShared>);
+
+impl SyncHandle {
+    /// Something was committed; it is on disk within [`INTERVAL`].
+    pub fn note_commit(&self) {
+        let mut state = self.0.lock();
+        if !std::mem::replace(&mut state.dirty, true) {
+            drop(state);
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Calls these when everything committed so far is on disk.
+    pub fn acknowledge(&self, waiting: Vec<Acknowledge>) {
+        self.0.lock().waiting.extend(waiting);
+        self.0.changed.notify_one();
+    }
+}
+
+impl SyncShared {
+    fn lock(&self) -> MutexGuard<'_, SyncState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Syncer {
+    pub fn start(path: &Path) -> std::io::Result<Syncer> {
+        let shared = Arc::new(SyncShared::default());
+        let mut log = Log { path: log_path(path), file: None };
+        let in_thread = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("sqlite-sync".into())
+            .stack_size(256 << 10)
+            .spawn(move || run_syncer(&in_thread, &mut log))?;
+        Ok(Syncer { shared, thread: Some(thread) })
+    }
+
+    pub fn handle(&self) -> SyncHandle {
+        SyncHandle(self.shared.clone())
+    }
+
+    /// Syncs what is pending and ends the thread.
+    pub fn stop(mut self) {
+        self.shared.lock().stopping = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run_syncer(shared: &SyncShared, log: &mut Log) {
+    loop {
+        let mut state = shared.lock();
+        while !state.dirty && state.waiting.is_empty() && !state.stopping {
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.waiting.is_empty() && !state.stopping {
+            let quiet = |state: &mut SyncState| state.waiting.is_empty() && !state.stopping;
+            let waited = shared.changed.wait_timeout_while(state, INTERVAL, quiet);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let waiting = std::mem::take(&mut state.waiting);
+        let dirty = std::mem::take(&mut state.dirty);
+        let stopping = state.stopping;
+        drop(state);
+        let outcome = if dirty || !waiting.is_empty() { log.sync() } else { Ok(()) };
+        if let Err(error) = &outcome {
+            tracing::error!(%error, "the write-ahead log could not be synced");
+        }
+        for acknowledge in waiting {
+            acknowledge(outcome.clone());
+        }
+        if stopping {
+            return;
+        }
+    }
+}
+
+/// The write-ahead log's file beside the database.
+struct Log {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Log {
+    fn sync(&mut self) -> Result<(), Error> {
+        let mut sync = || -> std::io::Result<File> {
+            let file = match self.file.take() {
+                Some(file) => file,
+                None => File::open(&self.path)?,
+            };
+            file.sync_data()?;
+            Ok(file)
+        };
+        match sync() {
+            Ok(file) => {
+                self.file = Some(file);
+                Ok(())
+            }
+            Err(error) => {
+                let code = match error.kind() {
+                    std::io::ErrorKind::StorageFull => Code::OUT_OF_DISK_SPACE,
+                    _ => Code::INTERNAL_ERROR,
+                };
+                Err(Error::new(code, format!("the journal could not be written to disk: {error}")))
+            }
+        }
+    }
+}
+
+fn log_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Moves the log's pages into the file, on a connection and a thread of its own.
+pub struct Checkpointer {
+    shared: Arc<CheckpointShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct CheckpointShared {
+    asked: AtomicBool,
+    stopping: AtomicBool,
+    busy: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+#[derive(Clone)]
+pub struct CheckpointHandle(Arc<CheckpointShared>);
+
+impl CheckpointHandle {
+    /// Asks for a checkpoint in the background.
+    pub fn ask(&self) {
+        if !self.0.asked.swap(true, Ordering::AcqRel) {
+            self.0.wake();
+        }
+    }
+
+    /// Whether none is running or asked for.
+    pub fn is_idle(&self) -> bool {
+        !self.0.asked.load(Ordering::Acquire) && !self.0.busy.load(Ordering::Acquire)
+    }
+}
+
+impl CheckpointShared {
+    fn wake(&self) {
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+}
+
+impl Checkpointer {
+    pub fn start(shared: &Shared) -> rusqlite::Result<Checkpointer> {
+        let connection = connection::open(&shared.path, Role::Checkpointer, &shared.options)?;
+        let shared = Arc::new(CheckpointShared::default());
+        let in_thread = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("sqlite-checkpoint".into())
+            .stack_size(512 << 10)
+            .spawn(move || run_checkpointer(&in_thread, &connection))
+            .map_err(|_| rusqlite::Error::InvalidQuery)?;
+        Ok(Checkpointer { shared, thread: Some(thread) })
+    }
+
+    pub fn handle(&self) -> CheckpointHandle {
+        CheckpointHandle(self.shared.clone())
+    }
+
+    pub fn stop(mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run_checkpointer(shared: &CheckpointShared, connection: &Connection) {
+    loop {
+        let mut guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while !shared.asked.load(Ordering::Acquire) && !shared.stopping.load(Ordering::Acquire) {
+            guard = shared.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(guard);
+        if shared.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        shared.busy.store(true, Ordering::Release);
+        shared.asked.store(false, Ordering::Release);
+        if let Err(error) = checkpoint(connection, "PASSIVE") {
+            tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+        }
+        shared.busy.store(false, Ordering::Release);
+    }
+}
+
+/// Runs a checkpoint. `PASSIVE` waits for nobody; `RESTART` waits for readers, so that the log begins anew.
+pub fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<()> {
+    connection.pragma(None, "wal_checkpoint", mode, |_| Ok(()))
+}

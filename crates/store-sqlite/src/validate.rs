@@ -1,0 +1,128 @@
+//! `validate`: reads everything of a collection and says what is wrong with it.
+//!
+//! Runs on a thread and a connection of its own and in one snapshot, so that neither the worker nor the writer waits for it and
+//! concurrent writes do not look like damage.
+
+use crate::catalog::{Collection, Index};
+use crate::connection::{self, Role};
+use crate::engine::Shared;
+use crate::failure::{Attempt, Failure};
+use crate::keys;
+use crate::scan::blob;
+use document::Doc;
+use error::{Error, Result};
+use rusqlite::{Connection, OptionalExtension};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Findings after which the search ends: a damaged file can have millions.
+const FINDINGS_MAX: usize = 100;
+
+pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>) -> Result<Vec<String>> {
+    let (reply, answer) = oneshot::channel();
+    let work = move || {
+        let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(Failure::from);
+        let findings = connection.and_then(|connection| validate(&connection, &collection));
+        let _ = reply.send(findings.map_err(Error::from));
+    };
+    let spawned = std::thread::Builder::new().name("sqlite-validate".into()).spawn(work);
+    spawned.map_err(|error| Error::internal(error.to_string()))?;
+    answer.await.map_err(|_| Error::internal("validation ended without an answer"))?
+}
+
+fn validate(connection: &Connection, collection: &Collection) -> Attempt<Vec<String>> {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut findings = Vec::new();
+    check_tables(&snapshot, collection, &mut findings)?;
+    let mut entries = vec![0; collection.indexes.len()];
+    check_documents(&snapshot, collection, &mut entries, &mut findings)?;
+    for (index, entries) in collection.indexes.iter().zip(entries) {
+        let sql = format!("SELECT count(*) FROM {}", index.sql.table);
+        let found: i64 = snapshot.query_row(&sql, [], |row| row.get(0))?;
+        if found != entries {
+            findings.push(format!("index {} has {found} entries, the documents make {entries}", index.spec.name));
+        }
+    }
+    Ok(findings)
+}
+
+/// SQLite's own check of the trees.
+fn check_tables(connection: &Connection, collection: &Collection, findings: &mut Vec<String>) -> Attempt<()> {
+    let indexes = collection.indexes.iter().map(|index| &index.sql.table);
+    for table in std::iter::once(&collection.sql.table).chain(indexes) {
+        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({table})"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let finding: String = row.get(0)?;
+            if finding != "ok" && findings.len() < FINDINGS_MAX {
+                findings.push(finding);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_documents(
+    connection: &Connection,
+    collection: &Collection,
+    entries: &mut [i64],
+    findings: &mut Vec<String>,
+) -> Attempt<()> {
+    let sql = format!("SELECT seq, id, doc FROM {} ORDER BY seq", collection.sql.table);
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let (mut documents, mut data_bytes) = (0i64, 0i64);
+    let mut key = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq: i64 = row.get(0)?;
+        let bytes = blob(row.get_ref(2)?);
+        documents += 1;
+        data_bytes += bytes.len() as i64;
+        if findings.len() >= FINDINGS_MAX {
+            continue;
+        }
+        let document = match document::validate::check(bytes) {
+            Ok(document) if document.size() == bytes.len() => document,
+            Ok(_) => {
+                findings.push(format!("document {seq} has bytes behind its end"));
+                continue;
+            }
+            Err(invalid) => {
+                findings.push(format!("document {seq} is not valid BSON: {invalid}"));
+                continue;
+            }
+        };
+        keys::id_key(document, &mut key);
+        if blob(row.get_ref(1)?) != key {
+            findings.push(format!("document {seq} is filed under another _id than its own"));
+        }
+        for (index, entries) in collection.indexes.iter().zip(&mut *entries) {
+            *entries += check_entries(connection, index, seq, document, findings)?;
+        }
+    }
+    let sql = "SELECT documents, data_bytes FROM counters WHERE collection = ?1";
+    let counted = connection.query_row(sql, [collection.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if counted != Some((documents, data_bytes)) {
+        findings.push(format!("there are {documents} documents of {data_bytes} bytes, the catalog says {counted:?}"));
+    }
+    Ok(())
+}
+
+/// How many entries the document has; a finding for each that is missing.
+fn check_entries(
+    connection: &Connection,
+    index: &Index,
+    seq: i64,
+    document: Doc<'_>,
+    findings: &mut Vec<String>,
+) -> Attempt<i64> {
+    let keys = keys::index_keys(document, index)?;
+    let sql = format!("SELECT 1 FROM {} WHERE key = ?1 AND seq = ?2", index.sql.table);
+    let mut statement = connection.prepare_cached(&sql)?;
+    for key in &keys {
+        if !statement.exists((key.as_slice(), seq))? {
+            findings.push(format!("document {seq} has no entry in index {}", index.spec.name));
+        }
+    }
+    Ok(keys.len() as i64)
+}

@@ -1,0 +1,387 @@
+//! The one thread that writes.
+//!
+//! Workers send jobs over a channel. The writer takes what has queued up, carries it out in one transaction, commits, and then
+//! answers all of it ([`Writer::run_group`]). Statements are evaluated here, inside the transaction, so that an upsert or a
+//! findAndModify sees exactly what it changes.
+//!
+//! Two kinds of failure are told apart: a statement that is refused (a duplicate key) is part of its batch's outcome and
+//! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
+//!
+//! [`batch`] carries out insert, update and delete; [`rows`] keeps documents and index entries in step; [`definition`]
+//! creates and drops; [`retry`] remembers outcomes; [`cleaning`] does what can wait.
+
+mod batch;
+mod cleaning;
+mod definition;
+mod retry;
+mod rows;
+
+use crate::catalog::{Catalog, Collection, Index};
+use crate::engine::Shared;
+use crate::failure::{Attempt, Failure};
+use crate::sync::{self, CheckpointHandle, SyncHandle};
+use ahash::AHashMap;
+use error::{Code, Error, Result};
+use rusqlite::Connection;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use store::{BatchOutcome, WriteBatch};
+use tokio::sync::{mpsc, oneshot};
+
+/// Jobs that may queue up before workers wait.
+const QUEUE_LENGTH: usize = 1024;
+
+/// Batches that one transaction takes at the most, and how long it takes more: others wait for its commit.
+const GROUP_BATCHES_MAX: usize = 256;
+const GROUP_TIME_MAX: Duration = Duration::from_millis(5);
+
+type BatchReply = oneshot::Sender<Result<BatchOutcome>>;
+
+/// A change to the catalog: carried out in a transaction of its own, it sends its own answer.
+type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
+
+enum Job {
+    Write(Box<WriteBatch>, BatchReply),
+    Define(Definition),
+    Stop,
+}
+
+/// Sends jobs to the writer.
+#[derive(Clone)]
+pub struct WriterHandle {
+    queue: mpsc::Sender<Job>,
+}
+
+impl WriterHandle {
+    /// Carries out a batch. Durable as asked for when this returns.
+    pub async fn write(&self, batch: WriteBatch) -> Result<BatchOutcome> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Job::Write(Box::new(batch), reply)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Runs a change to the catalog on the writer and gives its answer.
+    pub async fn define<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Define(Box::new(move |writer| {
+            // A client that has gone away does not wait for the answer.
+            let _ = reply.send(writer.transaction(change).map_err(Error::from));
+        }));
+        self.queue.send(job).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Ends the writer once it has done what was sent before.
+    pub fn stop(&self) {
+        let mut job = Job::Stop;
+        while let Err(mpsc::error::TrySendError::Full(returned)) = self.queue.try_send(job) {
+            job = returned;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn stopped() -> Error {
+    Error::new(Code::SHUTDOWN_IN_PROGRESS, "the server is shutting down")
+}
+
+/// Starts the writer's thread.
+pub fn start(
+    mut connection: Connection,
+    shared: Arc<Shared>,
+    sync: SyncHandle,
+    checkpoints: CheckpointHandle,
+) -> Result<(WriterHandle, JoinHandle<()>), Failure> {
+    let log_pages = Arc::new(AtomicU64::new(0));
+    let pages = log_pages.clone();
+    connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
+        pages.store(count as u64, Ordering::Relaxed);
+        Ok(())
+    }))?;
+    let (queue, jobs) = mpsc::channel(QUEUE_LENGTH);
+    let catalog = shared.catalog().1;
+    let mut writer = Writer {
+        connection,
+        catalog,
+        shared,
+        sync,
+        checkpoints,
+        log_pages,
+        log_pages_asked: 0,
+        next_seq: AHashMap::new(),
+        deltas: AHashMap::new(),
+        scratch: Vec::new(),
+        key: Vec::new(),
+        undo: Undo::default(),
+        cleaning: cleaning::Cleaning::default(),
+    };
+    writer.cleaning.find_dropped(&writer.connection)?;
+    let thread = std::thread::Builder::new()
+        .name("sqlite-writer".into())
+        .spawn(move || writer.run(jobs))
+        .map_err(|error| Error::internal(error.to_string()))?;
+    Ok((WriterHandle { queue }, thread))
+}
+
+pub struct Writer {
+    connection: Connection,
+    shared: Arc<Shared>,
+    sync: SyncHandle,
+    checkpoints: CheckpointHandle,
+    /// The catalog with the changes of the running transaction.
+    catalog: Arc<Catalog>,
+    /// The number the next document of a collection gets.
+    next_seq: AHashMap<i64, i64>,
+    /// What the running transaction changes in the collections' figures.
+    deltas: AHashMap<i64, Delta>,
+    /// Pages in the write-ahead log, as of the last commit; and when the last checkpoint was asked for.
+    log_pages: Arc<AtomicU64>,
+    log_pages_asked: u64,
+    /// Buffers used again and again: a new document, a key.
+    scratch: Vec<u8>,
+    key: Vec<u8>,
+    undo: Undo,
+    cleaning: cleaning::Cleaning,
+}
+
+/// What the running transaction has done, or is to do, outside the database.
+#[derive(Default)]
+struct Undo {
+    /// Marked as multikey: unmarked when the transaction is rolled back.
+    multikey: Vec<Arc<Index>>,
+    /// Dropped: told to cursors when the transaction is committed.
+    dropped: Vec<Arc<Collection>>,
+    /// Tables to empty once it is committed.
+    tables: Vec<String>,
+}
+
+struct Delta {
+    collection: Arc<Collection>,
+    documents: i64,
+    data_bytes: i64,
+}
+
+impl Writer {
+    fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut group = Vec::new();
+        loop {
+            let Some(job) = self.next_job(&mut jobs) else { return };
+            let mut after = None;
+            match job {
+                Job::Write(batch, reply) => {
+                    group.push((batch, reply));
+                    after = self.run_group(&mut group, &mut jobs);
+                }
+                other => after = after.or(Some(other)),
+            }
+            match after {
+                Some(Job::Define(change)) => {
+                    if catch_unwind(AssertUnwindSafe(|| change(&mut self))).is_err() {
+                        self.roll_back();
+                    }
+                    self.sync.note_commit();
+                }
+                Some(Job::Stop) => return self.finish(),
+                Some(Job::Write(..)) | None => {}
+            }
+            self.keep_log_short();
+        }
+    }
+
+    /// The next job; while there is none, what can wait is done bit by bit.
+    fn next_job(&mut self, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
+        loop {
+            match jobs.try_recv() {
+                Ok(job) => return Some(job),
+                Err(mpsc::error::TryRecvError::Disconnected) => return None,
+                Err(mpsc::error::TryRecvError::Empty) => {}
+            }
+            if !self.clean_a_little() {
+                return jobs.blocking_recv();
+            }
+            self.sync.note_commit();
+            self.keep_log_short();
+        }
+    }
+
+    /// Carries out the group's first batch and those that queue up behind it, in one transaction. Gives back a job that
+    /// was taken from the queue and is no batch.
+    fn run_group(
+        &mut self,
+        group: &mut Vec<(Box<WriteBatch>, BatchReply)>,
+        jobs: &mut mpsc::Receiver<Job>,
+    ) -> Option<Job> {
+        let mut other = None;
+        let mut outcomes: Vec<Result<BatchOutcome>> = Vec::new();
+        let begun = Instant::now();
+        let attempt = catch_unwind(AssertUnwindSafe(|| {
+            self.transaction(|writer| {
+                while let Some((batch, _)) = group.get(outcomes.len()) {
+                    outcomes.push(writer.execute(batch)?);
+                    if group.len() >= GROUP_BATCHES_MAX || begun.elapsed() > GROUP_TIME_MAX {
+                        continue;
+                    }
+                    match jobs.try_recv() {
+                        Ok(Job::Write(batch, reply)) => group.push((batch, reply)),
+                        Ok(job) => {
+                            other = Some(job);
+                            break;
+                        }
+                        Err(_) => {}
+                    }
+                }
+                Ok(())
+            })
+        }));
+        match attempt {
+            Ok(Ok(())) => self.answer(group.drain(..).zip(outcomes)),
+            failed => {
+                if failed.is_err() {
+                    self.roll_back();
+                }
+                // One of them is to blame, and only that one is to suffer.
+                for (batch, reply) in group.drain(..) {
+                    let outcome = self.run_alone(&batch);
+                    self.answer([((batch, reply), outcome)]);
+                }
+            }
+        }
+        other
+    }
+
+    fn run_alone(&mut self, batch: &WriteBatch) -> Result<BatchOutcome> {
+        match catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.execute(batch)))) {
+            Ok(outcome) => outcome.map_err(Error::from).flatten(),
+            Err(_) => {
+                self.roll_back();
+                Err(Error::internal("this write made the server fail; nothing was written"))
+            }
+        }
+    }
+
+    /// Answers batches after their commit: those that want the disk once it has them.
+    fn answer(&mut self, done: impl IntoIterator<Item = ((Box<WriteBatch>, BatchReply), Result<BatchOutcome>)>) {
+        let mut waiting: Vec<sync::Acknowledge> = Vec::new();
+        for ((batch, reply), outcome) in done {
+            // Nobody waits any more when sending fails: the client has gone away.
+            match outcome {
+                Ok(outcome) if batch.journal => waiting.push(Box::new(move |synced| {
+                    let _ = reply.send(synced.map(|()| outcome));
+                })),
+                outcome => {
+                    let _ = reply.send(outcome);
+                }
+            }
+        }
+        if waiting.is_empty() {
+            self.sync.note_commit();
+        } else {
+            self.sync.acknowledge(waiting);
+        }
+    }
+
+    /// Does `work` in a transaction: committed and published when it succeeds, undone when it fails.
+    fn transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let attempt = work(self).and_then(|done| {
+            self.write_counters()?;
+            self.connection.prepare_cached("COMMIT")?.execute([])?;
+            Ok(done)
+        });
+        match attempt {
+            Ok(done) => {
+                self.publish();
+                Ok(done)
+            }
+            Err(failure) => {
+                self.roll_back();
+                Err(failure)
+            }
+        }
+    }
+
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction could not be rolled back");
+        }
+        self.catalog = self.shared.catalog().1;
+        self.deltas.clear();
+        for index in std::mem::take(&mut self.undo).multikey {
+            index.multikey.store(false, Ordering::Release);
+        }
+        // Numbers given out in the transaction may be of collections that are gone with it.
+        self.next_seq.clear();
+    }
+
+    fn write_counters(&mut self) -> Attempt<()> {
+        for (id, delta) in &self.deltas {
+            if delta.documents == 0 && delta.data_bytes == 0 {
+                continue;
+            }
+            let sql =
+                "UPDATE counters SET documents = documents + ?2, data_bytes = data_bytes + ?3 WHERE collection = ?1";
+            self.connection.prepare_cached(sql)?.execute((id, delta.documents, delta.data_bytes))?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) {
+        for (_, delta) in self.deltas.drain() {
+            delta.collection.counters.documents.fetch_add(delta.documents, Ordering::Relaxed);
+            delta.collection.counters.data_bytes.fetch_add(delta.data_bytes, Ordering::Relaxed);
+        }
+        if !Arc::ptr_eq(&self.catalog, &self.shared.catalog().1) {
+            self.shared.publish(self.catalog.clone());
+        }
+        let Undo { multikey: _, dropped, tables } = std::mem::take(&mut self.undo);
+        dropped.iter().for_each(|collection| collection.counters.dropped.store(true, Ordering::Release));
+        self.cleaning.add_dropped(tables);
+    }
+
+    /// Notes what a statement changes in a collection's figures; it counts once the transaction is committed.
+    fn note(&mut self, collection: &Arc<Collection>, documents: i64, data_bytes: i64) {
+        let delta = self.deltas.entry(collection.id).or_insert_with(|| Delta {
+            collection: collection.clone(),
+            documents: 0,
+            data_bytes: 0,
+        });
+        delta.documents += documents;
+        delta.data_bytes += data_bytes;
+    }
+
+    /// Has the log moved into the file in the background; where writers outrun that, moves it here, so that it begins anew.
+    fn keep_log_short(&mut self) {
+        let options = &self.shared.options;
+        let page = u64::from(options.page_bytes);
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < self.log_pages_asked {
+            // The log has begun anew.
+            self.log_pages_asked = 0;
+        }
+        if (pages - self.log_pages_asked) * page >= options.checkpoint_bytes {
+            self.log_pages_asked = pages;
+            self.checkpoints.ask();
+        } else if pages * page >= options.log_bytes_max && self.checkpoints.is_idle() {
+            if let Err(error) = sync::checkpoint(&self.connection, "RESTART") {
+                tracing::warn!(%error, "the write-ahead log could not be restarted");
+            }
+            self.log_pages_asked = 0;
+            self.log_pages.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Brings everything into the file before the process ends.
+    fn finish(self) {
+        if let Err(error) = sync::checkpoint(&self.connection, "TRUNCATE") {
+            tracing::warn!(%error, "the write-ahead log stays for the next start");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Carrying out a batch of statements.
+
+use super::Writer;
+use super::rows::Old;
+use crate::catalog::Collection;
+use crate::failure::{Attempt, Failure};
+use crate::planner;
+use crate::scan::{self, Cursor};
+use bytes::Bytes;
+use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
+use error::{Code, Error, Result};
+use query::predicate::Predicate;
+use query::update::Applied;
+use query::{MatchDetails, Sort};
+use rusqlite::OptionalExtension;
+use std::sync::Arc;
+use store::{
+    BatchOutcome, DeleteStatement, Flow, Namespace, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement,
+    WriteBatch,
+};
+
+/// A document that a statement is to change.
+struct Found {
+    seq: i64,
+    document: DocBuf,
+    details: MatchDetails,
+}
+
+/// Which documents a statement is about.
+#[derive(Clone, Copy)]
+struct Target<'s> {
+    predicate: &'s Predicate,
+    sort: Option<&'s Sort>,
+    hint: Option<&'s ValueBuf>,
+    /// Whether an update wants to know how each document matched.
+    details: bool,
+}
+
+impl Writer {
+    /// Carries out a batch in the running transaction. The inner error refuses the batch as a whole, before anything of it
+    /// was done; an outer one comes from SQLite and ends the transaction.
+    pub(super) fn execute(&mut self, batch: &WriteBatch) -> Attempt<Result<BatchOutcome>> {
+        let attempt = self.execute_once(batch);
+        match attempt {
+            Ok(outcome) => Ok(Ok(outcome)),
+            Err(Failure::Refused(error)) => Ok(Err(error)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn execute_once(&mut self, batch: &WriteBatch) -> Attempt<BatchOutcome> {
+        if let Some(key) = &batch.retry
+            && let Some(outcome) = self.recorded(key)?
+        {
+            return Ok(outcome);
+        }
+        let outcome = match &batch.statements {
+            Statements::Insert(documents) => self.insert(batch, documents)?,
+            Statements::Update(statements) => self.each(batch, statements, Writer::update)?,
+            Statements::Delete(statements) => self.each(batch, statements, Writer::delete)?,
+        };
+        if let Some(key) = &batch.retry {
+            self.record(key, &outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    fn insert(&mut self, batch: &WriteBatch, documents: &[Bytes]) -> Attempt<BatchOutcome> {
+        let collection = self.ensure_collection(&batch.namespace)?;
+        self.each(batch, documents, |writer, _, bytes| {
+            let document =
+                Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an inserted document is no document"))?;
+            writer.insert_document(&collection, document)?;
+            Ok(StatementOutcome { matched: 1, ..Default::default() })
+        })
+    }
+
+    /// Carries out statements one by one; an ordered batch ends with the first that is refused.
+    fn each<S>(
+        &mut self,
+        batch: &WriteBatch,
+        statements: &[S],
+        mut carry_out: impl FnMut(&mut Writer, &Namespace, &S) -> Attempt<StatementOutcome>,
+    ) -> Attempt<BatchOutcome> {
+        let mut outcome = BatchOutcome { statements: Vec::with_capacity(statements.len()), retried: false };
+        for statement in statements {
+            match carry_out(self, &batch.namespace, statement) {
+                Ok(done) => outcome.statements.push(Ok(done)),
+                Err(Failure::Refused(error)) => {
+                    outcome.statements.push(Err(error));
+                    if batch.ordered {
+                        break;
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn update(&mut self, namespace: &Namespace, statement: &UpdateStatement) -> Attempt<StatementOutcome> {
+        let target = Target {
+            predicate: &statement.predicate,
+            sort: statement.sort.as_ref(),
+            hint: statement.hint.as_ref(),
+            details: statement.update.needs_match_details(),
+        };
+        let mut outcome = StatementOutcome::default();
+        if let Some(collection) = self.catalog.get(namespace).cloned() {
+            if statement.multi {
+                for seq in self.find_all(&collection, target)? {
+                    let Some(found) = self.read_again(&collection, seq, target)? else { continue };
+                    self.update_found(&collection, found, statement, &mut outcome)?;
+                }
+            } else if let Some(found) = self.find_one(&collection, target)? {
+                self.update_found(&collection, found, statement, &mut outcome)?;
+            }
+        }
+        if outcome.matched == 0 && statement.upsert {
+            self.upsert(namespace, statement, &mut outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    fn update_found(
+        &mut self,
+        collection: &Arc<Collection>,
+        found: Found,
+        statement: &UpdateStatement,
+        outcome: &mut StatementOutcome,
+    ) -> Attempt<()> {
+        let mut new = std::mem::take(&mut self.scratch);
+        new.clear();
+        let applied = statement.update.apply(found.document.as_doc(), &found.details, &mut new);
+        let replaced = applied.map_err(Failure::from).and_then(|applied| {
+            if applied == Applied::Changed {
+                let new = written(&new)?;
+                let old = Old::of(collection, found.document.as_doc())?;
+                self.replace_document(collection, found.seq, &old, new)?;
+            }
+            Ok(applied)
+        });
+        let changed = match replaced {
+            Ok(applied) => applied == Applied::Changed,
+            Err(failure) => {
+                self.scratch = new;
+                return Err(failure);
+            }
+        };
+        outcome.matched += 1;
+        outcome.modified += u64::from(changed);
+        outcome.image = match statement.image {
+            ReturnImage::None => None,
+            ReturnImage::After if changed => DocBuf::from_vec(new.clone()),
+            ReturnImage::Before | ReturnImage::After => Some(found.document),
+        };
+        self.scratch = new;
+        Ok(())
+    }
+
+    fn upsert(
+        &mut self,
+        namespace: &Namespace,
+        statement: &UpdateStatement,
+        outcome: &mut StatementOutcome,
+    ) -> Attempt<()> {
+        let mut bytes = Vec::new();
+        statement.update.upsert(&statement.predicate, statement.new_id, &mut bytes)?;
+        let document = written(&bytes)?;
+        let collection = self.ensure_collection(namespace)?;
+        self.insert_document(&collection, document)?;
+        outcome.upserted = document.get("_id").map(Value::to_owned);
+        if statement.image == ReturnImage::After {
+            outcome.image = Some(document.to_owned());
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, namespace: &Namespace, statement: &DeleteStatement) -> Attempt<StatementOutcome> {
+        let target = Target {
+            predicate: &statement.predicate,
+            sort: statement.sort.as_ref(),
+            hint: statement.hint.as_ref(),
+            details: false,
+        };
+        let mut outcome = StatementOutcome::default();
+        let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(outcome) };
+        if !statement.one && statement.predicate.matches_everything() && statement.hint.is_none() {
+            outcome.matched = self.delete_all(&collection)?;
+            return Ok(outcome);
+        }
+        if statement.one {
+            if let Some(found) = self.find_one(&collection, target)? {
+                let old = Old::of(&collection, found.document.as_doc())?;
+                self.delete_document(&collection, found.seq, &old)?;
+                outcome.matched = 1;
+                outcome.image = (statement.image == ReturnImage::Before).then_some(found.document);
+            }
+            return Ok(outcome);
+        }
+        for seq in self.find_all(&collection, target)? {
+            let Some(document) = self.read(&collection, seq)? else { continue };
+            let old = Old::of(&collection, document.as_doc())?;
+            self.delete_document(&collection, seq, &old)?;
+            outcome.matched += 1;
+        }
+        Ok(outcome)
+    }
+
+    /// Empties a collection.
+    fn delete_all(&mut self, collection: &Arc<Collection>) -> Attempt<u64> {
+        for index in &collection.indexes {
+            self.connection.execute(&format!("DELETE FROM {}", index.sql.table), [])?;
+        }
+        // The figures as they stand in this transaction.
+        let sql = "SELECT documents, data_bytes FROM counters WHERE collection = ?1";
+        let stored: (i64, i64) =
+            self.connection.prepare_cached(sql)?.query_row([collection.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let pending = self.deltas.get(&collection.id).map_or((0, 0), |delta| (delta.documents, delta.data_bytes));
+        let deleted = self.connection.execute(&format!("DELETE FROM {}", collection.sql.table), [])?;
+        self.note(collection, -(stored.0 + pending.0), -(stored.1 + pending.1));
+        Ok(deleted as u64)
+    }
+
+    /// The first document that matches, in the order of the sort if there is one.
+    fn find_one(&self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Option<Found>> {
+        let plan = planner::plan(Some(collection), &query_of(target, Some(1)))?;
+        let mut found: Option<Found> = None;
+        let mut best_key: Vec<u8> = Vec::new();
+        let mut key: Vec<u8> = Vec::new();
+        let sort = target.sort.filter(|_| !plan.facts.sorted);
+        scan::slice(&self.connection, &plan, &mut Cursor::default(), None, &mut |seq, document| {
+            let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
+            if let Some(sort) = sort {
+                key.clear();
+                sort.key(document, &mut key)?;
+                if found.is_some() && key >= best_key {
+                    return Ok(Flow::Continue);
+                }
+                std::mem::swap(&mut key, &mut best_key);
+            }
+            found = Some(Found { seq, document: document.to_owned(), details });
+            Ok(if sort.is_some() { Flow::Continue } else { Flow::StopAfter })
+        })?;
+        Ok(found)
+    }
+
+    /// All documents that match, by number: found before the first is changed, so that no change leads the scan astray.
+    fn find_all(&self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
+        let plan = planner::plan(Some(collection), &query_of(target, None))?;
+        let mut found = Vec::new();
+        scan::slice(&self.connection, &plan, &mut Cursor::default(), None, &mut |seq, document| {
+            if plan.facts.exact || target.predicate.matches(document)? {
+                found.push(seq);
+            }
+            Ok(Flow::Continue)
+        })?;
+        Ok(found)
+    }
+
+    fn read_again(&self, collection: &Collection, seq: i64, target: Target<'_>) -> Attempt<Option<Found>> {
+        let Some(document) = self.read(collection, seq)? else { return Ok(None) };
+        let details = check(target, true, document.as_doc())?.unwrap_or_default();
+        Ok(Some(Found { seq, document, details }))
+    }
+
+    fn read(&self, collection: &Collection, seq: i64) -> Attempt<Option<DocBuf>> {
+        let mut statement = self.connection.prepare_cached(&collection.sql.by_seq)?;
+        let bytes: Option<Vec<u8>> = statement.query_row([seq], |row| row.get(0)).optional()?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        Ok(Some(DocBuf::from_vec(bytes).ok_or_else(|| scan::damaged(collection, seq))?))
+    }
+}
+
+fn query_of<'q>(target: Target<'q>, limit: Option<u64>) -> Query<'q> {
+    let hint = target.hint.map(ValueBuf::as_value);
+    Query { predicate: target.predicate, sort: target.sort, limit, hint }
+}
+
+/// How a document matches; `None`: it does not. `exact`: it is known to.
+fn check(target: Target<'_>, exact: bool, document: Doc<'_>) -> Result<Option<MatchDetails>> {
+    let mut details = MatchDetails::default();
+    let matches = match (target.details, exact) {
+        (true, _) => target.predicate.matches_with(document, &mut details)?,
+        (false, true) => true,
+        (false, false) => target.predicate.matches(document)?,
+    };
+    Ok(matches.then_some(details))
+}
+
+/// A document that an update wrote. Error 17419 when it has grown too large.
+fn written(bytes: &[u8]) -> Result<Doc<'_>> {
+    if bytes.len() > DOCUMENT_BYTES_MAX_INTERNAL {
+        let message = format!("Resulting document after update is larger than {}", document::DOCUMENT_BYTES_MAX);
+        return Err(Error::new(Code(17419), message));
+    }
+    Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an update wrote something that is no document"))
+}

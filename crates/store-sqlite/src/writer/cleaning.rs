@@ -1,0 +1,105 @@
+//! What can wait until the writer has nothing else to do: emptying dropped tables and forgetting old sessions.
+//!
+//! Dropping a large table takes as long as reading it. So a drop takes the collection out of the catalog at once, and its
+//! table is emptied here, a slice at a time, between other work.
+
+use super::Writer;
+use super::retry::{KEPT_SECONDS, now_seconds};
+use crate::failure::Attempt;
+use rusqlite::Connection;
+use std::time::{Duration, Instant};
+
+/// Rows deleted in one go.
+const SLICE_ROWS: i64 = 2_000;
+
+/// Tables up to this many rows are dropped at once.
+pub const SMALL_ROWS: u64 = 5_000;
+
+const SESSIONS_INTERVAL: Duration = Duration::from_secs(300);
+
+#[derive(Default)]
+pub struct Cleaning {
+    /// Tables of dropped collections and indexes.
+    dropped: Vec<String>,
+    sessions_looked_at: Option<Instant>,
+}
+
+impl Cleaning {
+    /// Takes up what an earlier process left.
+    pub fn find_dropped(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare("SELECT name FROM dropped")?;
+        self.dropped = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        Ok(())
+    }
+
+    pub fn add_dropped(&mut self, tables: Vec<String>) {
+        self.dropped.extend(tables);
+    }
+}
+
+impl Writer {
+    /// Does one piece of work that can wait; `false`: there is none.
+    pub(super) fn clean_a_little(&mut self) -> bool {
+        let work = match self.cleaning.dropped.last().cloned() {
+            Some(table) => self.transaction(|writer| writer.empty_table(&table)).map(|empty| {
+                if empty {
+                    self.cleaning.dropped.pop();
+                }
+            }),
+            None if self.sessions_are_due() => {
+                self.cleaning.sessions_looked_at = Some(Instant::now());
+                self.transaction(Writer::forget_sessions)
+            }
+            None => return false,
+        };
+        if let Err(failure) = work {
+            tracing::warn!(?failure, "dropped tables could not be cleaned up; the next start tries again");
+            self.cleaning.dropped.clear();
+            return false;
+        }
+        true
+    }
+
+    fn sessions_are_due(&self) -> bool {
+        self.cleaning.sessions_looked_at.is_none_or(|at| at.elapsed() > SESSIONS_INTERVAL)
+    }
+
+    fn forget_sessions(&mut self) -> Attempt<()> {
+        let sql = "DELETE FROM retryable_writes WHERE at < ?1";
+        self.connection.prepare_cached(sql)?.execute([now_seconds() - KEPT_SECONDS])?;
+        Ok(())
+    }
+
+    /// Lets a table go, in the running transaction when it is small, else bit by bit later.
+    pub(super) fn drop_table(&mut self, table: &str, rows: u64) -> Attempt<()> {
+        if rows <= SMALL_ROWS {
+            self.connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+            return Ok(());
+        }
+        self.connection.prepare_cached("INSERT OR REPLACE INTO dropped(name) VALUES(?1)")?.execute([table])?;
+        self.undo.tables.push(table.to_owned());
+        Ok(())
+    }
+
+    /// Deletes a slice of a table's rows, and the table with the last of them.
+    fn empty_table(&mut self, table: &str) -> Attempt<bool> {
+        // Tables of documents have an index of their own, which is small against them and slow to empty row by row.
+        self.connection.execute_batch(&format!("DROP INDEX IF EXISTS {table}_id"))?;
+        let key = if table.starts_with('c') { "seq" } else { "key" };
+        let sql = format!(
+            "DELETE FROM {table} WHERE {key} <= coalesce(
+                 (SELECT {key} FROM {table} ORDER BY {key} LIMIT 1 OFFSET ?1),
+                 (SELECT max({key}) FROM {table}))"
+        );
+        let deleted = self.connection.prepare(&sql)?.execute([SLICE_ROWS]);
+        match deleted {
+            Ok(rows) if rows as i64 > SLICE_ROWS => return Ok(false),
+            Ok(_) => {}
+            Err(error) if crate::failure::is_gone(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+        self.connection.prepare_cached("DELETE FROM dropped WHERE name = ?1")?.execute([table])?;
+        Ok(true)
+    }
+}

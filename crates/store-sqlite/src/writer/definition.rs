@@ -1,0 +1,340 @@
+//! Creating, dropping and renaming collections and indexes.
+//!
+//! Each of these runs in a transaction: the catalog's tables, the tables of documents and keys, and the snapshot that
+//! workers see change together or not at all.
+
+use super::Writer;
+use super::rows::duplicate;
+use crate::catalog::{Collection, Index, index_spec};
+use crate::failure::{Attempt, Failure, is_duplicate};
+use crate::keys::{self, Key};
+use crate::planner;
+use crate::scan::{self, Cursor, SliceEnd};
+use document::{DocBuf, Value};
+use error::{Code, Error, Result};
+use rand::Rng;
+use std::sync::Arc;
+use store::index_rules::{self, Standing};
+use store::{CreateIndexesOutcome, Flow, IndexSelection, IndexSpec, Namespace};
+
+/// Keys that an index build sorts in memory before it inserts them, in bytes.
+const BUILD_BYTES_MAX: usize = 4 << 20;
+
+impl Writer {
+    /// The collection, made on the spot if there is none.
+    pub(super) fn ensure_collection(&mut self, namespace: &Namespace) -> Attempt<Arc<Collection>> {
+        match self.catalog.get(namespace) {
+            Some(collection) => Ok(collection.clone()),
+            None => self.make_collection(namespace, DocBuf::new()),
+        }
+    }
+
+    /// Error 48 when there is one already.
+    pub fn create_collection(&mut self, namespace: &Namespace, options: DocBuf) -> Attempt<()> {
+        if self.catalog.get(namespace).is_some() {
+            let message = format!("Collection {namespace} already exists.");
+            return Err(Error::new(Code::NAMESPACE_EXISTS, message).into());
+        }
+        self.make_collection(namespace, options)?;
+        Ok(())
+    }
+
+    fn make_collection(&mut self, namespace: &Namespace, options: DocBuf) -> Attempt<Arc<Collection>> {
+        self.check_case(&namespace.database)?;
+        let uuid = random_uuid();
+        self.connection
+            .prepare_cached("INSERT INTO collections(database, name, uuid, options) VALUES(?1, ?2, ?3, ?4)")?
+            .execute((&*namespace.database, &*namespace.collection, &uuid, options.as_bytes()))?;
+        let id = self.connection.last_insert_rowid();
+        self.connection
+            .prepare_cached("INSERT INTO counters(collection, documents, data_bytes) VALUES(?1, 0, 0)")?
+            .execute([id])?;
+        let collection = Collection::new(id, namespace.clone(), uuid, options);
+        self.connection.execute_batch(&collection.sql.create())?;
+        Ok(self.put(collection))
+    }
+
+    /// Error 13297 when there is a database whose name differs in case alone.
+    fn check_case(&self, database: &str) -> Result<()> {
+        let Some(other) = self.catalog.database_in_other_case(database) else { return Ok(()) };
+        let message =
+            format!("db already exists with different case already have: [{other}] trying to create [{database}]");
+        Err(Error::new(Code::DATABASE_DIFFER_CASE, message))
+    }
+
+    fn put(&mut self, collection: Collection) -> Arc<Collection> {
+        let namespace = collection.namespace.clone();
+        let catalog = Arc::make_mut(&mut self.catalog);
+        catalog.put(collection);
+        // It was put there a moment ago.
+        let Some(collection) = catalog.get(&namespace) else { unreachable!("a collection that was just added") };
+        collection.clone()
+    }
+
+    /// Drops a collection; gives how many indexes it had.
+    pub fn drop_collection(&mut self, namespace: &Namespace) -> Attempt<Option<usize>> {
+        let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(None) };
+        Arc::make_mut(&mut self.catalog).remove(namespace);
+        for sql in [
+            "DELETE FROM collections WHERE id = ?1",
+            "DELETE FROM counters WHERE collection = ?1",
+            "DELETE FROM indexes WHERE collection = ?1",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([collection.id])?;
+        }
+        let rows = self.documents_of(&collection);
+        for index in &collection.indexes {
+            self.drop_table(&index.sql.table, rows)?;
+        }
+        self.drop_table(&collection.sql.table, rows)?;
+        // What the transaction changed before in its figures is of no interest any more.
+        self.deltas.remove(&collection.id);
+        self.next_seq.remove(&collection.id);
+        let indexes = collection.indexes.len() + 1;
+        self.undo.dropped.push(collection);
+        Ok(Some(indexes))
+    }
+
+    fn documents_of(&self, collection: &Collection) -> u64 {
+        let pending = self.deltas.get(&collection.id).map_or(0, |delta| delta.documents);
+        collection.documents().saturating_add_signed(pending)
+    }
+
+    /// Drops a database; gives whether there was one.
+    pub fn drop_database(&mut self, database: &str) -> Attempt<bool> {
+        let collections = self.catalog.of_database(database);
+        for collection in &collections {
+            self.drop_collection(&collection.namespace)?;
+        }
+        Ok(!collections.is_empty())
+    }
+
+    /// Renames a collection. Errors 20 (to itself), 26 (no source) and 48 (there is a target that is not to be dropped).
+    pub fn rename_collection(&mut self, from: &Namespace, to: &Namespace, drop_target: bool) -> Attempt<()> {
+        let refuse = |code, message: String| Err(Failure::Refused(Error::new(code, message)));
+        let Some(collection) = self.catalog.get(from).cloned() else {
+            return refuse(Code::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"));
+        };
+        if from == to {
+            return refuse(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself".into());
+        }
+        if self.catalog.get(to).is_some() {
+            if !drop_target {
+                return refuse(Code::NAMESPACE_EXISTS, "target namespace exists".into());
+            }
+            self.drop_collection(to)?;
+        }
+        self.check_case(&to.database)?;
+        self.connection.prepare_cached("UPDATE collections SET database = ?2, name = ?3 WHERE id = ?1")?.execute((
+            collection.id,
+            &*to.database,
+            &*to.collection,
+        ))?;
+        Arc::make_mut(&mut self.catalog).remove(from);
+        self.put(Collection { namespace: to.clone(), ..Collection::clone(&collection) });
+        Ok(())
+    }
+
+    /// Makes indexes, all of them or, on an error, none.
+    pub fn create_indexes(&mut self, namespace: &Namespace, specs: Vec<IndexSpec>) -> Attempt<CreateIndexesOutcome> {
+        let created_collection = self.catalog.get(namespace).is_none();
+        let existing =
+            self.catalog.get(namespace).map_or_else(|| vec![crate::catalog::id_index()], |it| it.index_specs());
+        let mut wanted: Vec<IndexSpec> = Vec::new();
+        for spec in specs {
+            index_rules::check_key(&spec)?;
+            if is_id_index(&spec)? {
+                continue;
+            }
+            if index_rules::standing(&spec, &existing)? == Standing::Exists {
+                continue;
+            }
+            let clash = index_rules::standing(&spec, &wanted).map(|standing| standing == Standing::Exists);
+            let collection = self.ensure_collection(namespace)?;
+            match clash {
+                Ok(false) => wanted.push(spec),
+                Ok(true) => {
+                    let message = "Cannot build two identical indexes. Try again without duplicate indexes.";
+                    return Err(build_failed(&collection, Error::new(Code::OPERATION_FAILED, message)).into());
+                }
+                Err(error) => return Err(build_failed(&collection, error).into()),
+            }
+        }
+        let indexes_before = existing.len();
+        let indexes_after = indexes_before + wanted.len();
+        self.ensure_collection(namespace)?;
+        for spec in wanted {
+            let collection = self.ensure_collection(namespace)?;
+            self.build_index(&collection, spec).map_err(|failure| match failure {
+                Failure::Refused(error) => Failure::Refused(build_failed(&collection, error)),
+                failure => failure,
+            })?;
+        }
+        Ok(CreateIndexesOutcome { indexes_before, indexes_after, created_collection })
+    }
+
+    fn build_index(&mut self, collection: &Arc<Collection>, spec: IndexSpec) -> Attempt<()> {
+        self.connection
+            .prepare_cached("INSERT INTO indexes(collection, spec, multikey) VALUES(?1, ?2, 0)")?
+            .execute((collection.id, spec.spec.as_bytes()))?;
+        let id = self.connection.last_insert_rowid();
+        let index = Arc::new(Index::new(id, collection.id, index_spec(spec.spec), false)?);
+        self.connection.execute_batch(&index.sql.create(index.spec.unique))?;
+        self.fill_index(collection, &index)?;
+        let mut changed = Collection::clone(collection);
+        changed.indexes.push(index);
+        self.put(changed);
+        Ok(())
+    }
+
+    /// Enters all documents. Keys are sorted by the chunk, so that they go into the tree in long runs.
+    fn fill_index(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
+        let plan = planner::everything(collection)?;
+        let mut cursor = Cursor::default();
+        loop {
+            let mut chunk: Vec<(Key, i64)> = Vec::new();
+            let mut bytes = 0;
+            let mut multikey = false;
+            let end = scan::slice(&self.connection, &plan, &mut cursor, None, &mut |seq, document| {
+                let keys = keys::index_keys(document, index)?;
+                multikey |= keys.len() > 1;
+                for key in keys {
+                    bytes += key.len() + size_of::<(Key, i64)>();
+                    chunk.push((key, seq));
+                }
+                Ok(if bytes > BUILD_BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
+            })?;
+            if multikey && !index.is_multikey() {
+                self.set_multikey(index)?;
+            }
+            chunk.sort_unstable();
+            for (key, seq) in &chunk {
+                let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
+                match insert {
+                    Ok(_) => {}
+                    Err(error) if is_duplicate(&error) => return Err(self.taken(collection, index, key, *seq)?.into()),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if end == SliceEnd::Exhausted {
+                return Ok(());
+            }
+        }
+    }
+
+    fn taken(&self, collection: &Collection, index: &Index, key: &Key, seq: i64) -> Attempt<Error> {
+        let mut statement = self.connection.prepare_cached(&collection.sql.by_seq)?;
+        let bytes: Vec<u8> = statement.query_row([seq], |row| row.get(0))?;
+        let document = DocBuf::from_vec(bytes).unwrap_or_default();
+        Ok(duplicate(collection, index, document.as_doc(), key))
+    }
+
+    /// Drops indexes; gives how many there were. Errors 26, 27, 72 (for `_id_`) and 181 (a key that several have).
+    pub fn drop_indexes(&mut self, namespace: &Namespace, which: &IndexSelection) -> Attempt<usize> {
+        let Some(collection) = self.catalog.get(namespace).cloned() else {
+            let message = format!("ns not found {namespace}");
+            return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message).into());
+        };
+        let chosen = choose_indexes(&collection, which)?;
+        let rows = self.documents_of(&collection);
+        let mut changed = Collection::clone(&collection);
+        for index in &chosen {
+            self.connection.prepare_cached("DELETE FROM indexes WHERE id = ?1")?.execute([index.id])?;
+            self.drop_table(&index.sql.table, rows)?;
+        }
+        changed.indexes.retain(|index| !chosen.iter().any(|other| other.id == index.id));
+        self.put(changed);
+        Ok(collection.indexes.len() + 1)
+    }
+}
+
+fn choose_indexes(collection: &Collection, which: &IndexSelection) -> Result<Vec<Arc<Index>>> {
+    let is_id = || Error::new(Code::INVALID_OPTIONS, "cannot drop _id index");
+    let missing = |message: String| Error::new(Code::INDEX_NOT_FOUND, message);
+    match which {
+        IndexSelection::All => Ok(collection.indexes.clone()),
+        IndexSelection::Names(names) => {
+            let by_name = |name: &String| {
+                if name == "_id_" {
+                    return Err(is_id());
+                }
+                let found = collection.indexes.iter().find(|index| index.spec.name == *name);
+                found.cloned().ok_or_else(|| missing(format!("index not found with name [{name}]")))
+            };
+            names.iter().map(by_name).collect()
+        }
+        IndexSelection::Key(key) => {
+            if index_rules::same_key(key.as_doc(), crate::catalog::id_index().key.as_doc()) {
+                return Err(is_id());
+            }
+            let same = |index: &&Arc<Index>| index_rules::same_key(index.spec.key.as_doc(), key.as_doc());
+            let found: Vec<_> = collection.indexes.iter().filter(same).cloned().collect();
+            match found.as_slice() {
+                [] => Err(missing(format!("can't find index with key: {}", spelled(key)))),
+                [_] => Ok(found),
+                [first, second, ..] => Err(Error::new(
+                    Code::AMBIGUOUS_INDEX_KEY_PATTERN,
+                    format!(
+                        "{} indexes found for key: {}, identify by name instead. Conflicting indexes: {}, {}",
+                        found.len(),
+                        spelled(key),
+                        spelled(&first.spec.spec),
+                        spelled(&second.spec.spec)
+                    ),
+                )),
+            }
+        }
+    }
+}
+
+/// Whether the index asked for is the one on `_id`, which every collection has.
+fn is_id_index(spec: &IndexSpec) -> Result<bool> {
+    let key = spec.key.as_doc();
+    let mut fields = key.iter();
+    let (Some(("_id", direction)), None) = (fields.next(), fields.next()) else { return Ok(false) };
+    let ascending = matches!(direction, Value::Int32(1) | Value::Int64(1)) || direction == Value::Double(1.0);
+    if !ascending {
+        let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", spelled(&spec.key));
+        return Err(Error::bad_value(message));
+    }
+    let plain = ["v", "key", "name", "ns", "collation", "background"];
+    match spec.spec.as_doc().iter().find(|(option, _)| !plain.contains(option)) {
+        Some((option, _)) => Err(Error::new(
+            Code::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{option}' is not valid for an _id index specification. Specification: {}",
+                spelled(&spec.spec)
+            ),
+        )),
+        None => Ok(true),
+    }
+}
+
+fn spelled(document: &DocBuf) -> String {
+    let mut text = String::new();
+    store::duplicate::write_document(document.as_doc(), &mut text);
+    text
+}
+
+fn build_failed(collection: &Collection, error: Error) -> Error {
+    let uuid = |bytes: [u8; 16]| {
+        let mut text = String::new();
+        store::duplicate::write_value(Value::Binary { subtype: 4, bytes: &bytes }, &mut text);
+        text.trim_start_matches("UUID(\"").trim_end_matches("\")").to_owned()
+    };
+    error.context(&format!(
+        "Index build failed: {}: Collection {} ( {} ) :: caused by :: ",
+        uuid(random_uuid()),
+        collection.namespace,
+        uuid(collection.uuid)
+    ))
+}
+
+/// A random UUID, version 4.
+fn random_uuid() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    rand::rng().fill_bytes(&mut bytes);
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    bytes
+}

@@ -1,0 +1,170 @@
+//! Documents and their index entries, kept in step.
+//!
+//! Each function changes one document with all its entries, or refuses and leaves nothing behind: what was put in before the
+//! conflict is taken out again, which costs nothing where there is none.
+
+use super::Writer;
+use crate::catalog::{Collection, Index};
+use crate::failure::{Attempt, is_duplicate};
+use crate::keys::{self, Key};
+use document::{Doc, DocBuf, Value};
+use error::Error;
+use rusqlite::OptionalExtension;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A document's keys, index by index in the collection's order.
+pub type Entries = Vec<Vec<Key>>;
+
+impl Writer {
+    /// Stores a new document. Error 11000 when one of its keys is taken.
+    pub(super) fn insert_document(&mut self, collection: &Arc<Collection>, document: Doc<'_>) -> Attempt<()> {
+        let entries = entries(collection, document)?;
+        keys::id_key(document, &mut self.key);
+        let seq = self.take_seq(collection)?;
+        let insert = self.connection.prepare_cached(&collection.sql.insert)?.execute((
+            seq,
+            self.key.as_slice(),
+            document.as_bytes(),
+        ));
+        if let Err(error) = insert {
+            return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
+        }
+        if let Some((index, key)) = self.add_entries(collection, seq, &entries)? {
+            self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
+            return Err(duplicate(collection, index, document, key).into());
+        }
+        self.note(collection, 1, document.size() as i64);
+        Ok(())
+    }
+
+    /// Puts another document in the place of one. The `_id` is the same. Error 11000 when one of its keys is taken.
+    pub(super) fn replace_document(
+        &mut self,
+        collection: &Arc<Collection>,
+        seq: i64,
+        old: &Old,
+        new: Doc<'_>,
+    ) -> Attempt<()> {
+        let new_entries = entries(collection, new)?;
+        let gone = difference(&old.entries, &new_entries);
+        let come = difference(&new_entries, &old.entries);
+        if let Some((index, key)) = self.add_entries(collection, seq, &come)? {
+            return Err(duplicate(collection, index, new, key).into());
+        }
+        self.remove_entries(collection, seq, &gone)?;
+        self.connection.prepare_cached(&collection.sql.update)?.execute((seq, new.as_bytes()))?;
+        self.note(collection, 0, new.size() as i64 - old.size as i64);
+        Ok(())
+    }
+
+    pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old) -> Attempt<()> {
+        self.remove_entries(collection, seq, &old.entries)?;
+        self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
+        self.note(collection, -1, -(old.size as i64));
+        Ok(())
+    }
+
+    /// Adds entries; when a unique index has one of the keys already, takes out what was added and gives that key.
+    fn add_entries<'e>(
+        &mut self,
+        collection: &'e Collection,
+        seq: i64,
+        entries: &'e Entries,
+    ) -> Attempt<Option<(&'e Index, &'e Key)>> {
+        for (at, (index, keys)) in collection.indexes.iter().zip(entries).enumerate() {
+            if keys.len() > 1 && !index.is_multikey() {
+                self.set_multikey(index)?;
+            }
+            for (position, key) in keys.iter().enumerate() {
+                let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
+                match insert {
+                    Ok(_) => {}
+                    Err(error) if is_duplicate(&error) => {
+                        self.remove_keys(index, seq, &keys[..position])?;
+                        for (index, keys) in collection.indexes.iter().zip(entries).take(at) {
+                            self.remove_keys(index, seq, keys)?;
+                        }
+                        return Ok(Some((index, key)));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn remove_entries(&mut self, collection: &Collection, seq: i64, entries: &Entries) -> Attempt<()> {
+        for (index, keys) in collection.indexes.iter().zip(entries) {
+            self.remove_keys(index, seq, keys)?;
+        }
+        Ok(())
+    }
+
+    fn remove_keys(&mut self, index: &Index, seq: i64, keys: &[Key]) -> Attempt<()> {
+        for key in keys {
+            self.connection.prepare_cached(&index.sql.delete)?.execute((key.as_slice(), seq))?;
+        }
+        Ok(())
+    }
+
+    /// Marks the index before the entries can be seen.
+    pub(super) fn set_multikey(&mut self, index: &Arc<Index>) -> Attempt<()> {
+        self.connection.prepare_cached("UPDATE indexes SET multikey = 1 WHERE id = ?1")?.execute([index.id])?;
+        index.multikey.store(true, Ordering::Release);
+        self.undo.multikey.push(index.clone());
+        Ok(())
+    }
+
+    fn take_seq(&mut self, collection: &Collection) -> Attempt<i64> {
+        if let Some(next) = self.next_seq.get_mut(&collection.id) {
+            *next += 1;
+            return Ok(*next);
+        }
+        let sql = format!("SELECT seq FROM {} ORDER BY seq DESC LIMIT 1", collection.sql.table);
+        let last: Option<i64> = self.connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()?;
+        let next = last.unwrap_or(0) + 1;
+        self.next_seq.insert(collection.id, next);
+        Ok(next)
+    }
+}
+
+/// What must be known of a document to take it out again.
+pub struct Old {
+    pub size: usize,
+    pub entries: Entries,
+}
+
+impl Old {
+    pub fn of(collection: &Collection, document: Doc<'_>) -> Attempt<Old> {
+        Ok(Old { size: document.size(), entries: entries(collection, document)? })
+    }
+}
+
+fn entries(collection: &Collection, document: Doc<'_>) -> Attempt<Entries> {
+    let mut entries = Vec::with_capacity(collection.indexes.len());
+    for index in &collection.indexes {
+        entries.push(keys::index_keys(document, index)?);
+    }
+    Ok(entries)
+}
+
+/// The keys of `left` that are not in `right`; both are in order.
+fn difference(left: &Entries, right: &Entries) -> Entries {
+    let one = |(left, right): (&Vec<Key>, &Vec<Key>)| -> Vec<Key> {
+        left.iter().filter(|key| right.binary_search(key).is_err()).cloned().collect()
+    };
+    left.iter().zip(right).map(one).collect()
+}
+
+fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {
+    let mut value = DocBuf::new();
+    value.append("_id", document.get("_id").unwrap_or(Value::Null));
+    let pattern = document::doc! { "_id": 1 };
+    store::duplicate::duplicate_key(&collection.namespace, "_id_", pattern.as_doc(), value.as_doc())
+}
+
+pub fn duplicate(collection: &Collection, index: &Index, document: Doc<'_>, key: &[u8]) -> Error {
+    let values = keys::key_values(document, index, key);
+    store::duplicate::duplicate_key(&collection.namespace, &index.spec.name, index.spec.key.as_doc(), values.as_doc())
+}

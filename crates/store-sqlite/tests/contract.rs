@@ -1,0 +1,18 @@
+//! The embedded store keeps the contract of all stores.
+
+use store::testing::{as_bson, contract, races};
+use store_sqlite::{Options, open};
+
+#[test]
+fn one_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path(), Options::default()).unwrap();
+    contract(engine, as_bson);
+}
+
+#[test]
+fn many_sessions() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path(), Options::default()).unwrap();
+    races(engine, as_bson);
+}
