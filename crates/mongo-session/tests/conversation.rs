@@ -1,0 +1,150 @@
+//! The protocol's manners: order, silence, compression, checksums, exhaust, the end.
+
+mod support;
+
+use document::{DocBuf, Value, doc};
+use mongo_wire::client::{Command, encode_query};
+use mongo_wire::{Compressor, OpCode, op_msg};
+use std::time::{Duration, Instant};
+use support::TestServer;
+
+fn ping() -> DocBuf {
+    doc! { "ping": 1, "$db": "admin" }
+}
+
+fn encode(command: Command<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    command.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    let body = ping();
+    let many: Vec<u8> = (0..3000)
+        .flat_map(|request_id| encode(Command { request_id, body: body.as_bytes(), ..Command::default() }))
+        .collect();
+    // Sent from another thread, so that neither side waits for the other with full buffers.
+    let mut sending = client.stream.try_clone().unwrap();
+    let sender = std::thread::spawn(move || std::io::Write::write_all(&mut sending, &many).unwrap());
+    for request_id in 0..3000 {
+        assert_eq!(client.receive().unwrap().header.response_to, request_id);
+    }
+    sender.join().unwrap();
+}
+
+#[test]
+fn a_request_that_wants_no_reply_gets_none() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    let (ping, unknown) = (ping(), doc! { "nonsense": 1, "$db": "admin" });
+    for body in [&ping, &unknown, &doc! { "ping": 1 }] {
+        client.send(&encode(Command {
+            request_id: 1,
+            body: body.as_bytes(),
+            more_to_come: true,
+            ..Command::default()
+        }));
+    }
+    client.send(&encode(Command { request_id: 2, body: ping.as_bytes(), ..Command::default() }));
+    assert_eq!(client.receive().unwrap().header.response_to, 2);
+}
+
+#[test]
+fn replies_are_packed_as_their_requests_were() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    for compressor in Compressor::ALL {
+        for (body, expected) in [(ping(), Some(compressor)), (doc! { "hello": 1, "$db": "admin" }, None)] {
+            let mut bytes = Vec::new();
+            let command = Command { request_id: 5, body: body.as_bytes(), ..Command::default() };
+            command.encode_compressed(compressor, &mut client.codecs, &mut bytes).unwrap();
+            client.send(&bytes);
+            let reply = client.receive().unwrap();
+            assert_eq!((reply.compressor, reply.header.response_to), (expected, 5));
+        }
+    }
+}
+
+#[test]
+fn checksums_are_given_back() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    let body = ping();
+    client.send(&encode(Command { body: body.as_bytes(), checksum: true, ..Command::default() }));
+    assert_eq!(client.receive().unwrap().flags, op_msg::CHECKSUM_PRESENT);
+    client.send(&encode(Command { body: body.as_bytes(), ..Command::default() }));
+    assert_eq!(client.receive().unwrap().flags, 0);
+}
+
+#[test]
+fn a_query_is_answered_with_a_reply() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    let mut bytes = Vec::new();
+    encode_query(9, "admin", doc! { "isMaster": 1 }.as_bytes(), &mut bytes);
+    client.send(&bytes);
+    let reply = client.receive().unwrap();
+    assert_eq!((reply.header.opcode, reply.header.response_to), (OpCode::REPLY, 9));
+    assert_eq!(reply.body().get("maxMessageSizeBytes"), Some(Value::Int32(48_000_000)));
+}
+
+#[test]
+fn the_largest_message_is_taken() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    let text = "x".repeat(15_000_000);
+    let document = doc! { "text": text.as_str() };
+    let documents = [document.as_bytes(); 3];
+    let body = doc! { "nonsense": 1, "$db": "admin" };
+    let mut bytes =
+        encode(Command { body: body.as_bytes(), sequence: Some(("documents", &documents)), ..Command::default() });
+    assert!(bytes.len() > 45_000_000);
+    client.send(&bytes);
+    assert_eq!(client.receive().unwrap().body().get("code"), Some(Value::Int32(59)));
+    bytes.clear();
+    assert!(client.is_alive());
+}
+
+/// A driver's monitor: one request, replies as long as it listens.
+#[test]
+fn a_streaming_hello_is_answered_again_and_again() {
+    let server = TestServer::start(1);
+    let mut client = server.client();
+    let version = client.run(&doc! { "hello": 1, "$db": "admin" });
+    let version = version.body().element("topologyVersion").unwrap();
+    let Value::Document(version) = version.value() else { panic!("{version:?}") };
+    let body = doc! { "hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 50, "$db": "admin" };
+    client.send(&encode(Command { request_id: 8, body: body.as_bytes(), exhaust_allowed: true, ..Command::default() }));
+    for _ in 0..3 {
+        let reply = client.receive().unwrap();
+        assert!(reply.more_to_come());
+        assert_eq!(reply.body().get("ok"), Some(Value::Double(1.0)));
+    }
+    server.stop();
+    while let Some(reply) = client.receive() {
+        assert_eq!(reply.header.opcode, OpCode::MSG);
+    }
+}
+
+#[test]
+fn the_end_closes_idle_connections_and_releases_who_waits() {
+    let server = TestServer::start(2);
+    let mut idle: Vec<_> = (0..20).map(|_| server.client()).collect();
+    assert!(idle.iter_mut().all(|client| client.is_alive()));
+    let mut waiting = server.client();
+    let version = waiting.run(&doc! { "hello": 1, "$db": "admin" });
+    let Some(Value::Document(version)) = version.body().get("topologyVersion") else { panic!("no topologyVersion") };
+    let body = doc! { "hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 10_000, "$db": "admin" };
+    waiting.send(&encode(Command { body: body.as_bytes(), ..Command::default() }));
+    std::thread::sleep(Duration::from_millis(50));
+
+    let began = Instant::now();
+    let address = server.address;
+    server.stop();
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(idle.iter_mut().all(|client| client.receive().is_none()));
+    assert!(std::net::TcpStream::connect(address).is_err());
+}
