@@ -1,0 +1,79 @@
+//! What the tests share: a store in memory, and the way from a command as a document to its reply as a document.
+
+mod memory_store;
+
+use commands::{ClientSession, Disposition, Server, Settings, Topology, Worker};
+use document::DocBuf;
+use memory_store::MemoryEngine;
+use mongo_wire::Request;
+use mongo_wire::request::{RequestKind, Sequence};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A server with one worker and one client.
+pub struct Bench {
+    pub worker: Rc<Worker>,
+    pub session: ClientSession,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    pub fn new(topology: Topology) -> Bench {
+        let settings = Settings {
+            topology,
+            cursor_timeout: Duration::from_secs(600),
+            argv: vec!["selkie".into(), "serve".into()],
+            parsed: DocBuf::new(),
+            compressors: vec!["zstd".into(), "snappy".into()],
+            workers: 1,
+        };
+        let server = Server::new(settings, Arc::new(MemoryEngine));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Bench { worker: Worker::open(server).unwrap(), session: ClientSession::new(1, None), runtime }
+    }
+
+    /// Runs a command and gives its reply; `$db` is `test` where the command does not say.
+    pub fn run(&mut self, command: bson::Document) -> bson::Document {
+        self.run_request(&request(command, &[])).0
+    }
+
+    /// As [`Bench::run`], with a document sequence beside the body.
+    pub fn run_with(&mut self, command: bson::Document, name: &str, documents: &[bson::Document]) -> bson::Document {
+        self.run_request(&request(command, &[(name, documents)])).0
+    }
+
+    pub fn run_request(&mut self, request: &Request) -> (bson::Document, Disposition) {
+        let mut reply = Vec::new();
+        let disposition = self.runtime.block_on(commands::run(&self.worker, &mut self.session, request, &mut reply));
+        document::validate::check(&reply).expect("a reply is valid BSON");
+        (bson::Document::from_reader(&*reply).unwrap(), disposition)
+    }
+}
+
+/// A request as it comes from the wire.
+pub fn request(mut command: bson::Document, sequences: &[(&str, &[bson::Document])]) -> Request {
+    if !command.contains_key("$db") {
+        command.insert("$db", "test");
+    }
+    let mut message = command.to_vec().unwrap();
+    let body = 0..message.len();
+    let sequences = sequences
+        .iter()
+        .map(|(name, documents)| {
+            let identifier = message.len()..message.len() + name.len();
+            message.extend_from_slice(name.as_bytes());
+            let start = message.len();
+            documents.iter().for_each(|document| message.extend(document.to_vec().unwrap()));
+            Sequence { identifier, documents: start..message.len() }
+        })
+        .collect();
+    Request {
+        message: message.into(),
+        request_id: 1,
+        kind: RequestKind::Msg { more_to_come: false, exhaust_allowed: false, checksum: false },
+        body,
+        sequences,
+        compressor: None,
+    }
+}
