@@ -191,32 +191,33 @@ fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<Logic
             Code(50736),
             format!(
                 "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
-                uuid_text(session)
+                session_text(session)
             ),
         )),
         (Some(_), None) => Err(Error::new(
             Code(50737),
             format!(
                 "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
-                uuid_text(owner)
+                session_text(owner)
             ),
         )),
         (Some(ours), Some(theirs)) if ours != theirs => Err(Error::new(
             Code(50738),
             format!(
                 "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
-                uuid_text(owner),
-                uuid_text(session)
+                session_text(owner),
+                session_text(session)
             ),
         )),
         _ => Ok(()),
     }
 }
 
-/// A UUID in its usual spelling.
-pub fn uuid_text(id: Option<LogicalSessionId>) -> String {
+/// A session's id as MongoDB spells it: the UUID, and the digest of the user's name, which is that of nobody.
+fn session_text(id: Option<LogicalSessionId>) -> String {
     let hex: String = id.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    const NOBODY: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+    format!("{}-{}-{}-{}-{} - {NOBODY} -  - ", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// A cursor in use. Dropped without being checked in (the command failed, or its connection went away), it is closed.

@@ -43,6 +43,14 @@ fn append_details(error: &Error, writer: &mut DocWriter<'_>) {
     }
 }
 
+/// Says where an error arose that came up while documents were read, in MongoDB's words. Being ended from outside is no such error.
+pub fn in_executor(error: Error, during: &str) -> Error {
+    match error.code() {
+        Code::MAX_TIME_MS_EXPIRED | Code::INTERRUPTED => error,
+        _ => error.context(&format!("{during} :: caused by :: ")),
+    }
+}
+
 /// Codes after which a driver may send a retryable write again.
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {

@@ -7,6 +7,7 @@ use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
 use crate::command::{explain, options, source_stage};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
+use crate::reply::in_executor;
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
@@ -81,7 +82,8 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     let mut cursor = reply.document("cursor");
     {
         let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
-        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+        let filled = reader.fill(&*call.worker.store, call.running, &mut batch).await;
+        filled.map_err(|error| in_executor(error, "PlanExecutor error during aggregation"))?;
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };

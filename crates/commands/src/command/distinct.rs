@@ -6,6 +6,7 @@ use crate::arguments::{self, is_absent, namespace_to_read, unknown_field};
 use crate::command::options;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
+use crate::reply::in_executor;
 use document::path::{End, Path};
 use document::{ArrayWriter, Doc, DocWriter, Element, Value, ValueBuf, compare};
 use error::{Code, Error, Result};
@@ -60,7 +61,8 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         values.add(document)?;
         Ok(Visit::Continue)
     })
-    .await?;
+    .await
+    .map_err(|error| in_executor(error, "Executor error during distinct command"))?;
     values.write(reply.array("values"));
     Ok(Disposition::Reply)
 }

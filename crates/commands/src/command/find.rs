@@ -7,6 +7,7 @@ use crate::command::options;
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
+use crate::reply::in_executor;
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
@@ -145,7 +146,8 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let mut cursor = reply.document("cursor");
     {
         let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
-        reader.fill(&*worker.store, call.running, &mut batch).await?;
+        let filled = reader.fill(&*worker.store, call.running, &mut batch).await;
+        filled.map_err(|error| in_executor(error, "Executor error during find command"))?;
         worker.statistics().documents_returned.add(batch.len() as u64);
     }
     let keep = !reader.is_done() && !arguments.single_batch;

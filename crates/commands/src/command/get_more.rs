@@ -5,6 +5,7 @@ use crate::command::options::as_count;
 use crate::cursor::{self, Killed};
 use crate::dispatch::{Call, Disposition};
 use crate::read::Batch;
+use crate::reply::in_executor;
 use document::{DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
@@ -50,7 +51,8 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let mut cursor = reply.document("cursor");
     {
         let mut batch = Batch::begin(&mut cursor, "nextBatch", documents_max);
-        reader.fill(&*worker.store, call.running, &mut batch).await?;
+        let filled = reader.fill(&*worker.store, call.running, &mut batch).await;
+        filled.map_err(|error| in_executor(error, "Executor error during getMore"))?;
         worker.statistics().documents_returned.add(batch.len() as u64);
     }
     reader.time_left = reader.time_left.map(|left| left.saturating_sub(began.elapsed()));

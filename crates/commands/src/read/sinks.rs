@@ -3,7 +3,7 @@
 use super::{Batch, as_document};
 use crate::running::Running;
 use document::Doc;
-use error::Result;
+use error::{Error, Result};
 use query::aggregate::{Demand, Execution};
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
@@ -11,8 +11,8 @@ use store::{DocumentStore, Flow, Plan, Sink, StoredDoc};
 
 /// Writes JSON text as BSON at the end of `out`.
 pub fn transcode(json: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let _ = (json, out);
-    Err(error::Error::new(error::Code::NOT_IMPLEMENTED, "documents kept as JSON"))
+    document::json::json_to_bson(json, out)
+        .map_err(|problem| Error::internal(format!("a stored document cannot be read: {problem}")))
 }
 
 /// The stored document as BSON, by way of `scratch` where it is kept as JSON.
