@@ -58,7 +58,8 @@ pub enum End {
 pub struct Reached<'d> {
     /// The value at the end of the path; `None` where a document on the way does not have the next component.
     pub value: Option<Value<'d>>,
-    /// The position in the outermost array that was entered on the way here: what the positional operator `$` needs.
+    /// The position in the outermost array whose elements were searched on the way here, as the positional operator `$`
+    /// needs it. Positions that the path itself spells out do not count.
     pub array_index: Option<usize>,
 }
 
@@ -237,12 +238,12 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
         }
         let picked = self.path.index(at);
         for (index, element) in array.elements().enumerate() {
-            let outermost = outermost.or(Some(index));
             if element.kind == Kind::Document
                 && let Value::Document(inner) = element.value()
             {
-                self.document(inner, at, outermost)?;
+                self.document(inner, at, outermost.or(Some(index)))?;
             }
+            // A position that the path spells out is not one the match has found: it does not count for `$`.
             if picked == Some(index) {
                 self.picked(element, at + 1, outermost)?;
             }

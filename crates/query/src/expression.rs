@@ -88,6 +88,11 @@ impl Expression {
         Ok(Expression { root: scope.parse(value)? })
     }
 
+    /// Whether there is an operator of this name (`$add`).
+    pub fn is_operator(name: &str) -> bool {
+        parse::is_operator(name)
+    }
+
     /// The value of a field path such as `a.b`, written without the `$`.
     pub fn field(path: &str) -> Result<Expression> {
         Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?) })

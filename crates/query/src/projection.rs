@@ -1,27 +1,76 @@
 //! The `projection` of a command, parsed: which fields a document is returned with.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/projection/>
+//! A projection is a tree of paths that is walked once beside the document; what it keeps is copied as bytes. In reading
+//! order: [`parse`](mod@parse) (from the specification to the tree), [`tree`], [`apply`] (the walk).
+//!
+//! The stages `$project`, `$addFields` and `$unset` are projections too, without what only `find` has: `$slice` by its
+//! short form, `$elemMatch` and the positional `$`.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/projection/>; where it is silent, what a 6.0 server does.
+
+mod apply;
+mod parse;
+mod slice;
+mod tree;
+
+#[cfg(test)]
+mod tests;
 
 use crate::{Context, MatchDetails, Predicate};
-use document::Doc;
+use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
+use tree::{Fields, Mode};
 
 #[derive(Clone, Debug)]
-pub struct Projection {}
+pub struct Projection {
+    mode: Mode,
+    root: Fields,
+    positional: bool,
+}
 
 impl Projection {
-    /// `predicate` is the filter beside it, which the positional operator `$` refers to.
-    pub fn parse(_spec: Doc<'_>, _predicate: &Predicate, _context: &Context) -> Result<Projection> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "projection"))
+    /// Parses the projection of a `find` or `findAndModify`. `predicate` is the filter beside it, which the positional
+    /// operator `$` refers to.
+    ///
+    /// Errors: 31253 and 31254 for a mixture of inclusion and exclusion, 31249 and 31250 for paths in each other's way, and
+    /// the errors of expressions.
+    pub fn parse(spec: Doc<'_>, _predicate: &Predicate, context: &Context) -> Result<Projection> {
+        parse::Parser::find(context).parse(spec)
+    }
+
+    /// Parses the operand of a `$project` stage. Errors: as [`Projection::parse`], and 51272 for an empty one.
+    pub fn parse_stage(spec: Doc<'_>, context: &Context) -> Result<Projection> {
+        if spec.is_empty() {
+            return Err(Error::new(Code(51272), "projection specification must have at least one field"));
+        }
+        parse::Parser::stage(context).parse(spec)
+    }
+
+    /// Parses the operand of an `$addFields` stage: all fields stay, those named are computed.
+    pub fn parse_add_fields(spec: Doc<'_>, context: &Context) -> Result<Projection> {
+        parse::Parser::stage(context).parse_added(spec)
+    }
+
+    /// The projection that leaves out these paths (`$unset`).
+    pub fn without<'p>(paths: impl IntoIterator<Item = &'p str>, context: &Context) -> Result<Projection> {
+        parse::Parser::stage(context).parse_removed(paths)
+    }
+
+    /// Whether documents come out as they go in.
+    pub fn is_identity(&self) -> bool {
+        self.mode == Mode::Exclude && self.root.is_empty()
     }
 
     /// Whether [`Projection::apply`] wants details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
-        false
+        self.positional
     }
 
     /// Writes the projected document at the end of `out`. On an error `out` may hold part of it.
-    pub fn apply(&self, _document: Doc<'_>, _details: &MatchDetails, _out: &mut Vec<u8>) -> Result<()> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "projection"))
+    ///
+    /// Errors: those of expressions; 51246 and 51247 where the positional operator finds no element.
+    pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
+        let walk = apply::Walk { mode: self.mode, root: document, array_index: details.array_index };
+        walk.document(&self.root, document, self.positional, &mut DocWriter::begin(out))
     }
 }

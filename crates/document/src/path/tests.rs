@@ -75,13 +75,13 @@ fn predicates_through_arrays() {
 
 #[test]
 fn predicates_by_position() {
-    check_reached(within(|| array![5, 6]), "a.1", "(6)@1");
+    check_reached(within(|| array![5, 6]), "a.1", "(6)");
     check_reached(within(|| array![5, 6]), "a.2", "");
     check_reached(within(|| array![5, 6]), "a.00", "");
-    check_reached(within(|| array![&array![1, 2]]), "a.0", "Array({\"0\": (1), \"1\": (2)})@0");
-    check_reached(within(|| array![&array![1, 2]]), "a.0.1", "(2)@0");
-    check_reached(within(|| array![&doc! {"0": 7}]), "a.0", "(7)@0 Document({\"0\": (7)})@0");
-    check_reached(within(|| array![&doc! {"b": 1}]), "a.0.b", "missing@0 (1)@0");
+    check_reached(within(|| array![&array![1, 2]]), "a.0", "Array({\"0\": (1), \"1\": (2)})");
+    check_reached(within(|| array![&array![1, 2]]), "a.0.1", "(2)");
+    check_reached(within(|| array![&doc! {"0": 7}]), "a.0", "(7)@0 Document({\"0\": (7)})");
+    check_reached(within(|| array![&doc! {"b": 1}]), "a.0.b", "missing@0 (1)");
     check_reached(within(|| array![&array![&doc! {"b": 1}]]), "a.0.b", "(1)@0");
     check_reached(within(|| array![1, 2]), "a.0.b", "");
     check_reached(within(|| array![&array![&array![&doc! {"b": 1}]]]), "a.0.0.b", "(1)@0");

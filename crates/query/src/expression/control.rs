@@ -6,6 +6,8 @@ use super::{Evaluated, Expr, Form};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
+pub(super) const NAMES: &[&str] = &["$and", "$or", "$cond", "$ifNull", "$switch"];
+
 pub(super) fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Option<Form>> {
     Ok(Some(match name {
         "$and" => Form::And(parser.parse_arguments(operand)?),

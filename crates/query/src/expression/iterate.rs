@@ -8,6 +8,8 @@ use crate::predicate::number::exact;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
+pub(super) const NAMES: &[&str] = &["$let", "$map", "$filter", "$reduce"];
+
 pub(super) fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Option<Form>> {
     Ok(Some(match name {
         "$let" => parse_let(parser, operand)?,

@@ -184,10 +184,15 @@ impl<'c> Parser<'c> {
 }
 
 fn evaluate_constant(expression: &Expr) -> Result<Expr> {
-    let evaluated = expression
-        .evaluate(&Scope { root: Doc::EMPTY, frame: None })
-        .map_err(|error| error.context("Failed to optimize pipeline :: caused by :: "))?;
+    let evaluated = expression.evaluate(&Scope { root: Doc::EMPTY, frame: None })?;
     Ok(evaluated.into_owned().map_or(Expr::Missing, Expr::Literal))
+}
+
+pub(super) fn is_operator(name: &str) -> bool {
+    matches!(name, "$literal" | "$const")
+        || control::NAMES.contains(&name)
+        || iterate::NAMES.contains(&name)
+        || functions::find(name).is_some()
 }
 
 fn literal(value: Value<'_>) -> Expr {

@@ -1,0 +1,155 @@
+//! The walk of a projection's tree beside a document.
+//!
+//! Fields come out in the document's order, computed ones behind them in the order of the specification; where a level keeps
+//! what it does not name, a computed field takes the place of the one it replaces.
+
+use super::tree::{Action, Field, Fields, Mode};
+use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
+use error::{Code, Error, Result};
+
+/// What the walk needs to know besides the place it has reached.
+pub(super) struct Walk<'d> {
+    pub mode: Mode,
+    /// The whole document, which expressions refer to.
+    pub root: Doc<'d>,
+    pub array_index: Option<usize>,
+}
+
+impl Walk<'_> {
+    /// Projects the fields of one document. `pick`: the first array on the positional operator's path is still to come.
+    pub fn document(&self, fields: &Fields, document: Doc<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<()> {
+        // Levels rarely have so many fields that a list of those seen would not do.
+        let mut written = if fields.computes { Some(Vec::new()) } else { None };
+        for element in document.elements() {
+            let Some(field) = fields.find(element.key_bytes()) else {
+                if self.mode != Mode::Include {
+                    out.append_element(element);
+                }
+                continue;
+            };
+            let is_written = self.field(field, element, pick && field.positional, out)?;
+            if let (true, Some(written)) = (is_written, &mut written) {
+                written.push(std::ptr::from_ref(field));
+            }
+        }
+        if let Some(written) = written {
+            self.computed(fields, &written, out)?;
+        } else if self.mode == Mode::Include {
+            self.element_matches(fields, document, out)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what becomes of one field; tells whether its place is taken.
+    fn field(&self, field: &Field, element: Element<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<bool> {
+        match &field.action {
+            Action::Keep if pick && element.kind == Kind::Array => {
+                let picked = self.picked(nested(element))?;
+                out.array(element.key()).push_raw(picked.kind, picked.raw_value());
+            }
+            Action::Keep => out.append_element(element),
+            Action::Drop => {}
+            Action::Inside(fields) => return self.inside(fields, element, pick, out),
+            Action::Slice(slice) if element.kind == Kind::Array => {
+                let mut array = out.array(element.key());
+                slice.elements(nested(element)).for_each(|element| array.push_raw(element.kind, element.raw_value()));
+            }
+            Action::Slice(_) => out.append_element(element),
+            // Computed fields take their place here only where the fields around them stay.
+            Action::Compute(_) | Action::ElementMatch(_) if self.mode == Mode::Include => return Ok(false),
+            Action::Compute(expression) => expression.evaluate_into(self.root, out, element.key())?,
+            Action::ElementMatch(_) => self.element_match(field, element, out)?,
+        }
+        Ok(true)
+    }
+
+    fn inside(&self, fields: &Fields, element: Element<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<bool> {
+        match element.kind {
+            Kind::Document => self.document(fields, nested(element), pick, &mut out.document(element.key()))?,
+            Kind::Array if pick => {
+                let picked = self.picked(nested(element))?;
+                self.array_element(fields, picked, &mut out.array(element.key()))?;
+            }
+            Kind::Array => self.array(fields, nested(element), &mut out.array(element.key()))?,
+            _ if self.mode == Mode::Add && fields.computes => {
+                self.computed(fields, &[], &mut out.document(element.key()))?;
+            }
+            _ if self.mode == Mode::Include => return Ok(false),
+            _ => out.append_element(element),
+        }
+        Ok(true)
+    }
+
+    fn array(&self, fields: &Fields, array: Doc<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
+        array.elements().try_for_each(|element| self.array_element(fields, element, out))
+    }
+
+    fn array_element(&self, fields: &Fields, element: Element<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
+        match element.kind {
+            Kind::Document => self.document(fields, nested(element), false, &mut out.document())?,
+            Kind::Array => self.array(fields, nested(element), &mut out.array())?,
+            _ if fields.computes => self.computed(fields, &[], &mut out.document())?,
+            _ if self.mode == Mode::Include => {}
+            _ => out.push_raw(element.kind, element.raw_value()),
+        }
+        Ok(())
+    }
+
+    /// Appends the computed fields that have no place yet.
+    fn computed(&self, fields: &Fields, written: &[*const Field], out: &mut DocWriter<'_>) -> Result<()> {
+        for field in fields.iter().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
+            match &field.action {
+                Action::Compute(expression) => expression.evaluate_into(self.root, out, &field.name)?,
+                Action::Inside(inner) if inner.computes => {
+                    self.computed(inner, &[], &mut out.document(&field.name))?;
+                }
+                Action::ElementMatch(_) if self.mode == Mode::Include => {
+                    if let Some(element) = self.root.element(&field.name) {
+                        self.element_match(field, element, out)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what `$elemMatch` finds, on a level without other computed fields.
+    fn element_matches(&self, fields: &Fields, document: Doc<'_>, out: &mut DocWriter<'_>) -> Result<()> {
+        for field in fields.iter().filter(|field| matches!(field.action, Action::ElementMatch(_))) {
+            if let Some(element) = document.element(&field.name) {
+                self.element_match(field, element, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn element_match(&self, field: &Field, element: Element<'_>, out: &mut DocWriter<'_>) -> Result<()> {
+        let Action::ElementMatch(predicate) = &field.action else { return Ok(()) };
+        let mut details = crate::MatchDetails::default();
+        if element.kind != Kind::Array || !predicate.matches_with(self.root, &mut details)? {
+            return Ok(());
+        }
+        let found = details.array_index.and_then(|index| nested(element).elements().nth(index));
+        if let Some(found) = found {
+            out.array(element.key()).push_raw(found.kind, found.raw_value());
+        }
+        Ok(())
+    }
+
+    /// The element that the positional operator stands for.
+    fn picked<'d>(&self, array: Doc<'d>) -> Result<Element<'d>> {
+        let index = self.array_index.ok_or_else(|| {
+            let message = "positional operator '.$' couldn't find a matching element in the array";
+            Error::new(Code(51246), message)
+        })?;
+        array.elements().nth(index).ok_or_else(|| Error::new(Code(51247), "positional operator '.$' element mismatch"))
+    }
+}
+
+fn nested(element: Element<'_>) -> Doc<'_> {
+    match element.value() {
+        Value::Document(document) | Value::Array(document) => document,
+        _ => Doc::EMPTY,
+    }
+}

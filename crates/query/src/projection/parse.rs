@@ -1,0 +1,317 @@
+//! From a specification to the tree.
+
+use super::Projection;
+use super::slice::Slice;
+use super::tree::{Action, Fields, Mode};
+use crate::expression::check_field_path;
+use crate::{Context, Expression, Predicate, text};
+use document::{Doc, DocBuf, Element, Kind, Value};
+use error::{Code, Error, Result};
+
+pub(super) struct Parser<'c> {
+    context: &'c Context,
+    /// Whether the forms that only `find` has are known.
+    is_find: bool,
+    /// Unknown until a field says which it is.
+    mode: Option<Mode>,
+    /// What a plain `_id: 0` or `_id: 1` says.
+    id: Option<bool>,
+    root: Fields,
+    has_slice: bool,
+    has_element_match: bool,
+    has_positional: bool,
+}
+
+/// A field's value as a switch.
+fn switch(value: Value<'_>) -> Option<bool> {
+    (value.kind().is_number() || value.kind() == Kind::Boolean).then(|| value.is_truthy())
+}
+
+fn is_operator(document: Doc<'_>) -> bool {
+    document.first().is_some_and(|first| first.key_bytes().starts_with(b"$"))
+}
+
+impl<'c> Parser<'c> {
+    pub fn find(context: &'c Context) -> Self {
+        Parser { is_find: true, ..Self::stage(context) }
+    }
+
+    pub fn stage(context: &'c Context) -> Self {
+        Parser {
+            context,
+            is_find: false,
+            mode: None,
+            id: None,
+            root: Fields::default(),
+            has_slice: false,
+            has_element_match: false,
+            has_positional: false,
+        }
+    }
+
+    pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
+        for element in spec.elements() {
+            match switch(element.value()) {
+                Some(flag) if element.key() == "_id" => {
+                    if self.id.replace(flag).is_some() || self.root.find(b"_id").is_some() {
+                        return Err(Error::new(Code(31250), "Path collision at _id"));
+                    }
+                }
+                _ => self.parse_field(&mut Vec::new(), element)?,
+            }
+        }
+        let mode = self.resolved_mode();
+        self.place_id(mode)?;
+        Ok(Projection { mode, root: self.root, positional: self.has_positional })
+    }
+
+    fn resolved_mode(&self) -> Mode {
+        match self.mode {
+            Some(mode) => mode,
+            None if self.id == Some(true) => Mode::Include,
+            None if self.has_slice => Mode::Exclude,
+            None if self.has_element_match => Mode::Include,
+            None => Mode::Exclude,
+        }
+    }
+
+    fn place_id(&mut self, mode: Mode) -> Result<()> {
+        let is_free = self.root.find(b"_id").is_none();
+        match (mode, self.id) {
+            (Mode::Include, None) if !is_free => Ok(()),
+            (Mode::Include, None | Some(true)) => self.root.insert(&["_id"], Action::Keep, false),
+            (Mode::Exclude, Some(false)) => self.root.insert(&["_id"], Action::Drop, false),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn parse_added(mut self, spec: Doc<'_>) -> Result<Projection> {
+        self.mode = Some(Mode::Add);
+        for element in spec.elements() {
+            self.parse_added_field(&mut Vec::new(), element)?;
+        }
+        Ok(Projection { mode: Mode::Add, root: self.root, positional: false })
+    }
+
+    fn parse_added_field<'v>(&mut self, prefix: &mut Vec<&'v str>, element: Element<'v>) -> Result<()> {
+        check_field_path(element.key())?;
+        let depth = prefix.len();
+        prefix.extend(element.key().split('.'));
+        match element.value() {
+            Value::Document(document) if !is_operator(document) => {
+                if document.is_empty() {
+                    return self.insert_expression(prefix, element.value());
+                }
+                document.elements().try_for_each(|inner| self.parse_added_field(prefix, inner))?;
+            }
+            Value::Document(document) => {
+                check_single(document)?;
+                self.insert_expression(prefix, element.value())?;
+            }
+            value => self.insert_expression(prefix, value)?,
+        }
+        prefix.truncate(depth);
+        Ok(())
+    }
+
+    fn insert_expression(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
+        let expression = self.expression(value)?;
+        self.root.insert(path, Action::Compute(expression), false)
+    }
+
+    pub fn parse_removed<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Result<Projection> {
+        for path in paths {
+            check_field_path(path)?;
+            self.root.insert(&path.split('.').collect::<Vec<_>>(), Action::Drop, false)?;
+        }
+        Ok(Projection { mode: Mode::Exclude, root: self.root, positional: false })
+    }
+
+    /// Parses one field within `prefix`, which is as before when this returns without an error.
+    fn parse_field<'v>(&mut self, prefix: &mut Vec<&'v str>, element: Element<'v>) -> Result<()> {
+        let (name, positional) = self.split_positional(element.key())?;
+        check_field_path(name)?;
+        let depth = prefix.len();
+        prefix.extend(name.split('.'));
+        match (element.value(), switch(element.value())) {
+            (_, Some(flag)) => self.parse_switch(prefix, element.key(), flag, positional)?,
+            (Value::Document(_), _) if positional => {
+                let message = "positional projection cannot be used with an expression or sub object";
+                return Err(Error::new(Code(31271), message));
+            }
+            (Value::Document(inner), _) if inner.is_empty() => {
+                let message = "An empty sub-projection is not a valid value. Found empty object at path";
+                return Err(Error::new(Code(51270), message));
+            }
+            (Value::Document(operator), _) if is_operator(operator) => self.parse_operator(prefix, operator)?,
+            (Value::Document(inner), _) => {
+                inner.elements().try_for_each(|element| self.parse_field(prefix, element))?;
+            }
+            _ if positional => {
+                return Err(Error::new(Code(31308), "positional projection cannot be used with a literal"));
+            }
+            (value, _) => self.compute(prefix, value)?,
+        }
+        prefix.truncate(depth);
+        Ok(())
+    }
+
+    /// Takes the `.$` off a name that ends in it.
+    fn split_positional<'v>(&self, name: &'v str) -> Result<(&'v str, bool)> {
+        if !self.is_find {
+            return Ok((name, false));
+        }
+        if name.contains(".$.") {
+            return Err(Error::new(
+                Code(31394),
+                "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional \
+                 projection may only be used at the end, for example: a.b.$. If the query previously used a form \
+                 like a.b.$.d, remove the parts following the '$' and the results will be equivalent.",
+            ));
+        }
+        Ok(name.strip_suffix(".$").map_or((name, false), |name| (name, true)))
+    }
+
+    fn parse_switch(&mut self, path: &[&str], name: &str, flag: bool, positional: bool) -> Result<()> {
+        if positional {
+            self.check_positional(flag)?;
+        }
+        if flag {
+            if self.mode == Some(Mode::Exclude) {
+                return Err(Error::new(
+                    Code(31253),
+                    format!("Cannot do inclusion on field {name} in exclusion projection"),
+                ));
+            }
+            self.mode = Some(Mode::Include);
+            return self.root.insert(path, Action::Keep, positional);
+        }
+        if self.mode == Some(Mode::Include) {
+            return Err(Error::new(
+                Code(31254),
+                format!("Cannot do exclusion on field {name} in inclusion projection"),
+            ));
+        }
+        self.mode = Some(Mode::Exclude);
+        self.root.insert(path, Action::Drop, false)
+    }
+
+    fn check_positional(&mut self, flag: bool) -> Result<()> {
+        if !flag {
+            return Err(Error::new(Code(31395), "positional projection cannot be used with exclusion"));
+        }
+        if self.has_positional {
+            return Err(Error::new(Code(31276), "Cannot specify more than one positional projection per query."));
+        }
+        self.has_positional = true;
+        self.check_one_of_both()
+    }
+
+    fn check_one_of_both(&self) -> Result<()> {
+        if self.has_positional && self.has_element_match {
+            return Err(Error::new(Code(31255), "Cannot specify positional operator and $elemMatch."));
+        }
+        Ok(())
+    }
+
+    fn parse_operator(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
+        check_single(operator)?;
+        let Some(first) = operator.first() else { return Ok(()) };
+        match first.key() {
+            "$slice" if self.is_find => self.parse_slice(path, operator, first.value()),
+            "$elemMatch" if self.is_find => self.parse_element_match(path, first.value()),
+            "$meta" => parse_meta(first.value()),
+            _ => self.compute(path, Value::Document(operator)),
+        }
+    }
+
+    /// What is no `$slice` of the short form may still be the expression of that name.
+    fn parse_slice(&mut self, path: &[&str], operator: Doc<'_>, operand: Value<'_>) -> Result<()> {
+        let complaint = match Slice::parse(operand) {
+            Ok(slice) => match self.root.insert(path, Action::Slice(slice), false) {
+                Ok(()) => {
+                    self.has_slice = true;
+                    return Ok(());
+                }
+                Err(error) => (error.code().0, error.message().to_owned()),
+            },
+            Err((code, message)) => (code, message.to_owned()),
+        };
+        self.compute(path, Value::Document(operator)).map_err(|error| {
+            if error.code() != Code(28667) {
+                return error;
+            }
+            let (operator, (code, message)) = (text::document(operator), complaint);
+            error.context(&format!(
+                "Invalid $slice syntax. The given syntax {operator} did not match the find() syntax because :: \
+                 Location{code}: {message} :: The given syntax did not match the expression $slice syntax. :: caused \
+                 by :: "
+            ))
+        })
+    }
+
+    fn parse_element_match(&mut self, path: &[&str], operand: Value<'_>) -> Result<()> {
+        let [field] = path else {
+            return Err(Error::new(Code(31275), "Cannot use $elemMatch projection on a nested field."));
+        };
+        if !matches!(operand, Value::Document(_)) {
+            let found = operand.kind().alias();
+            let message = format!("elemMatch: Invalid argument, object required, but got {found}");
+            return Err(Error::new(Code(31274), message));
+        }
+        self.has_element_match = true;
+        self.check_one_of_both()?;
+        let mut condition = DocBuf::new();
+        condition.append("$elemMatch", operand);
+        let mut filter = DocBuf::new();
+        filter.append(field, &condition);
+        let predicate = Predicate::parse(filter.as_doc(), self.context)?;
+        self.root.insert(path, Action::ElementMatch(predicate), false)
+    }
+
+    /// A computed field makes an inclusion.
+    fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
+        let expression = self.expression(value)?;
+        if self.mode == Some(Mode::Exclude) {
+            let message = "Cannot use expression other than $meta in exclusion projection";
+            return Err(Error::new(Code(31252), message));
+        }
+        self.mode = Some(Mode::Include);
+        self.root.insert(path, Action::Compute(expression), false)
+    }
+
+    fn expression(&self, value: Value<'_>) -> Result<Expression> {
+        if let Value::Document(operator) = value
+            && let Some(name) = operator.first().map(Element::key)
+            && name.starts_with('$')
+            && !Expression::is_operator(name)
+        {
+            return Err(Error::new(Code(31325), format!("Unknown expression {name}")));
+        }
+        Expression::parse(value, self.context)
+    }
+}
+
+/// A document that begins with an operator holds nothing else.
+fn check_single(operator: Doc<'_>) -> Result<()> {
+    match operator.elements().count() {
+        1 => Ok(()),
+        _ => operator.elements().try_for_each(|element| check_field_path(element.key())),
+    }
+}
+
+/// No store here has text scores or other metadata.
+fn parse_meta(operand: Value<'_>) -> Result<()> {
+    match operand {
+        Value::String("indexKey") => Ok(()),
+        Value::String("textScore" | "searchScore" | "searchHighlights") => {
+            Err(Error::new(Code(40218), "query requires text score metadata, but it is not available"))
+        }
+        Value::String("sortKey") => Err(Error::bad_value("cannot use sortKey $meta projection without a sort")),
+        Value::String(name @ ("recordId" | "randVal" | "geoNearDistance" | "geoNearPoint")) => {
+            Err(Error::new(Code::NOT_IMPLEMENTED, format!("$meta: \"{name}\" is not supported")))
+        }
+        Value::String(name) => Err(Error::new(Code(17308), format!("Unsupported argument to $meta: {name}"))),
+        _ => Err(Error::new(Code(17307), "$meta only supports string arguments")),
+    }
+}

@@ -1,0 +1,60 @@
+//! `$slice` in the form that only `find` has: a count, or `[skip, count]`.
+
+use document::{Doc, Element, Value};
+
+/// Which elements of an array stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    /// Counted from the end where negative.
+    skip: i32,
+    count: i32,
+}
+
+/// Why an operand is not of this form: a code and a message, which end up inside of another message.
+pub(super) type Complaint = (i32, &'static str);
+
+impl Slice {
+    pub fn parse(operand: Value<'_>) -> Result<Slice, Complaint> {
+        match operand {
+            Value::Array(pair) => Self::parse_pair(pair),
+            operand => {
+                let count = clamped(operand).ok_or((31273, "$slice only supports numbers and [skip, limit] arrays"))?;
+                let skip = if count < 0 { count } else { 0 };
+                Ok(Slice { skip, count: count.saturating_abs() })
+            }
+        }
+    }
+
+    fn parse_pair(pair: Doc<'_>) -> Result<Slice, Complaint> {
+        let values: Vec<Value<'_>> = pair.values().take(3).collect();
+        let [skip, count] = values[..] else {
+            return Err((31272, "$slice array argument should be of form [skip, limit]"));
+        };
+        let skip = clamped(skip).ok_or((31257, "$slice skip must be a number"))?;
+        let count = clamped(count).ok_or((31258, "$slice limit must be a number"))?;
+        if count <= 0 {
+            return Err((31259, "$slice limit must be positive"));
+        }
+        Ok(Slice { skip, count })
+    }
+
+    /// The elements that stay.
+    pub fn elements<'d>(&self, array: Doc<'d>) -> impl Iterator<Item = Element<'d>> + use<'d> {
+        let skip = match usize::try_from(self.skip) {
+            Ok(skip) => skip,
+            Err(_) => array.elements().count().saturating_sub(self.skip.unsigned_abs() as usize),
+        };
+        array.elements().skip(skip).take(usize::try_from(self.count).unwrap_or(0))
+    }
+}
+
+/// A number cut to a whole one within 32 bits.
+fn clamped(value: Value<'_>) -> Option<i32> {
+    Some(match value {
+        Value::Int32(number) => number,
+        Value::Int64(number) => number.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
+        Value::Double(number) => number as i32,
+        Value::Decimal128(number) => number.to_f64() as i32,
+        _ => return None,
+    })
+}

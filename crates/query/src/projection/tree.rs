@@ -1,0 +1,102 @@
+//! A projection as a tree of field names.
+
+use super::slice::Slice;
+use crate::{Expression, Predicate};
+use error::{Code, Error, Result};
+
+/// What happens to fields that the tree does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// They are left out.
+    Include,
+    /// They stay.
+    Exclude,
+    /// They stay, and fields are added.
+    Add,
+}
+
+/// The named fields of one level, in the order of the specification.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fields {
+    fields: Vec<Field>,
+    /// Something within is computed, so that the level appears even where the document has none.
+    pub computes: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub name: Box<str>,
+    pub action: Action,
+    /// On the path of the positional operator: the first array here is cut to the element found.
+    pub positional: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Keep,
+    Drop,
+    Inside(Fields),
+    Compute(Expression),
+    Slice(Slice),
+    /// The first element that matches; the predicate applies to a document that holds the array alone.
+    ElementMatch(Predicate),
+}
+
+/// Components a path may have, all levels together. Keeps the tree's depth, and so recursion, within bounds.
+const COMPONENTS_MAX: usize = 200;
+
+impl Fields {
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter()
+    }
+
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name.as_bytes() == name)
+    }
+
+    /// Puts an action at a path. Errors: 31249 and 31250 where another path is in the way.
+    pub fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
+        if path.len() > COMPONENTS_MAX {
+            return Err(Error::new(Code::OVERFLOW, "FieldPath is too long"));
+        }
+        self.insert_at(path, 0, action, positional)
+    }
+
+    fn insert_at(&mut self, path: &[&str], at: usize, action: Action, positional: bool) -> Result<()> {
+        let Some(name) = path.get(at) else { return Ok(()) };
+        let is_last = at + 1 == path.len();
+        self.computes |= matches!(action, Action::Compute(_));
+        let index = self.fields.iter().position(|field| *field.name == **name);
+        let Some(field) = index.and_then(|index| self.fields.get_mut(index)) else {
+            return self.append(path, at, action, positional);
+        };
+        if is_last {
+            return Err(Error::new(Code(31250), format!("Path collision at {}", path.join("."))));
+        }
+        field.positional |= positional;
+        match &mut field.action {
+            Action::Inside(fields) => fields.insert_at(path, at + 1, action, positional),
+            _ => {
+                let (whole, rest) = (path.join("."), path[at + 1..].join("."));
+                Err(Error::new(Code(31249), format!("Path collision at {whole} remaining portion {rest}")))
+            }
+        }
+    }
+
+    fn append(&mut self, path: &[&str], at: usize, action: Action, positional: bool) -> Result<()> {
+        let action = if at + 1 == path.len() {
+            action
+        } else {
+            let mut fields = Fields::default();
+            fields.insert_at(path, at + 1, action, positional)?;
+            Action::Inside(fields)
+        };
+        self.fields.push(Field { name: path[at].into(), action, positional });
+        Ok(())
+    }
+}
