@@ -31,6 +31,8 @@ def normal(value, key=""):
     if key in VOLATILE or isinstance(value, (bson.ObjectId, datetime.datetime, bson.Binary)):
         return f"<{type(value).__name__}>"
     if key == "errmsg":
+        # What MongoDB's planner saw, in a spelling of its own.
+        value = re.sub(r"ns=\S+Tree: .*\nSort: .*\nProj: .*\n(Collation: .*\n)? ", "", value)
         value = re.sub(r"Index build failed: \S+: Collection \S+ \( \S+ \) :: caused by :: ", "", value)
         return re.sub(r"cursor (id )?\d+", "cursor", UUID.sub("<uuid>", value))
     return value

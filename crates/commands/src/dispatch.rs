@@ -148,7 +148,11 @@ fn check_shared(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result
         return Err(Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern"));
     }
     if let Some(read_concern) = envelope.read_concern {
-        envelope::check_read_concern(read_concern)?;
+        envelope::check_read_concern(read_concern, spec.name, spec.access)?;
+    }
+    if envelope.txn_number.is_some() && envelope.session.is_none() {
+        let message = "Transaction number requires a session ID to also be specified";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     let transaction_number = envelope.txn_number.is_some()
         && (spec.access != Access::Write || worker.server.settings.topology == Topology::Standalone);

@@ -4,6 +4,7 @@
 
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::logical_session::LogicalSessionId;
+use crate::table::Access;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use mongo_wire::Request;
@@ -91,7 +92,7 @@ impl<'a> Envelope<'a> {
         let mut api = Api::default();
         for element in body.elements().skip(1) {
             match element.key_bytes() {
-                b"$db" => database = Some(arguments::string("OpMsgRequest", element)?),
+                b"$db" => database = Some(database_name(element)?),
                 b"lsid" => envelope.session = logical_session(element)?,
                 b"$clusterTime"
                 | b"$audit"
@@ -163,6 +164,12 @@ impl Api<'_> {
     }
 }
 
+fn database_name(element: Element<'_>) -> Result<&str> {
+    element.value().as_str().ok_or_else(|| {
+        Error::new(Code(13111), format!("wrong type for field ($db) {} != string", element.kind.alias()))
+    })
+}
+
 fn long(element: Element<'_>) -> Result<i64> {
     match element.value() {
         Value::Int64(number) => Ok(number),
@@ -188,9 +195,9 @@ pub fn logical_session(element: Element<'_>) -> Result<Option<LogicalSessionId>>
 /// A UUID: binary of subtype 4.
 pub fn uuid(within: &str, element: Element<'_>) -> Result<[u8; 16]> {
     match element.value() {
-        Value::Binary { subtype: 4, bytes } => {
-            bytes.try_into().map_err(|_| Error::new(Code::INVALID_UUID, "uuid must be a 16-byte binary field"))
-        }
+        Value::Binary { subtype: 4, bytes } => bytes
+            .try_into()
+            .map_err(|_| Error::new(Code::INVALID_UUID, "uuid must be a 16-byte binary field with UUID (4) subtype")),
         Value::Binary { subtype, .. } => Err(Error::type_mismatch(format!(
             "BSON field '{within}.{}' is the wrong binData type '{}', expected type 'UUID'",
             element.key(),
@@ -234,7 +241,7 @@ pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
 fn check_read_preference(element: Element<'_>) -> Result<()> {
     let Some(preference) = element.value().as_document() else {
         return Err(Error::type_mismatch(format!(
-            "\"$readPreference\" had the wrong type. Expected object, found {}",
+            "$readPreference has incorrect type: expected object but got {}",
             element.kind.alias()
         )));
     };
@@ -267,8 +274,8 @@ impl WriteConcern {
                 "w" => concern.journal |= check_w(field)?,
                 "j" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
                 "fsync" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
-                "wtimeout" => drop(arguments::integer(WITHIN, field)?),
-                "wElectionId" | "wOpTime" | "getLastError" | "provenance" => {}
+                // One server answers at once or not at all; MongoDB takes anything here.
+                "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" | "provenance" => {}
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -298,13 +305,23 @@ fn check_w(field: Element<'_>) -> Result<bool> {
 }
 
 /// Checks a `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
-pub fn check_read_concern(element: Element<'_>) -> Result<()> {
+pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -> Result<()> {
     let Some(concern) = element.value().as_document() else {
         return Err(Error::failed_to_parse("readConcern field should be an object"));
     };
     for field in concern.elements() {
         match (field.key(), field.value()) {
-            ("level", Value::String("local" | "available" | "majority")) => {}
+            ("level", Value::String("local")) => {}
+            ("level", Value::String(level @ ("available" | "majority"))) if access == Access::Write => {
+                return Err(Error::new(
+                    Code::INVALID_OPTIONS,
+                    format!(
+                        "Command {command} does not support {{ readConcern: {{ level: \"{level}\", provenance: \
+                         \"clientSupplied\" }} }} :: caused by :: read concern not supported"
+                    ),
+                ));
+            }
+            ("level", Value::String("available" | "majority")) => {}
             ("level", Value::String("linearizable")) => {
                 return Err(Error::new(
                     Code::NOT_A_REPLICA_SET,

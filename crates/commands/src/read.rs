@@ -50,6 +50,8 @@ pub struct Reader {
     positional: Option<Predicate>,
     /// A sort that the source does not do, until it has been done.
     sort: Option<Sort>,
+    /// Documents have been sorted here.
+    sorted: bool,
     /// How many sorted documents can be of use at the most.
     sort_limit: Option<u64>,
     pipeline: Option<PipelineRun>,
@@ -98,6 +100,7 @@ impl Reader {
             positional: None,
             sort: request.sort.filter(|_| !facts.sorted),
             sort_limit: limit,
+            sorted: false,
             pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: request.projection,
             skip: request.skip,
@@ -118,6 +121,7 @@ impl Reader {
             positional: None,
             sort: None,
             sort_limit: None,
+            sorted: false,
             pipeline: pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: None,
             skip: 0,
@@ -182,6 +186,7 @@ impl Reader {
             store.scan(&**plan, None, usize::MAX, &mut sink).await?;
         }
         self.source = Source::List(sorter.finish());
+        self.sorted = true;
         let positional = self.projection.as_ref().is_some_and(Projection::needs_match_details);
         self.positional = self.residual.take().filter(|_| positional);
         Ok(())
@@ -245,7 +250,8 @@ impl Reader {
                         break;
                     }
                 }
-                self.done = documents.is_empty() || self.limit == Some(0);
+                // What was sorted is read to its end before it is known to be over, as a scan is.
+                self.done = self.limit == Some(0) || documents.is_empty() && (!batch.is_full() || !self.sorted);
             }
         }
         Ok(())

@@ -47,6 +47,8 @@ fn append_details(error: &Error, writer: &mut DocWriter<'_>) {
 pub fn in_executor(error: Error, during: &str) -> Error {
     match error.code() {
         Code::MAX_TIME_MS_EXPIRED | Code::INTERRUPTED => error,
+        // Refused before anything was read.
+        _ if error.message().starts_with("error processing query") => error,
         _ => error.context(&format!("{during} :: caused by :: ")),
     }
 }

@@ -96,15 +96,12 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
     let first = call.first();
     match arguments::number_to_i64(first.value()) {
-        None if first.value().as_str().is_none() => Err(Error::failed_to_parse(
-            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
-        )),
+        None if first.value().as_str().is_none() => {
+            Err(Error::type_mismatch(format!("collection name has invalid type: {}", first.kind.alias())))
+        }
         None => {
             if let Some(name) = first_stage(pipeline).filter(|name| source_stage::needs_no_collection(name)) {
-                return Err(Error::new(
-                    Code::INVALID_NAMESPACE,
-                    format!("{name} is not valid for a collection; use {{aggregate: 1}}"),
-                ));
+                return Err(source_stage::needs_no_collection_error(name));
             }
             namespace_to_read(call.database(), first)
         }

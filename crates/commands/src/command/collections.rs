@@ -12,11 +12,18 @@ use store::{CollectionInfo, Namespace};
 pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = arguments::namespace_to_write(call.database(), call.first())?;
     let mut note = None;
+    let capped = call.fields().any(|field| field.key() == "capped" && field.value().is_truthy());
+    if capped && call.fields().all(|field| field.key() != "size") {
+        return Err(Error::new(Code::INVALID_OPTIONS, "the 'size' field is required when 'capped' is true"));
+    }
     for field in call.fields() {
         check_create_option(field)?;
         if field.key() == "autoIndexId" {
             note = Some("The autoIndexId option is deprecated and will be removed in a future release");
         }
+    }
+    if capped {
+        return Err(Error::new(Code::NOT_IMPLEMENTED, "capped collections are not supported by this server"));
     }
     let store = &call.worker.store;
     if store.collection(&namespace).await?.is_some() {
@@ -36,7 +43,6 @@ fn check_create_option(field: Element<'_>) -> Result<()> {
         |what: &str| Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
     match field.key() {
         _ if is_absent(field) => Ok(()),
-        "capped" if arguments::boolean_or_number(WITHIN, field)? => unsupported("capped collections"),
         "capped" | "autoIndexId" | "temp" => arguments::boolean_or_number(WITHIN, field).map(drop),
         "size" | "max" => arguments::integer(WITHIN, field).map(drop),
         "viewOn" => arguments::string(WITHIN, field).and_then(|view_on| match view_on {
@@ -143,7 +149,9 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     let from = full_name(from).ok_or_else(|| invalid(format!("Invalid namespace specified '{from}'")))?;
     let to = full_name(to).ok_or_else(|| invalid(format!("Invalid target namespace: {to}")))?;
     arguments::check_database(&to.database)?;
-    arguments::check_writable(&to)?;
+    arguments::check_writable(&to).map_err(|error| {
+        Error::new(Code::ILLEGAL_OPERATION, format!("error with target namespace: {}", error.message()))
+    })?;
     if from == to {
         return Err(Error::new(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
     }

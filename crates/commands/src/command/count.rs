@@ -2,12 +2,12 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/count/>
 
-use crate::arguments::{self, is_absent, namespace_to_read, non_negative, unknown_field};
+use crate::arguments::{self, is_absent, non_negative, unknown_field};
 use crate::command::options;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use document::{Doc, DocWriter, Element, Value};
-use error::{Code, Error, Result};
+use error::{Error, Result};
 use query::Predicate;
 use store::Query;
 
@@ -54,8 +54,7 @@ fn limit(field: Element<'_>) -> Result<Option<u64>> {
 }
 
 pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_read(call.database(), call.first())
-        .map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))?;
+    let namespace = options::counted_namespace(call)?;
     let arguments = Arguments::read(call.fields())?;
     let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
     call.worker.statistics().operations_command.add(1);

@@ -103,10 +103,10 @@ fn namespace(command: Doc<'_>) -> String {
 
 pub fn kill_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Some(field) = call.fields().find(|field| field.key() == "op") else {
-        return Err(Error::new(error::Code::NO_SUCH_KEY, "Did not provide \"op\" field"));
+        return Err(Error::new(error::Code::NO_SUCH_KEY, "Missing expected field \"op\""));
     };
     let Some(id) = arguments::number_to_i64(field.value()) else {
-        let message = format!("\"op\" had the wrong type. Expected number, found {}", field.kind.alias());
+        let message = format!("Expected field \"op\" to have numeric type, but found {}", field.kind.alias());
         return Err(Error::type_mismatch(message));
     };
     let workers = call.worker.server.workers();

@@ -44,18 +44,15 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     Ok(Disposition::Reply)
 }
 
-pub async fn drop_database(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     if arguments::number_to_i64(call.first().value()) != Some(1) {
-        return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'dropDatabase' parameter"));
+        return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'drop' parameter"));
     }
     if let Some(field) = call.fields().next() {
         return Err(unknown_field("dropDatabase", field.key()));
     }
     let database = call.database();
-    let dropped = call.worker.store.drop_database(database).await?;
+    call.worker.store.drop_database(database).await?;
     call.worker.server.cursors.kill_where(|owner| &*owner.namespace.database == database);
-    if dropped {
-        reply.append("dropped", database);
-    }
     Ok(Disposition::Reply)
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/distinct/>
 
-use crate::arguments::{self, is_absent, namespace_to_read, unknown_field};
+use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::options;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
@@ -48,7 +48,7 @@ impl<'a> Arguments<'a> {
 }
 
 pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_read(call.database(), call.first())?;
+    let namespace = options::counted_namespace(call)?;
     let arguments = Arguments::read(call.fields())?;
     let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
     call.worker.statistics().operations_command.add(1);
@@ -67,7 +67,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     Ok(Disposition::Reply)
 }
 
-/// The different values a path leads to, in the order in which they were met. Arrays count by their elements.
+/// The different values a path leads to. Arrays count by their elements.
 struct DistinctValues {
     path: Path,
     values: Vec<ValueBuf>,
@@ -126,7 +126,9 @@ impl DistinctValues {
         Ok(())
     }
 
-    fn write(&self, mut array: ArrayWriter<'_>) {
+    /// Writes the values in their order, as MongoDB gives them.
+    fn write(mut self, mut array: ArrayWriter<'_>) {
+        self.values.sort_by(|a, b| compare::compare(a.as_value(), b.as_value()));
         self.values.iter().for_each(|value| array.push(value));
     }
 }

@@ -8,7 +8,7 @@ use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::in_executor;
-use document::{Doc, DocWriter, Element, Value};
+use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
 use store::Namespace;
@@ -56,7 +56,10 @@ impl<'a> Arguments<'a> {
                 b"noCursorTimeout" => arguments.no_cursor_timeout = plain_boolean(field)?,
                 b"tailable" => arguments.tailable = plain_boolean(field)?,
                 b"awaitData" => arguments.await_data = plain_boolean(field)?,
-                b"collation" => options::check_collation(WITHIN, field)?,
+                b"collation" => {
+                    specification(field)?;
+                    options::check_collation(WITHIN, field)?;
+                }
                 b"min" | b"max" => arguments.bounded |= !specification(field)?.is_empty(),
                 b"returnKey" if plain_boolean(field)? => arguments.unsupported = Some("returnKey"),
                 b"showRecordId" if plain_boolean(field)? => arguments.unsupported = Some("showRecordId"),
@@ -83,11 +86,20 @@ impl<'a> Arguments<'a> {
             predicate: Some(predicate),
             sort,
             skip: self.skip,
-            limit: self.limit,
+            limit: self.limit.or(self.names_one_document().then_some(1)),
             projection,
             hint: self.hint,
             ..Request::default()
         })
+    }
+
+    /// Whether the filter is `{_id: <value>}`: at most one document matches, so there is no need to look for a second.
+    fn names_one_document(&self) -> bool {
+        let mut elements = self.filter.unwrap_or(Doc::EMPTY).elements();
+        let id = elements.next().filter(|element| element.key_bytes() == b"_id" && elements.next().is_none());
+        id.is_some_and(|id| {
+            !matches!(id.kind, Kind::Document | Kind::Array | Kind::Regex | Kind::Null | Kind::Undefined)
+        }) && self.skip == 0
     }
 
     fn check(&self, namespace: &Namespace) -> Result<()> {

@@ -6,6 +6,7 @@ use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::command::options;
 use crate::command::update::check_update;
 use crate::dispatch::{Call, Disposition};
+use crate::reply::in_executor;
 use crate::write;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Error, Result};
@@ -104,8 +105,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let Some((_, outcome)) = outcomes.statements.into_iter().next() else {
         return Err(Error::internal("the store gave no outcome"));
     };
-    let outcome =
-        outcome.map_err(|error| error.context("Plan executor error during findAndModify :: caused by :: "))?;
+    let outcome = outcome.map_err(|error| in_executor(error, "Plan executor error during findAndModify"))?;
     count(call, &arguments, &outcome);
     write_last_error(&arguments, &outcome, reply);
     let image = match (outcome.image, projection) {

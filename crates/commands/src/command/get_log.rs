@@ -1,5 +1,6 @@
 //! `getLog`: recent lines of the log.
 
+use crate::arguments::wrong_type;
 use crate::dispatch::Call;
 use crate::log_lines;
 use document::DocWriter;
@@ -7,8 +8,7 @@ use error::{Code, Error, Result};
 
 pub fn get_log(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Some(name) = call.first().value().as_str() else {
-        let kind = call.first().kind.alias();
-        return Err(Error::type_mismatch(format!("Argument to getLog must be of type String; found {kind}")));
+        return Err(wrong_type("getLog", call.first(), "string"));
     };
     if name == "*" {
         let mut names = reply.array("names");

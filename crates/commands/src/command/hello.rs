@@ -101,8 +101,8 @@ async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i
     let process = known.get("processId");
     let known_counter = match known.get("counter") {
         Some(Value::Int64(known_counter)) => known_counter,
-        Some(other) => return Err(arguments::wrong_kind("TopologyVersion", "counter", other.kind(), "long")),
-        None => return Err(arguments::missing_field("TopologyVersion", "counter")),
+        Some(other) => return Err(arguments::wrong_kind("hello.topologyVersion", "counter", other.kind(), "long")),
+        None => return Err(arguments::missing_field("hello.topologyVersion", "counter")),
     };
     if process != Some(Value::ObjectId(call.worker.server.process_id)) || known_counter < counter {
         return Ok(counter);

@@ -9,7 +9,7 @@ use crate::reply::write_list_cursor;
 use crate::server::Topology;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
-use store::{IndexSelection, IndexSpec};
+use store::{IndexSelection, IndexSpec, index_rules};
 
 pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "createIndexes";
@@ -35,7 +35,11 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     for element in indexes.elements() {
         let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
         let spec = element.value().as_document().ok_or_else(wrong_type)?;
-        specs.push(index_spec(spec).map_err(|error| in_specification(spec, error))?);
+        let index = index_spec(spec).map_err(|error| in_specification(spec, error))?;
+        // Judged with the specification as it was sent, which messages show.
+        index_rules::check_key(&IndexSpec { spec: spec.to_owned(), ..index.clone() })?;
+        specs.push(index);
+        check_expiry(spec)?;
     }
     // The index on `_id` is always there.
     specs.retain(|spec| !is_id_key(spec.key.as_doc()));
@@ -75,7 +79,7 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
             "hidden" if boolean_option(field)? => return unsupported("hidden indexes"),
             "background" | "hidden" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
             "v" => check_version(spec, field)?,
-            "expireAfterSeconds" => check_expiry(field)?,
+            "expireAfterSeconds" => {}
             "partialFilterExpression" => return unsupported("partial indexes"),
             "collation" => options::check_collation("createIndexes", field)?,
             "storageEngine" => drop(document_option(field)?),
@@ -106,11 +110,8 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
     };
     let key = key.ok_or_else(|| required("key"))?;
     let name = name.ok_or_else(|| required("name"))?;
+    let index = IndexSpec { name: name.to_owned(), key: key.to_owned(), unique, sparse, spec: spec.to_owned() };
     Ok(IndexSpec {
-        name: name.to_owned(),
-        key: key.to_owned(),
-        unique,
-        sparse,
         spec: DocBuf::build(|writer| {
             writer.append("v", 2);
             writer.append("key", key);
@@ -118,6 +119,7 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
             let shown = |field: &Element<'_>| !matches!(field.key(), "v" | "key" | "name" | "ns" | "dropDups");
             spec.elements().filter(shown).for_each(|field| writer.append_element(field));
         }),
+        ..index
     })
 }
 
@@ -168,21 +170,19 @@ fn check_version(spec: Doc<'_>, field: Element<'_>) -> Result<()> {
     }
 }
 
-fn check_expiry(field: Element<'_>) -> Result<()> {
-    match arguments::number_to_i64(field.value()) {
-        None => Err(Error::new(
-            Code::CANNOT_CREATE_INDEX,
-            format!(
-                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'",
-                field.kind.alias()
-            ),
-        )),
-        Some(seconds) if (0..=i64::from(i32::MAX)).contains(&seconds) => Ok(()),
-        Some(_) => Err(Error::new(
-            Code::CANNOT_CREATE_INDEX,
-            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number than the one given",
-        )),
-    }
+fn check_expiry(spec: Doc<'_>) -> Result<()> {
+    let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
+    let reason = match arguments::number_to_i64(value) {
+        None => {
+            let kind = value.kind().alias();
+            format!("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{kind}'")
+        }
+        Some(seconds) if (0..=i64::from(i32::MAX)).contains(&seconds) => return Ok(()),
+        Some(_) => "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number \
+                    than the one given"
+            .to_owned(),
+    };
+    Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("{reason}. Index spec: {}", display(spec))))
 }
 
 pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {

@@ -17,6 +17,9 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let mut documents = None;
     for field in call.fields() {
         match field.key() {
+            "documents" if is_absent(field) => {
+                return Err(Error::new(Code(10065), "invalid parameter: expected an object (documents)"));
+            }
             "documents" => documents = Some(inline_documents(arguments::array(WITHIN, field)?)?),
             _ if is_absent(field) => {}
             "ordered" => ordered = arguments::boolean(WITHIN, field)?,

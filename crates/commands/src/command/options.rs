@@ -58,6 +58,12 @@ pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
     Ok(DocBuf::from_vec(bytes).unwrap_or_default())
 }
 
+/// The namespace of `count` and `distinct`, whose refusals have one code.
+pub fn counted_namespace(call: &Call<'_>) -> Result<Namespace> {
+    arguments::namespace_to_read(call.database(), call.first())
+        .map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))
+}
+
 /// A refusal by what MongoDB calls its planner.
 pub fn planning_error(namespace: &Namespace, code: Code, reason: &str) -> Error {
     Error::new(code, format!("error processing query: ns={namespace}Tree: $and\nSort: {{}}\nProj: {{}}\n {reason}"))
@@ -70,11 +76,13 @@ pub fn as_count(number: u64) -> usize {
 /// `cursor: {batchSize: n}` as the commands have it that answer with a cursor; gives the batch size.
 pub fn cursor_batch_size(within: &str, field: Element<'_>) -> Result<Option<u64>> {
     let cursor = arguments::document(within, field)?;
+    // `aggregate` names the option alone.
+    let path = if within == "cursor" { "cursor".to_owned() } else { format!("{within}.cursor") };
     let mut batch_size = None;
     for field in cursor.elements() {
         match field.key() {
             "batchSize" => batch_size = Some(arguments::non_negative("cursor", field)?),
-            other => return Err(arguments::unknown_field("cursor", other)),
+            other => return Err(arguments::unknown_field(&path, other)),
         }
     }
     Ok(batch_size)

@@ -65,7 +65,7 @@ pub fn default_concern(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resu
 
 pub fn features(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.document("js").append("utf8", true);
-    reply.append("oidMachine", 0);
+    reply.append("oidMachine", 0_i64);
     Ok(())
 }
 

@@ -83,7 +83,7 @@ fn session_ids(within: &str, first: Element<'_>) -> Result<Vec<LogicalSessionId>
     let mut ids = Vec::new();
     for element in sessions.elements() {
         if element.value().as_document().is_none() {
-            return Err(arguments::wrong_type(&format!("{within}.{within}"), element, "object"));
+            return Err(arguments::wrong_type(&format!("{within}.{within}FromClient"), element, "object"));
         }
         ids.extend(envelope::logical_session(element)?);
     }

@@ -15,6 +15,17 @@ pub fn needs_no_collection(stage: &str) -> bool {
     matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents")
 }
 
+/// Such a stage was put before a collection.
+pub fn needs_no_collection_error(stage: &str) -> Error {
+    let message = match stage {
+        "$currentOp" => CURRENT_OP_NAMESPACE.to_owned(),
+        _ => format!("'{stage}' can only be run with {{aggregate: 1}}"),
+    };
+    Error::new(Code::INVALID_NAMESPACE, message)
+}
+
+const CURRENT_OP_NAMESPACE: &str = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+
 /// The documents such a stage gives, and the rest of the pipeline; `None` when the first stage is another.
 pub async fn documents(
     call: &Call<'_>,
@@ -30,8 +41,7 @@ pub async fn documents(
         "$documents" => literal_documents(stage.value())?,
         "$currentOp" => {
             if &*namespace.database != "admin" {
-                let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
-                return Err(Error::new(Code::INVALID_NAMESPACE, message));
+                return Err(Error::new(Code::INVALID_NAMESPACE, CURRENT_OP_NAMESPACE));
             }
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
             current_op::operations(call, crate::command::options::is_set(options, "idleConnections")).into()
@@ -96,7 +106,15 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
     }
     let stats = call.worker.store.collection_stats(namespace).await?;
     let Some(stats) = stats else {
-        let message = format!("Collection [{namespace}] not found.");
+        let what = if options.get("count").is_some() {
+            "Unable to retrieve count in"
+        } else {
+            "Unable to retrieve storageStats in"
+        };
+        let message = format!(
+            "PlanExecutor error during aggregation :: caused by :: {what} $collStats stage :: caused by :: Collection \
+             [{namespace}] not found."
+        );
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
     Ok(DocBuf::build(|writer| {

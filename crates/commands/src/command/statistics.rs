@@ -25,7 +25,8 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
         match field.key() {
             _ if is_absent(field) => {}
             "scale" => scale = check_scale("collStats", field)?,
-            other => return Err(unknown_field("collStats", other)),
+            // As with MongoDB, what is not known here is of no consequence.
+            _ => {}
         }
     }
     let stats = call.worker.store.collection_stats(&namespace).await?;
@@ -88,7 +89,7 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
                 scale = number as f64;
             }
             "freeStorage" => drop(arguments::integer("dbStats", field)?),
-            other => return Err(unknown_field("dbStats", other)),
+            _ => {}
         }
     }
     let stats = call.worker.store.database_stats(call.database()).await?;
@@ -110,7 +111,8 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
 /// The size of a collection's documents, or of those between two keys.
 pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "dataSize";
-    let name = arguments::string(WITHIN, call.first())?;
+    let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias()));
+    let name = call.first().value().as_str().ok_or_else(wrong_type)?;
     let invalid = || Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'"));
     let namespace = full_name(name).ok_or_else(invalid)?;
     let mut estimate = false;
@@ -147,7 +149,7 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     }
     reply.append("size", bytes as i64);
     reply.append("numObjects", documents as i64);
-    reply.append("millis", began.elapsed().as_millis() as i64);
+    reply.append("millis", began.elapsed().as_millis() as i32);
     Ok(Disposition::Reply)
 }
 
@@ -162,8 +164,7 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             "repair" if field.value().is_truthy() => {
                 return Err(Error::new(Code::NOT_IMPLEMENTED, "repair is not supported by this server"));
             }
-            "repair" => {}
-            other => return Err(unknown_field("validate", other)),
+            _ => {}
         }
     }
     let store = &*call.worker.store;
