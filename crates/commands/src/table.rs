@@ -473,3 +473,49 @@ static BY_NAME: LazyLock<HashMap<&'static [u8], usize, ahash::RandomState>> = La
 pub fn find(name: &[u8]) -> Option<usize> {
     BY_NAME.get(name).copied()
 }
+
+/// The reference page of all commands, as Markdown.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Commands\n\nWhat Selkie answers, generated from the table in `crates/commands/src/table.rs`. Commands not listed are \
+         answered with error 59, `CommandNotFound`.\n\n| Command | Touches | Database | What it does |\n|---|---|---|---|\n",
+    );
+    for spec in COMMANDS {
+        let aliases: String = spec.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
+        let touches = match spec.access {
+            Access::Nothing => "nothing",
+            Access::Read => "reads",
+            Access::Write => "writes",
+            Access::Admin => "catalog or server",
+        };
+        let database = if spec.admin_database_only { "`admin`" } else { "any" };
+        page += &format!("| `{}`{aliases} | {touches} | {database} | {} |\n", spec.name, spec.help);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_found() {
+        for (index, spec) in COMMANDS.iter().enumerate() {
+            assert_eq!(find(spec.name.as_bytes()), Some(index), "{}", spec.name);
+            assert!(spec.aliases.iter().all(|alias| find(alias.as_bytes()) == Some(index)), "{}", spec.name);
+            assert!(!spec.help.is_empty());
+        }
+        assert!(COMMANDS.is_sorted_by_key(|spec| spec.name.to_lowercase()));
+        assert_eq!(find(b"Find"), None);
+    }
+
+    /// `UPDATE_REFERENCE=1 cargo test -p commands reference` writes the page anew.
+    #[test]
+    fn the_reference_page_is_fresh() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+        if std::env::var_os("UPDATE_REFERENCE").is_some() {
+            std::fs::write(path, reference()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), reference(), "see the test's comment");
+    }
+}

@@ -3,11 +3,12 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/explain-results/>
 
 use crate::arguments::{self, namespace_to_read, namespace_to_write, unknown_field};
+use crate::command::count::append_count;
 use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, options, probes, update};
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
 use crate::read::{Batch, Reader, Request};
-use document::{Doc, DocBuf, DocWriter, Value};
+use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Sort};
 use std::time::Instant;
@@ -163,14 +164,11 @@ fn stage(name: &str) -> DocBuf {
 /// The stages that a `find` puts above the store's plan, outermost first; sorting is told by the plan.
 fn find_stages(command: Doc<'_>) -> Vec<DocBuf> {
     let mut stages = Vec::new();
-    for (key, name, amount) in [("limit", "LIMIT", "limitAmount"), ("skip", "SKIP", "skipAmount")] {
-        let number = command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
-        stages.extend(number.map(|number| {
-            DocBuf::build(|writer| {
-                writer.append("stage", name);
-                writer.append(amount, number);
-            })
-        }));
+    // A sort keeps no more than is asked for, so that it limits as well.
+    let sorted = command.get("sort").and_then(Value::as_document).is_some_and(|sort| !sort.is_empty());
+    let amount = |key| command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
+    if let Some(limit) = amount("limit").filter(|_| !sorted) {
+        stages.push(counting_stage("LIMIT", "limitAmount", limit));
     }
     let projection = command.get("projection").and_then(Value::as_document).filter(|spec| !spec.is_empty());
     stages.extend(projection.map(|spec| {
@@ -181,7 +179,32 @@ fn find_stages(command: Doc<'_>) -> Vec<DocBuf> {
             writer.append("transformBy", spec);
         })
     }));
+    stages.extend(amount("skip").map(|skip| counting_stage("SKIP", "skipAmount", skip)));
     stages
+}
+
+fn counting_stage(name: &str, key: &str, amount: i64) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("stage", name);
+        append_count(key, amount.unsigned_abs(), writer);
+    })
+}
+
+/// The filter with equality spelled out, as `parsedQuery` shows it.
+fn parsed_query(filter: Doc<'_>) -> DocBuf {
+    let is_condition = |value: Value<'_>| {
+        let first = value.as_document().and_then(Doc::first);
+        first.is_some_and(|first| first.key().starts_with('$')) || matches!(value, Value::Regex { .. })
+    };
+    DocBuf::build(|writer| {
+        for element in filter.elements() {
+            if element.key().starts_with('$') || is_condition(element.value()) {
+                writer.append_element(element);
+            } else {
+                writer.document(element.key()).append("$eq", element.value());
+            }
+        }
+    })
 }
 
 fn command_filter<'a>(command: Doc<'a>) -> Doc<'a> {
@@ -226,7 +249,7 @@ async fn explain_read(
         let mut planner = writer.document("queryPlanner");
         planner.append("namespace", &namespace.to_string());
         planner.append("indexFilterSet", false);
-        planner.append("parsedQuery", filter);
+        planner.append("parsedQuery", &parsed_query(filter));
         for key in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
             planner.append(key, false);
         }
@@ -239,35 +262,60 @@ async fn explain_read(
     let began = Instant::now();
     run_to_end(call, &mut reader).await?;
     let mut stats = writer.document("executionStats");
-    let changes =
-        top.iter().any(|stage| matches!(stage.as_doc().get("stage"), Some(Value::String("UPDATE" | "DELETE"))));
-    let counts = top.iter().any(|stage| matches!(stage.as_doc().get("stage"), Some(Value::String("COUNT"))));
-    let returned = if changes || counts { 0 } else { reader.returned };
+    let outermost = top.first().and_then(|stage| stage.as_doc().get("stage")).and_then(Value::as_str);
+    let returned = if matches!(outermost, Some("UPDATE" | "DELETE" | "COUNT")) { 0 } else { reader.returned };
+    let figures =
+        Figures { examined: reader.examined, found: reader.returned, elapsed_ms: began.elapsed().as_millis() as i32 };
     stats.append("executionSuccess", true);
-    stats.append("nReturned", returned as i32);
-    stats.append("executionTimeMillis", began.elapsed().as_millis() as i32);
-    stats.append("totalKeysExamined", if uses_index(plan.as_doc()) { reader.examined as i32 } else { 0 });
-    stats.append("totalDocsExamined", reader.examined as i32);
-    {
-        let mut stages = stats.document("executionStages");
-        let rest = winning.as_doc().elements().filter(|element| element.key() != "inputStage");
-        rest.for_each(|element| stages.append_element(element));
-        stages.append("nReturned", returned as i32);
-        stages.append("executionTimeMillisEstimate", began.elapsed().as_millis() as i32);
-        if changes {
-            stages.append("nMatched", reader.returned as i32);
-        }
-        if counts {
-            stages.append("nCounted", reader.returned as i32);
-        }
-        if let Some(input) = winning.as_doc().element("inputStage") {
-            stages.append_element(input);
-        }
-    }
+    append_count("nReturned", returned, &mut stats);
+    stats.append("executionTimeMillis", figures.elapsed_ms);
+    append_count("totalKeysExamined", if uses_index(plan.as_doc()) { figures.examined } else { 0 }, &mut stats);
+    append_count("totalDocsExamined", figures.examined, &mut stats);
+    figures.write(winning.as_doc(), &mut stats.document("executionStages"));
     if verbosity == Verbosity::AllPlans {
         drop(stats.array("allPlansExecution"));
     }
     Ok(())
+}
+
+/// What carrying out a plan came to.
+struct Figures {
+    /// Documents the store gave.
+    examined: u64,
+    /// Documents the command found.
+    found: u64,
+    elapsed_ms: i32,
+}
+
+impl Figures {
+    /// Writes a stage of the plan with its figures, and the stages below it with theirs.
+    fn write(&self, stage: Doc<'_>, writer: &mut DocWriter<'_>) {
+        let name = stage.get("stage").and_then(Value::as_str).unwrap_or_default();
+        let below = |element: &Element<'_>| element.key() != "inputStage";
+        stage.elements().filter(below).for_each(|element| writer.append_element(element));
+        let returned = match name {
+            "UPDATE" | "DELETE" | "COUNT" => 0,
+            "IXSCAN" => self.examined,
+            _ => self.found,
+        };
+        append_count("nReturned", returned, writer);
+        writer.append("executionTimeMillisEstimate", self.elapsed_ms);
+        match name {
+            "UPDATE" => {
+                append_count("nMatched", self.found, writer);
+                append_count("nWouldModify", self.found, writer);
+                append_count("nWouldUpsert", 0, writer);
+            }
+            "DELETE" => append_count("nWouldDelete", self.found, writer),
+            "COUNT" => append_count("nCounted", self.found, writer),
+            "COLLSCAN" | "FETCH" => append_count("docsExamined", self.examined, writer),
+            "IXSCAN" | "IDHACK" => append_count("keysExamined", self.examined, writer),
+            _ => {}
+        }
+        if let Some(Value::Document(input)) = stage.get("inputStage") {
+            self.write(input, &mut writer.document("inputStage"));
+        }
+    }
 }
 
 /// Reads everything and throws it away, a batch at a time.

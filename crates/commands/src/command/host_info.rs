@@ -6,7 +6,7 @@ use document::{DocWriter, Value};
 use error::Result;
 
 pub fn host_info(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let memory_mib = (host::memory_bytes() / (1024 * 1024)) as i32;
+    let memory_mib = (host::memory_bytes() / (1024 * 1024)) as i64;
     let processors = host::processors();
     {
         let mut system = reply.document("system");
@@ -26,7 +26,9 @@ pub fn host_info(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
         os.append("version", &format!("Kernel {}", host::kernel_version()));
     }
     let (features, megahertz) = host::processor_facts();
-    let mut extra = reply.document("extra");
+    // One within the other, as MongoDB has it on Linux.
+    let mut outer = reply.document("extra");
+    let mut extra = outer.document("extra");
     extra.append("versionString", &host::version_line());
     extra.append("kernelVersion", &host::kernel_version());
     extra.append("cpuFrequencyMHz", &megahertz);

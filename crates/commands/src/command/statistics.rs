@@ -95,13 +95,13 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let stats = call.worker.store.database_stats(call.database()).await?;
     let average = if stats.documents == 0 { 0.0 } else { stats.data_bytes as f64 / stats.documents as f64 };
     reply.append("db", call.database());
-    reply.append("collections", stats.collections as i64);
-    reply.append("views", 0_i64);
-    reply.append("objects", stats.documents as i64);
+    append_count("collections", stats.collections, reply);
+    reply.append("views", 0);
+    append_count("objects", stats.documents, reply);
     reply.append("avgObjSize", average);
     reply.append("dataSize", stats.data_bytes as f64 / scale);
     reply.append("storageSize", stats.storage_bytes as f64 / scale);
-    reply.append("indexes", stats.indexes as i64);
+    append_count("indexes", stats.indexes, reply);
     reply.append("indexSize", stats.index_bytes as f64 / scale);
     reply.append("totalSize", (stats.storage_bytes + stats.index_bytes) as f64 / scale);
     reply.append("scaleFactor", scale);
@@ -147,8 +147,8 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         }
         reply.append("estimate", estimate);
     }
-    reply.append("size", bytes as i64);
-    reply.append("numObjects", documents as i64);
+    append_count("size", bytes, reply);
+    append_count("numObjects", documents, reply);
     reply.append("millis", began.elapsed().as_millis() as i32);
     Ok(Disposition::Reply)
 }
@@ -175,8 +175,8 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let findings = store.validate(&namespace).await?;
     let valid = findings.is_empty();
     reply.append("ns", &namespace.to_string());
-    reply.append("nInvalidDocuments", findings.len() as i64);
-    reply.append("nrecords", stats.documents as i64);
+    append_count("nInvalidDocuments", findings.len() as u64, reply);
+    append_count("nrecords", stats.documents, reply);
     reply.append("nIndexes", stats.indexes.len() as i32);
     {
         let mut details = reply.document("indexDetails");

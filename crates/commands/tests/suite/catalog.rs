@@ -92,7 +92,7 @@ fn figures_are_told() {
     assert_eq!((stats.get_i32("count").ok(), stats.get_i32("nindexes").ok()), (Some(10), Some(1)));
     assert_eq!(bench.run(doc! { "validate": "a" }).get_bool("valid").ok(), Some(true));
     let sizes = bench.run(doc! { "dataSize": "test.a" });
-    assert_eq!(sizes.get_i64("numObjects").ok(), Some(10));
+    assert_eq!(sizes.get_i32("numObjects").ok(), Some(10));
     let databases = bench.run(doc! { "listDatabases": 1, "nameOnly": true, "$db": "admin" });
     assert_eq!(databases, doc! { "databases": [{ "name": "test" }], "ok": 1.0 });
 }

@@ -85,7 +85,7 @@ fn shared_fields_are_checked() {
                 error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
             ),
             (
-                doc! { "insert": "a", "txnNumber": 1_i64, "autocommit": false, "startTransaction": true },
+                doc! { "insert": "a", "lsid": lsid(BinarySubtype::Uuid), "txnNumber": 1_i64, "autocommit": false, "startTransaction": true },
                 error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
             ),
             (

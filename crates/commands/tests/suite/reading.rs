@@ -111,6 +111,6 @@ fn explain_tells_and_does_not_change() {
     let delete = doc! { "delete": "a", "deletes": [{ "q": {}, "limit": 0 }] };
     let reply = bench.run(doc! { "explain": delete, "verbosity": "executionStats" });
     let stages = reply.get_document("executionStats").unwrap().get_document("executionStages").unwrap();
-    assert_eq!((stages.get_str("stage").ok(), stages.get_i32("nMatched").ok()), (Some("DELETE"), Some(10)));
+    assert_eq!((stages.get_str("stage").ok(), stages.get_i32("nWouldDelete").ok()), (Some("DELETE"), Some(10)));
     check_replies(&mut bench, vec![(doc! { "count": "a" }, doc! { "n": 10 })]);
 }
