@@ -33,33 +33,46 @@ pub enum Kind {
     MinKey = 0xFF,
 }
 
+/// The types by their byte.
+static KINDS: [Option<Kind>; 256] = {
+    let mut kinds = [None; 256];
+    let mut at = 0;
+    while at < Kind::ALL.len() {
+        kinds[Kind::ALL[at] as u8 as usize] = Some(Kind::ALL[at]);
+        at += 1;
+    }
+    kinds
+};
+
 impl Kind {
+    /// Every type, in the order of the bytes.
+    pub const ALL: [Kind; 21] = [
+        Kind::Double,
+        Kind::String,
+        Kind::Document,
+        Kind::Array,
+        Kind::Binary,
+        Kind::Undefined,
+        Kind::ObjectId,
+        Kind::Boolean,
+        Kind::DateTime,
+        Kind::Null,
+        Kind::Regex,
+        Kind::DbPointer,
+        Kind::Code,
+        Kind::Symbol,
+        Kind::CodeWithScope,
+        Kind::Int32,
+        Kind::Timestamp,
+        Kind::Int64,
+        Kind::Decimal128,
+        Kind::MaxKey,
+        Kind::MinKey,
+    ];
+
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
-        Some(match byte {
-            0x01 => Kind::Double,
-            0x02 => Kind::String,
-            0x03 => Kind::Document,
-            0x04 => Kind::Array,
-            0x05 => Kind::Binary,
-            0x06 => Kind::Undefined,
-            0x07 => Kind::ObjectId,
-            0x08 => Kind::Boolean,
-            0x09 => Kind::DateTime,
-            0x0A => Kind::Null,
-            0x0B => Kind::Regex,
-            0x0C => Kind::DbPointer,
-            0x0D => Kind::Code,
-            0x0E => Kind::Symbol,
-            0x0F => Kind::CodeWithScope,
-            0x10 => Kind::Int32,
-            0x11 => Kind::Timestamp,
-            0x12 => Kind::Int64,
-            0x13 => Kind::Decimal128,
-            0x7F => Kind::MaxKey,
-            0xFF => Kind::MinKey,
-            _ => return None,
-        })
+        KINDS[usize::from(byte)]
     }
 
     /// The alias `$type` knows the type by; also the name used in error messages.

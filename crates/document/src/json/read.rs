@@ -26,8 +26,12 @@ fn read_whole(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(JsonError { reason: Reason::Utf8, position: error.valid_up_to() });
     }
+    // From here on a zero character can only come out of an escape.
+    if let Some(position) = memchr::memchr(0, text) {
+        return Err(JsonError { reason: Reason::Syntax, position });
+    }
     out.reserve(text.len() + 64);
-    let mut reader = Reader { text, at: 0, out };
+    let mut reader = Reader::new(text, 0, out);
     if reader.token() != Some(b'{') {
         return Err(reader.error(Reason::NotAnObject));
     }
@@ -44,9 +48,15 @@ pub(super) struct Reader<'r> {
     pub(super) text: &'r [u8],
     pub(super) at: usize,
     pub(super) out: &'r mut Vec<u8>,
+    /// Whether an escape has given a zero character.
+    zero_seen: bool,
 }
 
 impl<'r> Reader<'r> {
+    pub(super) fn new(text: &'r [u8], at: usize, out: &'r mut Vec<u8>) -> Reader<'r> {
+        Reader { text, at, out, zero_seen: false }
+    }
+
     #[cold]
     pub(super) fn error(&self, reason: Reason) -> JsonError {
         JsonError { reason, position: self.at.min(self.text.len()) }
@@ -210,12 +220,12 @@ impl<'r> Reader<'r> {
     #[inline]
     fn name(&mut self) -> Result<()> {
         let start = self.out.len();
+        self.zero_seen = false;
         self.string()?;
-        let name = self.out.get(start..).unwrap_or_default();
-        if name.contains(&0) {
+        if self.zero_seen {
             return Err(self.error(Reason::ZeroCharacter));
         }
-        if name.starts_with(b"$$") {
+        if self.out.get(start..).is_some_and(|name| name.starts_with(b"$$")) {
             self.out.remove(start);
         }
         self.out.push(0);
@@ -278,6 +288,7 @@ impl<'r> Reader<'r> {
             self.at += 6;
             code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
         }
+        self.zero_seen |= code == 0;
         let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
         self.out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())

@@ -17,8 +17,18 @@ fn equal_bytes(word: u64, byte: u8) -> u64 {
 /// Length of what comes before the next quote or backslash; all of `bytes` if there is neither.
 #[inline]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    scan(bytes, |word| equal_bytes(word, b'"') | equal_bytes(word, b'\\'), |byte| byte == b'"' || byte == b'\\')
+    let start = bytes.get(..SHORT).unwrap_or(bytes);
+    let length =
+        scan(start, |word| equal_bytes(word, b'"') | equal_bytes(word, b'\\'), |byte| byte == b'"' || byte == b'\\');
+    if length < SHORT {
+        return length;
+    }
+    let rest = bytes.get(SHORT..).unwrap_or_default();
+    SHORT + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
 }
+
+/// Most strings end before this; for longer ones a vectorised search pays.
+const SHORT: usize = 32;
 
 /// Length of what can be written into a JSON string as it is: what comes before the next quote, backslash or control character.
 #[inline]
@@ -41,8 +51,13 @@ fn scan(bytes: &[u8], in_word: impl Fn(u64) -> u64, is_match: impl Fn(u8) -> boo
         }
         at += 8;
     }
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(|&byte| is_match(byte)).unwrap_or(rest.len())
+    // The last bytes once more with those before them, in which there is no match.
+    if let Some(chunk) = bytes.last_chunk::<8>() {
+        let marks = in_word(u64::from_le_bytes(*chunk));
+        let unmatched = if marks == 0 { 8 } else { marks.trailing_zeros() as usize / 8 };
+        return bytes.len() - 8 + unmatched;
+    }
+    bytes.iter().position(|&byte| is_match(byte)).unwrap_or(bytes.len())
 }
 
 #[cfg(test)]
@@ -52,14 +67,14 @@ mod tests {
     #[test]
     fn every_byte_at_every_place() {
         for byte in 0..=u8::MAX {
-            for place in 0..20 {
+            for place in 0..60 {
                 for around in [b'a', 0x80, 0xFF, 0x21, 0x23, 0x20] {
-                    let mut bytes = [around; 20];
+                    let mut bytes = [around; 60];
                     bytes[place] = byte;
                     let quoted = byte == b'"' || byte == b'\\';
-                    assert_eq!(plain_length(&bytes), if quoted { place } else { 20 }, "{byte:#x}");
+                    assert_eq!(plain_length(&bytes), if quoted { place } else { 60 }, "{byte:#x}");
                     let escaped = quoted || byte < 0x20;
-                    assert_eq!(unescaped_length(&bytes), if escaped { place } else { 20 }, "{byte:#x} in {around:#x}");
+                    assert_eq!(unescaped_length(&bytes), if escaped { place } else { 60 }, "{byte:#x} in {around:#x}");
                 }
             }
         }

@@ -23,7 +23,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// consumed or written, if it is not. `depth` counts the documents around it.
 pub(super) fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Option<Kind>, JsonError> {
     let text = reader.text;
-    if let Some(kind) = read_object_id(reader) {
+    if let Some(kind) = read_object_id(reader).or_else(|| read_date(reader)) {
         return Ok(Some(kind));
     }
     let Some((fields, end)) = Fields::look_over(text, reader.at) else {
@@ -52,6 +52,20 @@ fn read_object_id(reader: &mut Reader<'_>) -> Option<Kind> {
     reader.out.extend_from_slice(&hex_bytes(digits)?);
     reader.at += 8 + 24 + 2;
     Some(Kind::ObjectId)
+}
+
+/// The wrapper of dates, as it is mostly written: `"$date":"2020-02-29T12:00:00Z"}`.
+#[inline]
+fn read_date(reader: &mut Reader<'_>) -> Option<Kind> {
+    let rest = reader.text.get(reader.at..)?.strip_prefix(b"\"$date\":\"")?;
+    let length = plain_length(rest);
+    let (text, rest) = rest.split_at_checked(length)?;
+    if !rest.starts_with(b"\"}") {
+        return None;
+    }
+    reader.out.extend_from_slice(&date::read_iso(text)?.to_le_bytes());
+    reader.at += 9 + length + 2;
+    Some(Kind::DateTime)
 }
 
 /// Twelve bytes from 24 hexadecimal digits.
@@ -225,9 +239,9 @@ fn read_code_with_scope(
 ) -> Result<Kind, JsonError> {
     let start = reader.out.len();
     reader.out.extend_from_slice(&[0; 4]);
-    let mut inner = Reader { text: code, at: 1, out: reader.out };
+    let mut inner = Reader::new(code, 1, reader.out);
     inner.string_value().map_err(|error| reader_error(reader.at, error))?;
-    let mut inner = Reader { text: scope, at: 1, out: reader.out };
+    let mut inner = Reader::new(scope, 1, reader.out);
     if !read_raw_scope(&mut inner, depth) {
         inner.document(depth + 1).map_err(|error| reader_error(reader.at, error))?;
     }
@@ -385,7 +399,7 @@ fn write_regex((pattern, options): (&[u8], &[u8]), out: &mut Vec<u8>) -> Option<
     for part in [pattern, options] {
         let start = out.len();
         let text = part.strip_prefix(b"\"").map(|_| part)?;
-        Reader { text, at: 1, out }.string().ok()?;
+        Reader::new(text, 1, out).string().ok()?;
         if out.get(start..)?.contains(&0) {
             return None;
         }
@@ -398,7 +412,7 @@ fn write_string(value: &[u8], kind: Kind, out: &mut Vec<u8>) -> Option<Kind> {
     if value.first() != Some(&b'"') {
         return None;
     }
-    Reader { text: value, at: 1, out }.string_value().ok()?;
+    Reader::new(value, 1, out).string_value().ok()?;
     Some(kind)
 }
 
