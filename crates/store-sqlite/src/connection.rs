@@ -6,6 +6,7 @@
 use crate::engine::Options;
 use rusqlite::{Connection, OpenFlags, Result};
 use std::path::Path;
+use std::time::Duration;
 
 /// Prepared statements kept per connection: a dozen for each of the collections in use.
 const STATEMENTS_CACHED: usize = 512;
@@ -32,7 +33,10 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     }
     let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-excl")?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    // Readers never wait, and there is one writer. What waits is beginning the log anew, for readers to be done; the writer
+    // does not do that for long, since clients wait for it meanwhile.
+    let patience = if role == Role::Writer { Duration::from_millis(20) } else { Duration::from_secs(10) };
+    connection.busy_timeout(patience)?;
     let cache_kib = match role {
         Role::Writer => options.writer_cache_bytes / 1024,
         Role::Reader => options.reader_cache_bytes / 1024,

@@ -11,7 +11,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use store::{DocumentStore, Engine};
 
@@ -41,7 +41,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            reader_cache_bytes: 4 << 20,
+            reader_cache_bytes: 8 << 20,
             writer_cache_bytes: 8 << 20,
             page_bytes: 4096,
             mmap_bytes: 0,
@@ -58,9 +58,24 @@ pub struct Shared {
     catalog: RwLock<Arc<Catalog>>,
     /// Goes up with each new catalog, so that a worker sees without a lock that its own is still the latest.
     version: AtomicU64,
+    /// The writer is about to begin the log anew, for which no read may be under way.
+    reads_wait: AtomicBool,
 }
 
 impl Shared {
+    /// Whether reads are to begin a moment later.
+    pub fn must_reads_wait(&self) -> bool {
+        self.reads_wait.load(Ordering::Relaxed)
+    }
+
+    /// Does `work` while no read begins. Reads under way end within a slice.
+    pub fn while_reads_wait<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.reads_wait.store(true, Ordering::Relaxed);
+        let done = work();
+        self.reads_wait.store(false, Ordering::Relaxed);
+        done
+    }
+
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -112,7 +127,13 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         return Err(Error::new(Code::UNSUPPORTED_FORMAT, message));
     }
     let catalog = Arc::new(Catalog::load(&connection)?);
-    let shared = Arc::new(Shared { path, options, catalog: RwLock::new(catalog), version: AtomicU64::new(0) });
+    let shared = Arc::new(Shared {
+        path,
+        options,
+        catalog: RwLock::new(catalog),
+        version: AtomicU64::new(0),
+        reads_wait: AtomicBool::new(false),
+    });
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
     let syncer = Syncer::start(&shared.path).map_err(|error| refuse("open the log in", &error))?;
     let (writer, thread) = writer::start(connection, shared.clone(), syncer.handle(), checkpointer.handle())

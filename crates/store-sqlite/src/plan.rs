@@ -72,6 +72,14 @@ impl Range {
     }
 }
 
+impl SqlitePlan {
+    /// The collection, if the plan gives all of it: then its counters know how many documents that is.
+    pub fn whole_collection(&self) -> Option<&Collection> {
+        let whole = self.facts.exact && matches!(self.access, Access::Natural { .. });
+        self.collection.as_deref().filter(|collection| whole && !collection.is_dropped())
+    }
+}
+
 impl Plan for SqlitePlan {
     fn facts(&self) -> &PlanFacts {
         &self.facts

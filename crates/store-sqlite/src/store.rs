@@ -24,6 +24,9 @@ use store::{
 /// How long a scan runs before it gives way to the worker's other sessions.
 const SLICE: Duration = Duration::from_micros(500);
 
+/// How long a read gives way to the log's new beginning.
+const RESTART_PATIENCE: Duration = Duration::from_millis(20);
+
 pub struct SqliteStore {
     connection: Connection,
     shared: Arc<Shared>,
@@ -66,6 +69,9 @@ impl SqliteStore {
             None => Cursor::default(),
         };
         loop {
+            if self.shared.must_reads_wait() {
+                self.let_the_log_begin_anew().await;
+            }
             let deadline = Some(Instant::now() + SLICE);
             let mut accept = |_, document: Doc<'_>| sink.accept(StoredDoc::Bson(document));
             match scan::slice(&self.connection, plan, &mut cursor, deadline, &mut accept)? {
@@ -73,6 +79,15 @@ impl SqliteStore {
                 SliceEnd::Stopped => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Paused => tokio::task::yield_now().await,
             }
+        }
+    }
+
+    /// Serves other sessions until the writer is done with the log, which takes a millisecond or two; not for ever, so that
+    /// a writer in trouble does not stop reads.
+    async fn let_the_log_begin_anew(&self) {
+        let end = Instant::now() + RESTART_PATIENCE;
+        while self.shared.must_reads_wait() && Instant::now() < end {
+            tokio::task::yield_now().await;
         }
     }
 
@@ -103,6 +118,12 @@ impl DocumentStore for SqliteStore {
             let plan = plan.ok_or_else(|| Error::internal("a plan of another store"))?;
             self.scan_in_slices(plan, after, sink).await
         })
+    }
+
+    fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {
+        let whole = plan.as_any().downcast_ref::<SqlitePlan>().and_then(SqlitePlan::whole_collection);
+        let count = whole.map(|collection| collection.documents().min(enough.unwrap_or(u64::MAX)));
+        Box::pin(std::future::ready(Ok(count)))
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {

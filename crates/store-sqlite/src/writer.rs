@@ -366,15 +366,18 @@ impl Writer {
             // The log has begun anew.
             self.log_pages_asked = 0;
         }
-        if (pages - self.log_pages_asked) * page >= options.checkpoint_bytes {
-            self.log_pages_asked = pages;
+        if (pages - self.log_pages_asked) * page < options.checkpoint_bytes {
+            return;
+        }
+        self.log_pages_asked = pages;
+        if pages * page < options.log_bytes_max || !self.checkpoints.is_idle() {
             self.checkpoints.ask();
-        } else if pages * page >= options.log_bytes_max && self.checkpoints.is_idle() {
-            if let Err(error) = sync::checkpoint(&self.connection, "RESTART") {
-                tracing::warn!(%error, "the write-ahead log could not be restarted");
+        } else {
+            // A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
+            let restarted = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
+            if let Err(error) = restarted {
+                tracing::debug!(%error, "the write-ahead log could not be begun anew");
             }
-            self.log_pages_asked = 0;
-            self.log_pages.store(0, Ordering::Relaxed);
         }
     }
 

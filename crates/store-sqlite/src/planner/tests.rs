@@ -1,1 +1,128 @@
+use super::*;
+use crate::catalog::index_spec;
+use document::{DocBuf, array, doc};
+use query::{Context, Sort};
+use std::sync::atomic::Ordering;
+use store::{Namespace, Plan};
 
+/// A collection with an index for each key pattern; those named `multi…` are multikey.
+fn collection() -> Arc<Collection> {
+    let mut collection = Collection::new(1, Namespace::new("d", "c"), [0; 16], DocBuf::new());
+    let indexes = [
+        ("a", doc! { "a": 1 }, doc! {}),
+        ("bc", doc! { "b": 1, "c": -1 }, doc! {}),
+        ("sparse", doc! { "s": 1 }, doc! { "sparse": true }),
+        ("unique", doc! { "u": 1 }, doc! { "unique": true }),
+        ("multi", doc! { "m": 1 }, doc! {}),
+        ("partial", doc! { "p": 1 }, doc! { "partialFilterExpression": &doc! { "x": 1 } }),
+    ];
+    for (id, (name, key, options)) in (1..).zip(indexes) {
+        let mut spec = doc! { "v": 2, "key": &key, "name": name };
+        options.as_doc().iter().for_each(|(option, value)| spec.append(option, value));
+        let index = Index::new(id, 1, index_spec(spec), name == "multi").unwrap();
+        assert_eq!(index.multikey.load(Ordering::Relaxed), name == "multi");
+        collection.indexes.push(Arc::new(index));
+    }
+    Arc::new(collection)
+}
+
+/// The plan in a word or two: the stage, the index and its direction; `exact`; `sorted`.
+fn describe(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>) -> Result<String> {
+    let context = Context::at(0);
+    let predicate = Predicate::parse(filter.as_doc(), &context).unwrap();
+    let sort = Sort::parse(sort.as_doc(), &context).unwrap();
+    let query = Query { predicate: &predicate, sort: Some(&sort), limit: None, hint };
+    let plan = plan(Some(&collection()), &query)?;
+    let winning = plan.winning_plan();
+    let stage = winning.as_doc().get("inputStage").and_then(Value::as_document).unwrap_or(winning.as_doc());
+    let text = |key| stage.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut words = vec![text("stage"), text("indexName"), text("direction")];
+    words.push(if plan.facts.exact { "exact" } else { "" });
+    words.push(if plan.facts.sorted { "sorted" } else { "" });
+    words.retain(|word| !word.is_empty() && *word != "forward");
+    Ok(words.join(" "))
+}
+
+#[track_caller]
+fn check(filter: DocBuf, sort: DocBuf, expected: &str) {
+    assert_eq!(describe(&filter, &sort, None).unwrap(), expected, "{filter:?} sorted by {sort:?}");
+}
+
+#[test]
+fn conditions_choose_an_index() {
+    let none = || doc! {};
+    check(none(), none(), "COLLSCAN exact sorted");
+    check(doc! { "_id": 1 }, none(), "IDHACK exact sorted");
+    check(doc! { "_id": 1, "a": 1 }, none(), "IDHACK sorted");
+    check(doc! { "_id": &doc! { "$in": &array![1, 2] } }, none(), "IDHACK exact sorted");
+    check(doc! { "_id": Value::Null }, none(), "IDHACK sorted");
+    check(doc! { "_id": &doc! { "$gt": 1 } }, none(), "IXSCAN _id_ exact sorted");
+    check(doc! { "_id": Value::Regex { pattern: "a", options: "" } }, none(), "COLLSCAN sorted");
+    check(doc! { "a": 1 }, none(), "IXSCAN a exact sorted");
+    check(doc! { "a": 1, "z": 1 }, none(), "IXSCAN a sorted");
+    check(doc! { "a": Value::Null }, none(), "IXSCAN a sorted");
+    check(doc! { "a": &doc! { "$gt": 1, "$lt": 5 } }, none(), "IXSCAN a exact sorted");
+    check(doc! { "a": &doc! { "$gt": f64::NAN } }, none(), "COLLSCAN sorted");
+    check(doc! { "a": &doc! { "$ne": 1 } }, none(), "COLLSCAN sorted");
+    check(doc! { "b": 1, "c": 2 }, none(), "IXSCAN bc exact sorted");
+    check(doc! { "b": 1, "c": &doc! { "$lt": 2 } }, none(), "IXSCAN bc exact sorted");
+    check(doc! { "b": &doc! { "$lt": 2 }, "c": 1 }, none(), "IXSCAN bc sorted");
+    check(doc! { "c": 1 }, none(), "COLLSCAN sorted");
+    check(doc! { "a": 1, "u": 1 }, none(), "IXSCAN unique sorted");
+    check(doc! { "s": 1 }, none(), "IXSCAN sparse exact sorted");
+    check(doc! { "s": Value::Null }, none(), "COLLSCAN sorted");
+    check(doc! { "m": 1 }, none(), "IXSCAN multi sorted");
+    check(doc! { "p": 1 }, none(), "COLLSCAN sorted");
+    check(doc! { "$or": &array![&doc! { "a": 1 }, &doc! { "b": 1 }] }, none(), "COLLSCAN sorted");
+}
+
+#[test]
+fn an_index_can_give_the_order() {
+    check(doc! {}, doc! { "_id": 1 }, "IXSCAN _id_ exact sorted");
+    check(doc! {}, doc! { "_id": -1, "z": 1 }, "IXSCAN _id_ backward exact sorted");
+    check(doc! {}, doc! { "a": -1 }, "IXSCAN a backward exact sorted");
+    check(doc! {}, doc! { "b": 1, "c": -1 }, "IXSCAN bc exact sorted");
+    check(doc! {}, doc! { "b": -1, "c": 1 }, "IXSCAN bc backward exact sorted");
+    check(doc! {}, doc! { "b": 1, "c": 1 }, "COLLSCAN exact");
+    check(doc! { "b": 5 }, doc! { "c": 1 }, "IXSCAN bc backward exact sorted");
+    check(doc! { "b": &doc! { "$in": &array![5, 6] } }, doc! { "c": 1 }, "IXSCAN bc exact");
+    check(doc! { "a": 1 }, doc! { "b": 1 }, "IXSCAN a exact");
+    check(doc! { "a": &doc! { "$gt": 1 } }, doc! { "a": 1 }, "IXSCAN a exact sorted");
+    check(doc! {}, doc! { "s": 1 }, "COLLSCAN exact");
+    check(doc! {}, doc! { "m": 1 }, "IXSCAN multi sorted");
+    check(doc! { "m": 1 }, doc! { "m": 1 }, "IXSCAN multi");
+    check(doc! { "_id": 1 }, doc! { "z": 1 }, "IDHACK exact sorted");
+    check(doc! { "_id": &doc! { "$in": &array![1, 2] } }, doc! { "z": 1 }, "IDHACK exact");
+    check(doc! { "a": 1 }, doc! { "$natural": -1 }, "COLLSCAN backward sorted");
+}
+
+#[test]
+fn a_hint_decides() {
+    let check = |filter: DocBuf, hint: Value<'_>, expected: &str| {
+        assert_eq!(describe(&filter, &doc! {}, Some(hint)).unwrap(), expected, "{filter:?} with {hint:?}");
+    };
+    check(doc! { "a": 1 }, Value::String("_id_"), "IXSCAN _id_ sorted");
+    check(doc! {}, Value::String("partial"), "IXSCAN partial sorted");
+    check(doc! {}, Value::Document(doc! { "b": 1, "c": -1 }.as_doc()), "IXSCAN bc exact sorted");
+    check(doc! { "a": 1 }, Value::Document(doc! { "$natural": -1 }.as_doc()), "COLLSCAN backward sorted");
+    let error = describe(&doc! {}, &doc! {}, Some(Value::String("nope"))).unwrap_err();
+    assert_eq!(error.code(), error::Code::BAD_VALUE);
+}
+
+#[test]
+fn bounds_are_spelled_as_mongodb_spells_them() {
+    let bounds = |filter: DocBuf| {
+        let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
+        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let winning = plan(Some(&collection()), &query).unwrap().winning_plan();
+        let stage = winning.as_doc().get("inputStage").and_then(Value::as_document).unwrap();
+        let bounds = stage.get("indexBounds").and_then(Value::as_document).unwrap();
+        bounds.iter().map(|(path, ranges)| format!("{path}: {ranges:?}")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(bounds(doc! { "a": &doc! { "$gt": 5 } }), r#"a: Array({"0": String("(5, inf.0]")})"#);
+    assert_eq!(bounds(doc! { "a": &doc! { "$lt": "x" } }), r#"a: Array({"0": String("[\"\", \"x\")")})"#);
+    assert_eq!(
+        bounds(doc! { "b": 1 }),
+        r#"b: Array({"0": String("[1, 1]")}), c: Array({"0": String("[MinKey, MaxKey]")})"#
+    );
+}
