@@ -1,14 +1,71 @@
 //! Aggregation pipelines: parsed once, then fed with documents.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/>
+//! What comes in are the stages as a client sends them, then documents as borrowed bytes; what comes out are documents. Stages
+//! that only look at a document or drop it pass the borrowed bytes along: `$match` → `$group` never copies a document.
+//!
+//! In reading order: `parse` (from BSON to [`Stage`]s), `optimize` (their order, and what a store can do of them), `steps` (a run:
+//! documents through the stages), one module per larger stage. A stage that reads or writes another collection is a
+//! [`foreign::Foreign`], which the caller carries out between two runs ([`Pipeline::into_parts`]).
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/>; where it is silent, what a 6.0
+//! server does.
+
+mod accumulate;
+mod add_fields;
+mod bucket;
+mod bucket_auto;
+pub mod foreign;
+mod granularity;
+mod group;
+mod optimize;
+mod parse;
+mod redact;
+mod reshape;
+mod sample;
+mod steps;
+mod unwind;
+
+#[cfg(test)]
+mod tests;
 
 use crate::{Context, Predicate, Sort};
 use document::{Doc, DocBuf};
-use error::{Code, Error, Result};
+use error::Result;
+use foreign::Foreign;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use steps::Section;
 
 /// A parsed pipeline.
 #[derive(Clone, Debug)]
-pub struct Pipeline {}
+pub struct Pipeline {
+    stages: Vec<Stage>,
+}
+
+/// One stage. Cheap to clone: a run shares what was parsed.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    Match(Arc<Predicate>),
+    /// Ends after `limit` documents, where a `$limit` behind it says so.
+    Sort {
+        sort: Sort,
+        limit: Option<u64>,
+    },
+    Limit(u64),
+    Skip(u64),
+    AddFields(Arc<add_fields::AddFields>),
+    Project(Arc<reshape::Project>),
+    ReplaceRoot(Arc<reshape::ReplaceRoot>),
+    Unwind(Arc<unwind::Unwind>),
+    Group(Arc<group::Group>),
+    Count(Arc<str>),
+    BucketAuto(Arc<bucket_auto::BucketAuto>),
+    Sample(u64),
+    Redact(Arc<redact::Redact>),
+    Facet(Arc<Vec<(Box<str>, Pipeline)>>),
+    Foreign(Arc<Foreign>),
+}
 
 /// What the front of a pipeline asks of the store; the rest of the pipeline no longer contains it.
 #[derive(Clone, Debug)]
@@ -21,25 +78,59 @@ pub struct Source {
     pub limit: Option<u64>,
 }
 
+/// A stretch of a pipeline.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Stages that need nothing but their input.
+    Local(Pipeline),
+    /// A stage that needs other collections.
+    Foreign(Arc<Foreign>),
+}
+
 impl Pipeline {
     /// `stages`: the command's `pipeline` (an array).
-    pub fn parse(_stages: Doc<'_>, _context: &Context) -> Result<Pipeline> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "pipeline"))
+    ///
+    /// Errors: 40323 and 40324 for what is no stage, 9 for more than 1,000 stages, 40601 and 40602 for stages in the wrong place,
+    /// and each stage's own.
+    pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+        let mut stages = parse::stages(stages, context)?;
+        optimize::rearrange(&mut stages);
+        Ok(Pipeline { stages })
     }
 
     /// Takes off the front what a store can be asked for.
     pub fn into_source(self) -> (Source, Pipeline) {
-        (Source { predicate: Predicate::everything(), sort: None, limit: None }, self)
+        optimize::split_source(self.stages)
     }
 
     /// No stages left: documents pass through unchanged, and the caller may skip the pipeline altogether.
     pub fn is_identity(&self) -> bool {
-        false
+        self.stages.is_empty()
+    }
+
+    /// Whether there is a stage that needs other collections; if so, [`Pipeline::into_parts`] takes the pipeline apart
+    /// around them.
+    pub fn has_foreign(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage, Stage::Foreign(_)))
+    }
+
+    /// The pipeline as stretches that run by themselves, and the stages in between that do not. Two foreign stages may
+    /// stand side by side; a local part is never empty.
+    pub fn into_parts(self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for stage in self.stages {
+            match (stage, parts.last_mut()) {
+                (Stage::Foreign(foreign), _) => parts.push(Part::Foreign(foreign)),
+                (stage, Some(Part::Local(pipeline))) => pipeline.stages.push(stage),
+                (stage, _) => parts.push(Part::Local(Pipeline { stages: vec![stage] })),
+            }
+        }
+        parts
     }
 
     /// Begins a run. Blocking stages fail with error 292 past `memory_bytes_max`.
-    pub fn start(&self, _memory_bytes_max: usize) -> Execution {
-        Execution {}
+    pub fn start(&self, memory_bytes_max: usize) -> Execution {
+        Execution { sections: steps::sections(&self.stages, memory_bytes_max), ready: VecDeque::new() }
     }
 }
 
@@ -52,26 +143,34 @@ pub enum Demand {
 }
 
 /// A run of a pipeline: documents are pushed in, results queue up to be taken out.
-#[derive(Debug)]
-pub struct Execution {}
+pub struct Execution {
+    sections: Vec<Section>,
+    ready: VecDeque<DocBuf>,
+}
 
 impl Execution {
-    pub fn push(&mut self, _document: Doc<'_>) -> Result<Demand> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "pipeline"))
+    pub fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        steps::push(&mut self.sections, document, &mut self.ready)
     }
 
     /// The input is over: blocking stages give out what they hold.
     pub fn finish(&mut self) -> Result<()> {
-        Err(Error::new(Code::NOT_IMPLEMENTED, "pipeline"))
+        steps::finish(&mut self.sections, &mut self.ready)
     }
 
     /// The next result, if one is ready.
     pub fn pop(&mut self) -> Option<DocBuf> {
-        None
+        self.ready.pop_front()
     }
 
     /// How many results are ready.
     pub fn ready(&self) -> usize {
-        0
+        self.ready.len()
+    }
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution").field("ready", &self.ready.len()).finish_non_exhaustive()
     }
 }

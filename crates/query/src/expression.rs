@@ -36,8 +36,9 @@ use document::{Doc, DocWriter, Value, ValueBuf};
 use error::Result;
 
 pub use evaluated::Evaluated;
-pub(crate) use path::check_field_path;
+pub(crate) use path::{check_field_path, check_name};
 use scope::{Frame, Scope};
+pub(crate) use string::display;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]

@@ -147,7 +147,7 @@ pub(super) fn extend_array<'v>(
 }
 
 /// A whole number, of whatever number type.
-pub(super) fn integer(value: Value<'_>) -> Option<i64> {
+pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(number.into()),
         Value::Int64(number) => Some(number),

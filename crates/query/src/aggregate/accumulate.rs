@@ -1,0 +1,264 @@
+//! Accumulators: what `$group` and its relatives compute per group.
+//!
+//! An [`Accumulator`] is the specification, a [`State`] what it has come to in one group.
+
+mod collect;
+mod top;
+
+use super::group::Operand;
+use crate::expression::Evaluated;
+use crate::expression::number::{Number, Sum};
+use crate::{Context, Expression};
+use collect::{Several, Unique};
+use document::compare::compare;
+use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use error::{Code, Error, Result};
+use std::cmp::Ordering;
+use top::{Ranked, Top};
+
+#[derive(Debug)]
+pub(crate) enum Accumulator {
+    /// `$sum` of a constant, `$count` among them.
+    SumConstant(Number),
+    Sum(Operand),
+    Average(Operand),
+    /// `$min` and `$max`: a value replaces one that it compares to this way.
+    Extreme(Operand, Ordering),
+    First(Operand),
+    Last(Operand),
+    Push(Operand),
+    AddToSet(Operand),
+    /// `$stdDevPop`; `$stdDevSamp` has an excess of 1.
+    Deviation {
+        operand: Operand,
+        excess: u64,
+    },
+    MergeObjects(Operand),
+    /// `$firstN`, `$lastN`, `$minN`, `$maxN`.
+    Several(Several),
+    /// `$top`, `$bottom`, `$topN`, `$bottomN`.
+    Top(Top),
+}
+
+/// What an accumulator has come to in one group.
+#[derive(Debug)]
+pub(crate) enum State {
+    Sum(Sum),
+    Average {
+        sum: Sum,
+        count: u64,
+    },
+    One(Option<ValueBuf>),
+    /// The array so far, without its closing zero.
+    Array {
+        bytes: Vec<u8>,
+        count: u32,
+    },
+    Set(Box<Unique>),
+    Deviation {
+        count: u64,
+        mean: f64,
+        squares: f64,
+    },
+    Merged(DocBuf),
+    Several {
+        limit: usize,
+        values: std::collections::VecDeque<ValueBuf>,
+    },
+    Top {
+        limit: usize,
+        ranked: Vec<Ranked>,
+        arrivals: u64,
+    },
+}
+
+impl Accumulator {
+    /// The accumulator that counts documents.
+    pub fn count() -> Accumulator {
+        Accumulator::SumConstant(Number::Int32(1))
+    }
+
+    pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Accumulator> {
+        match operator {
+            "$count" => {
+                return match argument {
+                    Value::Document(nothing) if nothing.is_empty() => Ok(Self::count()),
+                    _ => Err(Error::type_mismatch("$count takes no arguments, i.e. $count:{}")),
+                };
+            }
+            "$firstN" | "$lastN" | "$minN" | "$maxN" => {
+                return Several::parse(operator, argument, context).map(Accumulator::Several);
+            }
+            "$top" | "$bottom" | "$topN" | "$bottomN" => {
+                return Top::parse(operator, argument, context).map(Accumulator::Top);
+            }
+            "$accumulator" | "$_internalJsReduce" => {
+                let message = format!("{operator} needs server-side JavaScript, which this server does not run");
+                return Err(Error::new(Code(31264), message));
+            }
+            _ => {}
+        }
+        let make: fn(Operand) -> Accumulator = match operator {
+            "$sum" => Accumulator::Sum,
+            "$avg" => Accumulator::Average,
+            "$min" => |operand| Accumulator::Extreme(operand, Ordering::Less),
+            "$max" => |operand| Accumulator::Extreme(operand, Ordering::Greater),
+            "$first" => Accumulator::First,
+            "$last" => Accumulator::Last,
+            "$push" => Accumulator::Push,
+            "$addToSet" => Accumulator::AddToSet,
+            "$stdDevPop" => |operand| Accumulator::Deviation { operand, excess: 0 },
+            "$stdDevSamp" => |operand| Accumulator::Deviation { operand, excess: 1 },
+            "$mergeObjects" => Accumulator::MergeObjects,
+            _ => return Err(Error::new(Code(15952), format!("unknown group operator '{operator}'"))),
+        };
+        if let Value::Array(_) = argument {
+            return Err(Error::new(Code(40237), format!("The {operator} accumulator is a unary operator")));
+        }
+        if operator == "$sum"
+            && let Some(number) = Expression::parse(argument, context)?.as_literal().and_then(Number::from_value)
+        {
+            return Ok(Accumulator::SumConstant(number));
+        }
+        Ok(make(Operand::parse(argument, context)?))
+    }
+
+    /// The state of a new group with this key.
+    pub fn begin(&self, key: Value<'_>) -> Result<State> {
+        Ok(match self {
+            Accumulator::SumConstant(_) | Accumulator::Sum(_) => State::Sum(Sum::default()),
+            Accumulator::Average(_) => State::Average { sum: Sum::default(), count: 0 },
+            Accumulator::Extreme(..) | Accumulator::First(_) | Accumulator::Last(_) => State::One(None),
+            Accumulator::Push(_) => State::Array { bytes: vec![0; 4], count: 0 },
+            Accumulator::AddToSet(_) => State::Set(Box::default()),
+            Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
+            Accumulator::MergeObjects(_) => State::Merged(DocBuf::new()),
+            Accumulator::Several(several) => State::Several { limit: several.limit(key)?, values: Default::default() },
+            Accumulator::Top(top) => State::Top { limit: top.limit(key)?, ranked: Vec::new(), arrivals: 0 },
+        })
+    }
+
+    /// Takes a document in; gives the bytes by which the state grew.
+    #[inline]
+    pub fn add(&self, state: &mut State, document: Doc<'_>) -> Result<usize> {
+        match (self, state) {
+            (Accumulator::SumConstant(number), State::Sum(sum)) => sum.add(*number),
+            (Accumulator::Sum(operand), State::Sum(sum)) => {
+                if let Some(number) = operand.evaluate(document)?.value().and_then(Number::from_value) {
+                    sum.add(number);
+                }
+            }
+            (Accumulator::Average(operand), State::Average { sum, count }) => {
+                if let Some(number) = operand.evaluate(document)?.value().and_then(Number::from_value) {
+                    sum.add(number);
+                    *count += 1;
+                }
+            }
+            (Accumulator::Extreme(operand, wanted), State::One(best)) => {
+                return Ok(take_extreme(&operand.evaluate(document)?, *wanted, best));
+            }
+            (Accumulator::First(_), State::One(Some(_))) => {}
+            (Accumulator::First(operand) | Accumulator::Last(operand), State::One(held)) => {
+                return Ok(replace(held, operand.evaluate(document)?.value_or_null()));
+            }
+            (Accumulator::Deviation { operand, .. }, State::Deviation { count, mean, squares }) => {
+                if let Some(number) = operand.evaluate(document)?.value().and_then(Number::from_value) {
+                    let number = number.to_f64();
+                    *count += 1;
+                    let difference = number - *mean;
+                    *mean += difference / *count as f64;
+                    *squares += difference * (number - *mean);
+                }
+            }
+            (accumulator, state) => return accumulator.collect(state, document),
+        }
+        Ok(0)
+    }
+
+    /// [`Accumulator::add`] for those that keep many values.
+    fn collect(&self, state: &mut State, document: Doc<'_>) -> Result<usize> {
+        match (self, state) {
+            (Accumulator::Push(operand), State::Array { bytes, count }) => {
+                let evaluated = operand.evaluate(document)?;
+                Ok(evaluated.value().map_or(0, |value| collect::push(value, bytes, count)))
+            }
+            (Accumulator::AddToSet(operand), State::Set(set)) => {
+                let evaluated = operand.evaluate(document)?;
+                Ok(evaluated.value().map_or(0, |value| set.insert(value)))
+            }
+            (Accumulator::MergeObjects(operand), State::Merged(merged)) => {
+                let evaluated = operand.evaluate(document)?;
+                match evaluated.value() {
+                    None | Some(Value::Null | Value::Undefined) => Ok(0),
+                    Some(Value::Document(document)) => Ok(collect::merge(merged, document)),
+                    Some(other) => Err(Error::new(
+                        Code(40400),
+                        format!(
+                            "$mergeObjects requires object inputs, but input {} is of type {}",
+                            crate::expression::display(other),
+                            other.kind().alias()
+                        ),
+                    )),
+                }
+            }
+            (Accumulator::Several(several), State::Several { limit, values }) => several.add(*limit, values, document),
+            (Accumulator::Top(top), State::Top { limit, ranked, arrivals }) => {
+                *arrivals += 1;
+                top.add(*limit, *arrivals, ranked, document)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Writes the result as a field.
+    pub fn write(&self, state: State, name: &str, writer: &mut DocWriter<'_>) {
+        match state {
+            State::Sum(sum) => writer.append(name, sum.total().to_value()),
+            State::Average { count: 0, .. } => writer.append(name, Value::Null),
+            State::Average { sum, count } => writer.append(name, sum.average(count).to_value()),
+            State::One(value) => writer.append(name, value.as_ref().map_or(Value::Null, ValueBuf::as_value)),
+            State::Array { bytes, .. } => {
+                writer.append_raw(Kind::Array, name.as_bytes(), &collect::closed(bytes));
+            }
+            State::Set(set) => {
+                let mut array = writer.array(name);
+                set.values().for_each(|value| array.push(value));
+            }
+            State::Deviation { count, squares, .. } => {
+                let excess = if let Accumulator::Deviation { excess, .. } = self { *excess } else { 0 };
+                match count.checked_sub(excess) {
+                    None | Some(0) => writer.append(name, Value::Null),
+                    Some(divisor) => writer.append(name, (squares / divisor as f64).sqrt()),
+                }
+            }
+            State::Merged(document) => writer.append(name, &document),
+            State::Several { values, .. } => {
+                let mut array = writer.array(name);
+                values.iter().for_each(|value| array.push(value));
+            }
+            State::Top { ranked, .. } => match self {
+                Accumulator::Top(top) => top.write(&ranked, name, writer),
+                _ => writer.append(name, Value::Null),
+            },
+        }
+    }
+}
+
+fn take_extreme(evaluated: &Evaluated<'_>, wanted: Ordering, best: &mut Option<ValueBuf>) -> usize {
+    let Some(value) = evaluated.value().filter(|value| !matches!(value, Value::Null | Value::Undefined)) else {
+        return 0;
+    };
+    match best {
+        Some(best) if compare(value, best.as_value()) != wanted => 0,
+        _ => replace(best, value),
+    }
+}
+
+/// Puts a value in the place of another; gives the bytes by which it is larger.
+fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> usize {
+    let before = held.as_ref().map_or(0, |held| held.raw_value().len());
+    let new = value.to_owned();
+    let after = new.raw_value().len();
+    *held = Some(new);
+    after.saturating_sub(before)
+}

@@ -1,0 +1,182 @@
+//! Accumulators that keep many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its relatives.
+
+use crate::aggregate::group::Operand;
+use crate::{Context, Expression, text};
+use document::compare::{compare, equal, hash_value};
+use document::{Doc, DocBuf, Value, ValueBuf};
+use error::{Code, Error, Result};
+use hashbrown::HashTable;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher};
+
+/// Appends an element to an array that is not closed yet; gives the bytes by which it grew.
+pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> usize {
+    let before = bytes.len();
+    bytes.push(value.kind() as u8);
+    bytes.extend_from_slice(itoa::Buffer::new().format(*count).as_bytes());
+    bytes.push(0);
+    value.write_raw(bytes);
+    *count += 1;
+    bytes.len() - before
+}
+
+/// The array as it stands in a document.
+pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.push(0);
+    let length = (bytes.len() as i32).to_le_bytes();
+    if let Some(prefix) = bytes.get_mut(..4) {
+        prefix.copy_from_slice(&length);
+    }
+    bytes
+}
+
+/// Puts the fields of `document` over those of `merged`.
+pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> usize {
+    let before = merged.as_bytes().len();
+    let old = std::mem::take(merged);
+    *merged = DocBuf::build(|writer| {
+        for element in old.as_doc().elements() {
+            writer.append_element(document.element(element.key()).unwrap_or(element));
+        }
+        let new = document.elements().filter(|element| old.as_doc().element(element.key()).is_none());
+        new.for_each(|element| writer.append_element(element));
+    });
+    merged.as_bytes().len().saturating_sub(before)
+}
+
+/// Values of which no two are equal, in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Unique {
+    values: Vec<ValueBuf>,
+    table: HashTable<u32>,
+    hasher: ahash::RandomState,
+}
+
+impl Unique {
+    pub fn insert(&mut self, value: Value<'_>) -> usize {
+        let hash = hash_of(&self.hasher, value);
+        let values = &self.values;
+        let at = |index: u32| values.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
+        if self.table.find(hash, |&index| equal(at(index), value)).is_some() {
+            return 0;
+        }
+        let (index, hasher) = (values.len() as u32, &self.hasher);
+        self.table.insert_unique(hash, index, |&index| hash_of(hasher, at(index)));
+        let owned = value.to_owned();
+        let bytes = owned.raw_value().len() + size_of::<ValueBuf>();
+        self.values.push(owned);
+        bytes
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &ValueBuf> {
+        self.values.iter()
+    }
+}
+
+fn hash_of(hasher: &ahash::RandomState, value: Value<'_>) -> u64 {
+    let mut state = hasher.build_hasher();
+    hash_value(value, &mut state);
+    state.finish()
+}
+
+/// `$firstN`, `$lastN`, `$minN`, `$maxN`.
+#[derive(Debug)]
+pub(crate) struct Several {
+    which: Which,
+    input: Operand,
+    limit: Expression,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    First,
+    Last,
+    /// The values that compare this way to others.
+    Extreme(Ordering),
+}
+
+impl Several {
+    pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Several> {
+        let (which, code) = match operator {
+            "$firstN" => (Which::First, 5787801),
+            "$lastN" => (Which::Last, 5787801),
+            "$minN" => (Which::Extreme(Ordering::Less), 5787900),
+            _ => (Which::Extreme(Ordering::Greater), 5787900),
+        };
+        let Value::Document(spec) = argument else {
+            let found = text::element(operator, argument);
+            return Err(Error::new(Code(code), format!("specification must be an object; found {found}")));
+        };
+        let (mut input, mut limit) = (None, None);
+        for (name, value) in spec.iter() {
+            match name {
+                "input" => input = Some(Operand::parse(value, context)?),
+                "n" => limit = Some(Expression::parse(value, context)?),
+                _ => return Err(Error::new(Code(5787901), format!("Unknown argument for 'n' operator: {name}"))),
+            }
+        }
+        let limit = limit.ok_or_else(|| Error::new(Code(5787906), "Missing value for 'n'"))?;
+        let input = input.ok_or_else(|| Error::new(Code(5787907), "Missing value for 'input'"))?;
+        Ok(Several { which, input, limit })
+    }
+
+    pub fn limit(&self, key: Value<'_>) -> Result<usize> {
+        evaluate_limit(&self.limit, key)
+    }
+
+    pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Doc<'_>) -> Result<usize> {
+        if let Which::First = self.which
+            && values.len() >= limit
+        {
+            return Ok(0);
+        }
+        let evaluated = self.input.evaluate(document)?;
+        let value = evaluated.value_or_null();
+        let bytes = size_of::<ValueBuf>() + value.to_owned().raw_value().len();
+        match self.which {
+            Which::First => values.push_back(value.to_owned()),
+            Which::Last => {
+                values.push_back(value.to_owned());
+                if values.len() > limit {
+                    values.pop_front();
+                    return Ok(0);
+                }
+            }
+            Which::Extreme(_) if matches!(value, Value::Null | Value::Undefined) => return Ok(0),
+            Which::Extreme(wanted) => {
+                let place = values.partition_point(|known| compare(value, known.as_value()) != wanted);
+                if place >= limit {
+                    return Ok(0);
+                }
+                values.insert(place, value.to_owned());
+                if values.len() > limit {
+                    values.pop_back();
+                    return Ok(0);
+                }
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// The value of an `n`, which may depend on the group's key.
+pub(super) fn evaluate_limit(limit: &Expression, key: Value<'_>) -> Result<usize> {
+    let evaluated = limit.evaluate(key.as_document().unwrap_or(Doc::EMPTY))?;
+    let integral = |code: i32, found: &str| {
+        Error::new(Code(code), format!("Value for 'n' must be of integral type, but found {found}"))
+    };
+    let number = match evaluated.value() {
+        None => return Err(integral(5787902, "MISSING")),
+        Some(value) if !value.kind().is_number() => {
+            return Err(integral(5787902, &crate::expression::display(value)));
+        }
+        Some(value) => {
+            crate::update::whole_number(value).ok_or_else(|| integral(5787903, &crate::expression::display(value)))?
+        }
+    };
+    match usize::try_from(number) {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err(Error::new(Code(5787908), format!("'n' must be greater than 0, found {number}"))),
+    }
+}

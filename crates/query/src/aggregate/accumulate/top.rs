@@ -1,0 +1,112 @@
+//! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the documents that a sort puts first or last.
+
+use super::collect::evaluate_limit;
+use crate::aggregate::group::Operand;
+use crate::{Context, Expression, Sort, text};
+use document::compare::compare;
+use document::{Doc, DocWriter, Value, ValueBuf};
+use error::{Code, Error, Result};
+use std::cmp::Ordering;
+
+#[derive(Debug)]
+pub(crate) struct Top {
+    /// What to sort by, and whether it ascends. Arrays count as they stand, unlike in a `$sort`.
+    order: Vec<(Operand, bool)>,
+    output: Operand,
+    /// `None` for the forms that give one value rather than an array.
+    limit: Option<Expression>,
+    bottom: bool,
+}
+
+/// A kept value with its sort key and the number of its document.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    key: Vec<ValueBuf>,
+    arrival: u64,
+    value: ValueBuf,
+}
+
+impl Top {
+    pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Top> {
+        let Value::Document(spec) = argument else {
+            let found = text::element(operator, argument);
+            return Err(Error::new(Code(5788001), format!("specification must be an object; found {found}")));
+        };
+        let many = operator.ends_with('N');
+        let (mut sort, mut output, mut limit) = (None, None, None);
+        for (name, value) in spec.iter() {
+            match name {
+                "n" if many => limit = Some(Expression::parse(value, context)?),
+                "output" => output = Some(Operand::parse(value, context)?),
+                "sortBy" => {
+                    let Value::Document(order) = value else {
+                        let message = "invalid parameter: expected an object (sortBy)";
+                        return Err(Error::new(Code(10065), message));
+                    };
+                    sort = Some(if order.is_empty() { Sort::default() } else { Sort::parse_stage(order, context)? });
+                }
+                _ => return Err(Error::new(Code(5788002), format!("Unknown argument to {operator} '{name}'"))),
+            }
+        }
+        if many && limit.is_none() {
+            return Err(Error::new(Code(5788003), "Missing value for 'n'"));
+        }
+        let output = output.ok_or_else(|| Error::new(Code(5788004), "Missing value for 'output'"))?;
+        let sort = sort.ok_or_else(|| Error::new(Code(5788005), "Missing value for 'sortBy'"))?;
+        let operand = |path: &str| Operand::parse(Value::String(&format!("${path}")), context);
+        let parts = sort.parts().iter().map(|part| Ok((operand(part.path.as_str())?, part.ascending)));
+        Ok(Top { order: parts.collect::<Result<_>>()?, output, limit, bottom: operator.starts_with("$bottom") })
+    }
+
+    pub fn limit(&self, key: Value<'_>) -> Result<usize> {
+        self.limit.as_ref().map_or(Ok(1), |limit| evaluate_limit(limit, key))
+    }
+
+    /// Takes a document in, the `arrival`th of its group; gives the bytes by which the state grew.
+    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Doc<'_>) -> Result<usize> {
+        let mut key = Vec::with_capacity(self.order.len());
+        for (operand, _) in &self.order {
+            let evaluated = operand.evaluate(document)?;
+            key.push(match evaluated.value_or_null() {
+                // The one array that does not count as it stands.
+                Value::Array(array) if array.is_empty() => Value::Undefined.to_owned(),
+                value => value.to_owned(),
+            });
+        }
+        // Of equal keys the one that came first is the first.
+        let place =
+            ranked.partition_point(|known| self.compare(&known.key, &key).then(known.arrival.cmp(&arrival)).is_lt());
+        let full = ranked.len() >= limit;
+        if full && (if self.bottom { place == 0 } else { place == ranked.len() }) {
+            return Ok(0);
+        }
+        let value = self.output.evaluate(document)?.value_or_null().to_owned();
+        let key_bytes: usize = key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
+        let bytes = key_bytes + value.raw_value().len() + size_of::<Ranked>();
+        ranked.insert(place, Ranked { key, arrival, value });
+        if full {
+            ranked.remove(if self.bottom { 0 } else { ranked.len() - 1 });
+            return Ok(0);
+        }
+        Ok(bytes)
+    }
+
+    fn compare(&self, a: &[ValueBuf], b: &[ValueBuf]) -> Ordering {
+        let parts = a.iter().zip(b).zip(&self.order);
+        parts
+            .map(|((a, b), (_, ascending))| {
+                let order = compare(a.as_value(), b.as_value());
+                if *ascending { order } else { order.reverse() }
+            })
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    pub fn write(&self, ranked: &[Ranked], name: &str, writer: &mut DocWriter<'_>) {
+        if self.limit.is_none() {
+            return writer.append(name, ranked.first().map_or(Value::Null, |ranked| ranked.value.as_value()));
+        }
+        let mut array = writer.array(name);
+        ranked.iter().for_each(|ranked| array.push(&ranked.value));
+    }
+}

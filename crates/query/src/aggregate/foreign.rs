@@ -1,0 +1,112 @@
+//! Stages that read or write other collections. They are described here and carried out by the caller, who has the stores.
+//!
+//! [`Lookup`]: for each document of the input, ask [`Lookup::query`] what to look for in [`Lookup::collection`], and
+//! give what was found to [`Lookup::join`]. [`UnionWith`]: behind the input come the results of another pipeline. [`Out`] and [`Merge`]: the
+//! input is written to a collection.
+
+mod lookup;
+mod write;
+
+use crate::Context;
+use crate::aggregate::Pipeline;
+use document::{Doc, Value};
+use error::{Error, Result};
+
+pub use lookup::Lookup;
+pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
+
+#[derive(Debug)]
+pub enum Foreign {
+    Lookup(Lookup),
+    UnionWith(UnionWith),
+    Out(Out),
+    Merge(Merge),
+}
+
+/// `$unionWith`.
+#[derive(Debug)]
+pub struct UnionWith {
+    /// The collection, in the same database.
+    pub collection: String,
+    /// What its documents go through.
+    pub pipeline: Pipeline,
+}
+
+impl Foreign {
+    /// The stage's name, `$` included.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Foreign::Lookup(_) => "$lookup",
+            Foreign::UnionWith(_) => "$unionWith",
+            Foreign::Out(_) => "$out",
+            Foreign::Merge(_) => "$merge",
+        }
+    }
+
+    pub(super) fn parse(name: &str, spec: Value<'_>, context: &Context) -> Result<Foreign> {
+        match name {
+            "$lookup" => Lookup::parse(spec, context).map(Foreign::Lookup),
+            "$unionWith" => UnionWith::parse(spec, context).map(Foreign::UnionWith),
+            "$out" => Out::parse(spec).map(Foreign::Out),
+            _ => Merge::parse(spec, context).map(Foreign::Merge),
+        }
+    }
+}
+
+impl UnionWith {
+    fn parse(spec: Value<'_>, context: &Context) -> Result<UnionWith> {
+        let spec = match spec {
+            Value::String(collection) => {
+                let pipeline = Pipeline::parse(Doc::EMPTY, context)?;
+                return Ok(UnionWith { collection: collection.to_owned(), pipeline });
+            }
+            Value::Document(spec) => spec,
+            other => {
+                return Err(Error::failed_to_parse(format!(
+                    "the $unionWith stage specification must be an object or string, but found {}",
+                    other.kind().alias()
+                )));
+            }
+        };
+        let (mut collection, mut pipeline) = (None, None);
+        for (name, value) in spec.iter() {
+            match (name, value) {
+                ("coll", Value::String(text)) => collection = Some(text.to_owned()),
+                ("pipeline", Value::Array(stages)) => pipeline = Some(sub_pipeline("$unionWith", stages, context)?),
+                ("coll" | "pipeline", other) => {
+                    let expected = if name == "coll" { "string" } else { "array" };
+                    return Err(wrong_type("$unionWith", name, other, expected));
+                }
+                _ => return Err(unknown_field("$unionWith", name)),
+            }
+        }
+        let collection = collection.ok_or_else(|| {
+            Error::failed_to_parse(
+                "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
+            )
+        })?;
+        let pipeline = pipeline.map_or_else(|| Pipeline::parse(Doc::EMPTY, context), Ok)?;
+        Ok(UnionWith { collection, pipeline })
+    }
+}
+
+/// A pipeline inside of a stage, which may not write.
+fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+    for inner in stages.values() {
+        let name = inner.as_document().and_then(Doc::first).map_or("", |first| first.key());
+        if matches!(name, "$out" | "$merge") {
+            let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
+            return Err(Error::new(error::Code(51047), message));
+        }
+    }
+    Pipeline::parse(stages, context)
+}
+
+fn wrong_type(stage: &str, name: &str, found: Value<'_>, expected: &str) -> Error {
+    let kind = found.kind().alias();
+    Error::type_mismatch(format!("BSON field '{stage}.{name}' is the wrong type '{kind}', expected type '{expected}'"))
+}
+
+fn unknown_field(stage: &str, name: &str) -> Error {
+    Error::new(error::Code(40415), format!("BSON field '{stage}.{name}' is an unknown field."))
+}

@@ -1,0 +1,209 @@
+//! `$out` and `$merge`: what comes out of the pipeline goes into a collection.
+
+use super::{sub_pipeline, unknown_field, wrong_type};
+use crate::aggregate::Pipeline;
+use crate::{Context, Expression};
+use document::{Doc, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+/// `$out`: the results replace a collection.
+#[derive(Debug)]
+pub struct Out {
+    /// `None` is the database of the command.
+    pub database: Option<String>,
+    pub collection: String,
+}
+
+impl Out {
+    pub(super) fn parse(spec: Value<'_>) -> Result<Out> {
+        match spec {
+            Value::String(collection) => Ok(Out { database: None, collection: collection.to_owned() }),
+            Value::Document(spec) => {
+                let (database, collection) = target("$out", spec)?;
+                let database = database.ok_or_else(|| missing("$out.db"))?;
+                Ok(Out { database: Some(database), collection })
+            }
+            other => {
+                let kind = other.kind().alias();
+                let message = format!("$out only supports a string or object argument, but found {kind}");
+                Err(Error::new(Code(16990), message))
+            }
+        }
+    }
+}
+
+/// `{db, coll}`.
+fn target(stage: &str, spec: Doc<'_>) -> Result<(Option<String>, String)> {
+    let (mut database, mut collection) = (None, None);
+    for (name, value) in spec.iter() {
+        match (name, value) {
+            ("db", Value::String(text)) => database = Some(text.to_owned()),
+            ("coll", Value::String(text)) => collection = Some(text.to_owned()),
+            ("db" | "coll", other) => return Err(wrong_type(stage, name, other, "string")),
+            _ => return Err(unknown_field(stage, name)),
+        }
+    }
+    Ok((database, collection.ok_or_else(|| missing(&format!("{stage}.coll")))?))
+}
+
+fn missing(field: &str) -> Error {
+    Error::new(Code(40414), format!("BSON field '{field}' is missing but a required field"))
+}
+
+/// `$merge`: the results go into a collection beside what it holds.
+#[derive(Debug)]
+pub struct Merge {
+    /// `None` is the database of the command.
+    pub database: Option<String>,
+    pub collection: String,
+    /// The fields that tell whether two documents are the same one. There must be a unique index on them.
+    pub on: Vec<String>,
+    pub when_matched: WhenMatched,
+    pub when_not_matched: WhenNotMatched,
+}
+
+/// What happens to a document that is there.
+#[derive(Debug)]
+pub enum WhenMatched {
+    Replace,
+    KeepExisting,
+    /// The new fields go over the old ones.
+    Merge,
+    Fail,
+    /// The old document goes through a pipeline, which sees the new one in variables (`$$new`).
+    Pipeline {
+        stages: ValueBuf,
+        variables: Vec<(String, Expression)>,
+    },
+}
+
+/// What happens to a document that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenNotMatched {
+    Insert,
+    Discard,
+    Fail,
+}
+
+impl Merge {
+    pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Merge> {
+        let mut merge = Merge {
+            database: None,
+            collection: String::new(),
+            on: vec!["_id".to_owned()],
+            when_matched: WhenMatched::Merge,
+            when_not_matched: WhenNotMatched::Insert,
+        };
+        match spec {
+            Value::String(collection) => merge.collection = collection.to_owned(),
+            Value::Document(spec) => merge.read(spec, context)?,
+            other => {
+                let kind = other.kind().alias();
+                let message = format!("$merge requires a string or object argument, but found {kind}");
+                return Err(Error::new(Code(51182), message));
+            }
+        }
+        Ok(merge)
+    }
+
+    fn read(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
+        let mut variables = vec![("new".to_owned(), Expression::parse(Value::String("$$ROOT"), context)?)];
+        let mut has_target = false;
+        for (name, value) in spec.iter() {
+            match name {
+                "into" => {
+                    has_target = true;
+                    (self.database, self.collection) = into(value)?;
+                }
+                "on" => self.on = on(value)?,
+                "whenMatched" => self.when_matched = when_matched(value, context)?,
+                "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
+                "let" => {
+                    let spec = value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?;
+                    for (name, value) in spec.iter() {
+                        variables.retain(|(known, _)| known != name);
+                        variables.push((name.to_owned(), Expression::parse(value, context)?));
+                    }
+                }
+                _ => return Err(unknown_field("$merge", name)),
+            }
+        }
+        if let WhenMatched::Pipeline { variables: slot, .. } = &mut self.when_matched {
+            *slot = variables;
+        }
+        if has_target { Ok(()) } else { Err(missing("$merge.into")) }
+    }
+}
+
+fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
+    match value {
+        Value::String(collection) => Ok((None, collection.to_owned())),
+        Value::Document(spec) => target("$merge.into", spec),
+        other => {
+            let kind = other.kind().alias();
+            let message = format!("$merge 'into' field  must be either a string or an object, but found {kind}");
+            Err(Error::new(Code(51178), message))
+        }
+    }
+}
+
+fn on(value: Value<'_>) -> Result<Vec<String>> {
+    match value {
+        Value::String(field) => Ok(vec![field.to_owned()]),
+        Value::Array(fields) if fields.is_empty() => {
+            let message = "If explicitly specifying $merge 'on', must include at least one field";
+            Err(Error::new(Code(51187), message))
+        }
+        Value::Array(fields) => fields
+            .values()
+            .map(|field| {
+                field.as_str().map(str::to_owned).ok_or_else(|| {
+                    let kind = field.kind().alias();
+                    let message = format!("$merge 'on' array elements must be strings, but found {kind}");
+                    Error::new(Code(51134), message)
+                })
+            })
+            .collect(),
+        other => {
+            let kind = other.kind().alias();
+            let message =
+                format!("$merge 'on' field  must be either a string or an array of strings, but found {kind}");
+            Err(Error::new(Code(51186), message))
+        }
+    }
+}
+
+fn when_matched(value: Value<'_>, context: &Context) -> Result<WhenMatched> {
+    match value {
+        Value::String("replace") => Ok(WhenMatched::Replace),
+        Value::String("keepExisting") => Ok(WhenMatched::KeepExisting),
+        Value::String("merge") => Ok(WhenMatched::Merge),
+        Value::String("fail") => Ok(WhenMatched::Fail),
+        Value::Array(stages) => {
+            let mut inner = context.clone();
+            inner.variables.append("new", Doc::EMPTY);
+            let _: Pipeline = sub_pipeline("$merge", stages, &inner)?;
+            Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new() })
+        }
+        Value::String(other) => Err(bad_mode("whenMatched", other)),
+        other => {
+            let kind = other.kind().alias();
+            let message = format!("$merge 'whenMatched' field  must be either a string or an array, but found {kind}");
+            Err(Error::new(Code(51191), message))
+        }
+    }
+}
+
+fn when_not_matched(value: Value<'_>) -> Result<WhenNotMatched> {
+    match value {
+        Value::String("insert") => Ok(WhenNotMatched::Insert),
+        Value::String("discard") => Ok(WhenNotMatched::Discard),
+        Value::String("fail") => Ok(WhenNotMatched::Fail),
+        Value::String(other) => Err(bad_mode("whenNotMatched", other)),
+        other => Err(wrong_type("$merge", "whenNotMatched", other, "string")),
+    }
+}
+
+fn bad_mode(field: &str, found: &str) -> Error {
+    Error::bad_value(format!("Enumeration value '{found}' for field '$merge.{field}' is not a valid value."))
+}

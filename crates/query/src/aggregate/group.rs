@@ -1,0 +1,279 @@
+//! `$group`: documents by a key, and what accumulates per key.
+
+use super::Demand;
+use super::accumulate::{Accumulator, State};
+use super::bucket::Boundaries;
+use crate::expression::Evaluated;
+use crate::{Context, Expression};
+use document::compare::{equal, hash_value};
+use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use error::{Code, Error, Result};
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+/// What a group costs besides its key and its states, roughly.
+const GROUP_BYTES: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Group {
+    key: Key,
+    fields: Vec<(Box<str>, Accumulator)>,
+}
+
+/// What documents are grouped by.
+#[derive(Debug)]
+enum Key {
+    /// One group for all.
+    Constant(ValueBuf),
+    Computed(Operand),
+    /// `$bucket`: the lower boundary that a value falls behind.
+    Bucket(Operand, Boundaries),
+}
+
+/// An expression, with a short way for the most frequent kind.
+#[derive(Debug)]
+pub(super) enum Operand {
+    /// A field of the top level.
+    Field(Box<str>),
+    Expression(Expression),
+}
+
+impl Operand {
+    pub fn parse(value: Value<'_>, context: &Context) -> Result<Operand> {
+        let expression = Expression::parse(value, context)?;
+        Ok(match expression.as_field() {
+            Some(path) if !path.contains('.') => Operand::Field(path.into()),
+            _ => Operand::Expression(expression),
+        })
+    }
+
+    #[inline]
+    pub fn evaluate<'s>(&'s self, document: Doc<'s>) -> Result<Evaluated<'s>> {
+        match self {
+            Operand::Field(name) => Ok(document.get(name).map_or(Evaluated::Missing, Evaluated::Value)),
+            Operand::Expression(expression) => expression.evaluate(document),
+        }
+    }
+}
+
+impl Group {
+    pub fn parse(spec: Value<'_>, context: &Context) -> Result<Group> {
+        let Value::Document(spec) = spec else {
+            return Err(Error::new(Code(15947), "a group's fields must be specified in an object"));
+        };
+        let mut key = None;
+        let mut fields = Vec::new();
+        for (name, value) in spec.iter() {
+            if name == "_id" {
+                if key.is_some() {
+                    return Err(Error::new(Code(15948), "a group's _id may only be specified once"));
+                }
+                key = Some(Self::parse_key(value, context)?);
+            } else {
+                fields.push((name.into(), parse_field(name, value, context)?));
+            }
+        }
+        let key = key.ok_or_else(|| Error::new(Code(15955), "a group specification must include an _id"))?;
+        Ok(Group { key, fields })
+    }
+
+    fn parse_key(value: Value<'_>, context: &Context) -> Result<Key> {
+        check_key(value)?;
+        let expression = Expression::parse(value, context)?;
+        if let Some(constant) = expression.as_literal() {
+            return Ok(Key::Constant(constant.to_owned()));
+        }
+        Ok(Key::Computed(match only_field(value) {
+            Some(document) => Operand::parse(Value::Document(document.as_doc()), context)?,
+            None => Operand::parse(value, context)?,
+        }))
+    }
+
+    /// The stage that `$bucket` comes to.
+    pub fn by_boundaries(
+        group_by: Value<'_>,
+        boundaries: Boundaries,
+        output: Doc<'_>,
+        context: &Context,
+    ) -> Result<Group> {
+        let fields = parse_fields(output, context)?;
+        Ok(Group { key: Key::Bucket(Operand::parse(group_by, context)?, boundaries), fields })
+    }
+
+    /// The stage that `$sortByCount` comes to.
+    pub fn counting(by: Value<'_>, context: &Context) -> Result<Group> {
+        Ok(Group { key: Self::parse_key(by, context)?, fields: vec![("count".into(), Accumulator::count())] })
+    }
+}
+
+/// A key document of one field keeps the field where its value is missing, with null; one of several drops it.
+fn only_field(key: Value<'_>) -> Option<DocBuf> {
+    let key = key.as_document()?;
+    let only = key.first().filter(|only| !only.key().starts_with('$') && key.elements().nth(1).is_none())?;
+    Some(DocBuf::build(|writer| {
+        let mut or_null = writer.document(only.key());
+        let mut parts = or_null.array("$ifNull");
+        parts.push(only.value());
+        parts.push(Value::Null);
+    }))
+}
+
+/// Refuses `{_id: {a: 1}}`, which looks like a projection.
+fn check_key(value: Value<'_>) -> Result<()> {
+    let Value::Document(fields) = value else { return Ok(()) };
+    for (name, value) in fields.iter() {
+        match value {
+            _ if name.starts_with('$') => {}
+            Value::Boolean(_) => return Err(inclusion()),
+            value if value.kind().is_number() => return Err(inclusion()),
+            value => check_key(value)?,
+        }
+    }
+    Ok(())
+}
+
+fn inclusion() -> Error {
+    Error::new(Code(17390), "$group does not support inclusion-style expressions")
+}
+
+pub(super) fn parse_fields(output: Doc<'_>, context: &Context) -> Result<Vec<(Box<str>, Accumulator)>> {
+    output.iter().map(|(name, value)| Ok((name.into(), parse_field(name, value, context)?))).collect()
+}
+
+fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumulator> {
+    if name.contains('.') {
+        return Err(Error::new(Code(40235), format!("The field name '{name}' cannot contain '.'")));
+    }
+    if name.starts_with('$') {
+        return Err(Error::new(Code(40236), format!("The field name '{name}' cannot be an operator name")));
+    }
+    let spec = value.as_document().filter(|spec| !spec.is_empty());
+    let operator = spec
+        .and_then(Doc::first)
+        .ok_or_else(|| Error::new(Code(40234), format!("The field '{name}' must be an accumulator object")))?;
+    if spec.is_some_and(|spec| spec.elements().nth(1).is_some()) {
+        return Err(Error::new(Code(40238), format!("The field '{name}' must specify one accumulator")));
+    }
+    if !operator.key().starts_with('$') {
+        return Err(Error::new(Code(40234), format!("The field '{name}' must be an accumulator object")));
+    }
+    Accumulator::parse(operator.key(), operator.value(), context)
+}
+
+/// The groups of a run.
+pub(super) struct Groups {
+    group: Arc<Group>,
+    /// Positions in `keys`.
+    table: HashTable<u32>,
+    hasher: ahash::RandomState,
+    /// As first seen: of 1 and 1.0, which are one key, the first to come.
+    keys: Vec<ValueBuf>,
+    /// One after the other, as many per key as there are accumulators.
+    states: Vec<State>,
+    memory_bytes: usize,
+    memory_bytes_max: usize,
+}
+
+impl Groups {
+    pub fn new(group: Arc<Group>, memory_bytes_max: usize) -> Groups {
+        Groups {
+            group,
+            table: HashTable::new(),
+            hasher: ahash::RandomState::new(),
+            keys: Vec::new(),
+            states: Vec::new(),
+            memory_bytes: 0,
+            memory_bytes_max,
+        }
+    }
+
+    pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
+        let group = self.group.clone();
+        let index = match &group.key {
+            Key::Constant(value) => {
+                if self.keys.is_empty() {
+                    self.find(value.as_value())?
+                } else {
+                    0
+                }
+            }
+            Key::Computed(operand) => {
+                let key = operand.evaluate(document)?;
+                // A missing key groups with null.
+                self.find(key.value_or_null())?
+            }
+            Key::Bucket(operand, boundaries) => {
+                let value = operand.evaluate(document)?;
+                self.find(boundaries.bucket(value.value_or_null())?)?
+            }
+        };
+        let count = group.fields.len();
+        let states = &mut self.states[index * count..(index + 1) * count];
+        for ((_, accumulator), state) in group.fields.iter().zip(states) {
+            self.memory_bytes += accumulator.add(state, document)?;
+        }
+        self.check_memory()
+    }
+
+    /// The position of a key, which becomes a new group if it is not known.
+    fn find(&mut self, key: Value<'_>) -> Result<usize> {
+        let mut hasher = self.hasher.build_hasher();
+        hash_value(key, &mut hasher);
+        let hash = hasher.finish();
+        let keys = &self.keys;
+        let known = self.table.find(hash, |&index| keys.get(index as usize).is_some_and(|k| equal(k.as_value(), key)));
+        if let Some(&index) = known {
+            return Ok(index as usize);
+        }
+        let index = self.keys.len();
+        for (_, accumulator) in &self.group.fields {
+            self.states.push(accumulator.begin(key)?);
+        }
+        let owned = key.to_owned();
+        self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + self.group.fields.len() * size_of::<State>();
+        self.keys.push(owned);
+        let (hasher, keys) = (&self.hasher, &self.keys);
+        self.table.insert_unique(hash, index as u32, |&index| {
+            let mut state = hasher.build_hasher();
+            hash_value(keys.get(index as usize).map_or(Value::Null, ValueBuf::as_value), &mut state);
+            state.finish()
+        });
+        Ok(index)
+    }
+
+    fn check_memory(&self) -> Result<()> {
+        if self.memory_bytes <= self.memory_bytes_max {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+            "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
+        ))
+    }
+
+    /// Gives out a document per group, in the order in which the groups came up.
+    pub fn finish(self, next: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<()> {
+        let mut states = self.states.into_iter();
+        let mut scratch = Vec::new();
+        for key in &self.keys {
+            scratch.clear();
+            let mut writer = DocWriter::begin(&mut scratch);
+            writer.append("_id", key);
+            for (name, accumulator) in &self.group.fields {
+                if let Some(state) = states.next() {
+                    accumulator.write(state, name, &mut writer);
+                }
+            }
+            drop(writer);
+            let document = Doc::from_bytes(&scratch).unwrap_or(Doc::EMPTY);
+            if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
+                return Err(super::steps::too_large(document));
+            }
+            if next(document)? == Demand::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! From the `pipeline` array to stages.
+
+use super::add_fields::AddFields;
+use super::bucket_auto::BucketAuto;
+use super::foreign::Foreign;
+use super::group::Group;
+use super::redact::Redact;
+use super::reshape::{Project, ReplaceRoot};
+use super::unwind::Unwind;
+use super::{Pipeline, Stage, bucket, sample};
+use crate::expression::check_name;
+use crate::{Context, Predicate, Sort, text};
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+use std::sync::Arc;
+
+/// How many stages a pipeline may have.
+const STAGES_MAX: usize = 1000;
+
+/// Stages that stand first or not at all.
+const FIRST_ONLY: &[&str] = &[
+    "$changeStream",
+    "$collStats",
+    "$currentOp",
+    "$documents",
+    "$geoNear",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+];
+
+/// Stages that stand last or not at all.
+const LAST_ONLY: &[&str] = &["$out", "$merge"];
+
+pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<Vec<Stage>> {
+    let count = pipeline.elements().count();
+    if count > STAGES_MAX {
+        let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+        return Err(Error::failed_to_parse(message));
+    }
+    let mut stages = Vec::with_capacity(count);
+    let mut names = Vec::with_capacity(count);
+    for stage in pipeline.values() {
+        let Value::Document(stage) = stage else {
+            return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+        };
+        let mut elements = stage.elements();
+        let (Some(operator), None) = (elements.next(), elements.next()) else {
+            let message = "A pipeline stage specification object must contain exactly one field.";
+            return Err(Error::new(Code(40323), message));
+        };
+        parse(operator.key(), operator.value(), context, &mut stages)?;
+        names.push(operator.key());
+    }
+    check_places(&names)?;
+    Ok(stages)
+}
+
+fn check_places(names: &[&str]) -> Result<()> {
+    for (index, name) in names.iter().enumerate() {
+        if index > 0 && FIRST_ONLY.contains(name) {
+            let message = format!("{name} is only valid as the first stage in a pipeline");
+            return Err(Error::new(Code(40602), message));
+        }
+        if index + 1 < names.len() && LAST_ONLY.contains(name) {
+            return Err(Error::new(Code(40601), format!("{name} can only be the final stage in the pipeline")));
+        }
+    }
+    Ok(())
+}
+
+fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
+    stages.push(match name {
+        "$match" => match spec {
+            Value::Document(filter) => Stage::Match(Arc::new(Predicate::parse(filter, context)?)),
+            _ => return Err(Error::new(Code(15959), "the match filter must be an expression in an object")),
+        },
+        "$sort" => match spec {
+            Value::Document(order) => Stage::Sort { sort: Sort::parse_stage(order, context)?, limit: None },
+            _ => return Err(Error::new(Code(15973), "the $sort key specification must be an object")),
+        },
+        "$limit" => match count(name, 5107201, spec)? {
+            0 => return Err(Error::new(Code(15958), "the limit must be positive")),
+            limit => Stage::Limit(limit),
+        },
+        "$skip" => Stage::Skip(count(name, 5107200, spec)?),
+        "$project" => Stage::Project(Arc::new(Project::parse(spec, context)?)),
+        "$unset" => Stage::Project(Arc::new(Project::parse_unset(spec, context)?)),
+        "$addFields" | "$set" => Stage::AddFields(Arc::new(AddFields::parse(name, spec, context)?)),
+        "$replaceRoot" => Stage::ReplaceRoot(Arc::new(ReplaceRoot::parse(spec, context)?)),
+        "$replaceWith" => Stage::ReplaceRoot(Arc::new(ReplaceRoot::parse_with(spec, context)?)),
+        "$unwind" => Stage::Unwind(Arc::new(Unwind::parse(spec)?)),
+        "$group" => Stage::Group(Arc::new(Group::parse(spec, context)?)),
+        "$count" => Stage::Count(count_name(spec)?.into()),
+        "$sortByCount" => {
+            stages.extend(bucket::parse_sort_by_count(spec, context)?);
+            return Ok(());
+        }
+        "$bucket" => {
+            stages.extend(bucket::parse(spec, context)?);
+            return Ok(());
+        }
+        "$bucketAuto" => Stage::BucketAuto(Arc::new(BucketAuto::parse(spec, context)?)),
+        "$sample" => Stage::Sample(sample::parse(spec)?),
+        "$redact" => Stage::Redact(Arc::new(Redact::parse(spec, context)?)),
+        "$facet" => Stage::Facet(Arc::new(facets(spec, context)?)),
+        "$_internalInhibitOptimization" => return Ok(()),
+        "$lookup" | "$unionWith" | "$out" | "$merge" => Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?)),
+        _ => return Err(refuse(name)),
+    });
+    Ok(())
+}
+
+/// What a stage is answered with that does not run in a pipeline over a collection, or that does not exist.
+fn refuse(name: &str) -> Error {
+    match name {
+        "$changeStream" => Error::new(Code(40573), "The $changeStream stage is only supported on replica sets"),
+        "$documents" => Error::new(Code::INVALID_NAMESPACE, "'$documents' can only be run with {aggregate: 1}"),
+        "$currentOp" => Error::new(
+            Code::INVALID_NAMESPACE,
+            "$currentOp must be run against the 'admin' database with {aggregate: 1}",
+        ),
+        _ => Error::new(Code(40324), format!("Unrecognized pipeline stage name: '{name}'")),
+    }
+}
+
+/// The argument of `$limit` and `$skip`.
+fn count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
+    let refuse = |expected: &str| {
+        let found = text::element(name, spec);
+        Error::new(Code(code), format!("invalid argument to {name} stage: Expected {expected}: {found}"))
+    };
+    if !spec.kind().is_number() {
+        return Err(refuse("a number in"));
+    }
+    let number = crate::update::whole_number(spec).ok_or_else(|| refuse("an integer"))?;
+    u64::try_from(number).map_err(|_| refuse("a non-negative number in"))
+}
+
+fn count_name(spec: Value<'_>) -> Result<&str> {
+    let empty = "the count field must be a non-empty string";
+    let Value::String(name) = spec else {
+        return Err(Error::new(Code(40156), empty));
+    };
+    if name.is_empty() {
+        return Err(Error::new(Code(40157), empty));
+    }
+    if name.starts_with('$') {
+        return Err(Error::new(Code(40158), "the count field cannot be a $-prefixed path"));
+    }
+    if name.contains('\0') {
+        return Err(Error::new(Code(40159), "the count field cannot contain a null byte"));
+    }
+    if name.contains('.') {
+        return Err(Error::new(Code(40160), "the count field cannot contain '.'"));
+    }
+    Ok(name)
+}
+
+fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
+    /// Stages that a facet may not have.
+    const EXCLUDED: &[&str] =
+        &["$facet", "$out", "$merge", "$geoNear", "$collStats", "$indexStats", "$documents", "$planCacheStats"];
+    let Some(spec) = spec.as_document().filter(|spec| !spec.is_empty()) else {
+        let found = text::element("$facet", spec);
+        let message = format!("the $facet specification must be a non-empty object, but found: {found}");
+        return Err(Error::new(Code(40169), message));
+    };
+    let mut facets = Vec::new();
+    for (name, pipeline) in spec.iter() {
+        check_name(name)?;
+        if name.contains('.') {
+            let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+            return Err(Error::new(Code(16412), message));
+        }
+        let Value::Array(pipeline) = pipeline else {
+            let kind = pipeline.kind().alias();
+            let message = format!("arguments to $facet must be arrays, {name} is type {kind}");
+            return Err(Error::new(Code(40170), message));
+        };
+        for stage in pipeline.elements() {
+            let Some(first) = stage.value().as_document().and_then(Doc::first) else {
+                let found = text::element(stage.key(), stage.value());
+                let message = format!(
+                    "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an element of \
+                     type {}: {found}",
+                    stage.kind.alias()
+                );
+                return Err(Error::new(Code(40171), message));
+            };
+            if EXCLUDED.contains(&first.key()) {
+                let message = format!("{} is not allowed to be used within a $facet stage", first.key());
+                return Err(Error::new(Code(40600), message));
+            }
+        }
+        facets.push((name.into(), Pipeline::parse(pipeline, context)?));
+    }
+    Ok(facets)
+}

@@ -1,0 +1,144 @@
+//! `$project`, `$unset` and `$replaceRoot`: other documents in place of the ones that come in.
+
+use crate::expression::{Evaluated, display};
+use crate::{Context, Expression, MatchDetails, Projection, text};
+use document::{Doc, DocBuf, Value};
+use error::{Code, Error, Result};
+
+#[derive(Debug)]
+pub(crate) struct Project {
+    projection: Projection,
+}
+
+impl Project {
+    pub fn parse(spec: Value<'_>, context: &Context) -> Result<Project> {
+        let Value::Document(spec) = spec else {
+            return Err(Error::new(Code(15969), "$project specification must be an object"));
+        };
+        let projection = Projection::parse_stage(spec, context);
+        Ok(Project { projection: projection.map_err(|error| error.context("Invalid $project :: caused by :: "))? })
+    }
+
+    /// `$unset`: one path, or an array of them.
+    pub fn parse_unset(spec: Value<'_>, context: &Context) -> Result<Project> {
+        let mut paths = Vec::new();
+        match spec {
+            Value::String(path) => paths.push(path),
+            Value::Array(list) if list.is_empty() => {
+                let message = "$unset specification must be a string or an array with at least one field";
+                return Err(Error::new(Code(31119), message));
+            }
+            Value::Array(list) => {
+                for path in list.values() {
+                    paths.push(path.as_str().ok_or_else(|| {
+                        let message = "$unset specification must be a string or an array containing only string values";
+                        Error::new(Code(31120), message)
+                    })?);
+                }
+            }
+            _ => return Err(Error::new(Code(31002), "$unset specification must be a string or an array")),
+        }
+        let spec = DocBuf::build(|writer| paths.iter().for_each(|path| writer.append(path, 0)));
+        let projection = Projection::parse_stage(spec.as_doc(), context);
+        Ok(Project { projection: projection.map_err(|error| error.context("Invalid $unset :: caused by :: "))? })
+    }
+
+    pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.projection.apply(document, &MatchDetails::default(), out)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ReplaceRoot {
+    expression: Expression,
+    /// The expression in the words of the error message.
+    subject: &'static str,
+    /// The top-level fields that the expression reads, for the error message; `None` where that is the whole document.
+    reads: Option<Vec<String>>,
+}
+
+impl ReplaceRoot {
+    /// `$replaceRoot`.
+    pub fn parse(spec: Value<'_>, context: &Context) -> Result<ReplaceRoot> {
+        let Value::Document(spec) = spec else {
+            let kind = spec.kind().alias();
+            let message = format!("expected an object as specification for $replaceRoot stage, got {kind}");
+            return Err(Error::new(Code(40229), message));
+        };
+        if let Some(unknown) = spec.elements().find(|element| element.key() != "newRoot") {
+            let message = format!("BSON field '$replaceRoot.{}' is an unknown field.", unknown.key());
+            return Err(Error::new(Code(40415), message));
+        }
+        let root = spec.get("newRoot").ok_or_else(|| {
+            Error::new(Code(40414), "BSON field '$replaceRoot.newRoot' is missing but a required field")
+        })?;
+        Self::new(root, "'newRoot' expression ", context)
+    }
+
+    /// `$replaceWith`.
+    pub fn parse_with(root: Value<'_>, context: &Context) -> Result<ReplaceRoot> {
+        Self::new(root, "'replacement document' ", context)
+    }
+
+    fn new(root: Value<'_>, subject: &'static str, context: &Context) -> Result<ReplaceRoot> {
+        let expression = Expression::parse(root, context)?;
+        let mut reads = Some(Vec::new());
+        note_fields(root, &mut reads);
+        Ok(ReplaceRoot { expression, subject, reads })
+    }
+
+    pub fn evaluate<'s>(&'s self, document: Doc<'s>) -> Result<Evaluated<'s>> {
+        self.expression.evaluate(document)
+    }
+
+    /// What to say about a root that is no document.
+    pub fn refuse(&self, root: Option<Value<'_>>, document: Doc<'_>) -> Error {
+        let found = root.map_or_else(|| "MISSING".to_owned(), display);
+        let kind = root.map_or("missing", |root| root.kind().alias());
+        let shown = match &self.reads {
+            None => document.to_owned(),
+            Some(names) => DocBuf::build(|writer| {
+                let read = document.elements().filter(|element| names.iter().any(|name| name == element.key()));
+                read.for_each(|element| writer.append_element(element));
+            }),
+        };
+        Error::new(
+            Code(40228),
+            format!(
+                "{} must evaluate to an object, but resulting value was: {found}. Type of resulting value: '{kind}'. \
+                 Input document: {}",
+                self.subject,
+                display(Value::Document(shown.as_doc()))
+            ),
+        )
+    }
+}
+
+/// Adds the top-level fields that an expression, as sent, reads.
+fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
+    match expression {
+        Value::String(path) if path.starts_with("$$ROOT") || path.starts_with("$$CURRENT") => *reads = None,
+        Value::String(path) if !path.starts_with("$$") => {
+            let name = path.strip_prefix('$').and_then(|path| path.split('.').next());
+            if let (Some(name), Some(reads)) = (name, reads) {
+                reads.push(name.to_owned());
+            }
+        }
+        Value::Document(nested) | Value::Array(nested) => nested.values().for_each(|value| note_fields(value, reads)),
+        _ => {}
+    }
+}
+
+/// Whether a stage's argument is written as an expression: a `$`-prefixed path or an operator.
+pub(super) fn is_expression(value: Value<'_>) -> bool {
+    match value {
+        Value::String(path) => path.starts_with('$'),
+        Value::Document(operator) => operator.first().is_some_and(|first| first.key().starts_with('$')),
+        _ => false,
+    }
+}
+
+/// `value` as error messages quote it.
+pub(super) fn quoted(value: Value<'_>) -> String {
+    text::value(value).to_string()
+}

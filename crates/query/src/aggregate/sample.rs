@@ -1,0 +1,77 @@
+//! `$sample`: some documents, chosen at random.
+
+use document::{Doc, DocBuf, Value};
+use error::{Code, Error, Result};
+use rand::RngExt;
+
+pub(super) fn parse(spec: Value<'_>) -> Result<u64> {
+    let Value::Document(spec) = spec else {
+        return Err(Error::new(Code(28745), "the $sample stage specification must be an object"));
+    };
+    let mut size = None;
+    for (name, value) in spec.iter() {
+        if name != "size" {
+            return Err(Error::new(Code(28748), format!("unrecognized option to $sample: {name}")));
+        }
+        size = Some(match value {
+            Value::Int32(number) => i64::from(number),
+            Value::Int64(number) => number,
+            Value::Double(number) => number as i64,
+            Value::Decimal128(number) => number.to_f64() as i64,
+            _ => return Err(Error::new(Code(28746), "size argument to $sample must be a number")),
+        });
+    }
+    let size = size.ok_or_else(|| Error::new(Code(28749), "$sample stage must specify a size"))?;
+    u64::try_from(size).map_err(|_| Error::new(Code(28747), "size argument to $sample must not be negative"))
+}
+
+/// Draws a number per document; the smallest numbers win, and their order is the order of the result.
+pub(super) struct Sampler {
+    size: usize,
+    drawn: Vec<(u64, DocBuf)>,
+    memory_bytes: usize,
+    memory_bytes_max: usize,
+}
+
+impl Sampler {
+    pub fn new(size: u64, memory_bytes_max: usize) -> Sampler {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        Sampler { size, drawn: Vec::new(), memory_bytes: 0, memory_bytes_max }
+    }
+
+    pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
+        if self.size == 0 {
+            return Ok(());
+        }
+        self.memory_bytes += document.size();
+        self.drawn.push((rand::rng().random(), document.to_owned()));
+        if self.drawn.len() >= self.size.saturating_mul(2) {
+            self.drop_losers();
+        }
+        if self.memory_bytes > self.memory_bytes_max {
+            return Err(Error::new(
+                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                format!(
+                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                    self.memory_bytes_max
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn drop_losers(&mut self) {
+        if self.drawn.len() > self.size {
+            self.drawn.select_nth_unstable_by_key(self.size, |(number, _)| *number);
+            self.drawn.truncate(self.size);
+            self.memory_bytes = self.drawn.iter().map(|(_, document)| document.as_bytes().len()).sum();
+        }
+    }
+
+    pub fn finish(&mut self) -> Vec<DocBuf> {
+        self.drop_losers();
+        let mut drawn = std::mem::take(&mut self.drawn);
+        drawn.sort_unstable_by_key(|(number, _)| *number);
+        drawn.into_iter().map(|(_, document)| document).collect()
+    }
+}

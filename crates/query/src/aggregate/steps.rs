@@ -1,0 +1,362 @@
+//! A run: documents go through the stages one by one, each stage handing them to the next as borrowed bytes.
+
+use super::bucket_auto::Buckets;
+use super::group::Groups;
+use super::sample::Sampler;
+use super::unwind::Unwind;
+use super::{Demand, Execution, Stage};
+use super::{add_fields::AddFields, redact::Redact, reshape};
+use crate::Predicate;
+use crate::sort::Sorter;
+use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value};
+use error::{Code, Error, Result};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Stages call each other as deep as the section is long; a longer pipeline copies documents into a queue in between.
+const SECTION_STEPS_MAX: usize = 50;
+
+/// Some consecutive stages of a run.
+pub(super) struct Section {
+    steps: Vec<Step>,
+    /// Results on their way to the next section.
+    passed_on: VecDeque<DocBuf>,
+}
+
+/// A stage at work.
+enum Step {
+    Match(Arc<Predicate>),
+    Sort(Option<Box<Sorter>>),
+    Limit {
+        left: u64,
+    },
+    Skip {
+        left: u64,
+    },
+    AddFields(Arc<AddFields>, Vec<u8>),
+    Project(Arc<reshape::Project>, Vec<u8>),
+    ReplaceRoot(Arc<reshape::ReplaceRoot>),
+    Unwind(Arc<Unwind>, Vec<u8>),
+    Group(Option<Box<Groups>>),
+    Count {
+        name: Arc<str>,
+        count: u64,
+    },
+    BucketAuto(Option<Box<Buckets>>),
+    Sample(Sampler),
+    Redact(Arc<Redact>, Vec<u8>),
+    Facet(Vec<Facet>),
+    /// A stage that does not run here.
+    Refused(&'static str),
+}
+
+struct Facet {
+    name: Box<str>,
+    execution: Execution,
+    results: VecDeque<DocBuf>,
+    bytes: usize,
+    enough: bool,
+}
+
+pub(super) fn sections(stages: &[Stage], memory_bytes_max: usize) -> Vec<Section> {
+    stages
+        .chunks(SECTION_STEPS_MAX)
+        .map(|stages| Section {
+            steps: stages.iter().map(|stage| Step::begin(stage, memory_bytes_max)).collect(),
+            passed_on: VecDeque::new(),
+        })
+        .collect()
+}
+
+impl Step {
+    fn begin(stage: &Stage, memory_bytes_max: usize) -> Step {
+        match stage {
+            Stage::Match(predicate) => Step::Match(predicate.clone()),
+            Stage::Sort { sort, limit } => {
+                let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+                Step::Sort(Some(Box::new(Sorter::new(sort.clone(), limit, memory_bytes_max))))
+            }
+            Stage::Limit(left) => Step::Limit { left: *left },
+            Stage::Skip(left) => Step::Skip { left: *left },
+            Stage::AddFields(fields) => Step::AddFields(fields.clone(), Vec::new()),
+            Stage::Project(project) => Step::Project(project.clone(), Vec::new()),
+            Stage::ReplaceRoot(replace) => Step::ReplaceRoot(replace.clone()),
+            Stage::Unwind(unwind) => Step::Unwind(unwind.clone(), Vec::new()),
+            Stage::Group(group) => Step::Group(Some(Box::new(Groups::new(group.clone(), memory_bytes_max)))),
+            Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
+            Stage::BucketAuto(spec) => Step::BucketAuto(Some(Box::new(Buckets::new(spec.clone(), memory_bytes_max)))),
+            Stage::Sample(size) => Step::Sample(Sampler::new(*size, memory_bytes_max)),
+            Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
+            Stage::Facet(facets) => Step::Facet(
+                facets
+                    .iter()
+                    .map(|(name, pipeline)| Facet {
+                        name: name.clone(),
+                        execution: pipeline.start(memory_bytes_max),
+                        results: VecDeque::new(),
+                        bytes: 0,
+                        enough: false,
+                    })
+                    .collect(),
+            ),
+            Stage::Foreign(foreign) => Step::Refused(foreign.name()),
+        }
+    }
+}
+
+/// Pushes a document through all sections.
+pub(super) fn push(sections: &mut [Section], document: Doc<'_>, ready: &mut VecDeque<DocBuf>) -> Result<Demand> {
+    let Some((first, rest)) = sections.split_first_mut() else {
+        ready.push_back(document.to_owned());
+        return Ok(Demand::More);
+    };
+    if rest.is_empty() {
+        return feed(&mut first.steps, document, ready);
+    }
+    let demand = feed(&mut first.steps, document, &mut first.passed_on)?;
+    Ok(match pass_on(sections, ready)? {
+        Demand::More => demand,
+        Demand::Enough => Demand::Enough,
+    })
+}
+
+/// Empties the queues between the sections.
+fn pass_on(sections: &mut [Section], ready: &mut VecDeque<DocBuf>) -> Result<Demand> {
+    let mut demand = Demand::More;
+    for index in 1..sections.len() {
+        let (before, behind) = sections.split_at_mut(index);
+        let last = behind.len() == 1;
+        let (Some(from), Some(section)) = (before.last_mut(), behind.first_mut()) else { break };
+        let out = if last { &mut *ready } else { &mut section.passed_on };
+        while let Some(document) = from.passed_on.pop_front() {
+            if feed(&mut section.steps, document.as_doc(), out)? == Demand::Enough {
+                from.passed_on.clear();
+                demand = Demand::Enough;
+            }
+        }
+    }
+    Ok(demand)
+}
+
+/// Ends the input: each stage in turn gives out what it holds.
+pub(super) fn finish(sections: &mut [Section], ready: &mut VecDeque<DocBuf>) -> Result<()> {
+    for index in 0..sections.len() {
+        pass_on(sections, ready)?;
+        let last = index + 1 == sections.len();
+        let Some(section) = sections.get_mut(index) else { break };
+        let out = if last { &mut *ready } else { &mut section.passed_on };
+        let mut steps = &mut section.steps[..];
+        while let Some((step, rest)) = steps.split_first_mut() {
+            finish_step(step, rest, out)?;
+            steps = rest;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a document to the first of `steps`, and what comes of it to those behind.
+fn feed(steps: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Result<Demand> {
+    let Some((step, rest)) = steps.split_first_mut() else {
+        if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
+            return Err(too_large(document));
+        }
+        out.push_back(document.to_owned());
+        return Ok(Demand::More);
+    };
+    match step {
+        Step::Match(predicate) => match predicate.matches(document)? {
+            true => feed(rest, document, out),
+            false => Ok(Demand::More),
+        },
+        Step::Group(groups) => {
+            if let Some(groups) = groups {
+                groups.push(document)?;
+            }
+            Ok(Demand::More)
+        }
+        Step::Count { count, .. } => {
+            *count += 1;
+            Ok(Demand::More)
+        }
+        Step::Skip { left } if *left > 0 => {
+            *left -= 1;
+            Ok(Demand::More)
+        }
+        Step::Skip { .. } => feed(rest, document, out),
+        Step::Limit { left } => limit(left, rest, document, out),
+        Step::AddFields(fields, scratch) => {
+            scratch.clear();
+            fields.apply(document, scratch)?;
+            feed(rest, written(scratch), out)
+        }
+        Step::Project(project, scratch) => {
+            scratch.clear();
+            project.apply(document, scratch)?;
+            feed(rest, written(scratch), out)
+        }
+        Step::Redact(redact, scratch) => {
+            scratch.clear();
+            match redact.apply(document, scratch)? {
+                true => feed(rest, written(scratch), out),
+                false => Ok(Demand::More),
+            }
+        }
+        Step::ReplaceRoot(replace) => replace_root(replace, rest, document, out),
+        Step::Unwind(unwind, scratch) => unwind.each(document, scratch, &mut |document| feed(rest, document, out)),
+        _ => hold(step, document),
+    }
+}
+
+/// Gives a document to a stage that keeps it until the end.
+fn hold(step: &mut Step, document: Doc<'_>) -> Result<Demand> {
+    match step {
+        Step::Sort(Some(sorter)) => sorter.push(document)?,
+        Step::BucketAuto(Some(buckets)) => buckets.push(document)?,
+        Step::Sample(sampler) => sampler.push(document)?,
+        Step::Facet(facets) => return push_facets(facets, document),
+        Step::Refused(name) => {
+            return Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be carried out in this place")));
+        }
+        _ => {}
+    }
+    Ok(Demand::More)
+}
+
+fn written(scratch: &[u8]) -> Doc<'_> {
+    Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY)
+}
+
+fn limit(left: &mut u64, rest: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Result<Demand> {
+    if *left == 0 {
+        return Ok(Demand::Enough);
+    }
+    *left -= 1;
+    let done = *left == 0;
+    let demand = feed(rest, document, out)?;
+    Ok(if done { Demand::Enough } else { demand })
+}
+
+fn replace_root(
+    replace: &reshape::ReplaceRoot,
+    rest: &mut [Step],
+    document: Doc<'_>,
+    out: &mut VecDeque<DocBuf>,
+) -> Result<Demand> {
+    let root = replace.evaluate(document)?;
+    match root.value() {
+        Some(Value::Document(root)) => feed(rest, root, out),
+        other => Err(replace.refuse(other, document)),
+    }
+}
+
+fn push_facets(facets: &mut [Facet], document: Doc<'_>) -> Result<Demand> {
+    let mut demand = Demand::Enough;
+    for facet in facets.iter_mut().filter(|facet| !facet.enough) {
+        facet.enough = facet.execution.push(document)? == Demand::Enough;
+        facet.collect()?;
+        if !facet.enough {
+            demand = Demand::More;
+        }
+    }
+    Ok(demand)
+}
+
+impl Facet {
+    /// Moves results over; a facet's results become one array in one document.
+    fn collect(&mut self) -> Result<()> {
+        while let Some(document) = self.execution.pop() {
+            self.bytes += document.as_bytes().len();
+            if self.bytes > document::DOCUMENT_BYTES_MAX_INTERNAL {
+                let message = format!(
+                    "BSONObj size: {} (0x{:X}) is invalid. Size must be between 0 and {}(16MB)",
+                    self.bytes,
+                    self.bytes,
+                    document::DOCUMENT_BYTES_MAX_INTERNAL
+                );
+                return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
+            }
+            self.results.push_back(document);
+        }
+        Ok(())
+    }
+}
+
+/// Feeds documents that a stage gives out at the end, as long as they are wanted.
+fn feed_all(documents: impl IntoIterator<Item = DocBuf>, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> Result<()> {
+    for document in documents {
+        if feed(rest, document.as_doc(), out)? == Demand::Enough {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn finish_step(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> Result<()> {
+    match step {
+        Step::Sort(sorter) => {
+            let documents = sorter.take().map(|sorter| sorter.finish()).unwrap_or_default();
+            if rest.is_empty() {
+                out.extend(documents);
+                return Ok(());
+            }
+            feed_all(documents, rest, out)
+        }
+        Step::Group(groups) => match groups.take() {
+            Some(groups) => groups.finish(&mut |document| feed(rest, document, out)),
+            None => Ok(()),
+        },
+        Step::Count { name, count } if *count > 0 => {
+            let total = std::mem::take(count);
+            let document = DocBuf::build(|writer| match i32::try_from(total) {
+                Ok(small) => writer.append(name, small),
+                Err(_) => writer.append(name, i64::try_from(total).unwrap_or(i64::MAX)),
+            });
+            feed(rest, document.as_doc(), out).map(drop)
+        }
+        Step::BucketAuto(buckets) => match buckets.take() {
+            Some(buckets) => feed_all(buckets.finish()?, rest, out),
+            None => Ok(()),
+        },
+        Step::Sample(sampler) => feed_all(sampler.finish(), rest, out),
+        Step::Facet(facets) => {
+            let document = finish_facets(facets)?;
+            feed(rest, document.as_doc(), out).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {
+    for facet in facets.iter_mut() {
+        facet.execution.finish()?;
+        facet.collect()?;
+    }
+    let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
+        for facet in facets.iter_mut() {
+            let mut bytes = Vec::with_capacity(facet.bytes);
+            let mut array = ArrayWriter::begin(&mut bytes);
+            facet.results.drain(..).for_each(|document| array.push_raw(Kind::Document, document.as_bytes()));
+            drop(array);
+            writer.append_raw(Kind::Array, facet.name.as_bytes(), &bytes);
+        }
+    });
+    if document.as_bytes().len() > document::DOCUMENT_BYTES_MAX_INTERNAL {
+        return Err(too_large(document.as_doc()));
+    }
+    Ok(document)
+}
+
+/// A result that no reply could hold.
+pub(super) fn too_large(document: Doc<'_>) -> Error {
+    let size = document.size();
+    let first = document
+        .first()
+        .map_or_else(|| "EOO".to_owned(), |first| crate::text::element(first.key(), first.value()).to_string());
+    Error::new(
+        Code::BSON_OBJECT_TOO_LARGE,
+        format!(
+            "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {}(16MB) First element: {first}",
+            document::DOCUMENT_BYTES_MAX_INTERNAL
+        ),
+    )
+}

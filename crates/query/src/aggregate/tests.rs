@@ -1,0 +1,279 @@
+//! Pipelines over a few documents: what comes out, or the error. All expectations were read off a 6.0 server.
+
+use super::{Demand, Part, Pipeline};
+use crate::Context;
+use crate::shorthand::value;
+use document::{Doc, Value, ValueBuf, validate};
+use error::Result;
+
+const NOW_MS: i64 = 1_600_000_000_123;
+const MEMORY_BYTES_MAX: usize = 1 << 20;
+
+const DOCUMENTS: &str = "[{_id: 1, a: 1, b: 'x', c: [1, 2]}, {_id: 2, a: 2.5, b: 'y', c: []}, {_id: 3, a: null, b: 'x'}, {_id: 4, b: 'x', c: 5}]";
+
+fn array(list: &ValueBuf) -> Doc<'_> {
+    list.as_value().as_array().unwrap()
+}
+
+fn parse(stages: &str) -> Result<Pipeline> {
+    Pipeline::parse(array(&value(stages)), &Context::at(NOW_MS))
+}
+
+fn run(pipeline: &Pipeline, documents: Doc<'_>) -> Result<ValueBuf> {
+    let mut execution = pipeline.start(MEMORY_BYTES_MAX);
+    for document in documents.values() {
+        if execution.push(document.as_document().unwrap())? == Demand::Enough {
+            break;
+        }
+    }
+    execution.finish()?;
+    let mut bytes = Vec::new();
+    let mut results = document::ArrayWriter::begin(&mut bytes);
+    while let Some(result) = execution.pop() {
+        validate::check(result.as_bytes()).unwrap();
+        results.push(&result);
+    }
+    drop(results);
+    Ok(Value::Array(Doc::from_bytes(&bytes).unwrap()).to_owned())
+}
+
+fn check_on(documents: &str, stages: &str, expected: &str) {
+    let results = parse(stages).and_then(|pipeline| run(&pipeline, array(&value(documents))));
+    assert_eq!(results.unwrap_or_else(|error| panic!("{stages}: {error}")), value(expected), "{stages}");
+}
+
+fn check(stages: &str, expected: &str) {
+    check_on(DOCUMENTS, stages, expected);
+}
+
+fn check_error(stages: &str, code: i32, message: &str) {
+    match parse(stages).and_then(|pipeline| run(&pipeline, array(&value(DOCUMENTS)))) {
+        Ok(results) => panic!("{stages}: no error, but {results:?}"),
+        Err(error) => assert_eq!((error.code().0, error.message()), (code, message), "{stages}"),
+    }
+}
+
+#[test]
+fn what_is_no_pipeline() {
+    check_error("[{}]", 40323, "A pipeline stage specification object must contain exactly one field.");
+    check_error("[5]", 14, "Each element of the 'pipeline' array must be an object");
+    check_error("[{$foo: 1}]", 40324, "Unrecognized pipeline stage name: '$foo'");
+    check_error("[{$changeStream: {}}]", 40573, "The $changeStream stage is only supported on replica sets");
+    check_error("[{$match: 5}]", 15959, "the match filter must be an expression in an object");
+    check_error("[{$out: 'x'}, {$limit: 1}]", 40601, "$out can only be the final stage in the pipeline");
+    let many = format!("[{}]", "{$match: {}},".repeat(1001));
+    check_error(&many, 9, "Pipeline length must be no longer than 1000 stages");
+}
+
+#[test]
+fn a_thousand_stages_run() {
+    let stages = format!("[{}]", "{$set: {n: {$add: ['$n', 1]}}},".repeat(999) + "{$limit: 1}");
+    check_on("[{n: 0}, {n: 0}]", &stages, "[{n: 999}]");
+    let blocking = format!("[{}]", "{$sort: {n: -1}},{$match: {n: {$gt: 0}}},".repeat(400));
+    check_on("[{n: 0}, {n: 1}, {n: 2}]", &blocking, "[{n: 2}, {n: 1}]");
+}
+
+#[test]
+fn match_sort_limit_skip_count() {
+    check("[{$match: {b: 'x'}}, {$count: 'n'}]", "[{n: 3}]");
+    check("[{$match: {b: 'z'}}, {$count: 'n'}]", "[]");
+    check("[{$sort: {a: -1}}, {$limit: 1}, {$project: {_id: 1}}]", "[{_id: 2}]");
+    check("[{$sort: {_id: -1}}, {$skip: 1}, {$limit: 2}, {$unset: ['a', 'b', 'c']}]", "[{_id: 3}, {_id: 2}]");
+    check_error("[{$limit: 0}]", 15958, "the limit must be positive");
+    check_error(
+        "[{$limit: -1}]",
+        5107201,
+        "invalid argument to $limit stage: Expected a non-negative number in: $limit: -1",
+    );
+    check_error("[{$skip: 1.5}]", 5107200, "invalid argument to $skip stage: Expected an integer: $skip: 1.5");
+    check_error("[{$count: 'a.b'}]", 40160, "the count field cannot contain '.'");
+}
+
+#[test]
+fn added_fields() {
+    let one = "[{_id: 1, a: {b: 1}, c: [1, {d: 2}, [3]]}]";
+    check_on(one, "[{$set: {a: '$a.b', z: 1}}]", "[{_id: 1, a: 1, c: [1, {d: 2}, [3]], z: 1}]");
+    check_on(one, "[{$addFields: {a.x: 1, c.d: 5}}]", "[{_id: 1, a: {b: 1, x: 1}, c: [{d: 5}, {d: 5}, [{d: 5}]]}]");
+    check_on(one, "[{$set: {a: {x: '$$REMOVE'}, c: '$$REMOVE'}}]", "[{_id: 1, a: {b: 1}}]");
+    check_on(one, "[{$set: {q.r: '$missing'}}, {$unset: ['a', 'c']}]", "[{_id: 1, q: {}}]");
+    check_error("[{$set: 5}]", 40272, "$set specification stage must be an object, got int");
+    check_error(
+        "[{$addFields: {a: 1, a.b: 1}}]",
+        40176,
+        "Invalid $addFields :: caused by :: specification contains two conflicting paths. Cannot specify both 'a.b' and 'a': \
+         { a: 1, a.b: 1 }",
+    );
+    check_error(
+        "[{$set: {a: {}}}]",
+        40180,
+        "Invalid $set :: caused by :: an empty object is not a valid value. Found empty object at path a",
+    );
+}
+
+#[test]
+fn unwind() {
+    let ids = "{$project: {c: 1, i: 1}}";
+    check(&format!("[{{$unwind: '$c'}}, {ids}]"), "[{_id: 1, c: 1}, {_id: 1, c: 2}, {_id: 4, c: 5}]");
+    check(
+        &format!("[{{$unwind: {{path: '$c', includeArrayIndex: 'i', preserveNullAndEmptyArrays: true}}}}, {ids}]"),
+        "[{_id: 1, c: 1, i: 0L}, {_id: 1, c: 2, i: 1L}, {_id: 2, i: null}, {_id: 3, i: null}, {_id: 4, c: 5, i: null}]",
+    );
+    check_on("[{a: {b: [1, 2]}, z: 0}]", "[{$unwind: '$a.b'}]", "[{a: {b: 1}, z: 0}, {a: {b: 2}, z: 0}]");
+    check("[{$unwind: '$c'}, {$limit: 1}, {$count: 'n'}]", "[{n: 1}]");
+    check_error("[{$unwind: 'c'}]", 28818, "path option to $unwind stage should be prefixed with a '$': c");
+    check_error("[{$unwind: {}}]", 28812, "no path specified to $unwind stage");
+}
+
+#[test]
+fn groups() {
+    check(
+        "[{$group: {_id: '$b', n: {$sum: 1}, s: {$sum: '$a'}, v: {$avg: '$a'}, lo: {$min: '$a'}, hi: {$max: '$a'}}}]",
+        "[{_id: 'x', n: 3, s: 1, v: 1.0, lo: 1, hi: 1}, {_id: 'y', n: 1, s: 2.5, v: 2.5, lo: 2.5, hi: 2.5}]",
+    );
+    check(
+        "[{$group: {_id: null, f: {$first: '$a'}, l: {$last: '$c'}, p: {$push: '$a'}, c: {$count: {}}, q: {$addToSet: '$b'}}}]",
+        "[{_id: null, f: 1, l: 5, p: [1, 2.5, null], c: 4, q: ['x', 'y']}]",
+    );
+    check(
+        "[{$group: {_id: 1, d: {$stdDevPop: '$_id'}, m: {$mergeObjects: '$$ROOT'}, none: {$avg: '$zz'}, e: {$push: '$zz'}}}]",
+        "[{_id: 1, d: 1.118033988749895, m: {_id: 4, a: null, b: 'x', c: 5}, none: null, e: []}]",
+    );
+    check(
+        "[{$group: {_id: 1, a: {$topN: {sortBy: {_id: -1}, output: '$_id', n: 2}}, b: {$bottom: {sortBy: {_id: 1}, output: '$b'}}, \
+         c: {$firstN: {input: '$c', n: 2}}, d: {$maxN: {input: '$a', n: 5}}, e: {$lastN: {input: '$a', n: 2}}}}]",
+        "[{_id: 1, a: [4, 3], b: 'x', c: [[1, 2], []], d: [2.5, 1], e: [null, null]}]",
+    );
+    check_on("[{a: 1}, {a: 1.0}, {a: 1L}]", "[{$group: {_id: '$a', n: {$sum: 1}}}]", "[{_id: 1, n: 3}]");
+    check("[{$group: {_id: {x: '$zz'}}}]", "[{_id: {x: null}}]");
+    check("[{$match: {_id: 4}}, {$group: {_id: {x: '$zz', b: '$b'}}}]", "[{_id: {b: 'x'}}]");
+    check_on("[{a: 2147483647}, {a: 1}]", "[{$group: {_id: 0, s: {$sum: '$a'}}}]", "[{_id: 0, s: 2147483648L}]");
+    check_error("[{$group: 5}]", 15947, "a group's fields must be specified in an object");
+    check_error("[{$group: {}}]", 15955, "a group specification must include an _id");
+    check_error("[{$group: {_id: 1, a: {$foo: 1}}}]", 15952, "unknown group operator '$foo'");
+    check_error("[{$group: {_id: 1, a: {$sum: [1, 2]}}}]", 40237, "The $sum accumulator is a unary operator");
+    check_error("[{$group: {_id: 1, a: {$firstN: {input: 1, n: 0}}}}]", 5787908, "'n' must be greater than 0, found 0");
+}
+
+#[test]
+fn groups_do_not_outgrow_their_memory() {
+    let pipeline = parse("[{$group: {_id: '$_id', all: {$push: '$text'}}}]").unwrap();
+    let mut execution = pipeline.start(10_000);
+    let text = "x".repeat(100);
+    let outcome = (0..1000).try_for_each(|id| {
+        let document = document::doc! { "_id": id, "text": text.as_str() };
+        execution.push(document.as_doc()).map(drop)
+    });
+    assert_eq!(outcome.map_err(|error| error.code().0), Err(292));
+}
+
+#[test]
+fn buckets() {
+    check(
+        "[{$bucket: {groupBy: '$_id', boundaries: [1, 2, 4], default: 'o'}}]",
+        "[{_id: 1, count: 1}, {_id: 2, count: 2}, {_id: 'o', count: 1}]",
+    );
+    check("[{$sortByCount: '$b'}]", "[{_id: 'x', count: 3}, {_id: 'y', count: 1}]");
+    check(
+        "[{$bucketAuto: {groupBy: '$_id', buckets: 3}}]",
+        "[{_id: {min: 1, max: 2}, count: 1}, {_id: {min: 2, max: 3}, count: 1}, {_id: {min: 3, max: 4}, count: 2}]",
+    );
+    check(
+        "[{$bucketAuto: {groupBy: '$_id', buckets: 2, granularity: 'R5'}}]",
+        "[{_id: {min: 0.63, max: 2.5}, count: 2}, {_id: {min: 2.5, max: 6.300000000000001}, count: 2}]",
+    );
+    check(
+        "[{$bucketAuto: {groupBy: '$_id', buckets: 2, granularity: 'POWERSOF2'}}]",
+        "[{_id: {min: 0.5, max: 4}, count: 3}, {_id: {min: 4, max: 8}, count: 1}]",
+    );
+    check_error(
+        "[{$bucket: {groupBy: '$_id', boundaries: [2, 1]}}]",
+        40194,
+        "The 'boundaries' option to $bucket must be sorted, but elements 0 and 1 are not in ascending order (2 is not less than 1).",
+    );
+}
+
+#[test]
+fn other_roots() {
+    check("[{$limit: 1}, {$replaceRoot: {newRoot: {x: '$a', y: '$zz'}}}]", "[{x: 1}]");
+    check("[{$limit: 1}, {$replaceWith: {$mergeObjects: ['$$ROOT', {c: 0}]}}]", "[{_id: 1, a: 1, b: 'x', c: 0}]");
+    check_error(
+        "[{$replaceWith: '$a'}]",
+        40228,
+        "'replacement document'  must evaluate to an object, but resulting value was: 1. Type of resulting value: 'int'. Input \
+         document: {a: 1}",
+    );
+    check("[{$redact: {$cond: [{$eq: ['$b', 'y']}, '$$KEEP', '$$PRUNE']}}]", "[{_id: 2, a: 2.5, b: 'y', c: []}]");
+    check_on(
+        "[{l: 1, a: {l: 5, x: 1}, b: [{l: 1}, {l: 7}, 3]}]",
+        "[{$redact: {$cond: [{$lt: ['$l', 3]}, '$$DESCEND', '$$PRUNE']}}]",
+        "[{l: 1, b: [{l: 1}, 3]}]",
+    );
+}
+
+#[test]
+fn facets_and_samples() {
+    check(
+        "[{$facet: {a: [{$match: {a: 1}}, {$project: {_id: 1}}], n: [{$count: 'n'}], none: [{$match: {a: 99}}]}}]",
+        "[{a: [{_id: 1}], n: [{n: 4}], none: []}]",
+    );
+    check("[{$facet: {a: [{$limit: 1}, {$count: 'n'}]}}, {$unwind: '$a'}, {$replaceWith: '$a'}]", "[{n: 1}]");
+    check("[{$sample: {size: 3}}, {$count: 'n'}]", "[{n: 3}]");
+    check_error("[{$facet: {a: [{$out: 'x'}]}}]", 40600, "$out is not allowed to be used within a $facet stage");
+}
+
+#[test]
+fn the_front_of_a_pipeline_goes_to_the_store() {
+    let (source, rest) =
+        parse("[{$match: {a: 1}}, {$match: {b: 1}}, {$sort: {c: 1}}, {$skip: 2}, {$limit: 3}]").unwrap().into_source();
+    assert!(!source.predicate.matches_everything());
+    assert_eq!(source.sort.map(|sort| sort.parts().len()), Some(1));
+    assert_eq!(source.limit, Some(5));
+    assert_eq!(rest.stages.len(), 1);
+    let (source, rest) = parse("[{$sort: {c: 1}}, {$set: {x: 1}}, {$match: {b: 1}}]").unwrap().into_source();
+    assert!(!source.predicate.matches_everything());
+    assert!(source.sort.is_some() && source.limit.is_none());
+    assert_eq!(rest.stages.len(), 1);
+    let (source, rest) = parse("[{$set: {b: 1}}, {$match: {b: 1}}]").unwrap().into_source();
+    assert!(source.predicate.matches_everything());
+    assert_eq!(rest.stages.len(), 2);
+    let (source, rest) = parse("[{$limit: 2}, {$match: {b: 1}}]").unwrap().into_source();
+    assert_eq!((source.limit, rest.stages.len()), (Some(2), 1));
+}
+
+#[test]
+fn stages_about_other_collections_stand_apart() {
+    let pipeline = parse(
+        "[{$match: {a: 1}}, {$lookup: {from: 'other', localField: 'c', foreignField: 'x.y', as: 'found.here'}}, \
+         {$unwind: '$found'}, {$limit: 1}, {$unionWith: 'more'}, {$merge: 'target'}]",
+    );
+    let parts = pipeline.unwrap().into_parts();
+    let names: Vec<&str> =
+        parts.iter().map(|part| if let Part::Foreign(foreign) = part { foreign.name() } else { "local" }).collect();
+    assert_eq!(names, ["local", "$lookup", "local", "$unionWith", "$merge"]);
+    let Part::Foreign(foreign) = &parts[1] else { panic!() };
+    let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
+    let matches = |input: &str, candidate: &str| {
+        let (predicate, _) = lookup.query(crate::shorthand::document(input).as_doc()).unwrap();
+        predicate.matches(crate::shorthand::document(candidate).as_doc()).unwrap()
+    };
+    assert!(matches("{c: [1, 2]}", "{x: {y: 2}}"));
+    assert!(matches("{c: 1}", "{x: [{y: 5}, {y: 1}]}"));
+    assert!(matches("{}", "{x: 1}"));
+    assert!(!matches("{c: 1}", "{x: {y: 2}}"));
+    let (left, right) = (crate::shorthand::document("{_id: 1}"), crate::shorthand::document("{x: 1}"));
+    let joined = lookup.join(left.as_doc(), [right.as_doc()].into_iter());
+    assert_eq!(joined, crate::shorthand::document("{_id: 1, found: {here: [{x: 1}]}}"));
+}
+
+#[test]
+fn a_lookup_gives_its_pipeline_variables() {
+    let pipeline = parse(
+        "[{$lookup: {from: 'other', let: {limit: '$a'}, pipeline: [{$match: {$expr: {$lt: ['$n', '$$limit']}}}], as: 'f'}}]",
+    );
+    let parts = pipeline.unwrap().into_parts();
+    let Part::Foreign(foreign) = &parts[0] else { panic!() };
+    let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
+    let (_, pipeline) = lookup.query(crate::shorthand::document("{a: 5}").as_doc()).unwrap();
+    let found = run(&pipeline, array(&value("[{n: 4}, {n: 6}]"))).unwrap();
+    assert_eq!(found, value("[{n: 4}]"));
+}

@@ -1,0 +1,151 @@
+//! `$unwind`: a document per element of an array.
+
+use super::Demand;
+use super::add_fields::set_path;
+use crate::expression::check_field_path;
+use document::{Doc, DocWriter, Value};
+use error::{Code, Error, Result};
+
+#[derive(Debug)]
+pub(crate) struct Unwind {
+    path: Vec<Box<str>>,
+    /// Where the element's position goes.
+    index: Option<Vec<Box<str>>>,
+    /// Keep documents that have no element there.
+    preserve: bool,
+}
+
+impl Unwind {
+    pub fn parse(spec: Value<'_>) -> Result<Unwind> {
+        let (mut path, mut index, mut preserve) = (None, None, false);
+        match spec {
+            Value::String(text) => path = Some(text),
+            Value::Document(options) => {
+                for (name, value) in options.iter() {
+                    match name {
+                        "path" => path = Some(string(28808, "expected a string as the path for $unwind stage", value)?),
+                        "preserveNullAndEmptyArrays" => preserve = boolean(value)?,
+                        "includeArrayIndex" => index = Some(index_name(value)?),
+                        _ => {
+                            let message = format!("unrecognized option to $unwind stage: {name}");
+                            return Err(Error::new(Code(28811), message));
+                        }
+                    }
+                }
+            }
+            other => {
+                let kind = other.kind().alias();
+                let message =
+                    format!("expected either a string or an object as specification for $unwind stage, got {kind}");
+                return Err(Error::new(Code(15981), message));
+            }
+        }
+        let path = path.filter(|path| !path.is_empty());
+        let path = path.ok_or_else(|| Error::new(Code(28812), "no path specified to $unwind stage"))?;
+        let bare = path.strip_prefix('$').ok_or_else(|| {
+            Error::new(Code(28818), format!("path option to $unwind stage should be prefixed with a '$': {path}"))
+        })?;
+        Ok(Unwind { path: components(bare)?, index: index.map(components).transpose()?, preserve })
+    }
+
+    /// The top-level fields that the stage writes to.
+    pub fn written(&self) -> impl Iterator<Item = &str> {
+        let index = self.index.as_ref().and_then(|index| index.first());
+        self.path.first().into_iter().chain(index).map(|name| &**name)
+    }
+
+    /// Gives each document that comes of `document` to `next`, as long as it wants more.
+    pub fn each(
+        &self,
+        document: Doc<'_>,
+        scratch: &mut Vec<u8>,
+        next: &mut dyn FnMut(Doc<'_>) -> Result<Demand>,
+    ) -> Result<Demand> {
+        match self.find(document) {
+            Some(Value::Array(array)) if !array.is_empty() => {
+                for (index, value) in (0_i64..).zip(array.values()) {
+                    if self.write(document, Some(value), Some(index), scratch, next)? == Demand::Enough {
+                        return Ok(Demand::Enough);
+                    }
+                }
+                Ok(Demand::More)
+            }
+            Some(Value::Array(_)) if self.preserve => self.write(document, None, None, scratch, next),
+            None | Some(Value::Null | Value::Undefined | Value::Array(_)) if !self.preserve => Ok(Demand::More),
+            _ if self.index.is_none() => next(document),
+            _ => {
+                scratch.clear();
+                self.write_index(document, None, scratch);
+                next(Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY))
+            }
+        }
+    }
+
+    /// The value at the path; arrays on the way are not entered.
+    fn find<'d>(&self, document: Doc<'d>) -> Option<Value<'d>> {
+        self.path.iter().try_fold(Value::Document(document), |value, name| value.as_document()?.get(name))
+    }
+
+    fn write(
+        &self,
+        document: Doc<'_>,
+        value: Option<Value<'_>>,
+        index: Option<i64>,
+        scratch: &mut Vec<u8>,
+        next: &mut dyn FnMut(Doc<'_>) -> Result<Demand>,
+    ) -> Result<Demand> {
+        scratch.clear();
+        set_path(document, &self.path, value, &mut DocWriter::begin(scratch));
+        if self.index.is_some() {
+            let end = scratch.len();
+            let unwound = scratch.clone();
+            self.write_index(Doc::from_bytes(&unwound).unwrap_or(Doc::EMPTY), index, scratch);
+            scratch.drain(..end);
+        }
+        next(Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY))
+    }
+
+    fn write_index(&self, document: Doc<'_>, index: Option<i64>, out: &mut Vec<u8>) {
+        let index = index.map_or(Value::Null, Value::Int64);
+        if let Some(path) = &self.index {
+            set_path(document, path, Some(index), &mut DocWriter::begin(out));
+        }
+    }
+}
+
+fn components(path: &str) -> Result<Vec<Box<str>>> {
+    check_field_path(path)?;
+    Ok(path.split('.').map(Into::into).collect())
+}
+
+fn string<'v>(code: i32, expected: &str, value: Value<'v>) -> Result<&'v str> {
+    let kind = value.kind().alias();
+    value.as_str().ok_or_else(|| Error::new(Code(code), format!("{expected}, got {kind}")))
+}
+
+fn boolean(value: Value<'_>) -> Result<bool> {
+    match value {
+        Value::Boolean(flag) => Ok(flag),
+        other => Err(Error::new(
+            Code(28809),
+            format!(
+                "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {}",
+                other.kind().alias()
+            ),
+        )),
+    }
+}
+
+fn index_name(value: Value<'_>) -> Result<&str> {
+    // The two blanks are the server's.
+    let expected = "expected a non-empty string for the includeArrayIndex  option to $unwind stage";
+    let name = string(28810, expected, value)?;
+    if name.is_empty() {
+        return Err(Error::new(Code(28810), format!("{expected}, got string")));
+    }
+    if name.starts_with('$') {
+        let message = format!("includeArrayIndex option to $unwind stage should not be prefixed with a '$': {name}");
+        return Err(Error::new(Code(28822), message));
+    }
+    Ok(name)
+}
