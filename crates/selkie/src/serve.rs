@@ -126,7 +126,9 @@ fn raise_open_files_limit() {
 fn open_store(store: &Store) -> anyhow::Result<Arc<dyn Engine>> {
     match store {
         Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()).map_err(sentence),
-        Store::MariaDb(_) => Err(sentence(error::Error::internal("the MariaDB store is not part of this build yet"))),
+        Store::MariaDb(url) => {
+            store_mariadb::MariaDbEngine::connect(url, store_mariadb::Options::default()).map_err(sentence)
+        }
     }
 }
 

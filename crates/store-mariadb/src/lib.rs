@@ -1,1 +1,33 @@
-//! store-mariadb
+//! Documents in MariaDB tables, as JSON that SQL users can read and write beside the gateway.
+//!
+//! What comes in are plans, scans and write batches of the contract in crate `store`; what goes out are prepared statements to a MariaDB
+//! server, and documents in the JSON spelling of [`document::json`]. Content is never cached here: each read asks the server. No value
+//! ever becomes part of a statement's text; names do through [`names::quote`] alone.
+//!
+//! In reading order: `options` (the URL), `connection` and `pool` (pipelined connections of one worker), `names` and `id_text` (what
+//! collections and ids are called), `table` and `catalog` (the shape of tables), `plan`, `pushdown` and `scan` (reading),
+//! `write` (inserting, updating, deleting), `index`, and `own_schema` (what is remembered beside the collections).
+
+mod catalog;
+mod collections;
+mod connection;
+mod engine;
+mod failure;
+mod figures;
+mod id_text;
+mod index;
+mod indexes;
+mod names;
+mod options;
+mod own_schema;
+mod plan;
+mod pool;
+mod pushdown;
+mod scan;
+mod spelling;
+mod store;
+mod table;
+mod write;
+
+pub use engine::MariaDbEngine;
+pub use options::Options;

@@ -130,11 +130,17 @@ fn a_unique_index_is_unique(suite: &Suite) {
     assert_eq!(insert(doc! { "_id": 2, "a": 1.0 }), 11000);
     assert_eq!(insert(doc! { "_id": 3 }), 0);
     assert_eq!(insert(doc! { "_id": 4, "a": Value::Null }), 11000);
-    assert_eq!(insert(doc! { "_id": 5, "a": &document::array![7, 7, 8] }), 0);
-    assert_eq!(insert(doc! { "_id": 6, "a": 8 }), 11000);
     let set = |id: i32, a: i32| code(suite.update(update(doc! { "_id": id }, doc! { "$set": &doc! { "a": a } })));
     assert_eq!(set(1, 1), 0);
-    assert_eq!(set(1, 7), 11000);
+    match insert(doc! { "_id": 5, "a": &document::array![7, 7, 8] }) {
+        // A store that cannot keep an array's values unique must say so.
+        refused if refused == Code::CANNOT_CREATE_INDEX.0 => {}
+        accepted => {
+            assert_eq!(accepted, 0);
+            assert_eq!(insert(doc! { "_id": 6, "a": 8 }), 11000);
+            assert_eq!(set(1, 7), 11000);
+        }
+    }
     assert_eq!(set(1, 2), 0);
     assert_eq!(insert(doc! { "_id": 7, "a": 1 }), 0);
     let outcome = suite.write(inserts(&[doc! { "_id": 8, "a": 2 }]), true).remove(0).unwrap_err();

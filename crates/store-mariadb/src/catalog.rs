@@ -1,0 +1,212 @@
+//! Which tables hold collections: asked of the server, remembered for a moment.
+//!
+//! What is remembered is a table's shape, never its rows. Others may drop, create and alter tables at any time: an entry is asked for
+//! again after [`FRESH_FOR`], and at once when a statement fails in a way that a change of shape explains.
+
+use crate::connection::{Connection, Event};
+use crate::failure::{Failure, Result, sql};
+use crate::index::{self, Index};
+use crate::names;
+use crate::own_schema;
+use crate::table::{Column, Table, shape};
+use ahash::AHashMap;
+use error::{Code, Error};
+use mariadb_wire::Param;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::Namespace;
+
+/// How long a table's shape is believed.
+const FRESH_FOR: Duration = Duration::from_secs(5);
+
+/// Entries remembered; past it everything is forgotten and asked for again.
+const ENTRIES_MAX: usize = 10_000;
+
+pub(crate) struct Catalog {
+    /// The server does not tell upper from lower case in names.
+    ignores_case: bool,
+    tables: RefCell<AHashMap<Namespace, (Arc<Table>, Instant)>>,
+    columns_of: Arc<str>,
+}
+
+impl Catalog {
+    pub fn new(ignores_case: bool) -> Catalog {
+        Catalog {
+            ignores_case,
+            tables: RefCell::default(),
+            columns_of: "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
+                         COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS \
+                         WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
+                .into(),
+        }
+    }
+
+    pub fn ignores_case(&self) -> bool {
+        self.ignores_case
+    }
+
+    /// The collection's schema and table, whether they exist or not.
+    pub fn names<'n>(&self, namespace: &'n Namespace) -> error::Result<(&'n str, String)> {
+        let schema = names::schema(&namespace.database, self.ignores_case)?;
+        Ok((schema, names::table(namespace, self.ignores_case)?))
+    }
+
+    /// What is remembered of the collection's table, if it is fresh.
+    pub fn remembered(&self, namespace: &Namespace) -> Option<Arc<Table>> {
+        let tables = self.tables.borrow();
+        let (table, since) = tables.get(namespace)?;
+        (since.elapsed() < FRESH_FOR).then(|| table.clone())
+    }
+
+    pub fn forget(&self, namespace: &Namespace) {
+        self.tables.borrow_mut().remove(namespace);
+    }
+
+    /// The collection's table; `None` when there is none, or none that holds documents.
+    pub async fn table(&self, connection: &mut Connection, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
+        if let Some(table) = self.remembered(namespace) {
+            return Ok(Some(table));
+        }
+        match self.look(connection, namespace).await? {
+            Look::Collection(table) => Ok(Some(table)),
+            Look::Nothing | Look::OtherTable => Ok(None),
+        }
+    }
+
+    /// The collection's table, created where there is none. Gives whether it was created.
+    pub async fn table_or_create(
+        &self,
+        connection: &mut Connection,
+        namespace: &Namespace,
+    ) -> Result<(Arc<Table>, bool)> {
+        if let Some(table) = self.remembered(namespace) {
+            return Ok((table, false));
+        }
+        let mut created = false;
+        // Somebody else may drop or create it in between; twice in a row they may not.
+        for _ in 0..3 {
+            match self.look(connection, namespace).await? {
+                Look::Collection(table) => return Ok((table, created)),
+                Look::OtherTable => return Err(not_a_collection(namespace).into()),
+                Look::Nothing => created |= self.create(connection, namespace, &document::DocBuf::new()).await?,
+            }
+        }
+        Err(Failure::Other(Error::new(Code::WRITE_CONFLICT, format!("collection {namespace} is being dropped"))))
+    }
+
+    /// Creates schema and table where they are missing; gives whether the table was.
+    pub async fn create(
+        &self,
+        connection: &mut Connection,
+        namespace: &Namespace,
+        options: &document::DocBuf,
+    ) -> Result<bool> {
+        let (schema, table) = self.names(namespace)?;
+        let collection = &namespace.collection;
+        if names::is_made_up(&table) {
+            own_schema::remember_collection(connection, schema, &table, collection, options, false).await?;
+        }
+        let definition = Table::definition(schema, &table);
+        connection.queue_query(&definition);
+        let outcome = match connection.finish().await {
+            Err(failure) if failure.sql_code() == Some(sql::UNKNOWN_SCHEMA) => {
+                self.create_schema(connection, schema).await?;
+                connection.queue_query(&definition);
+                connection.finish().await
+            }
+            other => other,
+        };
+        match outcome {
+            Ok(_) => {
+                own_schema::remember_collection(connection, schema, &table, collection, options, true).await?;
+                Ok(true)
+            }
+            Err(failure) if failure.sql_code() == Some(sql::TABLE_EXISTS) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Creates a database's schema where it is missing. Error 13297 when there is one whose name differs in case only.
+    pub async fn create_schema(&self, connection: &mut Connection, schema: &str) -> Result<()> {
+        let sql = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE LOWER(SCHEMA_NAME) = LOWER(?)";
+        connection.queue_execute(&sql.into(), &[Param::Text(schema.as_bytes())]);
+        let mut others = Vec::new();
+        while let Event::Row(range) = connection.next().await? {
+            others.push(own_schema::text(connection.row(range)?.next_bytes()?.unwrap_or_default())?);
+        }
+        if others.iter().any(|other| other == schema) {
+            return Ok(());
+        }
+        if let Some(other) = others.first() {
+            let message =
+                format!("db already exists with different case already have: [{other}] trying to create [{schema}]");
+            return Err(Error::new(Code::DATABASE_DIFFER_CASE, message).into());
+        }
+        connection.queue_query(&format!(
+            "CREATE SCHEMA IF NOT EXISTS {} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+            names::quote(schema)
+        ));
+        connection.finish().await.map(|_| ())
+    }
+
+    pub fn forget_database(&self, database: &str) {
+        self.tables.borrow_mut().retain(|namespace, _| &*namespace.database != database);
+    }
+
+    /// A table by its own name, not remembered.
+    pub async fn by_table_name(&self, connection: &mut Connection, schema: &str, name: &str) -> Result<Option<Table>> {
+        let columns = self.columns(connection, schema, name).await?;
+        let Some((row_key, id_form)) = shape(&columns) else { return Ok(None) };
+        let indexes = index::load(connection, schema, name, &columns).await?;
+        Ok(Some(Table::new(schema, name, row_key, id_form, indexes)))
+    }
+
+    /// Asks the server.
+    pub async fn look(&self, connection: &mut Connection, namespace: &Namespace) -> Result<Look> {
+        let (schema, name) = self.names(namespace)?;
+        let columns = self.columns(connection, schema, &name).await?;
+        if columns.is_empty() {
+            self.forget(namespace);
+            return Ok(Look::Nothing);
+        }
+        let Some((row_key, id_form)) = shape(&columns) else {
+            self.forget(namespace);
+            return Ok(Look::OtherTable);
+        };
+        let indexes: Vec<Index> = index::load(connection, schema, &name, &columns).await?;
+        let table = Arc::new(Table::new(schema, &name, row_key, id_form, indexes));
+        let mut tables = self.tables.borrow_mut();
+        if tables.len() >= ENTRIES_MAX {
+            tables.clear();
+        }
+        tables.insert(namespace.clone(), (table.clone(), Instant::now()));
+        Ok(Look::Collection(table))
+    }
+
+    async fn columns(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Vec<Column>> {
+        let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
+        connection.queue_execute(&self.columns_of, &params);
+        let mut columns = Vec::new();
+        while let Event::Row(range) = connection.next().await? {
+            columns.push(Column::read(&mut connection.row(range)?)?);
+        }
+        Ok(columns)
+    }
+}
+
+pub(crate) enum Look {
+    Collection(Arc<Table>),
+    /// A table, but not one that holds documents.
+    OtherTable,
+    Nothing,
+}
+
+pub(crate) fn not_a_collection(namespace: &Namespace) -> Error {
+    Error::new(
+        Code::INVALID_NAMESPACE,
+        format!(
+            "the table of {namespace} is not a collection: it lacks the columns 'id' (generated from doc) and 'doc'"
+        ),
+    )
+}

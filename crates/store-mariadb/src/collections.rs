@@ -1,0 +1,177 @@
+//! Creating, dropping, renaming and listing collections and databases.
+
+use crate::catalog::{Look, not_a_collection};
+use crate::connection::{Connection, Event};
+use crate::failure::{Failure, Result};
+use crate::names::{self, quote};
+use crate::own_schema::{self, Remembered};
+use crate::store::MariaDbStore;
+use crate::table::{Column, shape};
+use document::{Doc, DocBuf};
+use error::{Code, Error};
+use mariadb_wire::Param;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use store::{CollectionInfo, DatabaseInfo, Namespace};
+
+pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    match store.catalog.look(&mut lease, namespace).await? {
+        Look::Nothing => {}
+        Look::OtherTable => return Err(not_a_collection(namespace).into()),
+        Look::Collection(_) => return Err(exists(namespace)),
+    }
+    if store.catalog.create(&mut lease, namespace, &options.to_owned()).await? {
+        Ok(())
+    } else {
+        Err(exists(namespace))
+    }
+}
+
+fn exists(namespace: &Namespace) -> Failure {
+    let message = format!("Collection {namespace} already exists.");
+    Failure::Other(Error::new(Code::NAMESPACE_EXISTS, message))
+}
+
+/// Gives how many indexes the collection had.
+pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<usize>> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
+    store.catalog.forget(namespace);
+    lease.queue_query(&format!("DROP TABLE {}", table.quoted));
+    match lease.finish().await {
+        Err(failure) if failure.is_missing_table() => return Ok(None),
+        outcome => outcome?,
+    };
+    own_schema::forget_collection(&mut lease, &table.schema, &table.name).await?;
+    Ok(Some(table.indexes.len() + 1))
+}
+
+pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(from);
+    let Look::Collection(source) = store.catalog.look(&mut lease, from).await? else {
+        let message = format!("Source collection {from} does not exist");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message).into());
+    };
+    let (schema, name) = store.catalog.names(to)?;
+    let target = format!("{}.{}", quote(schema), quote(&name));
+    let in_the_way = match store.catalog.look(&mut lease, to).await? {
+        Look::Nothing => false,
+        Look::OtherTable => return Err(not_a_collection(to).into()),
+        Look::Collection(_) if drop_target => true,
+        Look::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
+    };
+    store.catalog.create_schema(&mut lease, schema).await?;
+    if in_the_way {
+        // The old target steps aside and the new one takes its place in one statement, so that nobody finds it missing.
+        let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
+        lease.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
+        lease.finish().await?;
+        lease.queue_query(&format!("DROP TABLE {aside}"));
+        lease.finish().await?;
+        own_schema::forget_collection(&mut lease, schema, &name).await?;
+    } else {
+        lease.queue_query(&format!("RENAME TABLE {} TO {target}", source.quoted));
+        lease.finish().await?;
+    }
+    store.catalog.forget(from);
+    store.catalog.forget(to);
+    own_schema::rename_collection(&mut lease, (&source.schema, &source.name), (schema, &name), &to.collection).await
+}
+
+pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<CollectionInfo>> {
+    let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(Vec::new()) };
+    let mut lease = store.pool.lease().await?;
+    let tables = document_tables(&mut lease, schema).await?;
+    let remembered = own_schema::collections(&mut lease, schema, None).await?;
+    let mut collections: Vec<CollectionInfo> =
+        tables.iter().map(|table| describe(schema, table, &remembered)).collect();
+    collections.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(collections)
+}
+
+pub(crate) async fn one(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<CollectionInfo>> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
+    let remembered = own_schema::collections(&mut lease, &table.schema, Some(&table.name)).await?;
+    let mut info = describe(&table.schema, &table.name, &remembered);
+    info.name = namespace.collection.to_string();
+    Ok(Some(info))
+}
+
+/// What a table is as a collection. One that was not made through a gateway gets a UUID made of its name.
+fn describe(schema: &str, table: &str, remembered: &[Remembered]) -> CollectionInfo {
+    if let Some(known) = remembered.iter().find(|known| known.table == table) {
+        return CollectionInfo { name: known.collection.clone(), options: known.options.clone(), uuid: known.uuid };
+    }
+    let mut uuid = [0; 16];
+    let hash = Sha256::new().chain_update(schema).chain_update([0]).chain_update(table).finalize();
+    uuid.copy_from_slice(&hash[..16]);
+    uuid[6] = uuid[6] & 0x0F | 0x80;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    CollectionInfo { name: table.to_owned(), options: DocBuf::new(), uuid }
+}
+
+/// The tables of a schema that hold documents.
+pub(crate) async fn document_tables(connection: &mut Connection, schema: &str) -> Result<Vec<String>> {
+    let sql = "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
+               COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ?";
+    connection.queue_execute(&sql.into(), &[Param::Text(schema.as_bytes())]);
+    let mut tables: BTreeMap<String, Vec<Column>> = BTreeMap::new();
+    while let Event::Row(range) = connection.next().await? {
+        let mut row = connection.row(range)?;
+        let table = own_schema::text(row.next_bytes()?.unwrap_or_default())?;
+        tables.entry(table).or_default().push(Column::read(&mut row)?);
+    }
+    Ok(tables.into_iter().filter(|(_, columns)| shape(columns).is_some()).map(|(table, _)| table).collect())
+}
+
+pub(crate) async fn databases(store: &MariaDbStore) -> Result<Vec<DatabaseInfo>> {
+    let mut lease = store.pool.lease().await?;
+    let sql = "SELECT c.TABLE_SCHEMA, CAST(SUM(t.DATA_LENGTH + t.INDEX_LENGTH) AS UNSIGNED) \
+               FROM information_schema.COLUMNS c JOIN information_schema.TABLES t \
+               ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME \
+               WHERE c.COLUMN_NAME = 'id' AND c.GENERATION_EXPRESSION LIKE '%json_extract(`doc`%$._id%' \
+               GROUP BY c.TABLE_SCHEMA ORDER BY c.TABLE_SCHEMA";
+    lease.queue_execute(&sql.into(), &[]);
+    let mut databases = Vec::new();
+    while let Event::Row(range) = lease.next().await? {
+        let mut row = lease.row(range)?;
+        let name = own_schema::text(row.next_bytes()?.unwrap_or_default())?;
+        let size_on_disk_bytes = row.next_u64()?;
+        if !names::is_hidden(&name) {
+            databases.push(DatabaseInfo { name, size_on_disk_bytes, empty: false });
+        }
+    }
+    Ok(databases)
+}
+
+/// Drops a database's collections, and its schema once that is empty: tables of others are not ours to drop.
+pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Result<bool> {
+    let schema = names::schema(database, store.catalog.ignores_case())?;
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget_database(database);
+    let tables = document_tables(&mut lease, schema).await?;
+    for table in &tables {
+        lease.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(table)));
+        lease.finish().await?;
+    }
+    own_schema::forget_database(&mut lease, schema).await?;
+    lease.queue_execute(
+        &"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?".into(),
+        &[Param::Text(schema.as_bytes())],
+    );
+    let mut left = 0;
+    while let Event::Row(range) = lease.next().await? {
+        left = lease.row(range)?.next_u64()?;
+    }
+    if left == 0 {
+        lease.queue_query(&format!("DROP SCHEMA IF EXISTS {}", quote(schema)));
+        lease.finish().await?;
+    }
+    Ok(!tables.is_empty())
+}

@@ -1,0 +1,192 @@
+//! Connecting: handshake, authentication, session settings.
+
+use super::{Connection, Stream};
+use crate::failure::{Failure, Result, sql};
+use crate::options::{Address, Target};
+use error::{Code, Error};
+use mariadb_wire::auth_switch::AuthSwitch;
+use mariadb_wire::err::ErrPacket;
+use mariadb_wire::handshake::Handshake;
+use mariadb_wire::handshake_response::HandshakeResponse;
+use mariadb_wire::packet::{PacketReader, write_packet};
+use mariadb_wire::{Capabilities, END, ERR, OK, auth};
+use std::future::poll_fn;
+use std::time::Duration;
+
+/// The largest packet taken from the server: a document of 16 MiB at the worst growth of its JSON spelling.
+const PACKET_BYTES_MAX: usize = 256 << 20;
+
+/// utf8mb4_general_ci, for the handshake alone; [`SESSION`] sets what counts.
+const COLLATION: u8 = 45;
+
+/// The oldest server that sends no column definitions for what it has prepared before.
+const VERSION_MIN: (u16, u16) = (10, 6);
+
+const WANTED: Capabilities = Capabilities(
+    Capabilities::FOUND_ROWS.0
+        | Capabilities::PROTOCOL_41.0
+        | Capabilities::TRANSACTIONS.0
+        | Capabilities::SECURE_CONNECTION.0
+        | Capabilities::PS_MULTI_RESULTS.0
+        | Capabilities::PLUGIN_AUTH.0
+        | Capabilities::CONNECT_ATTRIBUTES.0
+        | Capabilities::PLUGIN_AUTH_LENGTH_ENCODED.0
+        | Capabilities::DEPRECATE_EOF.0
+        | Capabilities::STMT_BULK_OPERATIONS.0
+        | Capabilities::CACHE_METADATA.0,
+);
+
+/// How every session is set, whatever the server's defaults are: texts compare byte by byte, wrong values are errors, each statement
+/// is a transaction, and readers never lock. READ COMMITTED keeps writers from locking the gaps between documents.
+const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
+     SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1, \
+     SESSION tx_isolation = 'READ-COMMITTED', SESSION sql_select_limit = DEFAULT, SESSION time_zone = '+00:00', \
+     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1";
+
+/// What the handshake tells of the server.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerFacts {
+    /// `10.11.19`.
+    pub version: String,
+}
+
+/// Connects, authenticates and sets the session up.
+pub(crate) async fn establish(target: &Target, timeout: Duration) -> Result<(Connection, ServerFacts)> {
+    match tokio::time::timeout(timeout, connect(target)).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            Err(Failure::Lost(format!("no answer from MariaDB at {} within {} s", target.address, timeout.as_secs())))
+        }
+    }
+}
+
+async fn connect(target: &Target) -> Result<(Connection, ServerFacts)> {
+    let stream = Stream::connect(&target.address).await.map_err(|error| unreachable_server(&target.address, &error))?;
+    let mut connection = Connection::new(stream, PacketReader::new(PACKET_BYTES_MAX), WANTED);
+    let facts = log_in(&mut connection, target).await?;
+    connection.queue_query(SESSION);
+    connection.finish().await?;
+    Ok((connection, facts))
+}
+
+fn unreachable_server(address: &Address, error: &std::io::Error) -> Failure {
+    let hint = match address {
+        Address::Socket(_) => "is the server running, and is this its socket?",
+        Address::Tcp { .. } => "is the server running, and does it listen there?",
+    };
+    Failure::Lost(format!("cannot connect to MariaDB at {address} ({error}): {hint}"))
+}
+
+async fn log_in(connection: &mut Connection, target: &Target) -> Result<ServerFacts> {
+    let greeting = receive(connection).await?;
+    if greeting.first() == Some(&ERR) {
+        return Err(refusal(&greeting, target)?);
+    }
+    let handshake = Handshake::decode(&greeting)?;
+    let version = check_version(&handshake, target)?;
+    connection.capabilities = WANTED & handshake.capabilities;
+    let plugin = match std::str::from_utf8(handshake.auth_plugin) {
+        Ok(auth::ED25519) => auth::ED25519,
+        _ => auth::NATIVE,
+    };
+    let response = HandshakeResponse {
+        capabilities: connection.capabilities,
+        packet_bytes_max: PACKET_BYTES_MAX as u32,
+        collation: COLLATION,
+        user: &target.user,
+        auth_response: &prove(plugin, target, &handshake.scramble).unwrap_or_default(),
+        auth_plugin: plugin,
+        attributes: &[("program_name", "selkie"), ("_client_name", "selkie")],
+    };
+    send(connection, |out| response.encode(out)).await?;
+    authenticate(connection, target).await?;
+    Ok(ServerFacts { version })
+}
+
+/// Follows the server from plugin to plugin until it is content.
+async fn authenticate(connection: &mut Connection, target: &Target) -> Result<()> {
+    // A server asks for one switch; more than a few is no server we know.
+    for _ in 0..4 {
+        let answer = receive(connection).await?;
+        match answer.first() {
+            Some(&OK) => return Ok(()),
+            Some(&ERR) => return Err(refusal(&answer, target)?),
+            Some(&END) => {
+                let switch = AuthSwitch::decode(&answer)?;
+                let plugin = String::from_utf8_lossy(switch.plugin).into_owned();
+                let proof = prove(&plugin, target, switch.data).ok_or_else(|| {
+                    Failure::Other(Error::new(
+                        Code::AUTHENTICATION_FAILED,
+                        format!(
+                            "MariaDB wants user '{}' to log in by the plugin '{plugin}', which is not supported: give it \
+                             a password by mysql_native_password or ed25519",
+                            target.user
+                        ),
+                    ))
+                })?;
+                send(connection, |out| out.extend_from_slice(&proof)).await?;
+            }
+            _ => return Err(Failure::Lost("MariaDB did not finish the login in a way known here".into())),
+        }
+    }
+    Err(Failure::Lost("MariaDB keeps changing the way to log in".into()))
+}
+
+/// What proves the password by this plugin; `None` for a plugin that is not supported.
+fn prove(plugin: &str, target: &Target, scramble: &[u8]) -> Option<Vec<u8>> {
+    let password = target.password.as_bytes();
+    match plugin {
+        auth::NATIVE => Some(auth::native_password(password, scramble.get(..20).unwrap_or(scramble))),
+        auth::ED25519 => Some(auth::ed25519(password, scramble.get(..32).unwrap_or(scramble)).to_vec()),
+        auth::UNIX_SOCKET | "unix_socket" => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn check_version(handshake: &Handshake<'_>, target: &Target) -> Result<String> {
+    let refuse = |message: String| Err(Failure::Other(Error::new(Code::UNSUPPORTED_FORMAT, message)));
+    let Some((major, minor, patch)) = handshake.mariadb_version() else {
+        let shown = String::from_utf8_lossy(handshake.server_version);
+        return refuse(format!(
+            "the server at {} is not MariaDB but '{shown}': MariaDB 10.6 or later is needed",
+            target.address
+        ));
+    };
+    if (major, minor) < VERSION_MIN {
+        return refuse(format!(
+            "MariaDB {major}.{minor}.{patch} at {} is too old: MariaDB 10.6 or later is needed",
+            target.address
+        ));
+    }
+    Ok(format!("{major}.{minor}.{patch}"))
+}
+
+/// The server does not let us in.
+fn refusal(payload: &[u8], target: &Target) -> Result<Failure> {
+    let packet = ErrPacket::decode(payload)?;
+    Ok(match Failure::from_packet(&packet) {
+        Failure::Sql { code: sql::ACCESS_DENIED, message } => Failure::Other(Error::new(
+            Code::AUTHENTICATION_FAILED,
+            format!("MariaDB refuses user '{}' ({message}): check user and password in the mysql:// URL", target.user),
+        )),
+        Failure::Sql { code: sql::TOO_MANY_CONNECTIONS, message } => {
+            Failure::Lost(format!("MariaDB takes no more connections ({message}): raise max_connections"))
+        }
+        other => other,
+    })
+}
+
+async fn receive(connection: &mut Connection) -> Result<Vec<u8>> {
+    loop {
+        if let Some(range) = connection.incoming.next_packet()? {
+            return Ok(connection.incoming.payload(range).to_vec());
+        }
+        poll_fn(|context| connection.poll_fill(context)).await?;
+    }
+}
+
+async fn send(connection: &mut Connection, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    let sequence = connection.incoming.sequence().wrapping_add(1);
+    write_packet(sequence, &mut connection.outgoing, write);
+    poll_fn(|context| connection.poll_flush(context)).await
+}

@@ -1,0 +1,121 @@
+//! The half that belongs to the process: where the server is, what it can do.
+
+use crate::connection::establish;
+use crate::failure::{Failure, Result, sql};
+use crate::options::{self, Options, Target};
+use crate::own_schema;
+use crate::store::MariaDbStore;
+use error::{Code, Error};
+use mariadb_wire::row::TextRow;
+use std::rc::Rc;
+use std::sync::Arc;
+use store::{DocumentStore, Engine};
+
+/// What `max_allowed_packet` must be: a document of 16 MiB as JSON, with the growth that ordinary content has.
+const PACKET_BYTES_MIN: u64 = 32 << 20;
+/// What the message recommends: even text full of control characters fits then.
+const PACKET_BYTES_RECOMMENDED: &str = "128M";
+
+/// A MariaDB server as an engine.
+pub struct MariaDbEngine {
+    target: Target,
+    options: Options,
+    facts: Facts,
+}
+
+/// What was found out at the start.
+#[derive(Clone, Debug)]
+struct Facts {
+    version: String,
+    ignores_case: bool,
+    packet_bytes_max: u64,
+}
+
+impl MariaDbEngine {
+    /// Connects once, checks that the server will do, and closes again. Each worker opens its own connections later.
+    ///
+    /// Errors say in one sentence what to do: no server there (6), user or password refused (18), not MariaDB or too old (12),
+    /// `max_allowed_packet` too small (72).
+    pub fn connect(url: &str, options: Options) -> error::Result<Arc<dyn Engine>> {
+        let target = options::parse(url)?;
+        // In a thread of its own, because the caller may be inside of a runtime already.
+        let facts = std::thread::scope(|scope| {
+            scope
+                .spawn(|| examine_in_runtime(&target, &options))
+                .join()
+                .unwrap_or_else(|_| Err(Error::internal("start-up failed")))
+        })?;
+        Ok(Arc::new(MariaDbEngine { target, options, facts }))
+    }
+
+    pub(crate) fn packet_bytes_max(&self) -> u64 {
+        self.facts.packet_bytes_max
+    }
+}
+
+fn examine_in_runtime(target: &Target, options: &Options) -> error::Result<Facts> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::internal(format!("cannot start a runtime: {error}")))?;
+    runtime.block_on(examine(target, options)).map_err(|failure| match failure {
+        Failure::Lost(message) => Error::new(Code::HOST_UNREACHABLE, message),
+        other => other.into(),
+    })
+}
+
+async fn examine(target: &Target, options: &Options) -> Result<Facts> {
+    let (mut connection, server) = establish(target, options.connect_timeout).await?;
+    connection.queue_query("SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format");
+    let mut values = Vec::new();
+    while let crate::connection::Event::Row(range) = connection.next().await? {
+        let mut row = TextRow::new(connection.raw_row(range).0);
+        for _ in 0..4 {
+            values.push(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned());
+        }
+    }
+    let [packet, case, log, format] = values.as_slice() else {
+        return Err(Failure::Lost("MariaDB did not tell its settings".into()));
+    };
+    let packet_bytes_max = packet.parse().unwrap_or(0);
+    if packet_bytes_max < PACKET_BYTES_MIN {
+        return Err(settings(format!(
+            "MariaDB's max_allowed_packet is {packet} bytes, too small for documents of 16 MiB as JSON: set \
+             max_allowed_packet={PACKET_BYTES_RECOMMENDED} in the [mariadbd] section of its configuration and restart it, or run \
+             SET GLOBAL max_allowed_packet = 134217728"
+        )));
+    }
+    if log == "1" && format.eq_ignore_ascii_case("STATEMENT") {
+        return Err(settings(
+            "MariaDB's binlog_format is STATEMENT, which cannot replicate what Selkie writes: set binlog_format=MIXED or ROW".into(),
+        ));
+    }
+    match own_schema::create(&mut connection).await {
+        Err(failure) if matches!(failure.sql_code(), Some(sql::SCHEMA_ACCESS_DENIED | sql::TABLE_ACCESS_DENIED)) => {
+            tracing::warn!("no right to create the schema 'selkie', where retryable writes are recorded: {failure}");
+        }
+        outcome => outcome?,
+    }
+    Ok(Facts { version: server.version, ignores_case: case != "0", packet_bytes_max })
+}
+
+fn settings(message: String) -> Failure {
+    Failure::Other(Error::new(Code::INVALID_OPTIONS, message))
+}
+
+impl Engine for MariaDbEngine {
+    fn open(self: Arc<Self>) -> error::Result<Rc<dyn DocumentStore>> {
+        Ok(MariaDbStore::open(
+            self.target.clone(),
+            self.options.clone(),
+            self.facts.ignores_case,
+            self.packet_bytes_max(),
+        ))
+    }
+
+    fn close(&self) {}
+
+    fn describe(&self) -> String {
+        format!("MariaDB {}", self.facts.version)
+    }
+}

@@ -1,0 +1,135 @@
+//! What can go wrong between here and the server, and how a client hears of it.
+
+use error::{Code, Error};
+use mariadb_wire::err::ErrPacket;
+use std::fmt;
+
+/// A statement or a connection failed.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The server refused a statement; the connection is as good as before.
+    Sql { code: u16, message: String },
+    /// The connection is gone or speaks nonsense. What it was asked to do may have happened or not.
+    Lost(String),
+    /// Not the server's doing: a document that cannot be read, a sink that failed.
+    Other(Error),
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Server error codes that something depends on.
+/// Source: <https://mariadb.com/kb/en/mariadb-error-codes/>
+pub(crate) mod sql {
+    pub const SCHEMA_EXISTS: u16 = 1007;
+    pub const NO_SUCH_SCHEMA_TO_DROP: u16 = 1008;
+    pub const SCHEMA_ACCESS_DENIED: u16 = 1044;
+    pub const ACCESS_DENIED: u16 = 1045;
+    pub const COLUMN_NOT_NULL: u16 = 1048;
+    pub const UNKNOWN_SCHEMA: u16 = 1049;
+    pub const TABLE_EXISTS: u16 = 1050;
+    pub const UNKNOWN_TABLE: u16 = 1051;
+    pub const UNKNOWN_COLUMN: u16 = 1054;
+    pub const SHUTDOWN: u16 = 1053;
+    pub const DUPLICATE_ENTRY: u16 = 1062;
+    pub const TABLE_ACCESS_DENIED: u16 = 1142;
+    pub const NO_SUCH_TABLE: u16 = 1146;
+    pub const PACKET_TOO_LARGE: u16 = 1153;
+    pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+    pub const DEADLOCK: u16 = 1213;
+    pub const QUERY_INTERRUPTED: u16 = 1317;
+    pub const CONNECTION_KILLED: u16 = 1927;
+    pub const TABLE_FULL: u16 = 1114;
+    pub const DISK_FULL: u16 = 1021;
+    pub const DATA_TOO_LONG: u16 = 1406;
+    pub const CHECK_VIOLATED: u16 = 4025;
+    pub const READ_ONLY: u16 = 1290;
+    pub const TOO_MANY_CONNECTIONS: u16 = 1040;
+    pub const RECORD_CHANGED: u16 = 1020;
+}
+
+impl Failure {
+    pub fn from_packet(packet: &ErrPacket<'_>) -> Failure {
+        let message = String::from_utf8_lossy(packet.message).into_owned();
+        match packet.code {
+            sql::CONNECTION_KILLED | sql::SHUTDOWN => Failure::Lost(message),
+            code => Failure::Sql { code, message },
+        }
+    }
+
+    /// The server's error code, if it refused a statement.
+    pub fn sql_code(&self) -> Option<u16> {
+        match self {
+            Failure::Sql { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Another transaction was in the way; the same again may succeed.
+    pub fn is_contention(&self) -> bool {
+        matches!(self.sql_code(), Some(sql::LOCK_WAIT_TIMEOUT | sql::DEADLOCK | sql::RECORD_CHANGED))
+    }
+
+    /// The table or its schema is not there.
+    pub fn is_missing_table(&self) -> bool {
+        matches!(self.sql_code(), Some(sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA | sql::UNKNOWN_TABLE))
+    }
+
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Failure::Lost(_))
+    }
+
+    pub fn io(error: &std::io::Error) -> Failure {
+        Failure::Lost(format!("the connection to MariaDB was lost: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Sql { code, message } => write!(f, "MariaDB error {code}: {message}"),
+            Failure::Lost(message) => write!(f, "{message}"),
+            Failure::Other(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        let code = match &failure {
+            Failure::Other(error) => return error.clone(),
+            Failure::Lost(_) => Code::SHUTDOWN_IN_PROGRESS,
+            Failure::Sql { code, .. } => match *code {
+                sql::SCHEMA_ACCESS_DENIED | sql::ACCESS_DENIED | sql::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,
+                sql::LOCK_WAIT_TIMEOUT | sql::DEADLOCK | sql::RECORD_CHANGED => Code::WRITE_CONFLICT,
+                sql::PACKET_TOO_LARGE => Code::BSON_OBJECT_TOO_LARGE,
+                sql::QUERY_INTERRUPTED => Code::INTERRUPTED,
+                sql::TABLE_FULL | sql::DISK_FULL => Code::OUT_OF_DISK_SPACE,
+                sql::READ_ONLY => Code::NOT_WRITABLE_PRIMARY,
+                sql::TOO_MANY_CONNECTIONS => Code::SHUTDOWN_IN_PROGRESS,
+                sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA => Code::NAMESPACE_NOT_FOUND,
+                sql::DATA_TOO_LONG => Code::BAD_VALUE,
+                sql::CHECK_VIOLATED => Code::DOCUMENT_VALIDATION_FAILURE,
+                _ => Code::OPERATION_FAILED,
+            },
+        };
+        Error::new(code, failure.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Other(error)
+    }
+}
+
+impl From<mariadb_wire::Malformed> for Failure {
+    fn from(malformed: mariadb_wire::Malformed) -> Failure {
+        Failure::Lost(format!("MariaDB sent what cannot be understood: {malformed}"))
+    }
+}
+
+impl From<mariadb_wire::packet::TooLarge> for Failure {
+    fn from(too_large: mariadb_wire::packet::TooLarge) -> Failure {
+        Failure::Lost(format!("MariaDB sent too much: {too_large}"))
+    }
+}

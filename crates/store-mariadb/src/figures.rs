@@ -1,0 +1,128 @@
+//! Counts, sizes and checks.
+
+use crate::catalog::Look;
+use crate::collections::document_tables;
+use crate::connection::{Connection, Event};
+use crate::failure::Result;
+use crate::names;
+use crate::plan;
+use crate::scan;
+use crate::spelling;
+use crate::store::MariaDbStore;
+use crate::table::Table;
+use document::Doc;
+use mariadb_wire::Param;
+use mariadb_wire::row::TextRow;
+use query::Predicate;
+use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query};
+
+/// Tables of up to so many rows have their documents' sizes added up; for larger ones the server's own figure will do.
+const SUM_ROWS_MAX: u64 = 1_000;
+
+pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<CollectionStats>> {
+    let mut lease = store.pool.lease().await?;
+    let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
+    match of_table(&mut lease, &table).await {
+        Err(failure) if failure.is_missing_table() => {
+            store.catalog.forget(namespace);
+            Ok(None)
+        }
+        outcome => outcome.map(Some),
+    }
+}
+
+async fn of_table(connection: &mut Connection, table: &Table) -> Result<CollectionStats> {
+    let sql = "SELECT COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0) \
+               FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+    let name = [Param::Text(table.schema.as_bytes()), Param::Text(table.name.as_bytes())];
+    connection.queue_execute(&sql.into(), &name);
+    let [rows, data, index] = numbers(connection).await?;
+    let documents = one_number(connection, &table.statements.count).await?;
+    let data_bytes = if documents <= SUM_ROWS_MAX && rows <= 10 * SUM_ROWS_MAX {
+        let sum = format!("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(doc)), 0) AS UNSIGNED) FROM {}", table.quoted);
+        one_number(connection, &sum.into()).await?
+    } else {
+        data
+    };
+    // The server tells the size of all secondary keys together, that of the ids among them.
+    let each = index / (table.indexes.len() as u64 + 1);
+    let names = std::iter::once("_id_".to_owned()).chain(table.indexes.iter().map(|index| index.spec.name.clone()));
+    Ok(CollectionStats {
+        documents,
+        data_bytes,
+        storage_bytes: data,
+        indexes: names.map(|name| (name, each)).collect(),
+    })
+}
+
+async fn one_number(connection: &mut Connection, sql: &std::sync::Arc<str>) -> Result<u64> {
+    connection.queue_execute(sql, &[]);
+    let [number] = numbers(connection).await?;
+    Ok(number)
+}
+
+/// The numbers of a result's only row; zeros where there is none.
+async fn numbers<const N: usize>(connection: &mut Connection) -> Result<[u64; N]> {
+    let mut numbers = [0; N];
+    while let Event::Row(range) = connection.next().await? {
+        let mut row = connection.row(range)?;
+        for number in &mut numbers {
+            *number = row.next_u64()?;
+        }
+    }
+    Ok(numbers)
+}
+
+pub(crate) async fn database(store: &MariaDbStore, database: &str) -> Result<DatabaseStats> {
+    let mut total = DatabaseStats::default();
+    let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(total) };
+    let mut lease = store.pool.lease().await?;
+    for name in document_tables(&mut lease, schema).await? {
+        // By the table's own name, whatever the collection's is.
+        let Some(table) = store.catalog.by_table_name(&mut lease, schema, &name).await? else { continue };
+        let stats = match of_table(&mut lease, &table).await {
+            Err(failure) if failure.is_missing_table() => continue,
+            outcome => outcome?,
+        };
+        total.collections += 1;
+        total.documents += stats.documents;
+        total.data_bytes += stats.data_bytes;
+        total.storage_bytes += stats.storage_bytes;
+        total.indexes += stats.indexes.len() as u64;
+        total.index_bytes += stats.indexes.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    }
+    Ok(total)
+}
+
+/// Has the server check the table, and reads every document.
+pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    let mut lease = store.pool.lease().await?;
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(findings) };
+    lease.queue_query(&format!("CHECK TABLE {} EXTENDED", table.quoted));
+    while let Event::Row(range) = lease.next().await? {
+        let mut row = TextRow::new(lease.raw_row(range).0);
+        let mut text =
+            || -> Result<String> { Ok(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned()) };
+        let (_, _, kind, message) = (text()?, text()?, text()?, text()?);
+        if kind != "status" || message != "OK" {
+            findings.push(format!("MariaDB: {message}"));
+        }
+    }
+    drop(lease);
+    let everything = Predicate::everything();
+    let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+    let plan = plan::make(namespace, Some(table), &query)?;
+    let mut bson = Vec::new();
+    let mut take = |_: &[u8], json: &[u8]| {
+        bson.clear();
+        if let Err(error) = spelling::read(json, &mut bson) {
+            findings.push(error.message().to_owned());
+        } else if Doc::from_bytes(&bson).is_none_or(|document| document.get("_id").is_none()) {
+            findings.push("a document has no _id".into());
+        }
+        Ok(Flow::Continue)
+    };
+    scan::rows(store, &plan, None, usize::MAX, &mut take).await?;
+    Ok(findings)
+}

@@ -1,0 +1,173 @@
+//! `createIndexes`, `dropIndexes`, `listIndexes`.
+
+use crate::catalog::Look;
+use crate::connection::{Connection, Event};
+use crate::failure::{Failure, Result, sql};
+use crate::id_text;
+use crate::index::{self, Index, id_index};
+use crate::spelling;
+use crate::store::MariaDbStore;
+use crate::table::Table;
+use ahash::AHashSet;
+use document::{Doc, DocBuf, Path, Value};
+use error::{Code, Error};
+use std::sync::Arc;
+use store::index_rules::{self, Standing};
+use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace};
+
+pub(crate) async fn create(
+    store: &MariaDbStore,
+    namespace: &Namespace,
+    specs: Vec<IndexSpec>,
+) -> Result<CreateIndexesOutcome> {
+    for spec in &specs {
+        index_rules::check_key(spec)?;
+    }
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    let (table, created_collection) = store.catalog.table_or_create(&mut lease, namespace).await?;
+    let mut known = existing(&table);
+    let indexes_before = known.len();
+    let mut wanted = Vec::new();
+    for spec in specs {
+        if !is_id_key(&spec) && index_rules::standing(&spec, &known)? == Standing::New {
+            let index = Index::new(spec.clone());
+            index.check()?;
+            wanted.push(index);
+            known.push(spec);
+        }
+    }
+    let outcome = CreateIndexesOutcome { indexes_before, indexes_after: known.len(), created_collection };
+    if !wanted.is_empty() {
+        index::remember(&mut lease, &table.schema, &table.name, indexes_before, &wanted).await?;
+        let added = add(&mut lease, namespace, &table, &wanted).await;
+        if added.is_err() {
+            index::forget(&mut lease, &table.schema, &table.name, &wanted).await?;
+        }
+        store.catalog.forget(namespace);
+        added?;
+    }
+    Ok(outcome)
+}
+
+/// `{_id: 1}`, which every collection has.
+fn is_id_key(spec: &IndexSpec) -> bool {
+    let mut fields = spec.key.as_doc().iter();
+    matches!((fields.next(), fields.next()), (Some(("_id", _)), None))
+}
+
+fn existing(table: &Table) -> Vec<IndexSpec> {
+    std::iter::once(id_index()).chain(table.indexes.iter().map(|index| index.spec.clone())).collect()
+}
+
+async fn add(connection: &mut Connection, namespace: &Namespace, table: &Arc<Table>, wanted: &[Index]) -> Result<()> {
+    connection.queue_query(&index::create_clause(&table.quoted, wanted));
+    match connection.finish().await {
+        Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
+            for index in wanted.iter().filter(|index| index.spec.unique) {
+                if let Some(error) = first_duplicate(connection, namespace, table, index).await? {
+                    return Err(error.into());
+                }
+            }
+            Err(failure)
+        }
+        Err(failure) if failure.sql_code() == Some(sql::CHECK_VIOLATED) => Err(array_in_unique().into()),
+        outcome => outcome.map(drop_ok),
+    }
+}
+
+fn drop_ok(_: mariadb_wire::ok::OkPacket) {}
+
+/// A unique index over values in arrays is more than a key in MariaDB can enforce.
+pub(crate) fn array_in_unique() -> Error {
+    Error::new(
+        Code::CANNOT_CREATE_INDEX,
+        "a unique index on MariaDB cannot hold documents with an array on the path of an indexed field",
+    )
+}
+
+/// The first document, in natural order, whose values are taken.
+async fn first_duplicate(
+    connection: &mut Connection,
+    namespace: &Namespace,
+    table: &Table,
+    index: &Index,
+) -> Result<Option<Error>> {
+    let key = table.row_key.column();
+    connection.queue_execute(&format!("SELECT doc FROM {} ORDER BY {key}", table.quoted).into(), &[]);
+    let (mut seen, mut bson, mut found) = (AHashSet::new(), Vec::new(), None);
+    while let Event::Row(range) = connection.next().await? {
+        let mut row = connection.row(range)?;
+        let (Some(json), None) = (row.next_bytes()?, &found) else { continue };
+        bson.clear();
+        spelling::read(json, &mut bson)?;
+        let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
+        let values = DocBuf::build(|writer| {
+            for path in index.fields() {
+                writer.append(path, Path::new(path).get(document).unwrap_or(Value::Null));
+            }
+        });
+        let texts: Vec<Vec<u8>> =
+            values.as_doc().values().map(|value| id_text::text_within(value, index.chars())).collect();
+        if !seen.insert(texts) {
+            found = Some(values);
+        }
+    }
+    Ok(found.map(|values| {
+        store::duplicate::duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), values.as_doc())
+    }))
+}
+
+/// Gives how many indexes there were before.
+pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+    };
+    let before = table.indexes.len() + 1;
+    let chosen: Vec<Index> = choose(&table, &which)?.into_iter().cloned().collect();
+    if !chosen.is_empty() {
+        lease.queue_query(&index::drop_clause(&table.quoted, &chosen));
+        lease.finish().await?;
+        index::forget(&mut lease, &table.schema, &table.name, &chosen).await?;
+    }
+    store.catalog.forget(namespace);
+    Ok(before)
+}
+
+fn choose<'t>(table: &'t Table, which: &IndexSelection) -> Result<Vec<&'t Index>, Failure> {
+    let the_id_index = || Failure::Other(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
+    match which {
+        IndexSelection::All => Ok(table.indexes.iter().collect()),
+        IndexSelection::Names(names) => names
+            .iter()
+            .map(|name| {
+                if name == "_id_" {
+                    return Err(the_id_index());
+                }
+                table.indexes.iter().find(|index| &index.spec.name == name).ok_or_else(|| {
+                    Error::new(Code::INDEX_NOT_FOUND, format!("index not found with name [{name}]")).into()
+                })
+            })
+            .collect(),
+        IndexSelection::Key(key) => {
+            if index_rules::same_key(key.as_doc(), document::doc! { "_id": 1 }.as_doc()) {
+                return Err(the_id_index());
+            }
+            let found = table.indexes.iter().find(|index| index_rules::same_key(index.spec.key.as_doc(), key.as_doc()));
+            let Some(index) = found else {
+                let mut text = String::new();
+                store::duplicate::write_document(key.as_doc(), &mut text);
+                return Err(Error::new(Code::INDEX_NOT_FOUND, format!("can't find index with key: {text}")).into());
+            };
+            Ok(vec![index])
+        }
+    }
+}
+
+pub(crate) async fn list(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<Vec<IndexSpec>>> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    Ok(store.catalog.table(&mut lease, namespace).await?.map(|table| existing(&table)))
+}

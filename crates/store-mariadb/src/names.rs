@@ -1,0 +1,169 @@
+//! From databases and collections to schemas and tables, and how identifiers are quoted.
+//!
+//! A database is the schema of the same name, a collection the table of the same name. Names that MariaDB cannot hold (longer than 64
+//! characters, characters beyond the basic plane, upper case on a server that ignores case …) get a table name made of a hash;
+//! Selkie's own schema remembers what they stand for. Databases have no such way out: their names are short anyway.
+
+use error::{Code, Error, Result};
+use sha2::{Digest, Sha256};
+use store::Namespace;
+
+/// The schema that holds what Selkie itself remembers.
+pub(crate) const OWN_SCHEMA: &str = "selkie";
+
+/// Schemas that are no databases.
+const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", OWN_SCHEMA];
+
+/// Begins table names that are made up.
+const MADE_UP: char = '~';
+
+/// MariaDB's limit, in characters.
+const IDENTIFIER_CHARS_MAX: usize = 64;
+
+/// What the file system takes for a table's files, less room for their suffixes.
+const FILE_NAME_BYTES_MAX: usize = 240;
+
+/// MongoDB's limits, in bytes.
+const DATABASE_BYTES_MAX: usize = 63;
+const NAMESPACE_BYTES_MAX: usize = 255;
+
+/// Puts an identifier between backticks. The only way a name gets into a statement.
+pub(crate) fn quote(identifier: &str) -> String {
+    let mut quoted = String::with_capacity(identifier.len() + 2);
+    quoted.push('`');
+    for character in identifier.chars() {
+        if character == '`' {
+            quoted.push('`');
+        }
+        // MariaDB knows no way to write it; names that hold it never get here.
+        if character != '\0' {
+            quoted.push(character);
+        }
+    }
+    quoted.push('`');
+    quoted
+}
+
+pub(crate) fn is_hidden(schema: &str) -> bool {
+    HIDDEN.iter().any(|hidden| schema.eq_ignore_ascii_case(hidden))
+}
+
+/// The schema of a database.
+pub(crate) fn schema(database: &str, ignores_case: bool) -> Result<&str> {
+    let refuse = |reason: String| Err(Error::new(Code::INVALID_NAMESPACE, reason));
+    if database.is_empty()
+        || database.len() > DATABASE_BYTES_MAX
+        || database.contains(['/', '\\', '.', ' ', '"', '$', '\0'])
+    {
+        return refuse(format!("Invalid database name: '{database}'"));
+    }
+    if is_hidden(database) {
+        return refuse(format!(
+            "Invalid database name: '{database}' is a schema that MariaDB or Selkie keeps for itself"
+        ));
+    }
+    if !fits(database, ignores_case) {
+        return refuse(format!("Invalid database name: '{database}' cannot be the name of a schema in MariaDB"));
+    }
+    Ok(database)
+}
+
+/// The table of a collection.
+pub(crate) fn table(namespace: &Namespace, ignores_case: bool) -> Result<String> {
+    let collection = &*namespace.collection;
+    let refuse = |reason: String| Err(Error::new(Code::INVALID_NAMESPACE, reason));
+    if collection.is_empty()
+        || collection.contains(['\0', '$'])
+        || collection.starts_with('.')
+        || collection.ends_with('.')
+    {
+        return refuse(format!("Invalid namespace specified '{namespace}'"));
+    }
+    if namespace.database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
+        return refuse(format!(
+            "Fully qualified namespace is too long. Namespace: {namespace} Max: {NAMESPACE_BYTES_MAX}"
+        ));
+    }
+    if fits(collection, ignores_case) && !collection.starts_with(MADE_UP) {
+        return Ok(collection.to_owned());
+    }
+    Ok(made_up(collection))
+}
+
+/// Whether a table's name is made up, so that Selkie's own schema knows the collection's.
+pub(crate) fn is_made_up(table: &str) -> bool {
+    table.starts_with(MADE_UP)
+}
+
+/// `~`, the readable front of the name, and a hash of all of it.
+fn made_up(collection: &str) -> String {
+    let front: String = collection.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
+    let hash = Sha256::digest(collection);
+    let mut name = format!("{MADE_UP}{}~", front.to_ascii_lowercase());
+    for byte in &hash[..16] {
+        name.push_str(&format!("{byte:02x}"));
+    }
+    name
+}
+
+/// Whether MariaDB takes this name as it is and gives it back the same.
+fn fits(name: &str, ignores_case: bool) -> bool {
+    name.chars().count() <= IDENTIFIER_CHARS_MAX
+        && !name.ends_with(' ')
+        && name.chars().all(|character| character as u32 <= 0xFFFF)
+        && !(ignores_case && name.chars().any(char::is_uppercase))
+        && file_name_bytes(name) <= FILE_NAME_BYTES_MAX
+        && !name.starts_with("#mysql50#")
+}
+
+/// The length of the table's file name: what is not a letter, digit or underscore takes five bytes (`@002e`).
+fn file_name_bytes(name: &str) -> usize {
+    name.chars().map(|character| if character.is_ascii_alphanumeric() || character == '_' { 1 } else { 5 }).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_table(collection: &str, expected: Option<&str>) {
+        let table = table(&Namespace::new("db", collection), false).unwrap();
+        match expected {
+            Some(expected) => assert_eq!(table, expected),
+            None => assert!(is_made_up(&table) && table.len() <= 64, "{table}"),
+        }
+    }
+
+    #[test]
+    fn collections_keep_their_names_where_they_can() {
+        check_table("cars", Some("cars"));
+        check_table("fs.chunks", Some("fs.chunks"));
+        check_table("Größe `x`; drop", Some("Größe `x`; drop"));
+        check_table(&"x".repeat(64), Some(&"x".repeat(64)));
+        check_table(&"x".repeat(65), None);
+        check_table(&".x".repeat(30)[1..], Some(&".x".repeat(30)[1..]));
+        check_table(&format!("{}x", "-".repeat(60)), None);
+        check_table("blank ", None);
+        check_table("~tilde", None);
+        check_table("smile 😀", None);
+        assert!(is_made_up(&table(&Namespace::new("db", "Upper"), true).unwrap()));
+    }
+
+    #[test]
+    fn names_that_mongodb_refuses_are_refused() {
+        for collection in ["", "a$b", ".a", "a.", "a\0b", &"x".repeat(253)] {
+            let error = table(&Namespace::new("db", collection), false).unwrap_err();
+            assert_eq!(error.code(), Code::INVALID_NAMESPACE, "{collection}");
+        }
+        for database in ["", "a.b", "a b", "a/b", "mysql", "SYS", "selkie", "a$", &"x".repeat(64)] {
+            assert_eq!(schema(database, false).unwrap_err().code(), Code::INVALID_NAMESPACE, "{database}");
+        }
+        assert_eq!(schema("Shop", false).unwrap(), "Shop");
+        assert!(schema("Shop", true).is_err());
+    }
+
+    #[test]
+    fn quoting_leaves_no_way_out() {
+        assert_eq!(quote("a`; drop table x; -- "), "`a``; drop table x; -- `");
+        assert_eq!(quote("``"), "``````");
+    }
+}

@@ -1,0 +1,188 @@
+//! What Selkie remembers in MariaDB about collections, beside them: the schema `selkie`.
+//!
+//! Every gateway on the same server sees the same. Nothing here is needed to read or write documents: where the schema is missing
+//! (nothing has been written yet, or somebody dropped it), collections have no options, made-up table names stand for themselves.
+
+use crate::connection::{Connection, Event};
+use crate::failure::{Failure, Result};
+use document::DocBuf;
+use mariadb_wire::Param;
+use std::sync::Arc;
+
+/// Creates the schema and its tables. `retryable_writes` holds one row per client session: its last retryable write.
+const DEFINITIONS: [&str; 4] = [
+    "CREATE SCHEMA IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+    "CREATE TABLE IF NOT EXISTS selkie.collections (\
+     schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, collection VARCHAR(255) NOT NULL, \
+     uuid BINARY(16) NOT NULL, options LONGBLOB NOT NULL, PRIMARY KEY (schema_name, table_name)) \
+     ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+    "CREATE TABLE IF NOT EXISTS selkie.indexes (\
+     schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, position INT UNSIGNED NOT NULL, \
+     sql_name VARCHAR(64) NOT NULL, spec LONGBLOB NOT NULL, PRIMARY KEY (schema_name, table_name, sql_name)) \
+     ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+    "CREATE TABLE IF NOT EXISTS selkie.retryable_writes (\
+     session BINARY(16) NOT NULL PRIMARY KEY, txn_number BIGINT NOT NULL, statements INT UNSIGNED NOT NULL, \
+     outcome LONGBLOB NOT NULL, written_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
+     KEY written_at (written_at)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+];
+
+/// What is remembered of a collection.
+#[derive(Clone, Debug)]
+pub(crate) struct Remembered {
+    pub table: String,
+    pub collection: String,
+    pub uuid: [u8; 16],
+    pub options: DocBuf,
+}
+
+/// Creates the schema.
+pub(crate) async fn create(connection: &mut Connection) -> Result<()> {
+    for definition in DEFINITIONS {
+        connection.queue_query(definition);
+    }
+    for _ in DEFINITIONS {
+        connection.finish().await?;
+    }
+    Ok(())
+}
+
+/// Executes a statement on the own schema, which is created when it turns out to be missing.
+pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params: &[Param<'_>]) -> Result<u64> {
+    connection.queue_execute(sql, params);
+    match connection.finish().await {
+        Err(failure) if failure.is_missing_table() => {
+            create(connection).await?;
+            connection.queue_execute(sql, params);
+            Ok(connection.finish().await?.affected_rows)
+        }
+        outcome => Ok(outcome?.affected_rows),
+    }
+}
+
+/// Gives each row of a query on the own schema to `take`; a missing schema has no rows.
+pub(crate) async fn query(
+    connection: &mut Connection,
+    sql: &Arc<str>,
+    params: &[Param<'_>],
+    mut take: impl FnMut(&[Option<Vec<u8>>]) -> Result<()>,
+) -> Result<()> {
+    connection.queue_execute(sql, params);
+    loop {
+        match connection.next().await {
+            Ok(Event::Row(range)) => {
+                let count = connection.raw_row(range.clone()).1.len();
+                let mut row = connection.row(range)?;
+                let values: Result<Vec<_>> = (0..count).map(|_| Ok(row.next_bytes()?.map(<[u8]>::to_vec))).collect();
+                take(&values?)?;
+            }
+            Ok(Event::Finished(_)) => return Ok(()),
+            Err(failure) if failure.is_missing_table() => return Ok(()),
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+/// Remembers a collection: one that was created this moment, in place of what an earlier one of that name left, or (not `created`) one
+/// that is about to be, so that a made-up table name is never without its meaning.
+pub(crate) async fn remember_collection(
+    connection: &mut Connection,
+    schema: &str,
+    table: &str,
+    collection: &str,
+    options: &DocBuf,
+    created: bool,
+) -> Result<()> {
+    let insert = "INSERT INTO selkie.collections (schema_name, table_name, collection, uuid, options) VALUES (?, ?, ?, ?, ?) \
+                  ON DUPLICATE KEY UPDATE";
+    let replaced = if created { "uuid = VALUES(uuid), options = VALUES(options)" } else { "uuid = uuid" };
+    let sql: Arc<str> = format!("{insert} {replaced}").into();
+    let uuid = random_uuid();
+    let params = [
+        Param::Text(schema.as_bytes()),
+        Param::Text(table.as_bytes()),
+        Param::Text(collection.as_bytes()),
+        Param::Bytes(&uuid),
+        Param::Bytes(options.as_bytes()),
+    ];
+    execute(connection, &sql, &params).await?;
+    Ok(())
+}
+
+/// Forgets a dropped collection and its indexes.
+pub(crate) async fn forget_collection(connection: &mut Connection, schema: &str, table: &str) -> Result<()> {
+    for sql in [
+        "DELETE FROM selkie.collections WHERE schema_name = ? AND table_name = ?",
+        "DELETE FROM selkie.indexes WHERE schema_name = ? AND table_name = ?",
+    ] {
+        execute(connection, &sql.into(), &[Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())]).await?;
+    }
+    Ok(())
+}
+
+/// Forgets a dropped database.
+pub(crate) async fn forget_database(connection: &mut Connection, schema: &str) -> Result<()> {
+    for sql in
+        ["DELETE FROM selkie.collections WHERE schema_name = ?", "DELETE FROM selkie.indexes WHERE schema_name = ?"]
+    {
+        execute(connection, &sql.into(), &[Param::Text(schema.as_bytes())]).await?;
+    }
+    Ok(())
+}
+
+/// Remembers a renamed collection under its new name.
+pub(crate) async fn rename_collection(
+    connection: &mut Connection,
+    (from_schema, from_table): (&str, &str),
+    (to_schema, to_table): (&str, &str),
+    collection: &str,
+) -> Result<()> {
+    let sql = "UPDATE selkie.collections SET schema_name = ?, table_name = ?, collection = ? \
+               WHERE schema_name = ? AND table_name = ?";
+    let [to_schema, to_table, from_schema, from_table] =
+        [to_schema, to_table, from_schema, from_table].map(|name| Param::Text(name.as_bytes()));
+    let collection = Param::Text(collection.as_bytes());
+    execute(connection, &sql.into(), &[to_schema, to_table, collection, from_schema, from_table]).await?;
+    let sql = "UPDATE selkie.indexes SET schema_name = ?, table_name = ? WHERE schema_name = ? AND table_name = ?";
+    execute(connection, &sql.into(), &[to_schema, to_table, from_schema, from_table]).await?;
+    Ok(())
+}
+
+/// What is remembered of a database's collections; of one only, if a table is named.
+pub(crate) async fn collections(
+    connection: &mut Connection,
+    schema: &str,
+    table: Option<&str>,
+) -> Result<Vec<Remembered>> {
+    let mut sql =
+        "SELECT table_name, collection, uuid, options FROM selkie.collections WHERE schema_name = ?".to_owned();
+    let mut params = vec![Param::Text(schema.as_bytes())];
+    if let Some(table) = table {
+        sql.push_str(" AND table_name = ?");
+        params.push(Param::Text(table.as_bytes()));
+    }
+    let mut found = Vec::new();
+    query(connection, &sql.into(), &params, |row| {
+        let [Some(table), Some(collection), Some(uuid), Some(options)] = row else { return Ok(()) };
+        found.push(Remembered {
+            table: text(table)?,
+            collection: text(collection)?,
+            uuid: uuid.as_slice().try_into().unwrap_or_default(),
+            options: DocBuf::from_vec(options.clone()).unwrap_or_default(),
+        });
+        Ok(())
+    })
+    .await?;
+    Ok(found)
+}
+
+pub(crate) fn text(bytes: &[u8]) -> Result<String> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::Lost("MariaDB sent text that is not UTF-8".into()))
+}
+
+/// A random UUID (version 4).
+pub(crate) fn random_uuid() -> [u8; 16] {
+    let mut uuid: [u8; 16] = rand::random();
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    uuid
+}

@@ -1,0 +1,161 @@
+//! The half that serves one worker: the contract of crate `store`, carried out by the modules beside it.
+
+use crate::catalog::Catalog;
+use crate::failure::Result;
+use crate::options::{Options, Target};
+use crate::plan::{self, MariaDbPlan};
+use crate::pool::Pool;
+use crate::{collections, figures, indexes, scan, write};
+use ::store::{
+    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
+    IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch,
+};
+use document::Doc;
+use error::Error;
+use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub(crate) struct MariaDbStore {
+    pub pool: Rc<Pool>,
+    pub catalog: Catalog,
+    /// `max_allowed_packet`.
+    pub packet_bytes_max: u64,
+}
+
+impl MariaDbStore {
+    pub fn open(target: Target, options: Options, ignores_case: bool, packet_bytes_max: u64) -> Rc<MariaDbStore> {
+        Rc::new(MariaDbStore {
+            pool: Pool::new(target, options),
+            catalog: Catalog::new(ignores_case),
+            packet_bytes_max,
+        })
+    }
+
+    async fn make_plan(&self, namespace: &Namespace, query: Query<'_>) -> Result<Arc<dyn Plan>> {
+        let table = match self.catalog.remembered(namespace) {
+            Some(table) => Some(table),
+            None => {
+                let mut lease = self.pool.lease().await?;
+                match self.catalog.table(&mut lease, namespace).await {
+                    // A connection that died in idleness; reading a second time does no harm.
+                    Err(failure) if failure.is_lost() => {
+                        drop(lease);
+                        self.catalog.table(&mut *self.pool.lease_fresh().await?, namespace).await?
+                    }
+                    outcome => outcome?,
+                }
+            }
+        };
+        Ok(Arc::new(plan::make(namespace, table, &query)?))
+    }
+}
+
+fn own(plan: &dyn Plan) -> error::Result<&MariaDbPlan> {
+    plan.as_any().downcast_ref().ok_or_else(|| Error::internal("a plan of another store"))
+}
+
+/// Runs `future` and puts its failure in MongoDB's terms.
+fn told<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFuture<'a, error::Result<T>> {
+    Box::pin(async move { future.await.map_err(Error::from) })
+}
+
+impl DocumentStore for MariaDbStore {
+    fn plan<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        query: Query<'a>,
+    ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
+        told(self.make_plan(namespace, query))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        after: Option<&'a Position>,
+        wanted: usize,
+        sink: &'a mut dyn Sink,
+    ) -> LocalBoxFuture<'a, error::Result<ScanEnd>> {
+        told(async move { scan::scan(self, own(plan)?, after, wanted, sink).await })
+    }
+
+    fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
+        told(async move { scan::count(self, own(plan)?, enough).await })
+    }
+
+    fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
+        Box::pin(write::write(self, batch))
+    }
+
+    fn create_collection<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        options: Doc<'a>,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(collections::create(self, namespace, options))
+    }
+
+    fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<usize>>> {
+        told(collections::drop(self, namespace))
+    }
+
+    fn rename_collection<'a>(
+        &'a self,
+        from: &'a Namespace,
+        to: &'a Namespace,
+        drop_target: bool,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(collections::rename(self, from, to, drop_target))
+    }
+
+    fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<Vec<CollectionInfo>>> {
+        told(collections::list(self, database))
+    }
+
+    fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<CollectionInfo>>> {
+        told(collections::one(self, namespace))
+    }
+
+    fn databases<'a>(&'a self) -> LocalBoxFuture<'a, error::Result<Vec<DatabaseInfo>>> {
+        told(collections::databases(self))
+    }
+
+    fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
+        told(collections::drop_database(self, database))
+    }
+
+    fn create_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+    ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
+        told(indexes::create(self, namespace, indexes))
+    }
+
+    fn drop_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        which: IndexSelection,
+    ) -> LocalBoxFuture<'a, error::Result<usize>> {
+        told(indexes::drop(self, namespace, which))
+    }
+
+    fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
+        told(indexes::list(self, namespace))
+    }
+
+    fn collection_stats<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+    ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
+        told(figures::collection(self, namespace))
+    }
+
+    fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
+        told(figures::database(self, database))
+    }
+
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Vec<String>>> {
+        told(figures::validate(self, namespace))
+    }
+}

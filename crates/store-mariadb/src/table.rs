@@ -1,0 +1,174 @@
+//! A collection's table: its shape, and the statements that read and write it.
+
+use crate::id_text::{self, IdForm};
+use crate::index::Index;
+use crate::names::quote;
+use mariadb_wire::Malformed;
+use mariadb_wire::row::BinaryRow;
+use std::sync::Arc;
+
+/// The column that orders and addresses rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowKey {
+    /// `seq`, counted up by the server: the natural order.
+    Sequence,
+    /// `id`: tables that have no `seq`.
+    Id,
+}
+
+impl RowKey {
+    pub fn column(self) -> &'static str {
+        match self {
+            RowKey::Sequence => "seq",
+            RowKey::Id => "id",
+        }
+    }
+}
+
+/// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any worker.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub schema: String,
+    pub name: String,
+    /// Schema and name as they stand in statements.
+    pub quoted: String,
+    pub row_key: RowKey,
+    pub id_form: IdForm,
+    /// Secondary indexes.
+    pub indexes: Vec<Index>,
+    pub statements: Statements,
+}
+
+/// The texts of statements that are used all the time; each connection prepares them once.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    /// Key and document of one id.
+    pub by_id: Arc<str>,
+    /// Document of one row key.
+    pub by_key: Arc<str>,
+    /// One document.
+    pub insert: Arc<str>,
+    /// New document, row key, old document: nothing happens unless the old one is still there.
+    pub replace: Arc<str>,
+    /// Row key, old document.
+    pub delete: Arc<str>,
+    /// One id.
+    pub delete_by_id: Arc<str>,
+    pub count: Arc<str>,
+}
+
+impl Table {
+    pub fn new(schema: &str, name: &str, row_key: RowKey, id_form: IdForm, indexes: Vec<Index>) -> Table {
+        let quoted = format!("{}.{}", quote(schema), quote(name));
+        let key = row_key.column();
+        let statements = Statements {
+            by_id: format!("SELECT {key}, doc FROM {quoted} WHERE id = ?").into(),
+            by_key: format!("SELECT {key}, doc FROM {quoted} WHERE {key} = ?").into(),
+            insert: format!("INSERT INTO {quoted} (doc) VALUES (?)").into(),
+            replace: format!("UPDATE {quoted} SET doc = ? WHERE {key} = ? AND doc = ?").into(),
+            delete: format!("DELETE FROM {quoted} WHERE {key} = ? AND doc = ?").into(),
+            delete_by_id: format!("DELETE FROM {quoted} WHERE id = ?").into(),
+            count: format!("SELECT COUNT(*) FROM {quoted}").into(),
+        };
+        Table { schema: schema.into(), name: name.into(), quoted, row_key, id_form, indexes, statements }
+    }
+
+    /// The statement that creates a collection's table.
+    pub fn definition(schema: &str, name: &str) -> String {
+        format!(
+            "CREATE TABLE {}.{} (\n  \
+             seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE,\n  \
+             id VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) UNIQUE KEY,\n  \
+             doc JSON,\n  \
+             CONSTRAINT id_not_null CHECK (id IS NOT NULL)\n\
+             ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+            quote(schema),
+            quote(name),
+            id_text::ID_CHARS_MAX,
+            id_text::expression(),
+        )
+    }
+}
+
+/// A column as `information_schema.COLUMNS` describes it.
+pub(crate) struct Column {
+    pub name: String,
+    pub data_type: String,
+    /// `PRI`, `UNI`, `MUL` or nothing.
+    pub key: String,
+    pub extra: String,
+    pub generation: Option<String>,
+    pub nullable: bool,
+    pub has_default: bool,
+}
+
+impl Column {
+    /// Reads the columns of `information_schema.COLUMNS` in the order that queries here name them.
+    pub fn read(row: &mut BinaryRow<'_>) -> Result<Column, Malformed> {
+        let mut text = || -> Result<Option<String>, Malformed> {
+            Ok(row.next_bytes()?.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+        };
+        Ok(Column {
+            name: text()?.unwrap_or_default(),
+            data_type: text()?.unwrap_or_default(),
+            key: text()?.unwrap_or_default(),
+            extra: text()?.unwrap_or_default(),
+            generation: text()?.filter(|expression| !expression.is_empty()),
+            nullable: text()?.as_deref() == Some("YES"),
+            has_default: row.next_u64()? != 0,
+        })
+    }
+}
+
+/// What a table with these columns is to us; `None` when it holds no documents.
+pub(crate) fn shape(columns: &[Column]) -> Option<(RowKey, IdForm)> {
+    let find = |name: &str| columns.iter().find(|column| column.name == name);
+    let doc = find("doc").filter(|column| column.generation.is_none() && column.data_type.ends_with("text"))?;
+    let id = find("id").filter(|column| matches!(column.key.as_str(), "UNI" | "PRI"))?;
+    let generation = id.generation.as_deref()?.to_ascii_lowercase();
+    if !generation.contains("json_extract(`doc`") || !generation.contains("$._id") {
+        return None;
+    }
+    let id_form = if generation.contains("regexp_replace") { IdForm::Canonical } else { IdForm::Plain };
+    let sequence = find("seq").filter(|column| column.key == "PRI" && column.extra.contains("auto_increment"));
+    // A row that has nothing but a document must be possible.
+    let fills_itself = |column: &Column| {
+        column.nullable || column.has_default || column.generation.is_some() || column.extra.contains("auto_increment")
+    };
+    let others = columns.iter().filter(|column| column.name != doc.name);
+    if !others.clone().all(fills_itself) {
+        return None;
+    }
+    Some((if sequence.is_some() { RowKey::Sequence } else { RowKey::Id }, id_form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, data_type: &str, key: &str, extra: &str, generation: Option<&str>) -> Column {
+        Column {
+            name: name.into(),
+            data_type: data_type.into(),
+            key: key.into(),
+            extra: extra.into(),
+            generation: generation.map(str::to_owned),
+            nullable: extra.is_empty(),
+            has_default: false,
+        }
+    }
+
+    #[test]
+    fn document_tables_are_told_from_others() {
+        let plain = Some("json_compact(json_extract(`doc`,'$._id'))");
+        let doc = || column("doc", "longtext", "", "", None);
+        let id = |generation| column("id", "varchar", "UNI", "VIRTUAL GENERATED", generation);
+        let seq = || column("seq", "bigint", "PRI", "auto_increment, INVISIBLE", None);
+        let ours = id_text::expression();
+        assert_eq!(shape(&[id(plain), doc()]), Some((RowKey::Id, IdForm::Plain)));
+        assert_eq!(shape(&[seq(), id(Some(&ours)), doc()]), Some((RowKey::Sequence, IdForm::Canonical)));
+        assert_eq!(shape(&[seq(), doc()]), None);
+        assert_eq!(shape(&[id(None), doc()]), None);
+        assert_eq!(shape(&[id(plain), doc(), column("must", "int", "", "NOT NULL", None)]), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! Writing: batches of statements, each carried out atomically per document and recorded where it may be retried.
+//!
+//! An update or delete reads, decides here, and writes on the condition that the row is still what was read: nobody waits for a lock
+//! while the gateway thinks, and no change is lost, however many gateways and SQL clients write at the same time. A statement that
+//! finds its row changed starts over. In reading order: [`insert`], [`change`] (updates and deletes), [`ledger`]
+//! (retryable writes), [`transact`] (what they have in common), [`refusal`] (errors of unique indexes).
+
+mod change;
+mod insert;
+mod ledger;
+mod refusal;
+mod transact;
+
+use crate::failure::Failure;
+use crate::store::MariaDbStore;
+use ledger::Ledger;
+use store::{BatchOutcome, Statements, WriteBatch};
+
+/// Labels an error after which a driver may send the same again.
+const RETRYABLE: &[&str] = &["RetryableWriteError"];
+
+/// A statement that finds somebody else in its way so often gives up.
+const ATTEMPTS_MAX: usize = 1_000;
+
+pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
+    let retryable = batch.retry.is_some();
+    let mut ledger = Ledger::new(batch.retry);
+    let outcome = match batch.statements {
+        Statements::Insert(documents) => {
+            insert::insert(store, &batch.namespace, &documents, batch.ordered, &mut ledger).await
+        }
+        Statements::Update(statements) => {
+            change::all(store, &batch.namespace, &statements, batch.ordered, &mut ledger).await
+        }
+        Statements::Delete(statements) => {
+            change::all(store, &batch.namespace, &statements, batch.ordered, &mut ledger).await
+        }
+    };
+    match outcome {
+        Ok(()) => Ok(BatchOutcome { retried: ledger.was_retried(), statements: ledger.into_outcomes() }),
+        Err(failure) => {
+            let safe = retryable && (failure.is_lost() || failure.is_contention());
+            let error = error::Error::from(failure);
+            Err(if safe { error.with_labels(RETRYABLE) } else { error })
+        }
+    }
+}
+
+/// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather than the whole batch.
+fn concerns_statement(failure: &Failure) -> bool {
+    match failure {
+        Failure::Lost(_) => false,
+        // The session has gone on: none of the batch may be carried out.
+        Failure::Other(error) => error.code() != error::Code::TRANSACTION_TOO_OLD,
+        Failure::Sql { .. } => true,
+    }
+}

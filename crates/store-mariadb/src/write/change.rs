@@ -1,0 +1,521 @@
+//! Updates and deletes: read a document, decide, write if it is still the same.
+
+use super::ledger::Ledger;
+use super::transact::{Wrote, back_off, write};
+use super::{ATTEMPTS_MAX, concerns_statement, refusal};
+use crate::connection::{Connection, Event};
+use crate::failure::{Failure, Result, sql};
+use crate::plan::{self, MariaDbPlan, key_param};
+use crate::scan;
+use crate::spelling;
+use crate::store::MariaDbStore;
+use crate::table::Table;
+use document::{Doc, DocBuf, Value, ValueBuf};
+use error::{Code, Error};
+use mariadb_wire::Param;
+use query::update::Applied;
+use query::{MatchDetails, Predicate, Sort};
+use std::sync::Arc;
+use store::{
+    DeleteStatement, Flow, Namespace, Position, Query, ReturnImage, ScanEnd, StatementOutcome, UpdateStatement,
+};
+
+/// Documents of one transaction of a statement that changes many.
+const PAGE_DOCUMENTS: usize = 500;
+const PAGE_BYTES: usize = 4 << 20;
+
+/// How often an upsert that finds its document inserted by somebody else looks again.
+const UPSERT_ATTEMPTS_MAX: usize = 20;
+
+/// What is to become of a document that matches.
+pub(super) enum Decision {
+    Keep,
+    /// The new document was written to the buffer.
+    Replace,
+    Delete,
+}
+
+/// What updates and deletes have in common.
+pub(super) trait Change {
+    fn predicate(&self) -> &Predicate;
+    fn sort(&self) -> Option<&Sort>;
+    fn hint(&self) -> Option<Value<'_>>;
+    fn image(&self) -> ReturnImage;
+    fn changes_many(&self) -> bool;
+    fn needs_match_details(&self) -> bool;
+    fn decide(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> error::Result<Decision>;
+    /// Writes the document to insert where none matches; false when there is none to insert.
+    fn upsert(&self, out: &mut Vec<u8>) -> error::Result<bool>;
+    /// Matching documents go without a look at them.
+    fn deletes_unseen(&self) -> bool;
+}
+
+impl Change for UpdateStatement {
+    fn predicate(&self) -> &Predicate {
+        &self.predicate
+    }
+    fn sort(&self) -> Option<&Sort> {
+        self.sort.as_ref()
+    }
+    fn hint(&self) -> Option<Value<'_>> {
+        self.hint.as_ref().map(ValueBuf::as_value)
+    }
+    fn image(&self) -> ReturnImage {
+        self.image
+    }
+    fn changes_many(&self) -> bool {
+        self.multi
+    }
+    fn needs_match_details(&self) -> bool {
+        self.update.needs_match_details()
+    }
+    fn decide(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> error::Result<Decision> {
+        Ok(match self.update.apply(document, details, out)? {
+            Applied::Unchanged => Decision::Keep,
+            Applied::Changed => Decision::Replace,
+        })
+    }
+    fn upsert(&self, out: &mut Vec<u8>) -> error::Result<bool> {
+        if self.upsert {
+            self.update.upsert(&self.predicate, self.new_id, out)?;
+        }
+        Ok(self.upsert)
+    }
+    fn deletes_unseen(&self) -> bool {
+        false
+    }
+}
+
+impl Change for DeleteStatement {
+    fn predicate(&self) -> &Predicate {
+        &self.predicate
+    }
+    fn sort(&self) -> Option<&Sort> {
+        self.sort.as_ref()
+    }
+    fn hint(&self) -> Option<Value<'_>> {
+        self.hint.as_ref().map(ValueBuf::as_value)
+    }
+    fn image(&self) -> ReturnImage {
+        self.image
+    }
+    fn changes_many(&self) -> bool {
+        !self.one
+    }
+    fn needs_match_details(&self) -> bool {
+        false
+    }
+    fn decide(&self, _: Doc<'_>, _: &MatchDetails, _: &mut Vec<u8>) -> error::Result<Decision> {
+        Ok(Decision::Delete)
+    }
+    fn upsert(&self, _: &mut Vec<u8>) -> error::Result<bool> {
+        Ok(false)
+    }
+    fn deletes_unseen(&self) -> bool {
+        self.image == ReturnImage::None
+    }
+}
+
+pub(super) async fn all(
+    store: &MariaDbStore,
+    namespace: &Namespace,
+    statements: &[impl Change],
+    ordered: bool,
+    ledger: &mut Ledger,
+) -> Result<()> {
+    while let Some(statement) = statements.get(ledger.len()) {
+        let running = Running { store, namespace, statement };
+        let outcome = running.run(ledger).await;
+        match outcome {
+            // Settled by the transaction that wrote it, or taken over from an earlier attempt.
+            Ok(None) => {}
+            Ok(Some(outcome)) => ledger.settle([Ok(outcome)]),
+            Err(failure) if concerns_statement(&failure) => ledger.settle([Err(failure.into())]),
+            Err(failure) => return Err(failure),
+        }
+        if ordered && ledger.last_failed() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Running<'r, C> {
+    store: &'r MariaDbStore,
+    namespace: &'r Namespace,
+    statement: &'r C,
+}
+
+/// A document that matches.
+struct Found {
+    key: Vec<u8>,
+    json: Vec<u8>,
+    bson: Vec<u8>,
+    details: MatchDetails,
+}
+
+impl<C: Change> Running<'_, C> {
+    /// Carries the statement out. `None`: the ledger has its outcome already.
+    async fn run(&self, ledger: &mut Ledger) -> Result<Option<StatementOutcome>> {
+        for attempt in 0..ATTEMPTS_MAX {
+            match self.attempt(ledger, attempt).await {
+                Ok(Some(outcome)) => return Ok(outcome),
+                Ok(None) => back_off(attempt).await,
+                Err(failure) if failure.is_contention() => back_off(attempt.max(3)).await,
+                Err(failure) if failure.is_missing_table() => self.store.catalog.forget(self.namespace),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(Error::new(
+            Code::WRITE_CONFLICT,
+            format!("a document of {} is being written by too many others", self.namespace),
+        )
+        .into())
+    }
+
+    /// `None`: somebody else was in the way, try again.
+    async fn attempt(&self, ledger: &mut Ledger, attempt: usize) -> Result<Option<Option<StatementOutcome>>> {
+        let table = match self.store.catalog.remembered(self.namespace) {
+            Some(table) => Some(table),
+            None => {
+                let mut lease = self.store.pool.lease().await?;
+                self.store.catalog.table(&mut lease, self.namespace).await?
+            }
+        };
+        let statement = self.statement;
+        let query = Query {
+            predicate: statement.predicate(),
+            sort: statement.sort(),
+            limit: (!statement.changes_many() && statement.sort().is_none()).then_some(1),
+            hint: statement.hint(),
+        };
+        let plan = plan::make(self.namespace, table.clone(), &query)?;
+        let Some(table) = table else { return self.nothing_matched(ledger, attempt).await };
+        if statement.deletes_unseen() && !ledger.is_recording() {
+            if let Some(outcome) = self.delete_unseen(&plan, &table).await? {
+                return Ok(Some(Some(outcome)));
+            }
+        }
+        if statement.changes_many() {
+            let outcome = self.change_many(&plan, &table).await?;
+            let upserts = outcome.matched == 0 && statement.upsert(&mut Vec::new())?;
+            return if upserts { self.nothing_matched(ledger, attempt).await } else { Ok(Some(Some(outcome))) };
+        }
+        match self.find(&plan).await? {
+            Some(found) => self.change_one(&table, &found, ledger).await,
+            None => self.nothing_matched(ledger, attempt).await,
+        }
+    }
+
+    /// The first document that matches, by the statement's sort.
+    async fn find(&self, plan: &MariaDbPlan) -> Result<Option<Found>> {
+        let sort = self.statement.sort().filter(|sort| !sort.is_empty() && sort.natural().is_none());
+        let (mut best, mut best_order) = (None, Vec::new());
+        let (mut bson, mut order) = (Vec::new(), Vec::new());
+        let mut take = |key: &[u8], json: &[u8]| {
+            let Some(details) = self.matches(json, &mut bson)? else { return Ok(Flow::Continue) };
+            if let Some(sort) = sort {
+                order.clear();
+                sort.key(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &mut order)?;
+                if best.is_some() && order >= best_order {
+                    return Ok(Flow::Continue);
+                }
+                std::mem::swap(&mut order, &mut best_order);
+            }
+            best = Some(Found { key: key.to_vec(), json: json.to_vec(), bson: bson.clone(), details });
+            Ok(if sort.is_some() { Flow::Continue } else { Flow::StopAfter })
+        };
+        let wanted = if sort.is_some() { usize::MAX } else { 1 };
+        scan::rows(self.store, plan, None, wanted, &mut take).await?;
+        Ok(best)
+    }
+
+    /// Reads a document's text into `bson`; gives how it matches, if it does.
+    fn matches(&self, json: &[u8], bson: &mut Vec<u8>) -> error::Result<Option<MatchDetails>> {
+        bson.clear();
+        spelling::read(json, bson)?;
+        let document = Doc::from_bytes(bson).unwrap_or(Doc::EMPTY);
+        let mut details = MatchDetails::default();
+        let predicate = self.statement.predicate();
+        let matches = if self.statement.needs_match_details() {
+            predicate.matches_with(document, &mut details)?
+        } else {
+            predicate.matches(document)?
+        };
+        Ok(matches.then_some(details))
+    }
+
+    async fn change_one(
+        &self,
+        table: &Table,
+        found: &Found,
+        ledger: &mut Ledger,
+    ) -> Result<Option<Option<StatementOutcome>>> {
+        let document = Doc::from_bytes(&found.bson).unwrap_or(Doc::EMPTY);
+        let mut changed = Vec::new();
+        let decision = self.statement.decide(document, &found.details, &mut changed)?;
+        let image = |after: Doc<'_>| match self.statement.image() {
+            ReturnImage::None => None,
+            ReturnImage::Before => Some(document.to_owned()),
+            ReturnImage::After => Some(after.to_owned()),
+        };
+        let mut outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
+        let mut json = Vec::new();
+        match decision {
+            Decision::Keep => {
+                outcome.image = image(document);
+                // An earlier attempt may be why there is nothing left to change.
+                return Ok(Some(if self.adopt(ledger).await? { None } else { Some(outcome) }));
+            }
+            Decision::Replace => {
+                let after = Doc::from_bytes(&changed).unwrap_or(Doc::EMPTY);
+                outcome.modified = 1;
+                outcome.image = image(after);
+                spelling::write(after, &mut json);
+                if json.len() as u64 >= self.store.packet_bytes_max {
+                    return Err(refusal::too_large().into());
+                }
+            }
+            Decision::Delete => outcome.image = image(document),
+        }
+        let mut lease = self.store.pool.lease().await?;
+        let key = key_param(table.row_key, &found.key);
+        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], 1, false, |connection| match decision {
+            Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, Param::Text(&found.json)]),
+            _ => connection
+                .queue_execute(&table.statements.replace, &[Param::Text(&json), key, Param::Text(&found.json)]),
+        })
+        .await;
+        drop(lease);
+        match wrote.map_err(|failure| self.refused(failure, table, Doc::from_bytes(&changed).unwrap_or(document)))? {
+            Wrote::Done(_) => Ok(Some(None)),
+            Wrote::Stale => Ok(None),
+            Wrote::Recorded => Ok(self.adopt(ledger).await?.then_some(None)),
+        }
+    }
+
+    /// A failure in MongoDB's terms, unless trying again may help.
+    fn refused(&self, failure: Failure, table: &Table, document: Doc<'_>) -> Failure {
+        if failure.is_lost() || failure.is_contention() || failure.is_missing_table() {
+            return failure;
+        }
+        Failure::Other(refusal::of(failure, self.namespace, table, document))
+    }
+
+    async fn adopt(&self, ledger: &mut Ledger) -> Result<bool> {
+        if !ledger.is_recording() {
+            return Ok(false);
+        }
+        let mut lease = self.store.pool.lease().await?;
+        ledger.adopt(&mut lease).await
+    }
+
+    /// No document matches: inserts one, if the statement says so.
+    async fn nothing_matched(&self, ledger: &mut Ledger, attempt: usize) -> Result<Option<Option<StatementOutcome>>> {
+        if self.adopt(ledger).await? {
+            return Ok(Some(None));
+        }
+        let mut bson = Vec::new();
+        if !self.statement.upsert(&mut bson)? {
+            return Ok(Some(Some(StatementOutcome::default())));
+        }
+        let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
+        let mut json = Vec::new();
+        spelling::write(document, &mut json);
+        if json.len() as u64 >= self.store.packet_bytes_max {
+            return Err(refusal::too_large().into());
+        }
+        let outcome = StatementOutcome {
+            upserted: document.get("_id").map(ValueBuf::from),
+            image: (self.statement.image() == ReturnImage::After).then(|| document.to_owned()),
+            ..StatementOutcome::default()
+        };
+        let mut lease = self.store.pool.lease().await?;
+        let (table, _) = self.store.catalog.table_or_create(&mut lease, self.namespace).await?;
+        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], 1, false, |connection| {
+            connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
+        })
+        .await;
+        drop(lease);
+        match wrote {
+            // Somebody inserted it in between: now it may match.
+            Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) && attempt < UPSERT_ATTEMPTS_MAX => {
+                Ok(None)
+            }
+            Err(failure) => Err(self.refused(failure, &table, document)),
+            Ok(Wrote::Done(_)) => Ok(Some(None)),
+            Ok(Wrote::Stale) => Ok(None),
+            Ok(Wrote::Recorded) => Ok(self.adopt(ledger).await?.then_some(None)),
+        }
+    }
+
+    /// Deletes without reading first, where the plan says all there is to the filter.
+    async fn delete_unseen(&self, plan: &MariaDbPlan, table: &Table) -> Result<Option<StatementOutcome>> {
+        if !store::Plan::facts(plan).exact || plan.access.nothing {
+            return Ok(None);
+        }
+        let mut lease = self.store.pool.lease().await?;
+        if let Some(id) = plan.access.single_id() {
+            lease.queue_execute(&table.statements.delete_by_id, &[Param::Text(id)]);
+        } else if self.statement.changes_many() && plan.access.ids.is_none() && plan.access.condition.is_none() {
+            lease.queue_query(&format!("DELETE FROM {}", table.quoted));
+        } else {
+            return Ok(None);
+        }
+        let matched = lease.finish().await?.affected_rows;
+        Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
+    }
+
+    /// Changes all documents that match, page by page.
+    async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<StatementOutcome> {
+        let mut outcome = StatementOutcome::default();
+        let mut position: Option<Position> = None;
+        loop {
+            let (mut pending, mut bson, mut bytes) = (Vec::new(), Vec::new(), 0);
+            let mut refused = None;
+            let mut take = |key: &[u8], json: &[u8]| {
+                let Some(details) = self.matches(json, &mut bson)? else { return Ok(Flow::Continue) };
+                let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
+                match self.pending(key, json, document, &details) {
+                    Ok(Some(one)) => {
+                        bytes += one.json.len() + one.replacement.as_ref().map_or(0, |(json, _)| json.len());
+                        pending.push(one);
+                    }
+                    Ok(None) => outcome.matched += 1,
+                    Err(error) => {
+                        refused = Some(error);
+                        return Ok(Flow::StopAfter);
+                    }
+                }
+                Ok(if pending.len() >= PAGE_DOCUMENTS || bytes >= PAGE_BYTES {
+                    Flow::StopAfter
+                } else {
+                    Flow::Continue
+                })
+            };
+            let end = scan::rows(self.store, plan, position.as_ref(), PAGE_DOCUMENTS, &mut take).await?;
+            // What came before the document that cannot be changed is changed all the same.
+            self.change_page(table, &pending, &mut outcome).await?;
+            if let Some(error) = refused {
+                return Err(error.into());
+            }
+            match end {
+                ScanEnd::Exhausted => return Ok(outcome),
+                ScanEnd::Stopped(stopped) => position = Some(stopped),
+            }
+        }
+    }
+
+    fn pending(
+        &self,
+        key: &[u8],
+        json: &[u8],
+        document: Doc<'_>,
+        details: &MatchDetails,
+    ) -> error::Result<Option<Pending>> {
+        let mut changed = Vec::new();
+        let replacement = match self.statement.decide(document, details, &mut changed)? {
+            Decision::Keep => return Ok(None),
+            Decision::Delete => None,
+            Decision::Replace => {
+                let document = DocBuf::from_vec(changed).unwrap_or_default();
+                let mut json = Vec::new();
+                spelling::write(document.as_doc(), &mut json);
+                Some((json, document))
+            }
+        };
+        Ok(Some(Pending { key: key.to_vec(), json: json.to_vec(), replacement }))
+    }
+
+    /// Writes a page in one transaction; documents that others have changed meanwhile are looked at again, one by one.
+    async fn change_page(&self, table: &Arc<Table>, pending: &[Pending], outcome: &mut StatementOutcome) -> Result<()> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let mut lease = self.store.pool.lease().await?;
+        let mut unrecorded = Ledger::new(None);
+        let wrote = write(&mut lease, &mut unrecorded, Vec::new(), pending.len(), true, |connection| {
+            pending.iter().for_each(|one| one.queue(connection, table));
+        })
+        .await;
+        let affected = match wrote {
+            Ok(Wrote::Done(affected)) => affected,
+            Err(failure) if failure.is_lost() => return Err(failure),
+            // Nothing of the page was written. One by one, all up to the document that is refused.
+            _ => vec![0; pending.len()],
+        };
+        for (one, affected) in pending.iter().zip(affected) {
+            if affected > 0 {
+                outcome.matched += 1;
+                outcome.modified += u64::from(one.replacement.is_some());
+            } else {
+                self.change_again(&mut lease, table, &one.key, outcome).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the document with this key, if it is still there and matches.
+    async fn change_again(
+        &self,
+        connection: &mut Connection,
+        table: &Arc<Table>,
+        key: &[u8],
+        outcome: &mut StatementOutcome,
+    ) -> Result<()> {
+        for attempt in 0..ATTEMPTS_MAX {
+            connection.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
+            let mut current = None;
+            while let Event::Row(range) = connection.next().await? {
+                let mut row = connection.row(range)?;
+                row.next_bytes()?;
+                current = row.next_bytes()?.map(<[u8]>::to_vec);
+            }
+            let Some(json) = current else { return Ok(()) };
+            let mut bson = Vec::new();
+            let Some(details) = self.matches(&json, &mut bson)? else { return Ok(()) };
+            let Some(one) = self.pending(key, &json, Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &details)? else {
+                outcome.matched += 1;
+                return Ok(());
+            };
+            one.queue(connection, table);
+            match connection.finish().await {
+                Ok(ok) if ok.affected_rows > 0 => {
+                    outcome.matched += 1;
+                    outcome.modified += u64::from(one.replacement.is_some());
+                    return Ok(());
+                }
+                Err(failure) if !failure.is_contention() => {
+                    let document = one.replacement.as_ref().map_or(Doc::EMPTY, |(_, document)| document.as_doc());
+                    return Err(self.refused(failure, table, document));
+                }
+                _ => back_off(attempt).await,
+            }
+        }
+        Err(Error::new(
+            Code::WRITE_CONFLICT,
+            format!("a document of {} is being written by too many others", self.namespace),
+        )
+        .into())
+    }
+}
+
+/// A change that is decided and not yet written.
+struct Pending {
+    key: Vec<u8>,
+    json: Vec<u8>,
+    /// `None`: it is to be deleted.
+    replacement: Option<(Vec<u8>, DocBuf)>,
+}
+
+impl Pending {
+    fn queue(&self, connection: &mut Connection, table: &Table) {
+        let key = key_param(table.row_key, &self.key);
+        match &self.replacement {
+            Some((json, _)) => {
+                connection.queue_execute(&table.statements.replace, &[Param::Text(json), key, Param::Text(&self.json)]);
+            }
+            None => connection.queue_execute(&table.statements.delete, &[key, Param::Text(&self.json)]),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! One write with its record, as one transaction and in few round trips.
+
+use super::ledger::Ledger;
+use crate::connection::Connection;
+use crate::failure::Result;
+use std::time::Duration;
+use store::StatementOutcome;
+
+/// What became of a write.
+pub(super) enum Wrote {
+    /// It is done: rows affected by each statement.
+    Done(Vec<u64>),
+    /// An earlier attempt of the same retryable write has been here first; nothing was written.
+    Recorded,
+    /// Not what was expected (a row had changed); nothing was written.
+    Stale,
+}
+
+/// Carries out the `count` statements that `queue` queues, and records `outcomes` with them where the batch is retryable. They are kept
+/// only if each affects rows, or `any` allows less.
+pub(super) async fn write(
+    connection: &mut Connection,
+    ledger: &mut Ledger,
+    outcomes: Vec<error::Result<StatementOutcome>>,
+    count: usize,
+    any: bool,
+    queue: impl FnOnce(&mut Connection),
+) -> Result<Wrote> {
+    let in_transaction = ledger.is_recording() || count > 1;
+    if !in_transaction {
+        queue(connection);
+        let affected = connection.finish().await?.affected_rows;
+        return Ok(if affected > 0 || any {
+            ledger.committed(outcomes);
+            Wrote::Done(vec![affected])
+        } else {
+            Wrote::Stale
+        });
+    }
+    connection.queue_query("BEGIN");
+    let recording = ledger.queue_record(connection, &outcomes);
+    queue(connection);
+    match answers(connection, ledger, recording, count).await {
+        Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
+            connection.queue_query("COMMIT");
+            connection.finish().await?;
+            ledger.committed(outcomes);
+            Ok(Wrote::Done(affected))
+        }
+        Ok(affected) => {
+            roll_back(connection).await?;
+            Ok(if affected.is_some() { Wrote::Stale } else { Wrote::Recorded })
+        }
+        Err(failure) => {
+            if !failure.is_lost() {
+                roll_back(connection).await?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Takes all answers, however the first ones turn out; `None` when the record is there already.
+async fn answers(
+    connection: &mut Connection,
+    ledger: &Ledger,
+    recording: bool,
+    count: usize,
+) -> Result<Option<Vec<u64>>> {
+    let began = connection.finish().await;
+    let recorded = if recording { Some(connection.finish().await.map(|ok| ok.affected_rows)) } else { None };
+    let mut affected = Vec::with_capacity(count);
+    let mut failed = None;
+    for _ in 0..count {
+        match connection.finish().await {
+            Ok(ok) => affected.push(ok.affected_rows),
+            Err(failure) if failure.is_lost() => return Err(failure),
+            Err(failure) => failed = failed.or(Some(failure)),
+        }
+    }
+    began?;
+    if let Some(recorded) = recorded {
+        if !ledger.is_recorded(recorded)? {
+            return Ok(None);
+        }
+    }
+    failed.map_or(Ok(Some(affected)), Err)
+}
+
+pub(super) async fn roll_back(connection: &mut Connection) -> Result<()> {
+    connection.queue_query("ROLLBACK");
+    connection.finish().await.map(drop)
+}
+
+/// Waits a little, longer the more often others were in the way, so that many writers of one document get through.
+pub(super) async fn back_off(attempt: usize) {
+    if attempt > 2 {
+        let limit = (attempt as u64 * 50).min(5_000);
+        tokio::time::sleep(Duration::from_micros(rand::random_range(0..=limit))).await;
+    }
+}
