@@ -24,6 +24,7 @@ pub mod running;
 pub mod server;
 pub mod statistics;
 pub mod table;
+pub mod time_to_live;
 mod write;
 
 pub use dispatch::{Disposition, run};

@@ -11,7 +11,7 @@ use document::{DocBuf, ObjectId, Value};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 use store::{DocumentStore, Engine};
@@ -61,13 +61,15 @@ pub struct Server {
     topology: watch::Sender<i64>,
     workers: Mutex<Vec<Arc<WorkerShared>>>,
     pub parameters: Parameters,
+    /// A worker has taken it upon itself to delete expired documents.
+    expiry_claimed: AtomicBool,
 }
 
 /// What `setParameter` can change.
 #[derive(Debug)]
 pub struct Parameters {
     pub cursor_timeout_ms: AtomicI64,
-    pub no_table_scan: std::sync::atomic::AtomicBool,
+    pub no_table_scan: AtomicBool,
     pub log_level: AtomicI64,
 }
 
@@ -81,6 +83,7 @@ impl Server {
             started: Instant::now(),
             started_ms: clock::now_ms(),
             process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),
+            expiry_claimed: AtomicBool::new(false),
             topology: watch::Sender::new(0),
             workers: Mutex::default(),
             parameters: Parameters {
@@ -112,6 +115,11 @@ impl Server {
 
     pub fn topology_changes(&self) -> watch::Receiver<i64> {
         self.topology.subscribe()
+    }
+
+    /// Whether the caller is the first to ask, and so the one that deletes expired documents.
+    pub(crate) fn claim_expiry(&self) -> bool {
+        !self.expiry_claimed.swap(true, Ordering::Relaxed)
     }
 
     /// Notes on all workers when a logical session was used last.

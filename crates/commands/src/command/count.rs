@@ -54,7 +54,7 @@ fn limit(field: Element<'_>) -> Result<Option<u64>> {
 }
 
 pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = options::counted_namespace(call)?;
+    let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
     let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
     call.worker.statistics().operations_command.add(1);

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/explain-results/>
 
-use crate::arguments::{self, namespace_to_read, namespace_to_write, unknown_field};
+use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::count::append_count;
 use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, options, probes, update};
 use crate::dispatch::{Call, Disposition};
@@ -46,7 +46,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let database = call.database();
     let (namespace, request, top) = match name.key() {
         "find" => {
-            let namespace = namespace_to_read(database, name)?;
+            let namespace = options::strict_namespace(database, name)?;
             let arguments = find::Arguments::read(fields)?;
             let top = find_stages(command);
             (namespace.clone(), arguments.prepare(&namespace, call)?, top)
@@ -55,12 +55,12 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let arguments = count::Arguments::read(fields)?;
             let (query, hint, limit) = (arguments.query, arguments.hint, arguments.enough());
             let request = Request { limit, ..filtered(call, query, None, hint)? };
-            (namespace_to_read(database, name)?, request, vec![stage("COUNT")])
+            (options::strict_namespace(database, name)?, request, vec![stage("COUNT")])
         }
         "distinct" => {
             let arguments = distinct::Arguments::read(fields)?;
             let request = filtered(call, arguments.query, None, arguments.hint)?;
-            (namespace_to_read(database, name)?, request, Vec::new())
+            (options::strict_namespace(database, name)?, request, Vec::new())
         }
         "update" => {
             let statements = command.get("updates").and_then(Value::as_array).and_then(|array| array.values().next());
@@ -95,7 +95,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let arguments = aggregate::Arguments::read(fields)?;
             let pipeline = arguments.pipeline;
             let namespace = match name.value().as_str() {
-                Some(_) => namespace_to_read(database, name)?,
+                Some(_) => options::strict_namespace(database, name)?,
                 None => aggregate::aggregated_namespace(call, pipeline)?,
             };
             return explain_aggregate(call, &namespace, &arguments, command, verbosity, reply).await;

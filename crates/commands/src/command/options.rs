@@ -58,10 +58,9 @@ pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
     Ok(DocBuf::from_vec(bytes).unwrap_or_default())
 }
 
-/// The namespace of `count` and `distinct`, whose refusals have one code.
-pub fn counted_namespace(call: &Call<'_>) -> Result<Namespace> {
-    arguments::namespace_to_read(call.database(), call.first())
-        .map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))
+/// The namespace of those commands whose refusals of a name all have the one code.
+pub fn strict_namespace(database: &str, first: Element<'_>) -> Result<Namespace> {
+    arguments::namespace_to_read(database, first).map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))
 }
 
 /// A refusal by what MongoDB calls its planner.

@@ -3,6 +3,7 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::collections::full_name;
 use crate::command::count::append_count;
+use crate::command::options::strict_namespace;
 use crate::dispatch::{Call, Disposition};
 use crate::host;
 use crate::read::{Visit, for_each};
@@ -19,7 +20,7 @@ pub fn host_and_port() -> String {
 }
 
 pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = arguments::namespace(call.database(), call.first())?;
+    let namespace = strict_namespace(call.database(), call.first())?;
     let mut scale = 1;
     for field in call.fields() {
         match field.key() {
@@ -154,7 +155,7 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 }
 
 pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = arguments::namespace(call.database(), call.first())?;
+    let namespace = strict_namespace(call.database(), call.first())?;
     for field in call.fields() {
         match field.key() {
             // Every validation is a full one.

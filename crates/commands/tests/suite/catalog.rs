@@ -96,3 +96,19 @@ fn figures_are_told() {
     let databases = bench.run(doc! { "listDatabases": 1, "nameOnly": true, "$db": "admin" });
     assert_eq!(databases, doc! { "databases": [{ "name": "test" }], "ok": 1.0 });
 }
+
+#[test]
+fn documents_past_their_time_are_deleted() {
+    let mut bench = bench();
+    let date = |ms| bson::DateTime::from_millis(ms);
+    bench.run(
+        doc! { "createIndexes": "t", "indexes": [{ "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 10 }] },
+    );
+    bench.run(doc! { "insert": "t", "documents": [
+        { "_id": 1, "at": date(0) }, { "_id": 2, "at": date(5_000) }, { "_id": 3, "at": 0 }, { "_id": 4 },
+        { "_id": 5, "at": [date(1), date(100_000)] },
+    ] });
+    assert_eq!(bench.expire(14_000), 2);
+    let left = bench.run(doc! { "distinct": "t", "key": "_id" });
+    assert_eq!(left.get_array("values").unwrap(), &vec![2.into(), 3.into(), 4.into()]);
+}

@@ -1,5 +1,7 @@
 //! Commands from the outside: a command as a document in, its reply as a document out, against a store in memory.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod catalog;
 mod cursors;
 mod handshake;

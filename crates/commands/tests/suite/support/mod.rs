@@ -43,6 +43,11 @@ impl Bench {
         self.run_request(&request(command, &[(name, documents)])).0
     }
 
+    /// Deletes what has expired at a moment.
+    pub fn expire(&self, now_ms: i64) -> u64 {
+        self.runtime.block_on(commands::time_to_live::expire(&self.worker, now_ms)).unwrap()
+    }
+
     pub fn run_request(&mut self, request: &Request) -> (bson::Document, Disposition) {
         let mut reply = Vec::new();
         let disposition = self.runtime.block_on(commands::run(&self.worker, &mut self.session, request, &mut reply));

@@ -1,0 +1,87 @@
+//! Indexes with `expireAfterSeconds`: documents whose time is up are deleted, about once a minute.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/core/index-ttl/>
+//!
+//! One worker of the process does it. A document goes when the date in the indexed field, or the earliest of several, lies
+//! far enough back; documents without a date stay.
+
+use crate::arguments::number_to_i64;
+use crate::clock;
+use crate::server::Worker;
+use document::{DocBuf, Value};
+use error::Result;
+use query::{Context, Predicate};
+use std::rc::Rc;
+use std::time::Duration;
+use store::{DeleteStatement, IndexSpec, Namespace, ReturnImage, Statements, WriteBatch};
+
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Deletes expired documents for as long as it is polled. To be run on every worker; all but one return at once.
+pub async fn run(worker: Rc<Worker>) {
+    if !worker.server.claim_expiry() {
+        return;
+    }
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        match expire(&worker, clock::now_ms()).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::debug!(deleted, "documents past their time were deleted"),
+            // The store may be out of reach for a while; the next round tries again.
+            Err(error) => tracing::warn!(%error, "documents past their time could not be deleted"),
+        }
+    }
+}
+
+/// Deletes what has expired by now; gives how many documents that were.
+pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
+    let mut deleted = 0;
+    for database in worker.store.databases().await? {
+        for collection in worker.store.collections(&database.name).await? {
+            let namespace = Namespace::new(&database.name, &collection.name);
+            for index in worker.store.indexes(&namespace).await?.unwrap_or_default() {
+                if let Some(filter) = expired(&index, now_ms) {
+                    deleted += delete(worker, &namespace, &filter, now_ms).await?;
+                }
+            }
+        }
+    }
+    Ok(deleted)
+}
+
+/// The filter that finds what has expired; `None` for an index without a time to live. Indexes of several fields have none.
+fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
+    let seconds = number_to_i64(index.spec.as_doc().get("expireAfterSeconds")?)?;
+    let mut fields = index.key.as_doc().elements();
+    let field = fields.next().filter(|_| fields.next().is_none())?;
+    let limit_ms = now_ms.saturating_sub(seconds.saturating_mul(1000));
+    // Less than a date is only another date.
+    let filter = |writer: &mut document::DocWriter<'_>| {
+        writer.document(field.key()).append("$lt", Value::DateTime(limit_ms));
+    };
+    (field.key() != "_id").then(|| DocBuf::build(filter))
+}
+
+async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, now_ms: i64) -> Result<u64> {
+    let statement = DeleteStatement {
+        predicate: Predicate::parse(filter.as_doc(), &Context::at(now_ms))?,
+        sort: None,
+        one: false,
+        hint: None,
+        image: ReturnImage::None,
+    };
+    let batch = WriteBatch {
+        namespace: namespace.clone(),
+        ordered: true,
+        journal: false,
+        retry: None,
+        statements: Statements::Delete(vec![statement]),
+    };
+    let outcome = worker.store.write(batch).await?;
+    let mut deleted = 0;
+    for statement in outcome.statements {
+        deleted += statement?.matched;
+    }
+    worker.statistics().documents_deleted.add(deleted);
+    Ok(deleted)
+}
