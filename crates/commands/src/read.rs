@@ -14,7 +14,7 @@ pub use sinks::{Visit, for_each, transcode};
 use crate::running::Running;
 use document::{Doc, DocBuf, Value};
 use error::Result;
-use query::aggregate::Execution;
+use query::aggregate::{Demand, Execution};
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection, Sort};
 use sinks::{PipelineSink, SortSink, StreamSink};
@@ -32,12 +32,11 @@ pub struct Request<'a> {
     pub predicate: Option<Predicate>,
     pub sort: Option<Sort>,
     pub skip: u64,
+    /// Where there is a pipeline: how many documents go into it.
     pub limit: Option<u64>,
     pub projection: Option<Projection>,
     pub pipeline: Option<Execution>,
     pub hint: Option<Value<'a>>,
-    /// How many documents a pipeline can use at the most, where it says so itself.
-    pub pipeline_limit: Option<u64>,
 }
 
 /// A read under way.
@@ -86,10 +85,7 @@ impl Reader {
     /// Asks the store for a plan; nothing is read yet.
     pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, request: Request<'_>) -> Result<Reader> {
         let predicate = request.predicate.unwrap_or_else(Predicate::everything);
-        let limit = match request.limit {
-            Some(limit) => Some(limit.saturating_add(request.skip)),
-            None => request.pipeline_limit,
-        };
+        let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
         let query = Query { predicate: &predicate, sort: request.sort.as_ref(), limit, hint: request.hint };
         let plan = store.plan(namespace, query).await?;
         let facts = *plan.facts();
@@ -278,8 +274,19 @@ impl Reader {
                 continue;
             }
             let wanted = batch.room();
-            feed(&mut self.source, &self.residual, &mut pipeline.execution, &mut self.examined, wanted, store, running)
-                .await?;
+            if self.limit == Some(0) {
+                self.source = Source::List(VecDeque::new());
+                continue;
+            }
+            let feed = Feed {
+                residual: self.residual.as_ref(),
+                execution: &mut pipeline.execution,
+                limit: &mut self.limit,
+                examined: &mut self.examined,
+                wanted,
+                running,
+            };
+            feed.run(&mut self.source, store).await?;
         }
     }
 
@@ -309,49 +316,57 @@ impl Source {
     }
 }
 
-/// Feeds the pipeline until it has `wanted` results ready, wants no more, or its source is used up.
-async fn feed(
-    source: &mut Source,
-    residual: &Option<Predicate>,
-    execution: &mut Execution,
-    examined: &mut u64,
+/// Feeds a pipeline until it has `wanted` results ready, wants no more, or its source is used up.
+struct Feed<'s> {
+    residual: Option<&'s Predicate>,
+    execution: &'s mut Execution,
+    /// How many more documents go into the pipeline.
+    limit: &'s mut Option<u64>,
+    examined: &'s mut u64,
     wanted: usize,
-    store: &dyn DocumentStore,
-    running: &Running,
-) -> Result<()> {
-    match source {
-        Source::Scan { plan, position, exhausted } => {
-            let mut sink = PipelineSink {
-                residual: residual.as_ref(),
-                execution,
-                wanted,
-                enough: false,
-                running,
-                scratch: Vec::new(),
-                examined,
-            };
-            let end = store.scan(&**plan, position.as_ref(), wanted, &mut sink).await?;
-            let enough = sink.enough;
-            match end {
-                ScanEnd::Exhausted => *exhausted = true,
-                ScanEnd::Stopped(reached) => *position = Some(reached),
-            }
-            *exhausted |= enough;
-        }
-        Source::List(documents) => {
-            while let Some(document) = documents.pop_front() {
-                running.tick()?;
-                *examined += 1;
-                if execution.push(document.as_doc())? == query::aggregate::Demand::Enough {
-                    documents.clear();
+    running: &'s Running,
+}
+
+impl Feed<'_> {
+    async fn run(mut self, source: &mut Source, store: &dyn DocumentStore) -> Result<()> {
+        match source {
+            Source::Scan { plan, position, exhausted } => {
+                let wanted = wanted(self.wanted, 0, *self.limit);
+                let mut sink = PipelineSink { feed: &mut self, enough: false, scratch: Vec::new() };
+                let end = store.scan(&**plan, position.as_ref(), wanted, &mut sink).await?;
+                let enough = sink.enough;
+                match end {
+                    ScanEnd::Exhausted => *exhausted = true,
+                    ScanEnd::Stopped(reached) => *position = Some(reached),
                 }
-                if execution.ready() >= wanted {
-                    break;
+                *exhausted |= enough;
+            }
+            Source::List(documents) => {
+                while let Some(document) = documents.pop_front() {
+                    self.running.tick()?;
+                    *self.examined += 1;
+                    if self.push(document.as_doc())? == Demand::Enough {
+                        documents.clear();
+                    }
+                    if self.execution.ready() >= self.wanted {
+                        break;
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        let demand = self.execution.push(document)?;
+        if let Some(limit) = self.limit {
+            *limit -= 1;
+            if *limit == 0 {
+                return Ok(Demand::Enough);
+            }
+        }
+        Ok(demand)
+    }
 }
 
 /// How many documents a scan shall reckon with.

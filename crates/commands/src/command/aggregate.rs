@@ -147,8 +147,7 @@ pub async fn open(
     let request = Request {
         predicate: Some(source.predicate),
         sort: source.sort,
-        limit: source.limit.filter(|_| identity),
-        pipeline_limit: source.limit.filter(|_| !identity),
+        limit: source.limit,
         pipeline: (!identity).then(|| pipeline.start(BLOCKING_BYTES_MAX)),
         hint: arguments.hint,
         ..Request::default()

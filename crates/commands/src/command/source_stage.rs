@@ -1,6 +1,7 @@
 //! First stages of a pipeline whose documents come from the server itself rather than from a collection's documents.
 
 use crate::arguments;
+use crate::command::count::append_count;
 use crate::command::current_op;
 use crate::command::statistics::{host_and_port, write_storage_stats};
 use crate::dispatch::Call;
@@ -13,6 +14,11 @@ use store::Namespace;
 /// Whether a first stage stands without a collection (`aggregate: 1`).
 pub fn needs_no_collection(stage: &str) -> bool {
     matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents")
+}
+
+/// Whether a stage gives documents of its own, so that nothing can come before it.
+fn is_first_stage(stage: &str) -> bool {
+    needs_no_collection(stage) || matches!(stage, "$changeStream" | "$listSessions" | "$collStats" | "$indexStats")
 }
 
 /// Such a stage was put before a collection.
@@ -32,6 +38,11 @@ pub async fn documents(
     namespace: &Namespace,
     pipeline: Doc<'_>,
 ) -> Result<Option<(VecDeque<DocBuf>, DocBuf)>> {
+    let mut names = pipeline.values().filter_map(Value::as_document).filter_map(Doc::first).map(|stage| stage.key());
+    if let Some(name) = names.by_ref().skip(1).find(|name| is_first_stage(name)) {
+        let message = format!("{name} is only valid as the first stage in a pipeline");
+        return Err(Error::new(Code(40602), message));
+    }
     let stage = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first);
     let Some(stage) = stage else { return Ok(None) };
     let documents = match stage.key() {
@@ -125,7 +136,7 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
             write_storage_stats(&stats, scale, &mut writer.document("storageStats"));
         }
         if options.get("count").is_some() {
-            writer.append("count", stats.documents as i64);
+            append_count("count", stats.documents, writer);
         }
     }))
 }

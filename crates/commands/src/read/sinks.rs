@@ -1,10 +1,10 @@
 //! What takes the documents of a scan: a batch, a sorter, a pipeline, or a closure.
 
-use super::{Batch, as_document};
+use super::{Batch, Feed, as_document};
 use crate::running::Running;
 use document::Doc;
 use error::{Error, Result};
-use query::aggregate::{Demand, Execution};
+use query::aggregate::Demand;
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
 use store::{DocumentStore, Flow, Plan, Sink, StoredDoc};
@@ -122,30 +122,27 @@ impl Sink for SortSink<'_> {
 }
 
 /// Documents go into a pipeline, until it has enough ready for a batch.
-pub(super) struct PipelineSink<'s> {
-    pub residual: Option<&'s Predicate>,
-    pub execution: &'s mut Execution,
-    pub wanted: usize,
+pub(super) struct PipelineSink<'s, 'f> {
+    pub feed: &'s mut Feed<'f>,
     /// The pipeline wants no more.
     pub enough: bool,
-    pub running: &'s Running,
     pub scratch: Vec<u8>,
-    pub examined: &'s mut u64,
 }
 
-impl Sink for PipelineSink<'_> {
+impl Sink for PipelineSink<'_, '_> {
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
-        self.running.tick()?;
-        *self.examined += 1;
+        let feed = &mut *self.feed;
+        feed.running.tick()?;
+        *feed.examined += 1;
         let document = bson(document, &mut self.scratch)?;
-        if !self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
+        if !feed.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
             return Ok(Flow::Continue);
         }
-        if self.execution.push(document)? == Demand::Enough {
+        if feed.push(document)? == Demand::Enough {
             self.enough = true;
             return Ok(Flow::StopAfter);
         }
-        Ok(if self.execution.ready() >= self.wanted { Flow::StopAfter } else { Flow::Continue })
+        Ok(if feed.execution.ready() >= feed.wanted { Flow::StopAfter } else { Flow::Continue })
     }
 }
 
