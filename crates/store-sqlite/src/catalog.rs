@@ -96,7 +96,7 @@ impl Catalog {
             }
         }
         for collection in by_id.into_values() {
-            catalog.put(collection);
+            catalog.put(Arc::new(collection));
         }
         Ok(catalog)
     }
@@ -105,8 +105,8 @@ impl Catalog {
         self.collections.get(namespace)
     }
 
-    pub fn put(&mut self, collection: Collection) {
-        self.collections.insert(collection.namespace.clone(), Arc::new(collection));
+    pub fn put(&mut self, collection: Arc<Collection>) {
+        self.collections.insert(collection.namespace.clone(), collection);
     }
 
     pub fn remove(&mut self, namespace: &Namespace) -> Option<Arc<Collection>> {
@@ -123,6 +123,16 @@ impl Catalog {
 
     pub fn databases(&self) -> BTreeSet<Box<str>> {
         self.collections.keys().map(|namespace| namespace.database.clone()).collect()
+    }
+
+    /// The indexes that make documents expire: their collections and numbers.
+    pub fn expiring(&self) -> Vec<(Namespace, i64)> {
+        let of = |collection: &Arc<Collection>| -> Vec<(Namespace, i64)> {
+            let expiring = |index: &&Arc<Index>| index.fields.len() == 1 && index.expire_after_seconds().is_some();
+            let indexes = collection.indexes.iter().filter(expiring);
+            indexes.map(|index| (collection.namespace.clone(), index.id)).collect()
+        };
+        self.collections.values().flat_map(of).collect()
     }
 
     /// A database whose name differs from this one in case alone; MongoDB lets only one of them exist.
@@ -179,6 +189,16 @@ impl Index {
             sql: IndexSql::new(id, collection, spec.unique),
             spec,
         })
+    }
+
+    /// After how many seconds documents expire, in an index that makes them.
+    pub fn expire_after_seconds(&self) -> Option<i64> {
+        match self.spec.spec.as_doc().get("expireAfterSeconds")? {
+            Value::Int32(seconds) => Some(seconds.into()),
+            Value::Int64(seconds) => Some(seconds),
+            Value::Double(seconds) => Some(seconds as i64),
+            _ => None,
+        }
     }
 
     pub fn is_multikey(&self) -> bool {

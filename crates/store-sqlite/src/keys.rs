@@ -96,6 +96,8 @@ enum Reached<'a> {
     Missing,
     /// An array, and what is left of the path behind it.
     Array(Doc<'a>, &'a str),
+    /// A number that is a position in this array and a field's name in one of its documents.
+    Ambiguous(Doc<'a>, &'a str),
 }
 
 type Parts<'a> = SmallVec<[Part<'a>; 4]>;
@@ -125,6 +127,7 @@ fn expand<'a>(
         match follow(document, path) {
             Reached::Value(value) => parts[at] = Part::Value(value),
             Reached::Missing => parts[at] = Part::Missing,
+            Reached::Ambiguous(array, name) => return Err(ambiguous(array, name)),
             Reached::Array(found, rest) => {
                 if let Some((other, first)) = array
                     && other.as_bytes().as_ptr() != found.as_bytes().as_ptr()
@@ -192,6 +195,9 @@ fn into_value<'a>(value: Value<'a>, rest: &'a str) -> Reached<'a> {
             // A number behind an array names one of its elements.
             let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
             if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+                if array.values().any(|element| element.as_document().is_some_and(|it| it.element(name).is_some())) {
+                    return Reached::Ambiguous(array, name);
+                }
                 return match array.get(name) {
                     Some(element) => into_value(element, behind),
                     None => Reached::Missing,
@@ -207,6 +213,16 @@ fn into_value<'a>(value: Value<'a>, rest: &'a str) -> Reached<'a> {
 
 fn parallel_arrays(one: &str, other: &str) -> Error {
     Error::new(Code::CANNOT_INDEX_PARALLEL_ARRAYS, format!("cannot index parallel arrays [{one}] [{other}]"))
+}
+
+/// MongoDB refuses these, too: a lookup could mean either.
+fn ambiguous(array: Doc<'_>, name: &str) -> Error {
+    let message = format!(
+        "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
+         field: '{name}' for array: {}",
+        query::text::value(Value::Array(array))
+    );
+    Error::new(Code(16746), message)
 }
 
 /// Whether values of this kind keep to themselves in comparisons and equality, so that an index answers them exactly.
@@ -281,6 +297,14 @@ mod tests {
         let error = index_keys(document.as_doc(), &index(doc! { "a": 1, "b": 1 }, false)).unwrap_err();
         assert_eq!(error.code(), Code::CANNOT_INDEX_PARALLEL_ARRAYS);
         assert_eq!(error.message(), "cannot index parallel arrays [b] [a]");
+    }
+
+    #[test]
+    fn a_number_must_not_mean_two_things() {
+        let index = index(doc! { "a.0": 1 }, false);
+        let ambiguous = doc! { "a": &array![&doc! { "0": 7 }] };
+        assert_eq!(index_keys(ambiguous.as_doc(), &index).unwrap_err().code(), Code(16746));
+        assert_eq!(index_keys(doc! { "a": &array![&doc! { "1": 7 }] }.as_doc(), &index).unwrap().len(), 1);
     }
 
     #[test]

@@ -80,6 +80,18 @@ impl SqlitePlan {
     }
 }
 
+impl SqlitePlan {
+    /// Whether the plan reads few documents, however large the collection: those of some `_id`s, or, where `one` is
+    /// enough and nothing has to be sorted, the first of an index's keys.
+    pub fn is_narrow(&self, one: bool) -> bool {
+        match &self.access {
+            Access::Points(_) => true,
+            Access::Index(scan) => one && self.facts.exact && self.facts.sorted && !scan.intervals.is_empty(),
+            Access::Natural { .. } => one && self.facts.exact && self.facts.sorted,
+        }
+    }
+}
+
 impl Plan for SqlitePlan {
     fn facts(&self) -> &PlanFacts {
         &self.facts

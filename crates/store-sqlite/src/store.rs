@@ -9,7 +9,7 @@ use crate::planner;
 use crate::scan::{self, Cursor, SliceEnd};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
-use document::Doc;
+use document::{Doc, ValueBuf};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use rusqlite::Connection;
@@ -17,8 +17,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
-    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, StoredDoc, WriteBatch,
+    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
+    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, Statements, StoredDoc,
+    UpdateStatement, WriteBatch,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -26,6 +27,9 @@ const SLICE: Duration = Duration::from_micros(500);
 
 /// How long a read gives way to the log's new beginning.
 const RESTART_PATIENCE: Duration = Duration::from_millis(20);
+
+/// Searching a collection up to this size takes no time that others would notice.
+const LONG_DOCUMENTS: u64 = 2_000;
 
 pub struct SqliteStore {
     connection: Connection,
@@ -82,6 +86,37 @@ impl SqliteStore {
         }
     }
 
+    /// Whether a batch may read or change so many documents that others are to be let in between.
+    fn may_take_long(&self, batch: &WriteBatch) -> bool {
+        // The outcome of a retryable write and its effects must reach the disk together.
+        let divisible = |statements: usize| batch.retry.is_none() || statements == 1;
+        if matches!(batch.statements, Statements::Insert(_)) {
+            return false;
+        }
+        let Some(collection) = self.find(&batch.namespace).filter(|it| it.documents() > LONG_DOCUMENTS) else {
+            return false;
+        };
+        match &batch.statements {
+            Statements::Insert(_) => false,
+            Statements::Update(all) => {
+                let long = |it: &UpdateStatement| {
+                    let hint = it.hint.as_ref().map(ValueBuf::as_value);
+                    let query = Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint };
+                    searches(&collection, &query, !it.multi)
+                };
+                divisible(all.len()) && all.iter().any(long)
+            }
+            Statements::Delete(all) => {
+                let long = |it: &DeleteStatement| {
+                    let hint = it.hint.as_ref().map(ValueBuf::as_value);
+                    let query = Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint };
+                    searches(&collection, &query, it.one)
+                };
+                divisible(all.len()) && all.iter().any(long)
+            }
+        }
+    }
+
     /// Serves other sessions until the writer is done with the log, which takes a millisecond or two; not for ever, so that
     /// a writer in trouble does not stop reads.
     async fn let_the_log_begin_anew(&self) {
@@ -127,7 +162,8 @@ impl DocumentStore for SqliteStore {
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {
-        Box::pin(self.writer.write(batch))
+        let long = self.may_take_long(&batch);
+        Box::pin(self.writer.write(batch, long))
     }
 
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
@@ -250,6 +286,11 @@ impl SqliteStore {
             indexes: indexes.collect(),
         }
     }
+}
+
+/// Whether a statement has to look at many documents. `one`: it changes the first that matches.
+fn searches(collection: &Arc<Collection>, query: &Query<'_>, one: bool) -> bool {
+    planner::plan(Some(collection), query).is_ok_and(|plan| !plan.is_narrow(one))
 }
 
 fn index_bytes(stats: &CollectionStats) -> u64 {

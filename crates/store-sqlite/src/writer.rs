@@ -7,12 +7,16 @@
 //! Two kinds of failure are told apart: a statement that is refused (a duplicate key) is part of its batch's outcome and
 //! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
 //!
-//! [`batch`] carries out insert, update and delete; [`rows`] keeps documents and index entries in step; [`definition`]
-//! creates and drops; [`retry`] remembers outcomes; [`cleaning`] does what can wait.
+//! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`breath`] lets others in between while
+//! one takes long; [`rows`] keeps documents and index entries in step; [`definition`] creates and drops; [`retry`]
+//! remembers outcomes; [`cleaning`] does what can wait, [`expiry`] among it.
 
 mod batch;
+mod breath;
 mod cleaning;
 mod definition;
+mod expiry;
+mod queue;
 mod retry;
 mod rows;
 
@@ -21,7 +25,7 @@ use crate::engine::Shared;
 use crate::failure::{Attempt, Failure};
 use crate::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
-use error::{Code, Error, Result};
+use error::{Error, Result};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,67 +33,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, WriteBatch};
-use tokio::sync::{mpsc, oneshot};
 
-/// Jobs that may queue up before workers wait.
-const QUEUE_LENGTH: usize = 1024;
+pub use queue::WriterHandle;
+use queue::{Job, Queue, Waited, Write};
 
 /// Batches that one transaction takes at the most, and how long it takes more: others wait for its commit.
 const GROUP_BATCHES_MAX: usize = 256;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(5);
-
-type BatchReply = oneshot::Sender<Result<BatchOutcome>>;
-
-/// A change to the catalog: carried out in a transaction of its own, it sends its own answer.
-type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
-
-enum Job {
-    Write(Box<WriteBatch>, BatchReply),
-    Define(Definition),
-    Stop,
-}
-
-/// Sends jobs to the writer.
-#[derive(Clone)]
-pub struct WriterHandle {
-    queue: mpsc::Sender<Job>,
-}
-
-impl WriterHandle {
-    /// Carries out a batch. Durable as asked for when this returns.
-    pub async fn write(&self, batch: WriteBatch) -> Result<BatchOutcome> {
-        let (reply, answer) = oneshot::channel();
-        self.queue.send(Job::Write(Box::new(batch), reply)).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
-    }
-
-    /// Runs a change to the catalog on the writer and gives its answer.
-    pub async fn define<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
-    ) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        let job = Job::Define(Box::new(move |writer| {
-            // A client that has gone away does not wait for the answer.
-            let _ = reply.send(writer.transaction(change).map_err(Error::from));
-        }));
-        self.queue.send(job).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
-    }
-
-    /// Ends the writer once it has done what was sent before.
-    pub fn stop(&self) {
-        let mut job = Job::Stop;
-        while let Err(mpsc::error::TrySendError::Full(returned)) = self.queue.try_send(job) {
-            job = returned;
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-fn stopped() -> Error {
-    Error::new(Code::SHUTDOWN_IN_PROGRESS, "the server is shutting down")
-}
 
 /// Starts the writer's thread.
 pub fn start(
@@ -104,10 +54,12 @@ pub fn start(
         pages.store(count as u64, Ordering::Relaxed);
         Ok(())
     }))?;
-    let (queue, jobs) = mpsc::channel(QUEUE_LENGTH);
+    let (handle, queue) = queue::open()?;
     let catalog = shared.catalog().1;
     let mut writer = Writer {
         connection,
+        queue,
+        breathing: None,
         catalog,
         shared,
         sync,
@@ -124,13 +76,16 @@ pub fn start(
     writer.cleaning.find_dropped(&writer.connection)?;
     let thread = std::thread::Builder::new()
         .name("sqlite-writer".into())
-        .spawn(move || writer.run(jobs))
+        .spawn(move || writer.run())
         .map_err(|error| Error::internal(error.to_string()))?;
-    Ok((WriterHandle { queue }, thread))
+    Ok((handle, thread))
 }
 
 pub struct Writer {
     connection: Connection,
+    queue: Queue,
+    /// Since when the running statement has not let others in between; `None`: it is not to.
+    breathing: Option<Instant>,
     shared: Arc<Shared>,
     sync: SyncHandle,
     checkpoints: CheckpointHandle,
@@ -168,91 +123,73 @@ struct Delta {
 }
 
 impl Writer {
-    fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        let mut group = Vec::new();
-        loop {
-            let Some(job) = self.next_job(&mut jobs) else { return };
-            let mut after = None;
+    fn run(mut self) {
+        while let Some(job) = self.next_job() {
             match job {
-                Job::Write(batch, reply) => {
-                    group.push((batch, reply));
-                    after = self.run_group(&mut group, &mut jobs);
-                }
-                other => after = after.or(Some(other)),
-            }
-            match after {
-                Some(Job::Define(change)) => {
+                Job::Write(write) if write.long => self.run_long(write),
+                Job::Write(write) => self.run_group(write),
+                Job::Define(change) => {
                     if catch_unwind(AssertUnwindSafe(|| change(&mut self))).is_err() {
                         self.roll_back();
                     }
                     self.sync.note_commit();
                 }
-                Some(Job::Stop) => return self.finish(),
-                Some(Job::Write(..)) | None => {}
+                Job::Stop => return self.finish(),
             }
             self.keep_log_short();
         }
     }
 
-    /// The next job; while there is none, what can wait is done bit by bit.
-    fn next_job(&mut self, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
+    /// The next job; while there is none, what can wait is done bit by bit. (And now and then when there are.)
+    fn next_job(&mut self) -> Option<Job> {
         loop {
-            match jobs.try_recv() {
-                Ok(job) => return Some(job),
-                Err(mpsc::error::TryRecvError::Disconnected) => return None,
-                Err(mpsc::error::TryRecvError::Empty) => {}
+            if !self.cleaning.is_overdue()
+                && let Some(job) = self.queue.next()
+            {
+                return Some(job);
             }
-            if !self.clean_a_little() {
-                return jobs.blocking_recv();
+            if self.clean_a_little() {
+                self.sync.note_commit();
+                self.keep_log_short();
+                continue;
             }
-            self.sync.note_commit();
-            self.keep_log_short();
+            match self.queue.wait(self.shared.options.expiry_interval) {
+                Waited::Job(job) => return Some(job),
+                Waited::InVain => {}
+                Waited::Closed => return None,
+            }
         }
     }
 
-    /// Carries out the group's first batch and those that queue up behind it, in one transaction. Gives back a job that
-    /// was taken from the queue and is no batch.
-    fn run_group(
-        &mut self,
-        group: &mut Vec<(Box<WriteBatch>, BatchReply)>,
-        jobs: &mut mpsc::Receiver<Job>,
-    ) -> Option<Job> {
-        let mut other = None;
+    /// Carries out a batch and those that queue up behind it, in one transaction.
+    fn run_group(&mut self, first: Write) {
+        let mut group = vec![first];
         let mut outcomes: Vec<Result<BatchOutcome>> = Vec::new();
         let begun = Instant::now();
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             self.transaction(|writer| {
-                while let Some((batch, _)) = group.get(outcomes.len()) {
-                    outcomes.push(writer.execute(batch)?);
-                    if group.len() >= GROUP_BATCHES_MAX || begun.elapsed() > GROUP_TIME_MAX {
-                        continue;
-                    }
-                    match jobs.try_recv() {
-                        Ok(Job::Write(batch, reply)) => group.push((batch, reply)),
-                        Ok(job) => {
-                            other = Some(job);
-                            break;
-                        }
-                        Err(_) => {}
+                while let Some(write) = group.get(outcomes.len()) {
+                    outcomes.push(writer.execute(&write.batch)?);
+                    if group.len() < GROUP_BATCHES_MAX && begun.elapsed() < GROUP_TIME_MAX {
+                        group.extend(writer.queue.next_of_group());
                     }
                 }
                 Ok(())
             })
         }));
         match attempt {
-            Ok(Ok(())) => self.answer(group.drain(..).zip(outcomes)),
+            Ok(Ok(())) => self.answer(group.into_iter().zip(outcomes)),
             failed => {
                 if failed.is_err() {
                     self.roll_back();
                 }
                 // One of them is to blame, and only that one is to suffer.
-                for (batch, reply) in group.drain(..) {
-                    let outcome = self.run_alone(&batch);
-                    self.answer([((batch, reply), outcome)]);
+                for write in group {
+                    let outcome = self.run_alone(&write.batch);
+                    self.answer([(write, outcome)]);
                 }
             }
         }
-        other
     }
 
     fn run_alone(&mut self, batch: &WriteBatch) -> Result<BatchOutcome> {
@@ -266,9 +203,9 @@ impl Writer {
     }
 
     /// Answers batches after their commit: those that want the disk once it has them.
-    fn answer(&mut self, done: impl IntoIterator<Item = ((Box<WriteBatch>, BatchReply), Result<BatchOutcome>)>) {
+    fn answer(&mut self, done: impl IntoIterator<Item = (Write, Result<BatchOutcome>)>) {
         let mut waiting: Vec<sync::Acknowledge> = Vec::new();
-        for ((batch, reply), outcome) in done {
+        for (Write { batch, reply, .. }, outcome) in done {
             // Nobody waits any more when sending fails: the client has gone away.
             match outcome {
                 Ok(outcome) if batch.journal => waiting.push(Box::new(move |synced| {
@@ -289,21 +226,20 @@ impl Writer {
     /// Does `work` in a transaction: committed and published when it succeeds, undone when it fails.
     fn transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let attempt = work(self).and_then(|done| {
-            self.write_counters()?;
-            self.connection.prepare_cached("COMMIT")?.execute([])?;
-            Ok(done)
-        });
-        match attempt {
-            Ok(done) => {
-                self.publish();
-                Ok(done)
-            }
+        match work(self).and_then(|done| self.commit().map(|()| done)) {
+            Ok(done) => Ok(done),
             Err(failure) => {
                 self.roll_back();
                 Err(failure)
             }
         }
+    }
+
+    fn commit(&mut self) -> Attempt<()> {
+        self.write_counters()?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.publish();
+        Ok(())
     }
 
     fn roll_back(&mut self) {

@@ -210,3 +210,52 @@ fn everything_is_there_after_a_restart() {
         assert!(!directory.path().join("selkie.sqlite-wal").exists(), "a clean end leaves one file");
     }
 }
+
+#[test]
+fn documents_expire() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { expiry_interval: std::time::Duration::from_millis(50), ..Options::default() };
+    let engine = open(directory.path(), options).unwrap();
+    let store = engine.clone().open().unwrap();
+    let key = doc! { "at": 1 };
+    let spec = doc! { "v": 2, "key": &key, "name": "at", "expireAfterSeconds": 3600 };
+    let index = IndexSpec { name: "at".into(), key, unique: false, sparse: false, spec };
+    runtime().block_on(store.create_indexes(&namespace(), vec![index])).unwrap();
+    let future = Value::DateTime(i64::MAX / 2);
+    let old = |id: i32| doc! { "_id": id, "at": Value::DateTime(0) };
+    let mut documents: Vec<DocBuf> = (10..1500).map(old).collect();
+    documents.extend([doc! { "_id": 1, "at": future }, doc! { "_id": 2, "at": 0 }, doc! { "_id": 3 }]);
+    insert(&store, documents, None);
+    let begun = std::time::Instant::now();
+    while ids(&store).len() > 3 {
+        assert!(begun.elapsed().as_secs() < 20, "nothing expires");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    assert_eq!(ids(&store), BTreeSet::from([1, 2, 3]));
+    assert_eq!(runtime().block_on(store.validate(&namespace())).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_large_collection_is_dropped_at_once_and_emptied_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path(), Options::default()).unwrap();
+    let store = engine.clone().open().unwrap();
+    let key = doc! { "_id": 1, "a": 1 };
+    let spec = doc! { "v": 2, "key": &key, "name": "x" };
+    let index = IndexSpec { name: "x".into(), key, unique: false, sparse: false, spec };
+    runtime().block_on(store.create_indexes(&namespace(), vec![index])).unwrap();
+    insert(&store, (0..12_000).map(|id| doc! { "_id": id, "a": id }).collect(), None);
+    runtime().block_on(store.drop_collection(&namespace())).unwrap();
+    assert_eq!(ids(&store).len(), 0);
+    insert(&store, (0..10).map(|id| doc! { "_id": id }).collect(), None);
+    assert_eq!(ids(&store).len(), 10);
+    // The tables are gone in the end.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(store);
+    engine.close();
+    let file = rusqlite::Connection::open(directory.path().join("selkie.sqlite")).unwrap();
+    let count = |sql: &str| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM dropped"), 0);
+    assert_eq!(count("SELECT count(*) FROM sqlite_schema WHERE name GLOB '[ci][0-9]*' AND type = 'table'"), 1);
+}

@@ -3,6 +3,9 @@
 //!
 //! A store's own test opens an engine and hands it over. Each check works in a database of its own, which it drops first.
 
+// These are tests: what is not as expected ends them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod catalog;
 mod models;
 mod race;

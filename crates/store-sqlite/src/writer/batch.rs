@@ -4,8 +4,9 @@ use super::Writer;
 use super::rows::Old;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
+use crate::plan::SqlitePlan;
 use crate::planner;
-use crate::scan::{self, Cursor};
+use crate::scan;
 use bytes::Bytes;
 use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -109,8 +110,10 @@ impl Writer {
         if let Some(collection) = self.catalog.get(namespace).cloned() {
             if statement.multi {
                 for seq in self.find_all(&collection, target)? {
-                    let Some(found) = self.read_again(&collection, seq, target)? else { continue };
-                    self.update_found(&collection, found, statement, &mut outcome)?;
+                    if let Some(found) = self.read_again(&collection, seq, target)? {
+                        self.update_found(&collection, found, statement, &mut outcome)?;
+                    }
+                    self.breathe()?;
                 }
             } else if let Some(found) = self.find_one(&collection, target)? {
                 self.update_found(&collection, found, statement, &mut outcome)?;
@@ -199,10 +202,12 @@ impl Writer {
             return Ok(outcome);
         }
         for seq in self.find_all(&collection, target)? {
-            let Some(document) = self.read(&collection, seq)? else { continue };
-            let old = Old::of(&collection, document.as_doc())?;
-            self.delete_document(&collection, seq, &old)?;
-            outcome.matched += 1;
+            if let Some(found) = self.read_again(&collection, seq, target)? {
+                let old = Old::of(&collection, found.document.as_doc())?;
+                self.delete_document(&collection, seq, &old)?;
+                outcome.matched += 1;
+            }
+            self.breathe()?;
         }
         Ok(outcome)
     }
@@ -223,45 +228,80 @@ impl Writer {
     }
 
     /// The first document that matches, in the order of the sort if there is one.
-    fn find_one(&self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Option<Found>> {
+    fn find_one(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Option<Found>> {
         let plan = planner::plan(Some(collection), &query_of(target, Some(1)))?;
-        let mut found: Option<Found> = None;
-        let mut best_key: Vec<u8> = Vec::new();
-        let mut key: Vec<u8> = Vec::new();
-        let sort = target.sort.filter(|_| !plan.facts.sorted);
-        scan::slice(&self.connection, &plan, &mut Cursor::default(), None, &mut |seq, document| {
-            let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
-            if let Some(sort) = sort {
-                key.clear();
-                sort.key(document, &mut key)?;
-                if found.is_some() && key >= best_key {
+        match target.sort.filter(|_| !plan.facts.sorted) {
+            Some(sort) => self.find_least(collection, target, &plan, sort),
+            None => {
+                let mut found: Option<Found> = None;
+                self.walk(&plan, &mut |seq, document| {
+                    let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
+                    found = Some(Found { seq, document: document.to_owned(), details });
+                    Ok(Flow::StopAfter)
+                })?;
+                Ok(found)
+            }
+        }
+    }
+
+    /// The least of all documents that match.
+    fn find_least(
+        &mut self,
+        collection: &Arc<Collection>,
+        target: Target<'_>,
+        plan: &SqlitePlan,
+        sort: &Sort,
+    ) -> Attempt<Option<Found>> {
+        loop {
+            let others_came_in = self.is_breathing();
+            let mut least: Option<i64> = None;
+            let mut least_key: Vec<u8> = Vec::new();
+            let mut key: Vec<u8> = Vec::new();
+            self.walk(plan, &mut |seq, document| {
+                if !plan.facts.exact && !target.predicate.matches(document)? {
                     return Ok(Flow::Continue);
                 }
-                std::mem::swap(&mut key, &mut best_key);
+                key.clear();
+                sort.key(document, &mut key)?;
+                if least.is_none() || key < least_key {
+                    least = Some(seq);
+                    std::mem::swap(&mut key, &mut least_key);
+                }
+                Ok(Flow::Continue)
+            })?;
+            let Some(seq) = least else { return Ok(None) };
+            let found = self.read_again(collection, seq, target)?;
+            if found.is_some() || !others_came_in {
+                return Ok(found);
             }
-            found = Some(Found { seq, document: document.to_owned(), details });
-            Ok(if sort.is_some() { Flow::Continue } else { Flow::StopAfter })
-        })?;
-        Ok(found)
+            // Somebody changed it in between. The second search lets nobody in.
+            self.breathing = None;
+        }
     }
 
     /// All documents that match, by number: found before the first is changed, so that no change leads the scan astray.
-    fn find_all(&self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
+    fn find_all(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
         let plan = planner::plan(Some(collection), &query_of(target, None))?;
         let mut found = Vec::new();
-        scan::slice(&self.connection, &plan, &mut Cursor::default(), None, &mut |seq, document| {
+        self.walk(&plan, &mut |seq, document| {
             if plan.facts.exact || target.predicate.matches(document)? {
                 found.push(seq);
             }
             Ok(Flow::Continue)
         })?;
+        if self.is_breathing() {
+            // Others' changes can move a document along an index, so that the scan meets it twice.
+            found.sort_unstable();
+            found.dedup();
+        }
         Ok(found)
     }
 
+    /// Reads a document that was found before, if it still matches.
     fn read_again(&self, collection: &Collection, seq: i64, target: Target<'_>) -> Attempt<Option<Found>> {
         let Some(document) = self.read(collection, seq)? else { return Ok(None) };
-        let details = check(target, true, document.as_doc())?.unwrap_or_default();
-        Ok(Some(Found { seq, document, details }))
+        let details = check(target, !self.is_breathing(), document.as_doc())?;
+        Ok(details.map(|details| Found { seq, document, details }))
     }
 
     fn read(&self, collection: &Collection, seq: i64) -> Attempt<Option<DocBuf>> {

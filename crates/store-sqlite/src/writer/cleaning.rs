@@ -1,9 +1,11 @@
-//! What can wait until the writer has nothing else to do: emptying dropped tables and forgetting old sessions.
+//! What can wait until the writer has nothing else to do: emptying dropped tables, forgetting old sessions, deleting
+//! expired documents.
 //!
 //! Dropping a large table takes as long as reading it. So a drop takes the collection out of the catalog at once, and its
 //! table is emptied here, a slice at a time, between other work.
 
 use super::Writer;
+use super::expiry::Expiry;
 use super::retry::{KEPT_SECONDS, now_seconds};
 use crate::failure::Attempt;
 use rusqlite::Connection;
@@ -17,8 +19,13 @@ pub const SMALL_ROWS: u64 = 5_000;
 
 const SESSIONS_INTERVAL: Duration = Duration::from_secs(300);
 
+/// Under constant load, one piece of what can wait is done this often.
+const OVERDUE: Duration = Duration::from_millis(200);
+
 #[derive(Default)]
 pub struct Cleaning {
+    pub(super) expiry: Expiry,
+    last: Option<Instant>,
     /// Tables of dropped collections and indexes.
     dropped: Vec<String>,
     sessions_looked_at: Option<Instant>,
@@ -27,9 +34,15 @@ pub struct Cleaning {
 impl Cleaning {
     /// Takes up what an earlier process left.
     pub fn find_dropped(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.last = Some(Instant::now());
         let mut statement = connection.prepare("SELECT name FROM dropped")?;
         self.dropped = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         Ok(())
+    }
+
+    /// Whether nothing has been done for a while.
+    pub fn is_overdue(&self) -> bool {
+        self.last.is_some_and(|last| last.elapsed() > OVERDUE)
     }
 
     pub fn add_dropped(&mut self, tables: Vec<String>) {
@@ -40,6 +53,7 @@ impl Cleaning {
 impl Writer {
     /// Does one piece of work that can wait; `false`: there is none.
     pub(super) fn clean_a_little(&mut self) -> bool {
+        self.cleaning.last = Some(Instant::now());
         let work = match self.cleaning.dropped.last().cloned() {
             Some(table) => self.transaction(|writer| writer.empty_table(&table)).map(|empty| {
                 if empty {
@@ -50,11 +64,13 @@ impl Writer {
                 self.cleaning.sessions_looked_at = Some(Instant::now());
                 self.transaction(Writer::forget_sessions)
             }
+            None if self.expiry_is_due() => self.transaction(Writer::expire_a_little),
             None => return false,
         };
         if let Err(failure) = work {
-            tracing::warn!(?failure, "dropped tables could not be cleaned up; the next start tries again");
+            tracing::warn!(?failure, "dropped tables and expired documents could not be cleaned up");
             self.cleaning.dropped.clear();
+            self.cleaning.expiry = Expiry::default();
             return false;
         }
         true

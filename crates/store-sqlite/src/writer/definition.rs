@@ -63,12 +63,9 @@ impl Writer {
     }
 
     fn put(&mut self, collection: Collection) -> Arc<Collection> {
-        let namespace = collection.namespace.clone();
-        let catalog = Arc::make_mut(&mut self.catalog);
-        catalog.put(collection);
-        // It was put there a moment ago.
-        let Some(collection) = catalog.get(&namespace) else { unreachable!("a collection that was just added") };
-        collection.clone()
+        let collection = Arc::new(collection);
+        Arc::make_mut(&mut self.catalog).put(collection.clone());
+        collection
     }
 
     /// Drops a collection; gives how many indexes it had.

@@ -8,6 +8,58 @@ const THREADS: i32 = 4;
 const ROUNDS: i32 = 40;
 
 pub fn run(engine: Arc<dyn Engine>, decode: Decode) {
+    small_writes(engine.clone(), decode);
+    large_writes_among_small_ones(engine, decode);
+}
+
+/// Updates of a whole collection, and of single documents at the same time.
+fn large_writes_among_small_ones(engine: Arc<dyn Engine>, decode: Decode) {
+    const DOCUMENTS: i32 = 2_500;
+    let suite = Suite::open(engine.clone(), decode, "large_races");
+    suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
+    let documents: Vec<DocBuf> = (0..DOCUMENTS).map(|id| doc! { "_id": id, "n": 0, "m": 0 }).collect();
+    suite.insert(&documents);
+    suite.create_index(index(doc! { "n": 1 }, doc! {})).unwrap();
+    let increment =
+        |filter: DocBuf, multi: bool| UpdateStatement { multi, ..update(filter, doc! { "$inc": &doc! { "n": 1 } }) };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let engine = engine.clone();
+            scope.spawn(move || {
+                let suite = Suite::open(engine, decode, "large_races");
+                for round in 0..4 {
+                    if thread < 2 {
+                        // The filter needs a search; the index moves under the update.
+                        let filter = doc! { "m": 0, "n": &doc! { "$gte": 0 } };
+                        let outcome = suite.update(increment(filter, true)).unwrap();
+                        assert_eq!(outcome.modified, DOCUMENTS as u64);
+                        continue;
+                    }
+                    for at in 0..25 {
+                        let id = (thread * 50 + round * 25 + at) * 7 % DOCUMENTS;
+                        assert_eq!(suite.update(increment(doc! { "_id": id }, false)).unwrap().modified, 1);
+                        let new = doc! { "_id": format!("{thread} {round} {at}").as_str(), "other": 1 };
+                        suite.insert(&[new]);
+                    }
+                }
+            });
+        }
+    });
+    let numbers = |document: &DocBuf| match document.as_doc().get("n") {
+        Some(Value::Int32(number)) => number,
+        _ => 0,
+    };
+    let total: i32 = suite.all().iter().map(numbers).sum();
+    assert_eq!(total, 2 * 4 * DOCUMENTS + 2 * 4 * 25, "no increment is lost or made twice");
+    suite.assert_valid();
+    let outcome = suite.delete(delete(doc! { "m": 0 }, false));
+    assert_eq!(outcome.matched, DOCUMENTS as u64);
+    assert_eq!(suite.documents_and_bytes().0, 2 * 4 * 25);
+    suite.assert_valid();
+    suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
+}
+
+fn small_writes(engine: Arc<dyn Engine>, decode: Decode) {
     let suite = Suite::open(engine.clone(), decode, "races");
     suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
     suite.create_index(index(doc! { "u": 1 }, doc! { "unique": true, "sparse": true })).unwrap();
