@@ -23,6 +23,7 @@ mod redact;
 mod reshape;
 mod sample;
 mod steps;
+mod transform;
 mod unwind;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use steps::Section;
+pub(crate) use transform::Transformation;
 
 /// A parsed pipeline.
 #[derive(Clone, Debug)]

@@ -22,8 +22,11 @@ mod tree;
 mod upsert;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
+use crate::aggregate::Transformation;
 use crate::{Context, MatchDetails, Predicate, text};
 use array_filter::ArrayFilter;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
@@ -43,6 +46,7 @@ pub struct Update {
 enum Kind {
     Operators(Operators),
     Replacement(Replacement),
+    Pipeline(Transformation),
 }
 
 #[derive(Clone, Debug)]
@@ -75,7 +79,7 @@ impl Update {
             Value::Array(_) if array_filters.is_some() => {
                 return Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-style updates"));
             }
-            Value::Array(_) => return Err(Error::new(Code::NOT_IMPLEMENTED, "pipeline-style updates")),
+            Value::Array(stages) => Kind::Pipeline(Transformation::parse(stages, context)?),
             _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         };
         Ok(Update { kind, now_ms: context.now_ms })
@@ -99,6 +103,7 @@ impl Update {
         let start = out.len();
         let changed = match &self.kind {
             Kind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
+            Kind::Pipeline(transformation) => transform(transformation, document, out)?,
             Kind::Operators(operators) => {
                 let mut digits = itoa::Buffer::new();
                 let matched = details.array_index.map(|index| digits.format(index) as &str);
@@ -128,6 +133,11 @@ impl Update {
                 replacement.check_inherited_id(base)?;
                 replacement.apply(base, self.now_ms, &mut changed)?
             }
+            Kind::Pipeline(transformation) => {
+                let changed_base = transform(transformation, base, &mut changed)?;
+                replace::check_new_id(Doc::from_bytes(&changed).unwrap_or(base))?;
+                changed_base
+            }
             Kind::Operators(operators) => {
                 let run =
                     Run { inserting: true, id_open: base.get("_id").is_none(), ..self.run(operators, base, None) };
@@ -144,6 +154,24 @@ impl Update {
         let filters = &operators.filters;
         Run { root, matched, inserting: false, id_open: false, along_tree: false, now_ms: self.now_ms, filters }
     }
+}
+
+/// Writes what a pipeline makes of the document, the `_id` kept and first; `false` where that is the document as it was.
+fn transform(transformation: &Transformation, document: Doc<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    let mut transformed = Vec::new();
+    transformation.apply(document, &mut transformed)?;
+    let transformed = Doc::from_bytes(&transformed).unwrap_or(Doc::EMPTY);
+    let (old_id, new_id) = (document.get("_id"), transformed.get("_id"));
+    replace::check_same_id(old_id, new_id)?;
+    if transformed == document {
+        return Ok(false);
+    }
+    place::check_document_depth(transformed)?;
+    match new_id.or(old_id) {
+        Some(id) => replace::with_id_first(transformed, id, out),
+        None => out.extend_from_slice(transformed.as_bytes()),
+    }
+    Ok(true)
 }
 
 fn check_size(document: &[u8]) -> Result<()> {

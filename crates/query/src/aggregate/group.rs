@@ -164,6 +164,12 @@ fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumu
 /// The groups of a run.
 pub(super) struct Groups {
     group: Arc<Group>,
+    found: Found,
+    memory_bytes_max: usize,
+}
+
+/// The keys that came up, with their states.
+struct Found {
     /// Positions in `keys`.
     table: HashTable<u32>,
     hasher: ahash::RandomState,
@@ -172,78 +178,69 @@ pub(super) struct Groups {
     /// One after the other, as many per key as there are accumulators.
     states: Vec<State>,
     memory_bytes: usize,
-    memory_bytes_max: usize,
+}
+
+impl Found {
+    /// The position of a key, which becomes a new group if it is not known.
+    fn find(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
+        let hash = hash_of(&self.hasher, key);
+        let keys = &self.keys;
+        let at = |index: u32| keys.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
+        if let Some(&index) = self.table.find(hash, |&index| equal(at(index), key)) {
+            return Ok(index as usize);
+        }
+        let hasher = &self.hasher;
+        self.table.insert_unique(hash, keys.len() as u32, |&index| hash_of(hasher, at(index)));
+        let index = self.keys.len();
+        let owned = key.to_owned();
+        self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<State>();
+        self.keys.push(owned);
+        for (_, accumulator) in &group.fields {
+            self.states.push(accumulator.begin(key)?);
+        }
+        Ok(index)
+    }
+}
+
+fn hash_of(hasher: &ahash::RandomState, value: Value<'_>) -> u64 {
+    let mut state = hasher.build_hasher();
+    hash_value(value, &mut state);
+    state.finish()
 }
 
 impl Groups {
     pub fn new(group: Arc<Group>, memory_bytes_max: usize) -> Groups {
-        Groups {
-            group,
+        let found = Found {
             table: HashTable::new(),
             hasher: ahash::RandomState::new(),
             keys: Vec::new(),
             states: Vec::new(),
             memory_bytes: 0,
-            memory_bytes_max,
-        }
+        };
+        Groups { group, found, memory_bytes_max }
     }
 
     pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
-        let group = self.group.clone();
-        let index = match &group.key {
-            Key::Constant(value) => {
-                if self.keys.is_empty() {
-                    self.find(value.as_value())?
-                } else {
-                    0
-                }
-            }
-            Key::Computed(operand) => {
-                let key = operand.evaluate(document)?;
-                // A missing key groups with null.
-                self.find(key.value_or_null())?
-            }
+        let index = match &self.group.key {
+            Key::Constant(value) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
+            Key::Constant(_) => 0,
+            // A missing key groups with null.
+            Key::Computed(operand) => self.found.find(operand.evaluate(document)?.value_or_null(), &self.group)?,
             Key::Bucket(operand, boundaries) => {
                 let value = operand.evaluate(document)?;
-                self.find(boundaries.bucket(value.value_or_null())?)?
+                self.found.find(boundaries.bucket(value.value_or_null())?, &self.group)?
             }
         };
-        let count = group.fields.len();
-        let states = &mut self.states[index * count..(index + 1) * count];
-        for ((_, accumulator), state) in group.fields.iter().zip(states) {
-            self.memory_bytes += accumulator.add(state, document)?;
+        let fields = &self.group.fields;
+        let states = &mut self.found.states[index * fields.len()..(index + 1) * fields.len()];
+        for ((_, accumulator), state) in fields.iter().zip(states) {
+            self.found.memory_bytes += accumulator.add(state, document)?;
         }
         self.check_memory()
     }
 
-    /// The position of a key, which becomes a new group if it is not known.
-    fn find(&mut self, key: Value<'_>) -> Result<usize> {
-        let mut hasher = self.hasher.build_hasher();
-        hash_value(key, &mut hasher);
-        let hash = hasher.finish();
-        let keys = &self.keys;
-        let known = self.table.find(hash, |&index| keys.get(index as usize).is_some_and(|k| equal(k.as_value(), key)));
-        if let Some(&index) = known {
-            return Ok(index as usize);
-        }
-        let index = self.keys.len();
-        for (_, accumulator) in &self.group.fields {
-            self.states.push(accumulator.begin(key)?);
-        }
-        let owned = key.to_owned();
-        self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + self.group.fields.len() * size_of::<State>();
-        self.keys.push(owned);
-        let (hasher, keys) = (&self.hasher, &self.keys);
-        self.table.insert_unique(hash, index as u32, |&index| {
-            let mut state = hasher.build_hasher();
-            hash_value(keys.get(index as usize).map_or(Value::Null, ValueBuf::as_value), &mut state);
-            state.finish()
-        });
-        Ok(index)
-    }
-
     fn check_memory(&self) -> Result<()> {
-        if self.memory_bytes <= self.memory_bytes_max {
+        if self.found.memory_bytes <= self.memory_bytes_max {
             return Ok(());
         }
         Err(Error::new(
@@ -254,9 +251,9 @@ impl Groups {
 
     /// Gives out a document per group, in the order in which the groups came up.
     pub fn finish(self, next: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<()> {
-        let mut states = self.states.into_iter();
+        let mut states = self.found.states.into_iter();
         let mut scratch = Vec::new();
-        for key in &self.keys {
+        for key in &self.found.keys {
             scratch.clear();
             let mut writer = DocWriter::begin(&mut scratch);
             writer.append("_id", key);

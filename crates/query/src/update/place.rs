@@ -1,7 +1,7 @@
 //! Where in the document a change happens, and in which surroundings: what operators need for their checks and messages.
 
 use super::array_filter::ArrayFilter;
-use document::{DEPTH_MAX, Doc, Kind, Value};
+use document::{DEPTH_STORED_MAX, Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::fmt;
 
@@ -59,12 +59,12 @@ impl<'p> Place<'p> {
 
     /// Refuses a value with this many levels of its own where the document would become too deep.
     pub fn check_depth(&self, levels: usize) -> Result<()> {
-        if self.depth + levels > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
+        if self.depth + levels > DEPTH_STORED_MAX { Err(too_deep()) } else { Ok(()) }
     }
 }
 
 pub(super) fn too_deep() -> Error {
-    Error::new(Code::OVERFLOW, format!("Document exceeds maximum nesting depth of {DEPTH_MAX}"))
+    Error::new(Code::OVERFLOW, format!("Document exceeds maximum nesting depth of {DEPTH_STORED_MAX}"))
 }
 
 /// The dotted path.
@@ -77,17 +77,24 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Levels of nesting of a value: 0 for a scalar.
+/// Levels of nesting of a value: 0 for a scalar, and for what holds nothing.
 pub(super) fn levels(value: Value<'_>) -> usize {
     match value {
         Value::Document(nested) | Value::Array(nested) | Value::CodeWithScope { scope: nested, .. } => {
-            1 + nested
-                .elements()
-                .filter(|element| matches!(element.kind, Kind::Document | Kind::Array | Kind::CodeWithScope))
-                .map(|element| levels(element.value()))
-                .max()
-                .unwrap_or(0)
+            let inner = nested.elements().map(|element| match element.kind {
+                Kind::Document | Kind::Array | Kind::CodeWithScope => 1 + levels(element.value()),
+                _ => 1,
+            });
+            inner.max().unwrap_or(0)
         }
         _ => 0,
     }
+}
+
+/// Refuses a whole document that nests too deep.
+pub(super) fn check_document_depth(document: Doc<'_>) -> Result<()> {
+    /// Type, a name, length and the zero at the end: less does not make a level.
+    const LEVEL_BYTES_MIN: usize = 7;
+    let may_be_deep = document.size() / LEVEL_BYTES_MIN > DEPTH_STORED_MAX;
+    if may_be_deep && levels(Value::Document(document)) > DEPTH_STORED_MAX { Err(too_deep()) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! Replacement: a whole new document that keeps the old `_id`.
 
 use super::operator::{timestamp, write};
+use super::place;
 use crate::text;
 use document::compare::equal;
 use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
@@ -32,11 +33,7 @@ impl Replacement {
     /// Refuses an array as the `_id` that the filter of an upsert gives, where the replacement has none.
     pub fn check_inherited_id(&self, document: Doc<'_>) -> Result<()> {
         match document.get("_id") {
-            Some(Value::Array(_)) if self.id.is_none() => Err(Error::new(
-                Code::NOT_SINGLE_VALUE_FIELD,
-                "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
-                 descendant.",
-            )),
+            Some(Value::Array(_)) if self.id.is_none() => Err(array_id()),
             _ => Ok(()),
         }
     }
@@ -48,18 +45,8 @@ impl Replacement {
         }
         let old_id = old.get("_id");
         let new_id = self.id.as_ref().map(ValueBuf::as_value);
-        if let Some(new_id) = new_id {
-            check_id(new_id)?;
-            if old_id.is_some_and(|old_id| !equal(old_id, new_id)) {
-                return Err(Error::new(
-                    Code::IMMUTABLE_FIELD,
-                    format!(
-                        "After applying the update, the (immutable) field '_id' was found to have been altered to {}",
-                        text::element("_id", new_id)
-                    ),
-                ));
-            }
-        }
+        check_same_id(old_id, new_id)?;
+        place::check_document_depth(self.fields.as_doc())?;
         let start = out.len();
         self.write(new_id.or(old_id), now_ms, out);
         Ok(new_id.is_none() || &out[start..] != old.as_bytes())
@@ -89,6 +76,39 @@ impl Replacement {
 
 fn is_zero_timestamp(value: Value<'_>) -> bool {
     value == Value::Timestamp { time: 0, increment: 0 }
+}
+
+fn array_id() -> Error {
+    Error::new(
+        Code::NOT_SINGLE_VALUE_FIELD,
+        "After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.",
+    )
+}
+
+/// Refuses an array as the `_id` that a pipeline gives a new document.
+pub(super) fn check_new_id(document: Doc<'_>) -> Result<()> {
+    match document.get("_id") {
+        Some(Value::Array(_)) => Err(array_id()),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an `_id` other than the old one, and what may not be an `_id`.
+pub(super) fn check_same_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> Result<()> {
+    let (Some(old), Some(new)) = (old, new) else {
+        return Ok(());
+    };
+    check_id(new)?;
+    if equal(old, new) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::IMMUTABLE_FIELD,
+        format!(
+            "After applying the update, the (immutable) field '_id' was found to have been altered to {}",
+            text::element("_id", new)
+        ),
+    ))
 }
 
 /// Refuses what may not be an `_id`.

@@ -364,6 +364,13 @@ fn too_deep() {
         Case { document: "{}", update: &update, filters: None, matched: None }.run().map(|_| ())
     };
     assert!(run(&path).is_ok());
+    let nested = |levels: usize| format!("{}{{}}{}", "{a: ".repeat(levels), "}".repeat(levels));
+    let replace = |levels: usize| {
+        let update = nested(levels);
+        let case = Case { document: "{_id: 1}", update: &update, filters: None, matched: None };
+        case.run().map(|_| ()).map_err(|error| error.code().0)
+    };
+    assert_eq!((replace(180), replace(181)), (Ok(()), Err(15)));
     assert_eq!(run(&format!("{path}.a")).map_err(|error| error.code().0), Err(15));
     assert_eq!(run(&vec!["a"; 100_000].join(".")).map_err(|error| error.code().0), Err(15));
 }
@@ -418,4 +425,19 @@ fn upsert_takes_equalities_from_the_filter() {
     check_code("{_id: 1}", "{$set: {_id: 2}}", 66);
     check_code("{_id: [1]}", "{$set: {k: 2}}", 53);
     check_code("{$expr: {$eq: ['$a', 5]}}", "{$set: {k: 2}}", 224);
+}
+
+#[test]
+fn pipelines() {
+    check_update("{_id: 1, a: 1}", "[{$set: {b: '$a'}}, {$unset: 'a'}]", "{_id: 1, b: 1}");
+    check_update("{_id: 1, a: 1}", "[{$set: {a: 1}}]", "same");
+    check_update("{_id: 1, a: 1}", "[]", "same");
+    check_update("{_id: 1, a: 1}", "[{$replaceWith: {x: 1}}]", "{_id: 1, x: 1}");
+    check_update("{_id: 1, a: 1}", "[{$project: {_id: 0, a: 1}}]", "{_id: 1, a: 1}");
+    check_update("{_id: 1, a: 1}", "[{$set: {at: '$$NOW'}}]", "{_id: 1, a: 1, at: Date(1600000000123)}");
+    let altered = "After applying the update, the (immutable) field '_id' was found to have been altered to _id: 2";
+    check_error("{_id: 1}", "[{$set: {_id: 2}}]", 66, altered);
+    check_error("{_id: 1}", "[{$match: {}}]", 72, "$match is not allowed to be used within an update");
+    check_error("{_id: 1}", "[{$foo: 1}]", 40324, "Unrecognized pipeline stage name: '$foo'");
+    check_error("{_id: 1}", "[{$set: {_id: [1]}}]", 53, "The '_id' value cannot be of type array");
 }

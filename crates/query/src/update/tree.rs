@@ -200,7 +200,7 @@ pub(super) fn check_path(path: &str) -> Result<()> {
         return Err(Error::new(Code::EMPTY_FIELD_NAME, message));
     }
     if path.split('.').count() > COMPONENTS_MAX {
-        let message = format!("Document exceeds maximum nesting depth of {}", document::DEPTH_MAX);
+        let message = format!("Document exceeds maximum nesting depth of {}", document::DEPTH_STORED_MAX);
         return Err(Error::new(Code::OVERFLOW, message));
     }
     let mut positionals = path.split('.').filter(|name| component(name) == Component::Positional);

@@ -4,7 +4,7 @@ use super::place::{levels, too_deep};
 use super::replace::{check_id, with_id_first};
 use crate::Predicate;
 use crate::predicate::{Node, Test};
-use document::{DEPTH_MAX, Doc, ObjectId, Value};
+use document::{DEPTH_STORED_MAX, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 
 type Equality<'p> = (&'p str, Value<'p>);
@@ -64,7 +64,7 @@ fn leads_to(above: &str, below: &str) -> bool {
 
 /// Writes a document of the equalities, whose paths agree up to byte `from`; `depth`: its level.
 fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u8>) -> Result<()> {
-    if depth > DEPTH_MAX {
+    if depth > DEPTH_STORED_MAX {
         return Err(too_deep());
     }
     let start = out.len();
@@ -74,7 +74,7 @@ fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u
         let name = path[from..].split('.').next().unwrap_or_default();
         let end = from + name.len();
         if end == path.len() {
-            if depth + levels(value) > DEPTH_MAX {
+            if depth + levels(value) > DEPTH_STORED_MAX {
                 return Err(too_deep());
             }
             super::operator::write(name.as_bytes(), value, out);

@@ -1,0 +1,54 @@
+//! Pipelines of stages that make one document of one: the form of update that is a pipeline.
+
+use super::{Pipeline, Stage};
+use crate::Context;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+
+const ALLOWED: &[&str] = &["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
+
+/// A pipeline that changes one document.
+#[derive(Clone, Debug)]
+pub(crate) struct Transformation {
+    pipeline: Pipeline,
+}
+
+impl Transformation {
+    /// Errors: those of [`Pipeline::parse`], and 72 for stages that do more than change a document.
+    pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Transformation> {
+        let pipeline = Pipeline::parse(stages, context)?;
+        let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first);
+        match names.map(|stage| stage.key()).find(|name| !ALLOWED.contains(name)) {
+            Some(name) => {
+                let message = format!("{name} is not allowed to be used within an update");
+                Err(Error::new(Code::INVALID_OPTIONS, message))
+            }
+            None => Ok(Transformation { pipeline }),
+        }
+    }
+
+    /// Writes what becomes of the document at the end of `out`.
+    pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let mut current = document.as_bytes().to_vec();
+        let mut next = Vec::with_capacity(current.len() + 64);
+        for stage in &self.pipeline.stages {
+            let input = Doc::from_bytes(&current).unwrap_or(Doc::EMPTY);
+            next.clear();
+            match stage {
+                Stage::AddFields(fields) => fields.apply(input, &mut next)?,
+                Stage::Project(project) => project.apply(input, &mut next)?,
+                Stage::ReplaceRoot(replace) => {
+                    let root = replace.evaluate(input)?;
+                    match root.value() {
+                        Some(Value::Document(root)) => next.extend_from_slice(root.as_bytes()),
+                        other => return Err(replace.refuse(other, input)),
+                    }
+                }
+                _ => continue,
+            }
+            std::mem::swap(&mut current, &mut next);
+        }
+        out.extend_from_slice(&current);
+        Ok(())
+    }
+}
