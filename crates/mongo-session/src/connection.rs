@@ -189,3 +189,19 @@ impl Drop for Counted {
         self.0.commands.statistics().connections_current.subtract(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn future_size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+
+    /// What every idle connection costs is a number to keep an eye on; what a request costs is not paid by idle ones.
+    #[test]
+    fn an_idle_connection_is_small() {
+        let bytes = future_size(serve);
+        assert!(bytes <= 1024, "{bytes} bytes");
+    }
+}

@@ -1,16 +1,21 @@
 //! Binding sockets: one per worker and TCP address (SO_REUSEPORT), one per Unix socket.
 
 use crate::address::ListenAddress;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::fmt;
 use std::io;
 use std::net::{self, SocketAddr};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Connections the kernel holds while the workers are busy.
 const BACKLOG: i32 = 4096;
+
+/// After so long without a byte the kernel asks whether the client is still there, so that connections of machines that vanished
+/// do not stay for ever. As long as MongoDB waits.
+const KEEPALIVE: Duration = Duration::from_secs(300);
 
 /// A bound socket that listens.
 #[derive(Debug)]
@@ -103,6 +108,9 @@ fn tcp_socket(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
+    // Connections inherit these from the socket that accepts them, which saves each of them the system calls.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     Ok(socket)
@@ -129,5 +137,34 @@ pub(crate) fn remove_socket_files(addresses: &[ListenAddress]) {
         if let Err(error) = std::fs::remove_file(path) {
             tracing::warn!(path = %path.display(), %error, "the socket's file could not be removed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_inherit_their_options() {
+        let bound = bind(&["127.0.0.1:0".parse().unwrap()], 2).unwrap();
+        let [ListenAddress::Tcp(address)] = *bound.addresses else { panic!("one address") };
+        let _client = net::TcpStream::connect(address).unwrap();
+        let accepted = std::iter::repeat_with(|| {
+            bound.listeners.iter().flatten().find_map(|listener| match listener {
+                Listener::Tcp(listener) => listener.accept().ok(),
+                Listener::Unix(_) => None,
+            })
+        });
+        let (accepted, _) = accepted.flatten().next().unwrap();
+        assert!(accepted.nodelay().unwrap());
+        assert_eq!(socket2::SockRef::from(&accepted).tcp_keepalive_time().unwrap(), KEEPALIVE);
+    }
+
+    #[test]
+    fn a_taken_port_is_said() {
+        let taken = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = ListenAddress::Tcp(taken.local_addr().unwrap());
+        let error = bind(&[address], 1).map(drop).expect_err("bound").to_string();
+        assert!(error.contains("in use") && error.contains("--listen"), "{error}");
     }
 }

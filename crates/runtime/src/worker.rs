@@ -173,9 +173,6 @@ impl<S: Service> Worker<S> {
 
     /// Serves a fresh connection here or hands it to the worker that has fewest.
     fn place_tcp(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
-        if let Err(error) = stream.set_nodelay(true) {
-            return tracing::debug!(%peer, %error, "the connection was gone before it began");
-        }
         let seat = self.balance.seat(self.index);
         if seat.worker == self.index {
             return self.serve(Stream::Tcp(stream), Some(peer), seat);

@@ -11,10 +11,8 @@ pub fn start(filter: &str) {
     if subscriber.try_init().is_err() {
         eprintln!("selkie: logging was begun twice");
     }
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        tracing::error!("{panic}");
-        usual(panic);
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
 }
 
