@@ -113,8 +113,12 @@ impl<T> Setting<T> {
 }
 
 impl Written {
-    /// These settings, and where they say nothing, `beneath`.
-    pub fn over(self, beneath: Written) -> Written {
+    /// These settings, and where they say nothing, `beneath`. Naming one store puts the other aside: a flag `--mariadb` goes before
+    /// a file's `data`.
+    pub fn over(self, mut beneath: Written) -> Written {
+        if self.data.is_some() || self.mariadb.is_some() {
+            (beneath.data, beneath.mariadb) = (None, None);
+        }
         Written {
             listen: self.listen.or(beneath.listen),
             allow_remote: self.allow_remote.or(beneath.allow_remote),

@@ -26,6 +26,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         tick: TICK,
     })?;
     let config = Config { listen: listening.addresses().to_vec(), ..config };
+    warn_of_open_doors(&config);
     let engine = open_store(&config.store)?;
     let server = Server::new(settings(&config), engine.clone());
     let service = Arc::new(MongoService::new(server));
@@ -34,6 +35,15 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     outcome?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What MongoDB shells show to whoever connects.
+fn warn_of_open_doors(config: &Config) {
+    for address in config.listen.iter().filter(|address| !address.is_local()) {
+        let warning = format!("There is no authentication: whoever reaches {address} may read and write everything");
+        tracing::warn!("{warning}");
+        commands::log_lines::recent().push_startup_warning(&warning);
+    }
 }
 
 fn settings(config: &Config) -> Settings {

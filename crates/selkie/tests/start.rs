@@ -42,6 +42,7 @@ fn check_refused(arguments: &[&str], parts: &[&str]) {
         assert!(said.contains(part), "{said:?} lacks {part:?}");
     }
     assert_eq!(said.lines().count(), 1, "one sentence, not {said:?}");
+    assert!(!said.contains("secret"), "a password in {said:?}");
 }
 
 #[test]
@@ -89,6 +90,14 @@ fn addresses_that_cannot_be() {
     check_refused(&["serve", "--listen", "192.0.2.1:27017", "--allow-remote"], &["not an address of this machine"]);
     check_refused(&["serve", "--listen", "/no/such/directory/s.sock"], &["directory", "does not exist"]);
     check_refused(&["serve", "--listen", "somewhere"], &["--listen", "host:port"]);
+}
+
+#[test]
+fn a_mariadb_that_is_not_there() {
+    let url = "mysql://joe:secret@127.0.0.1:1";
+    check_refused(&["serve", "--listen", "127.0.0.1:0", "--mariadb", url], &["127.0.0.1:1"]);
+    check_refused(&["serve", "--mariadb", "postgres://joe:secret@host"], &["--mariadb", "mysql://"]);
+    check_refused(&["serve", "--mariadb", url, "--data", "x"], &["--mariadb", "--data", "leave one of them out"]);
 }
 
 #[test]

@@ -128,3 +128,13 @@ fn settings_that_contradict_each_other() {
         "advertise",
     );
 }
+
+#[test]
+fn one_source_goes_before_another() {
+    let file = |text| file::read(Path::new("selkie.toml"), text).unwrap();
+    let both = file("threads = 1\n[store]\nmariadb = 'mysql://h'")
+        .over(file("threads = 2\nlog = 'warn'\n[store]\ndata = 'x'"));
+    let config = Config::resolve(both).unwrap();
+    assert_eq!((config.threads, config.log.as_str()), (1, "warn"));
+    assert!(matches!(config.store, Store::MariaDb(url) if url == "mysql://h"));
+}
