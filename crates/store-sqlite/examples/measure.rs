@@ -3,6 +3,8 @@
 //! `cargo run --release -p store-sqlite --example measure [directory]`; DOCUMENTS, MMAP_BYTES,
 //! PAGE_BYTES and CACHE_BYTES change what is tried.
 
+#![allow(clippy::unwrap_used)]
+
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, doc};
 use query::{Context, Predicate, Update};
@@ -33,7 +35,7 @@ fn document(number: u32) -> DocBuf {
     let filler = "x".repeat(110);
     doc! {
         "_id": ObjectId::from_parts(1_700_000_000 + number / 1000, [1, 2, 3, 4, 5], number), "n": number as i32,
-        "Make": if number % 12 == 0 { "Toyota" } else { "Other" }, "text": &filler, "price": f64::from(number) * 1.5,
+        "Make": if number.is_multiple_of(12) { "Toyota" } else { "Other" }, "text": &filler, "price": f64::from(number) * 1.5,
     }
 }
 

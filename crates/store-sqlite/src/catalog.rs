@@ -125,16 +125,6 @@ impl Catalog {
         self.collections.keys().map(|namespace| namespace.database.clone()).collect()
     }
 
-    /// The indexes that make documents expire: their collections and numbers.
-    pub fn expiring(&self) -> Vec<(Namespace, i64)> {
-        let of = |collection: &Arc<Collection>| -> Vec<(Namespace, i64)> {
-            let expiring = |index: &&Arc<Index>| index.fields.len() == 1 && index.expire_after_seconds().is_some();
-            let indexes = collection.indexes.iter().filter(expiring);
-            indexes.map(|index| (collection.namespace.clone(), index.id)).collect()
-        };
-        self.collections.values().flat_map(of).collect()
-    }
-
     /// A database whose name differs from this one in case alone; MongoDB lets only one of them exist.
     pub fn database_in_other_case(&self, database: &str) -> Option<Box<str>> {
         let same = |other: &str| other.eq_ignore_ascii_case(database);
@@ -189,16 +179,6 @@ impl Index {
             sql: IndexSql::new(id, collection, spec.unique),
             spec,
         })
-    }
-
-    /// After how many seconds documents expire, in an index that makes them.
-    pub fn expire_after_seconds(&self) -> Option<i64> {
-        match self.spec.spec.as_doc().get("expireAfterSeconds")? {
-            Value::Int32(seconds) => Some(seconds.into()),
-            Value::Int64(seconds) => Some(seconds),
-            Value::Double(seconds) => Some(seconds as i64),
-            _ => None,
-        }
     }
 
     pub fn is_multikey(&self) -> bool {

@@ -35,7 +35,7 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     // Readers never wait, and there is one writer. What waits is beginning the log anew, for readers to be done; the writer
     // does not do that for long, since clients wait for it meanwhile.
-    let patience = if role == Role::Writer { Duration::from_millis(20) } else { Duration::from_secs(10) };
+    let patience = if role == Role::Writer { Duration::from_millis(50) } else { Duration::from_secs(10) };
     connection.busy_timeout(patience)?;
     let cache_kib = match role {
         Role::Writer => options.writer_cache_bytes / 1024,

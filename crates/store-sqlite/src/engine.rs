@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
 use store::{DocumentStore, Engine};
 
 /// The file in the data directory that holds all databases.
@@ -37,8 +36,6 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// Past this size writers wait until the log is in the file, and it begins anew.
     pub log_bytes_max: u64,
-    /// How often expired documents are looked for.
-    pub expiry_interval: Duration,
 }
 
 impl Default for Options {
@@ -50,7 +47,6 @@ impl Default for Options {
             mmap_bytes: 0,
             checkpoint_bytes: 4 << 20,
             log_bytes_max: 32 << 20,
-            expiry_interval: Duration::from_secs(60),
         }
     }
 }

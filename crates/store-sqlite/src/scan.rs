@@ -50,10 +50,8 @@ impl Cursor {
         let bytes = position.0.as_slice();
         let damaged = || Error::internal("a cursor's position is damaged");
         let (part, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
-        let row = match rest.split_first_chunk::<8>() {
-            Some((seq, key)) => Some(RowPosition { seq: i64::from_be_bytes(*seq), key: key.to_vec() }),
-            None => None,
-        };
+        let row = rest.split_first_chunk::<8>();
+        let row = row.map(|(seq, key)| RowPosition { seq: i64::from_be_bytes(*seq), key: key.to_vec() });
         Ok(Cursor { part: u32::from_be_bytes(*part), row })
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a commit that did not ask to be journaled may stay with the operating system alone (MongoDB's interval).
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -181,6 +181,14 @@ impl CheckpointHandle {
     pub fn ask(&self) {
         if !self.0.asked.swap(true, Ordering::AcqRel) {
             self.0.wake();
+        }
+    }
+
+    /// Waits until none is running or asked for.
+    pub fn wait_until_idle(&self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while !self.is_idle() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

@@ -9,13 +9,12 @@
 //!
 //! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`breath`] lets others in between while
 //! one takes long; [`rows`] keeps documents and index entries in step; [`definition`] creates and drops; [`retry`]
-//! remembers outcomes; [`cleaning`] does what can wait, [`expiry`] among it.
+//! remembers outcomes; [`cleaning`] does what can wait.
 
 mod batch;
 mod breath;
 mod cleaning;
 mod definition;
-mod expiry;
 mod queue;
 mod retry;
 mod rows;
@@ -36,6 +35,12 @@ use store::{BatchOutcome, WriteBatch};
 
 pub use queue::WriterHandle;
 use queue::{Job, Queue, Waited, Write};
+
+/// How long writers wait for the disk when the log has grown too long.
+const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// While nothing comes in, it is looked this often whether something that could wait is due.
+const IDLE_LOOK: Duration = Duration::from_secs(60);
 
 /// Batches that one transaction takes at the most, and how long it takes more: others wait for its commit.
 const GROUP_BATCHES_MAX: usize = 256;
@@ -153,7 +158,7 @@ impl Writer {
                 self.keep_log_short();
                 continue;
             }
-            match self.queue.wait(self.shared.options.expiry_interval) {
+            match self.queue.wait(IDLE_LOOK) {
                 Waited::Job(job) => return Some(job),
                 Waited::InVain => {}
                 Waited::Closed => return None,
@@ -306,14 +311,19 @@ impl Writer {
             return;
         }
         self.log_pages_asked = pages;
-        if pages * page < options.log_bytes_max || !self.checkpoints.is_idle() {
+        let bytes = pages * page;
+        if bytes >= 2 * options.log_bytes_max {
+            // The disk does not keep up with the writers, so they wait for it.
+            self.checkpoints.wait_until_idle(DISK_PATIENCE);
+        }
+        if bytes < options.log_bytes_max || !self.checkpoints.is_idle() {
             self.checkpoints.ask();
-        } else {
-            // A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
-            let restarted = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
-            if let Err(error) = restarted {
-                tracing::debug!(%error, "the write-ahead log could not be begun anew");
-            }
+            return;
+        }
+        // A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
+        let restarted = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
+        if let Err(error) = restarted {
+            tracing::debug!(%error, "the write-ahead log could not be begun anew");
         }
     }
 

@@ -1,5 +1,7 @@
 //! The embedded store keeps the contract of all stores.
 
+#![allow(clippy::unwrap_used)]
+
 use store::testing::{as_bson, contract, races};
 use store_sqlite::{Options, open};
 

@@ -1,11 +1,9 @@
-//! What can wait until the writer has nothing else to do: emptying dropped tables, forgetting old sessions, deleting
-//! expired documents.
+//! What can wait until the writer has nothing else to do: emptying dropped tables and forgetting old sessions.
 //!
 //! Dropping a large table takes as long as reading it. So a drop takes the collection out of the catalog at once, and its
 //! table is emptied here, a slice at a time, between other work.
 
 use super::Writer;
-use super::expiry::Expiry;
 use super::retry::{KEPT_SECONDS, now_seconds};
 use crate::failure::Attempt;
 use rusqlite::Connection;
@@ -24,7 +22,6 @@ const OVERDUE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub struct Cleaning {
-    pub(super) expiry: Expiry,
     last: Option<Instant>,
     /// Tables of dropped collections and indexes.
     dropped: Vec<String>,
@@ -64,13 +61,11 @@ impl Writer {
                 self.cleaning.sessions_looked_at = Some(Instant::now());
                 self.transaction(Writer::forget_sessions)
             }
-            None if self.expiry_is_due() => self.transaction(Writer::expire_a_little),
             None => return false,
         };
         if let Err(failure) = work {
-            tracing::warn!(?failure, "dropped tables and expired documents could not be cleaned up");
+            tracing::warn!(?failure, "dropped tables and old sessions could not be cleaned up");
             self.cleaning.dropped.clear();
-            self.cleaning.expiry = Expiry::default();
             return false;
         }
         true

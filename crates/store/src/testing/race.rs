@@ -113,7 +113,7 @@ fn session(suite: &Suite, barrier: &Barrier, thread: i32) -> Totals {
         }
         // All claim the same unique value.
         let claim = doc! { "_id": format!("claim {thread} {round}").as_str(), "u": round };
-        totals.claimed += usize::from(suite.write(inserts(&[claim.clone()]), true)[0].is_ok());
+        totals.claimed += usize::from(suite.write(inserts(std::slice::from_ref(&claim)), true)[0].is_ok());
         // What was acknowledged is there, whoever looks.
         let found = suite.find(&doc! { "_id": &key });
         assert_eq!(found.len(), 1);
