@@ -253,11 +253,20 @@ pub(crate) fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
 }
 
 pub(crate) fn ceil(number: Decimal128) -> Decimal128 {
-    round_to(number, 0, Rounding::Up)
+    whole(number, Rounding::Up)
 }
 
 pub(crate) fn floor(number: Decimal128) -> Decimal128 {
-    round_to(number, 0, Rounding::Down)
+    whole(number, Rounding::Down)
+}
+
+/// The server quantizes to an exponent of zero, which infinities and numbers past 34 digits cannot have: they become NaN.
+fn whole(number: Decimal128, rounding: Rounding) -> Decimal128 {
+    let rounded = round_to(number, 0, rounding);
+    match rounded.parts() {
+        Parts::Finite { exponent: 0, .. } => rounded,
+        _ => NAN,
+    }
 }
 
 /// Rounds to a number of decimal places, half to even or towards zero.
@@ -273,11 +282,16 @@ pub(crate) fn round(number: Decimal128, places: i32, towards_zero: bool) -> Deci
 fn round_to(number: Decimal128, places: i32, rounding: Rounding) -> Decimal128 {
     let Some(Finite { negative, coefficient, exponent }) = finite(number) else { return number };
     let drop = -places - exponent;
-    if drop <= 0 {
-        return number;
+    if drop > 0 {
+        let coefficient =
+            coefficient.without_digits(drop as u32, |kept, rest| round_up(rounding, negative, kept, rest));
+        return Finite { negative, coefficient, exponent: -places }.pack(Rounding::HalfEven);
     }
-    let coefficient = coefficient.without_digits(drop as u32, |kept, rest| round_up(rounding, negative, kept, rest));
-    Finite { negative, coefficient, exponent: -places }.pack(Rounding::HalfEven)
+    // The places asked for are spelled out, as far as there is room for them: 5 to two places is 5.00.
+    let room = if coefficient.is_zero() { -drop } else { (DIGITS - coefficient.digits()) as i32 };
+    let raise = room.min(-drop);
+    let coefficient = if coefficient.is_zero() { coefficient } else { coefficient.times_power_of_ten(raise as u32) };
+    Finite { negative, coefficient, exponent: exponent - raise }.pack(Rounding::HalfEven)
 }
 
 /// Powers: whole exponents by multiplication, others as doubles, which have 16 digits.
@@ -321,4 +335,28 @@ pub(crate) fn text(number: Decimal128) -> String {
     let padded = format!("{coefficient:0>width$}", width = decimals + 1);
     let (whole, fraction) = padded.split_at(padded.len() - decimals);
     format!("{sign}{whole}.{fraction}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Decimal128 {
+        Decimal128::parse(text).unwrap()
+    }
+
+    /// What a 6.0 server answers.
+    #[test]
+    fn rounding_spells_out_the_places() {
+        let to = |text: &str, places| super::text(round(number(text), places, false));
+        assert_eq!(to("-514187", 2), "-514187.00");
+        assert_eq!(to("2.345", 2), "2.34");
+        assert_eq!(to("-5.8194E+6", -1), "-5.81940E+6");
+        assert_eq!(to("-4.7E+1426", 2), "-4.700000000000000000000000000000000E+1426");
+        assert_eq!(to("Infinity", 2), "Infinity");
+        assert_eq!(super::text(floor(number("-1.5"))), "-2");
+        assert_eq!(super::text(ceil(number("5E+3"))), "5000");
+        assert_eq!(super::text(floor(number("4.7E+1426"))), "NaN");
+        assert_eq!(super::text(ceil(number("Infinity"))), "NaN");
+    }
 }
