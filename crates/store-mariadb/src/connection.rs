@@ -9,7 +9,7 @@ mod establish;
 mod statements;
 mod stream;
 
-pub(crate) use establish::{ServerFacts, establish};
+pub(crate) use establish::establish;
 use statements::Statements;
 use stream::Stream;
 
@@ -189,11 +189,6 @@ impl Connection {
         (self.incoming.payload(range), &self.row_types)
     }
 
-    /// How many answers are still to come.
-    pub fn unfinished(&self) -> usize {
-        self.expected.len()
-    }
-
     fn breaks(&mut self, failure: Failure) -> Failure {
         self.broken |= failure.is_lost();
         failure
@@ -296,10 +291,10 @@ impl Connection {
 
     fn prepared(&mut self, prepared: PrepareOk, types: Vec<ColumnType>) {
         self.phase = Phase::Head;
-        if let Some(Expected::Prepared(sql)) = self.expected.pop_front() {
-            if let Some(replaced) = self.statements.prepared(&sql, prepared.statement, types.into()) {
-                write_packet(0, &mut self.outgoing, |out| com::stmt_close(replaced, out));
-            }
+        if let Some(Expected::Prepared(sql)) = self.expected.pop_front()
+            && let Some(replaced) = self.statements.prepared(&sql, prepared.statement, types.into())
+        {
+            write_packet(0, &mut self.outgoing, |out| com::stmt_close(replaced, out));
         }
     }
 

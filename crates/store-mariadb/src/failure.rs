@@ -20,8 +20,6 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Server error codes that something depends on.
 /// Source: <https://mariadb.com/kb/en/mariadb-error-codes/>
 pub(crate) mod sql {
-    pub const SCHEMA_EXISTS: u16 = 1007;
-    pub const NO_SUCH_SCHEMA_TO_DROP: u16 = 1008;
     pub const SCHEMA_ACCESS_DENIED: u16 = 1044;
     pub const ACCESS_DENIED: u16 = 1045;
     pub const COLUMN_NOT_NULL: u16 = 1048;

@@ -68,12 +68,7 @@ pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) ->
     Some(Candidates { texts, exact: simple && form == IdForm::Canonical })
 }
 
-/// What the canonical `id` column of a document with this `_id` holds.
-pub(crate) fn text(value: Value<'_>) -> Vec<u8> {
-    text_within(value, ID_CHARS_MAX)
-}
-
-/// As [`text`], in at most `chars` characters.
+/// What the canonical column of `chars` characters holds for this value; for an `_id`, [`ID_CHARS_MAX`].
 pub(crate) fn text_within(value: Value<'_>, chars: usize) -> Vec<u8> {
     match value {
         Value::Int32(number) => number.to_string().into_bytes(),
@@ -249,7 +244,7 @@ fn plain_spellings(value: Value<'_>) -> Vec<Vec<u8>> {
     texts
 }
 
-/// The expression of the canonical `id` column. Made of constants only; kept in step with [`text`] by a test against a server.
+/// The expression of the canonical `id` column. Made of constants only; kept in step with [`text_within`] by a test against a server.
 pub(crate) fn expression() -> String {
     expression_of("$._id", ID_CHARS_MAX)
 }
@@ -337,7 +332,7 @@ mod tests {
     use document::doc;
 
     fn check(value: Value<'_>, expected: &str) {
-        assert_eq!(String::from_utf8_lossy(&text(value)), expected);
+        assert_eq!(String::from_utf8_lossy(&text_within(value, ID_CHARS_MAX)), expected);
     }
 
     #[test]
@@ -368,6 +363,9 @@ mod tests {
             "{\"a\":5,\"b\":\"x:1.0,\",\"c\":7}",
         );
         let long = "é".repeat(300);
-        assert_eq!(String::from_utf8(text(Value::String(&long))).unwrap().chars().count(), ID_CHARS_MAX);
+        assert_eq!(
+            String::from_utf8(text_within(Value::String(&long), ID_CHARS_MAX)).unwrap().chars().count(),
+            ID_CHARS_MAX
+        );
     }
 }

@@ -1,38 +1,53 @@
-//! Conditions that the server checks before it sends a row: cheap tests on the JSON text that every matching document passes.
+//! Conditions that the server checks before it sends a row, true for every document that matches.
 //!
-//! A text that equals, begins with or contains something stands in the document's JSON literally, unless somebody wrote it with
-//! escapes (there is a backslash then) or it is nested so deep that it went into a blob (`"$bson"` is there then). So
-//! "contains the text, or a backslash, or a blob" keeps every document that matches. Looking at bytes is several times
-//! cheaper than parsing JSON for each row, and arrays and nested documents need no case of their own. Everything else (numbers,
-//! dates, ranges) is spelled in too many ways and left to the evaluator.
+//! `JSON_VALUE(doc, path)` is the scalar that a path leads to, with its escapes resolved, and NULL for everything else: a missing field, an
+//! array (on the way or at the end), a wrapper such as a decimal or a date, what nests too deep. So `COALESCE(JSON_VALUE(…) = x, 1)`
+//! drops exactly those documents whose scalar is another one, and keeps all that the evaluator has to look at.
+//! Measured on 10,000 documents of 170 bytes (server CPU, of which 2.4 ms are the scan itself): this 5.3 ms; searching the
+//! text for the value, for escapes and for blobs 9 ms with LIKE and 20 ms with LOCATE; a regular expression for all three 40 ms.
+//!
+//! Numbers are compared as doubles, so `<` becomes `<=` here: two integers that differ may be one double. Of a field that
+//! stands in a document twice the server sees the first only.
 
-use crate::spelling;
 use crate::table::Table;
-use document::{Value, ValueBuf};
+use document::{Path, Value, ValueBuf};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
 
-/// A condition in SQL, true for every document that matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A condition in SQL.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Condition {
     pub sql: String,
     /// In the order of their placeholders.
-    params: Vec<Vec<u8>>,
-    /// The parameters are compared as text, as keys are ordered, not as bytes.
-    as_text: bool,
+    params: Vec<Operand>,
 }
+
+#[derive(Clone, Debug, PartialEq)]
+enum Operand {
+    Text(Vec<u8>),
+    Number(f64),
+}
+
+/// Values compared with at once; a longer list is left to the evaluator.
+const VALUES_MAX: usize = 64;
+
+/// Fields looked at: each costs a walk over the document's text.
+const BRANCHES_MAX: usize = 4;
 
 impl Condition {
     pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
-        self.params.iter().map(|bytes| if self.as_text { Param::Text(bytes) } else { Param::Bytes(bytes) })
+        self.params.iter().map(|operand| match operand {
+            Operand::Text(text) => Param::Text(text),
+            Operand::Number(number) => Param::Double(*number),
+        })
+    }
+
+    fn joined(conditions: Vec<Condition>, operator: &str) -> Condition {
+        let sql: Vec<String> = conditions.iter().map(|condition| condition.sql.clone()).collect();
+        let params = conditions.into_iter().flat_map(|condition| condition.params).collect();
+        Condition { sql: format!("({})", sql.join(operator)), params }
     }
 }
-
-/// Texts looked for at once; a longer list is left to the evaluator.
-const NEEDLES_MAX: usize = 16;
-
-/// A shorter text is in nearly every document.
-const NEEDLE_BYTES_MIN: usize = 3;
 
 /// A key to look up, and the condition for it: where the filter demands that the first field of an index equal something.
 pub(crate) fn by_index(node: &Node, table: &Table) -> Option<(String, Condition)> {
@@ -42,8 +57,8 @@ pub(crate) fn by_index(node: &Node, table: &Table) -> Option<(String, Condition)
     };
     all.iter().find_map(|node| {
         let Node::Path { path, test } = node else { return None };
-        let suitable = table.indexes.iter().filter(|index| index.fields().next() == Some(path.as_str()));
-        suitable.into_iter().find_map(|index| {
+        let mut suitable = table.indexes.iter().filter(|index| index.fields().next() == Some(path.as_str()));
+        suitable.find_map(|index| {
             let (sql, params) = match test {
                 Test::Equal(value) => index.equality(std::iter::once(value.as_value())),
                 Test::In(list) if list.regexes().is_empty() => {
@@ -51,61 +66,109 @@ pub(crate) fn by_index(node: &Node, table: &Table) -> Option<(String, Condition)
                 }
                 _ => None,
             }?;
-            Some((index.sql_name.clone(), Condition { sql, params, as_text: true }))
+            let params = params.into_iter().map(Operand::Text).collect();
+            Some((index.sql_name.clone(), Condition { sql, params }))
         })
     })
 }
 
 /// What the server can check of a filter; `None` when nothing.
 pub(crate) fn condition(node: &Node) -> Option<Condition> {
-    let needles = needles(node)?;
-    if needles.is_empty() || needles.len() > NEEDLES_MAX {
+    match node {
+        Node::And(all) => {
+            let parts: Vec<Condition> = all.iter().filter_map(condition).take(BRANCHES_MAX).collect();
+            (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
+        }
+        Node::Or(any) if any.len() <= BRANCHES_MAX => {
+            any.iter().map(condition).collect::<Option<Vec<_>>>().map(|parts| Condition::joined(parts, " OR "))
+        }
+        Node::Path { path, test } => at_path(path, test),
+        _ => None,
+    }
+}
+
+fn at_path(path: &Path, test: &Test) -> Option<Condition> {
+    let json_path = json_path(path)?;
+    match test {
+        Test::Equal(value) => equal_to_one_of(json_path, std::iter::once(value.as_value())),
+        Test::In(list) if list.regexes().is_empty() => {
+            equal_to_one_of(json_path, list.values().iter().map(ValueBuf::as_value))
+        }
+        Test::Less(value) | Test::LessOrEqual(value) => ordered(json_path, "<=", value.as_value()),
+        Test::Greater(value) | Test::GreaterOrEqual(value) => ordered(json_path, ">=", value.as_value()),
+        Test::Regex(regex) => {
+            let text = regex.substring().filter(|text| !text.contains('\0'))?;
+            Some(Condition {
+                sql: "COALESCE(LOCATE(?, JSON_VALUE(doc, ?)), 1)".into(),
+                params: vec![Operand::Text(text.as_bytes().to_vec()), Operand::Text(json_path)],
+            })
+        }
+        _ => None,
+    }
+}
+
+/// All of the values must be of one kind: what is compared with texts compares as text.
+fn equal_to_one_of<'v>(mut path: Vec<u8>, values: impl Iterator<Item = Value<'v>>) -> Option<Condition> {
+    let values: Vec<Value<'v>> = values.collect();
+    if values.is_empty() || values.len() > VALUES_MAX {
         return None;
     }
-    let mut sql = String::from("(");
-    for _ in &needles {
-        sql.push_str("LOCATE(?,doc) OR ");
-    }
-    sql.push_str("LOCATE('\\\\',doc) OR LOCATE('\"$bson\"',doc))");
-    Some(Condition { sql, params: needles, as_text: false })
+    let (operands, value) = if values.iter().all(|value| matches!(value, Value::String(_))) {
+        (
+            values.iter().filter_map(|value| value.as_str()).map(|text| Operand::Text(text.into())).collect(),
+            "JSON_VALUE(doc, ?)",
+        )
+    } else if values.iter().all(|value| matches!(value, Value::ObjectId(_))) {
+        path.extend_from_slice(b".\"$oid\"");
+        let texts = values.iter().filter_map(|value| match value {
+            Value::ObjectId(id) => Some(Operand::Text(id.to_string().into_bytes())),
+            _ => None,
+        });
+        (texts.collect::<Vec<_>>(), "LOWER(JSON_VALUE(doc, ?))")
+    } else {
+        let numbers: Option<Vec<Operand>> = values.iter().map(|&value| number(value).map(Operand::Number)).collect();
+        (numbers?, "JSON_VALUE(doc, ?)")
+    };
+    let marks = vec!["?"; operands.len()].join(",");
+    let mut params = vec![Operand::Text(path)];
+    params.extend(operands);
+    Some(Condition { sql: format!("COALESCE({value} IN ({marks}), 1)"), params })
 }
 
-/// Texts of which every matching document holds at least one, if it is spelled without escapes and blobs.
-fn needles(node: &Node) -> Option<Vec<Vec<u8>>> {
-    match node {
-        // One branch is enough; the one with the fewest and longest texts keeps the fewest documents.
-        Node::And(all) => all
-            .iter()
-            .filter_map(needles)
-            .min_by_key(|needles| (needles.len(), std::cmp::Reverse(needles.iter().map(Vec::len).min()))),
-        Node::Or(any) => any.iter().map(needles).collect::<Option<Vec<_>>>().map(|lists| lists.concat()),
-        Node::Path { test, .. } => needles_of(test),
-        Node::Nor(_) | Node::Expression(_) | Node::Never => None,
-    }
-}
-
-fn needles_of(test: &Test) -> Option<Vec<Vec<u8>>> {
-    match test {
-        Test::Equal(value) => needle(value.as_value()).map(|needle| vec![needle]),
-        Test::In(list) if list.regexes().is_empty() && !list.values().is_empty() => {
-            list.values().iter().map(|value| needle(value.as_value())).collect()
+fn ordered(path: Vec<u8>, operator: &str, value: Value<'_>) -> Option<Condition> {
+    let (sql, operand) = match value {
+        Value::String(text) => {
+            ("JSON_VALUE(doc, ?) COLLATE utf8mb4_nopad_bin", Operand::Text(text.as_bytes().to_vec()))
         }
-        Test::Regex(regex) => {
-            let text = regex.substring()?;
-            let quoted = spelling::value(Value::String(text));
-            let inner = quoted.get(1..quoted.len() - 1)?.to_vec();
-            (inner.len() >= NEEDLE_BYTES_MIN).then(|| vec![inner])
-        }
-        Test::ElementMatches(node) => needles(node),
-        Test::ElementSatisfies(tests) => tests.iter().find_map(needles_of),
-        _ => None,
-    }
+        value => ("JSON_VALUE(doc, ?)", Operand::Number(number(value)?)),
+    };
+    Some(Condition { sql: format!("COALESCE({sql} {operator} ?, 1)"), params: vec![Operand::Text(path), operand] })
 }
 
-/// The text that stands in every document with this value.
-fn needle(value: Value<'_>) -> Option<Vec<u8>> {
-    match value {
-        Value::String(_) => Some(spelling::value(value)).filter(|needle| needle.len() >= NEEDLE_BYTES_MIN),
-        _ => None,
+/// A number that MariaDB can take as a double.
+fn number(value: Value<'_>) -> Option<f64> {
+    let number = match value {
+        Value::Int32(number) => f64::from(number),
+        Value::Int64(number) => number as f64,
+        Value::Double(number) => number,
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
+/// A path in MariaDB's notation, as a parameter; `None` for names it has no notation for.
+fn json_path(path: &Path) -> Option<Vec<u8>> {
+    let mut text = b"$".to_vec();
+    for component in path.components() {
+        if component.is_empty() || component.contains(['"', '\\', '*']) || component.chars().any(char::is_control) {
+            return None;
+        }
+        text.extend_from_slice(b".\"");
+        if component.starts_with('$') {
+            text.push(b'$');
+        }
+        text.extend_from_slice(component.as_bytes());
+        text.push(b'"');
     }
+    Some(text)
 }

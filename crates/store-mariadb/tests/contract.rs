@@ -1,5 +1,7 @@
 //! The MariaDB store keeps the contract of all stores.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use store::testing::{contract, races};

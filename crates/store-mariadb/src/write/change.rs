@@ -191,10 +191,11 @@ impl<C: Change> Running<'_, C> {
         };
         let plan = plan::make(self.namespace, table.clone(), &query)?;
         let Some(table) = table else { return self.nothing_matched(ledger, attempt).await };
-        if statement.deletes_unseen() && !ledger.is_recording() {
-            if let Some(outcome) = self.delete_unseen(&plan, &table).await? {
-                return Ok(Some(Some(outcome)));
-            }
+        if statement.deletes_unseen()
+            && !ledger.is_recording()
+            && let Some(outcome) = self.delete_unseen(&plan, &table).await?
+        {
+            return Ok(Some(Some(outcome)));
         }
         if statement.changes_many() {
             let outcome = self.change_many(&plan, &table).await?;

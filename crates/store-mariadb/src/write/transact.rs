@@ -79,10 +79,10 @@ async fn answers(
         }
     }
     began?;
-    if let Some(recorded) = recorded {
-        if !ledger.is_recorded(recorded)? {
-            return Ok(None);
-        }
+    if let Some(recorded) = recorded
+        && !ledger.is_recorded(recorded)?
+    {
+        return Ok(None);
     }
     failed.map_or(Ok(Some(affected)), Err)
 }

@@ -1,5 +1,7 @@
 //! A MariaDB server of our own, in a directory that goes with it.
 
+pub mod client;
+
 use document::{DocBuf, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -59,6 +61,7 @@ impl Server {
         MariaDbEngine::connect(&self.url(), Options::default()).unwrap()
     }
 
+    #[allow(dead_code)]
     /// Runs SQL as another client would; gives its output.
     pub fn sql(&self, sql: &str) -> String {
         let output = Command::new(find("mariadb").unwrap())
@@ -103,7 +106,7 @@ fn spawn(program: &Path, directory: &Path) -> Child {
     let log = std::fs::File::create(directory.join("log")).unwrap();
     Command::new(program)
         .args(["--no-defaults", "--user=root", "--skip-networking", "--max-allowed-packet=128M"])
-        .args(["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"])
+        .args(["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2", "--skip-log-bin"])
         .arg(format!("--datadir={}", directory.join("data").display()))
         .arg(format!("--socket={}", directory.join("socket").display()))
         .arg(format!("--pid-file={}", directory.join("pid").display()))

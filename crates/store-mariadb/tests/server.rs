@@ -1,0 +1,254 @@
+//! What only a MariaDB server can show: rows written by SQL, ids computed on both sides, names and values that try to be SQL, filters
+//! checked by the server, and servers that die.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use document::{DocBuf, ObjectId, Value, doc};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use query::{Context, Predicate};
+use store::{Namespace, RetryKey, Statements};
+use support::client::{Client, id};
+use support::server;
+
+fn namespace(database: &str) -> Namespace {
+    Namespace::new(database, "things")
+}
+
+#[test]
+fn rows_written_by_sql_are_documents_at_once() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("by_sql"));
+    client.insert(&things, &[doc! { "_id": 1, "a": "x" }]).unwrap();
+    assert_eq!(client.find(&things, &doc! {}).unwrap().len(), 1);
+    server.sql(r#"INSERT INTO by_sql.things (doc) VALUES ('{ "_id" : 2.0, "a" : "\\u0079" }')"#);
+    server.sql("UPDATE by_sql.things SET doc = JSON_SET(doc, '$.b', 5) WHERE id = '1'");
+    let expected = [doc! { "_id": 1, "a": "x", "b": 5 }, doc! { "_id": 2.0, "a": "y" }];
+    assert_eq!(client.find(&things, &doc! {}).unwrap(), expected);
+    assert_eq!(client.find(&things, &doc! { "a": "y" }).unwrap(), expected[1..]);
+    assert_eq!(client.find(&things, &doc! { "_id": 2 }).unwrap(), expected[1..]);
+    assert_eq!(client.update(&things, &doc! { "_id": 2 }, &doc! { "$set": &doc! { "a": "z" } }).unwrap().modified, 1);
+    assert_eq!(server.sql("SELECT JSON_VALUE(doc, '$.a') FROM by_sql.things WHERE id = '2'").trim(), "z");
+    server.sql("DROP TABLE by_sql.things");
+    assert!(client.find(&things, &doc! {}).unwrap().is_empty());
+    client.insert(&things, &[doc! { "_id": 3 }]).unwrap();
+    assert_eq!(client.find(&things, &doc! {}).unwrap(), [doc! { "_id": 3 }]);
+}
+
+#[test]
+fn tables_of_two_columns_are_served_as_they_are() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("plain"));
+    server.sql(
+        "CREATE DATABASE plain; CREATE TABLE plain.things (id VARCHAR(35) AS (JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))) UNIQUE KEY, \
+         doc JSON, CONSTRAINT id_not_null CHECK (id IS NOT NULL)); CREATE TABLE plain.other (a INT); \
+         INSERT INTO plain.things (doc) VALUES ('{\"_id\":7,\"a\":1}'), ('{\"_id\":\"x\",\"a\":2}')",
+    );
+    let names: Vec<String> =
+        client.run(client.store.collections("plain")).unwrap().into_iter().map(|info| info.name).collect();
+    assert_eq!(names, ["things"]);
+    let documents: Vec<DocBuf> =
+        (0..300).map(|number| doc! { "_id": ObjectId([(number % 251) as u8; 12]), "n": number }).collect();
+    let outcome = client.insert(&things, &documents).unwrap();
+    assert_eq!(outcome.statements.iter().filter(|it| it.is_ok()).count(), 251);
+    assert_eq!(client.find(&things, &doc! {}).unwrap().len(), 253);
+    assert_eq!(client.find(&things, &doc! { "_id": 7.0 }).unwrap(), [doc! { "_id": 7, "a": 1 }]);
+    assert_eq!(client.update(&things, &doc! { "_id": "x" }, &doc! { "$inc": &doc! { "a": 1 } }).unwrap().modified, 1);
+    assert_eq!(server.sql("SELECT JSON_VALUE(doc, '$.a') FROM plain.things WHERE id = '\"x\"'").trim(), "3");
+    let long = "x".repeat(50);
+    let refused = client.insert(&things, &[doc! { "_id": long.as_str() }]).unwrap().statements.remove(0).unwrap_err();
+    assert!(refused.message().contains("too long"), "{refused}");
+    assert!(client.insert(&Namespace::new("plain", "other"), &[doc! { "_id": 1 }]).is_err());
+    client.run(client.store.drop_database("plain")).unwrap();
+    assert_eq!(server.sql("SHOW TABLES FROM plain").trim(), "other");
+}
+
+#[test]
+fn names_and_values_are_never_sql() {
+    let Some(server) = server() else { return };
+    let client = Client::open(server.engine());
+    let long = "n".repeat(180);
+    let evil =
+        ["a`; DROP TABLE x; -- ", "a' OR '1'='1", "a\"b\\", "tick`s", "naïve.ünïcode", "smile 😀 ", "~tilde", &long];
+    for name in evil {
+        let things = Namespace::new("evil_names", name);
+        let document = doc! { "_id": name, "v": "'); DROP TABLE x; -- \\" };
+        client.insert(&things, std::slice::from_ref(&document)).unwrap();
+        for filter in [doc! { "_id": name }, doc! { "v": "'); DROP TABLE x; -- \\" }, doc! {}] {
+            assert_eq!(client.find(&things, &filter).unwrap(), [document.clone()], "{name} {filter:?}");
+        }
+        for path in ["a\" ) OR 1=1 -- ", "a' OR '1'='1", "x`y", "*", "a\\"] {
+            let filter = DocBuf::build(|writer| writer.append(path, "x"));
+            assert!(client.find(&things, &filter).unwrap().is_empty(), "{path}");
+        }
+    }
+    let mut listed: Vec<String> =
+        client.run(client.store.collections("evil_names")).unwrap().into_iter().map(|info| info.name).collect();
+    let mut expected = evil.map(str::to_owned).to_vec();
+    listed.sort();
+    expected.sort();
+    assert_eq!(listed, expected);
+    for reserved in ["mysql", "information_schema", "selkie", "sys"] {
+        let refused = client.insert(&Namespace::new(reserved, "x"), &[doc! { "_id": 1 }]).unwrap_err();
+        assert_eq!(refused.code(), error::Code::INVALID_NAMESPACE);
+    }
+}
+
+/// Values of every kind that ids and fields may have, with neighbors that are nearly equal.
+fn value() -> impl Strategy<Value = DocBuf> {
+    let number = prop_oneof![
+        any::<i32>().prop_map(|it| doc! { "v": it }),
+        (-5..5).prop_map(|it| doc! { "v": it }),
+        (-5i64..5).prop_map(|it| doc! { "v": it }),
+        any::<i64>().prop_map(|it| doc! { "v": it }),
+        (-20..20).prop_map(|it| doc! { "v": f64::from(it) / 4.0 }),
+        any::<f64>().prop_map(|it| doc! { "v": it }),
+        (any::<i64>()).prop_map(|it| doc! { "v": it as f64 }),
+        (any::<bool>(), 0..100u128, -4..4i32).prop_map(|(negative, coefficient, exponent)| {
+            doc! { "v": Value::Decimal128(document::Decimal128::from_parts(negative, coefficient, exponent).unwrap()) }
+        }),
+        (any::<bool>(), any::<u64>(), -6000..6000i32).prop_map(|(negative, coefficient, exponent)| {
+            let decimal = document::Decimal128::from_parts(negative, coefficient.into(), exponent).unwrap();
+            doc! { "v": Value::Decimal128(decimal) }
+        }),
+    ];
+    let text = prop_oneof!["[a-cA-C ]{0,3}", "\\PC{0,20}", ".{0,5}", "x{240,300}", "[\\\\\"/\n\t]{0,3}"];
+    prop_oneof![
+        4 => number,
+        3 => text.prop_map(|it: String| doc! { "v": it.as_str() }),
+        1 => any::<[u8; 12]>().prop_map(|it| doc! { "v": ObjectId(it) }),
+        1 => any::<bool>().prop_map(|it| doc! { "v": it }),
+        1 => any::<i64>().prop_map(|it| doc! { "v": Value::DateTime(it) }),
+        1 => (0..3i32, 0..3i64).prop_map(|(a, b)| doc! { "v": &doc! { "a": a, "b": b, "c": f64::from(a), "d": "1.0,e0" } }),
+        1 => any::<[u8; 5]>().prop_map(|it| doc! { "v": Value::Binary { subtype: 0, bytes: &it } }),
+        1 => Just(doc! { "v": Value::Null }),
+    ]
+}
+
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+}
+
+#[test]
+fn the_server_computes_the_same_id() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("same_id"));
+    runner(300)
+        .run(&value(), |value| {
+            let value = value.as_doc().get("v").unwrap();
+            let document = doc! { "_id": value };
+            let taken = client.insert(&things, std::slice::from_ref(&document)).unwrap().statements.remove(0).is_err();
+            let found = client.find(&things, &doc! { "_id": value }).unwrap();
+            prop_assert!(!found.is_empty(), "{:?} is not found (taken: {})", document, taken);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn filter() -> impl Strategy<Value = DocBuf> {
+    let operator = prop::sample::select(vec!["$eq", "$lt", "$lte", "$gt", "$gte", "$ne"]);
+    let path = prop::sample::select(vec!["a", "b", "a.x", "a.0", "_id"]);
+    (path, operator, value(), value()).prop_flat_map(|(path, operator, one, other)| {
+        let (one, other) = (one.as_doc().get("v").unwrap().to_owned(), other.as_doc().get("v").unwrap().to_owned());
+        let compare = DocBuf::build(|writer| writer.document(path).append(operator, &one));
+        let list = DocBuf::build(|writer| {
+            let mut inner = writer.document(path);
+            let mut list = inner.array("$in");
+            list.push(&one);
+            list.push(&other);
+        });
+        let prefix = DocBuf::build(|writer| {
+            let pattern = one.as_value().as_str().filter(|text| text.chars().all(char::is_alphanumeric)).unwrap_or("a");
+            writer.document(path).append("$regex", pattern.chars().take(20).collect::<String>().as_str());
+        });
+        prop_oneof![Just(compare), Just(list), Just(prefix)]
+    })
+}
+
+fn field() -> impl Strategy<Value = DocBuf> {
+    let plain = value();
+    let array = prop::collection::vec(value(), 0..3).prop_map(|values| {
+        DocBuf::build(|writer| {
+            let mut array = writer.array("v");
+            values.iter().for_each(|it| array.push(it.as_doc().get("v").unwrap()));
+        })
+    });
+    let nested = value().prop_map(|value| doc! { "v": &doc! { "x": value.as_doc().get("v").unwrap() } });
+    let listed = value().prop_map(|value| {
+        DocBuf::build(|writer| {
+            writer.array("v").document().append("x", value.as_doc().get("v").unwrap());
+        })
+    });
+    let symbol = Just(doc! { "v": Value::Symbol("a") });
+    prop_oneof![5 => plain, 2 => array, 2 => nested, 1 => listed, 1 => symbol]
+}
+
+/// What the server leaves out is not asked for: with conditions on the text, and with an index.
+#[test]
+fn the_server_keeps_every_document_that_matches() {
+    let Some(server) = server() else { return };
+    let client = Client::open(server.engine());
+    for indexed in [false, true] {
+        let things = namespace(if indexed { "superset_indexed" } else { "superset" });
+        let (mut random, fields) = (runner(1), (field(), prop::option::of(field())));
+        let documents: Vec<DocBuf> = (0..150)
+            .map(|number| {
+                let (a, b) = fields.new_tree(&mut random).unwrap().current();
+                DocBuf::build(|writer| {
+                    writer.append("_id", number);
+                    writer.append("a", a.as_doc().get("v").unwrap());
+                    b.iter().for_each(|b| writer.append("b", b.as_doc().get("v").unwrap()));
+                })
+            })
+            .collect();
+        client.insert(&things, &documents).unwrap();
+        if indexed {
+            for path in ["a", "a.x"] {
+                let key = DocBuf::build(|writer| writer.append(path, 1));
+                let spec = doc! { "v": 2, "key": &key, "name": path };
+                let index = store::IndexSpec { name: path.into(), key, unique: false, sparse: false, spec };
+                client.run(client.store.create_indexes(&things, vec![index])).unwrap();
+            }
+        }
+        runner(200)
+            .run(&filter(), |filter| {
+                let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
+                let matching = |documents: &[DocBuf]| -> Vec<_> {
+                    let mut ids: Vec<_> = documents
+                        .iter()
+                        .filter(|it| predicate.matches(it.as_doc()).unwrap())
+                        .map(|it| format!("{:?}", id(it)))
+                        .collect();
+                    ids.sort();
+                    ids
+                };
+                let given = client.candidates(&things, &predicate).unwrap();
+                prop_assert_eq!(matching(&given), matching(&documents), "{:?}", filter);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_dies_is_missed_for_as_long_as_it_is_gone() {
+    let Some(server) = support::Server::start() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("dies"));
+    for round in 0..3 {
+        let document = doc! { "_id": round };
+        let inserted = client.insert(&things, std::slice::from_ref(&document)).unwrap();
+        assert!(inserted.statements[0].is_ok());
+        server.kill();
+        let error = client.find(&things, &doc! {}).unwrap_err();
+        assert_eq!(error.code(), error::Code::SHUTDOWN_IN_PROGRESS, "{error}");
+        let insert = Statements::Insert(vec![bytes::Bytes::from(doc! { "_id": 99 }.into_vec())]);
+        let key = RetryKey { session: [9; 16], txn_number: round.into() };
+        let error = client.write(&things, insert, Some(key)).unwrap_err();
+        assert_eq!(error.labels(), ["RetryableWriteError"]);
+        server.restart();
+        assert!(!client.find(&things, &doc! {}).unwrap().is_empty());
+    }
+}

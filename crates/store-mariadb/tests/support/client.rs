@@ -1,0 +1,89 @@
+//! A worker's store with the few words that tests need.
+
+use super::decode;
+use bytes::Bytes;
+use document::{Doc, DocBuf};
+use query::{Context, Predicate};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use store::*;
+
+pub struct Client {
+    runtime: tokio::runtime::Runtime,
+    pub store: Rc<dyn DocumentStore>,
+}
+
+struct All(Vec<DocBuf>);
+
+impl Sink for All {
+    fn accept(&mut self, document: StoredDoc<'_>) -> error::Result<Flow> {
+        self.0.push(decode(document));
+        Ok(Flow::Continue)
+    }
+}
+
+#[allow(dead_code)]
+impl Client {
+    pub fn open(engine: Arc<dyn Engine>) -> Client {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let store = runtime.block_on(async { engine.open() }).unwrap();
+        Client { runtime, store }
+    }
+
+    pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// What the store gives for a filter, before anybody looks closer.
+    pub fn candidates(&self, namespace: &Namespace, predicate: &Predicate) -> error::Result<Vec<DocBuf>> {
+        let query = Query { predicate, sort: None, limit: None, hint: None };
+        let plan = self.run(self.store.plan(namespace, query))?;
+        let mut sink = All(Vec::new());
+        self.run(self.store.scan(&*plan, None, usize::MAX, &mut sink))?;
+        Ok(sink.0)
+    }
+
+    pub fn find(&self, namespace: &Namespace, filter: &DocBuf) -> error::Result<Vec<DocBuf>> {
+        let predicate = Predicate::parse(filter.as_doc(), &Context::at(0))?;
+        let mut found = self.candidates(namespace, &predicate)?;
+        found.retain(|document| predicate.matches(document.as_doc()).unwrap());
+        Ok(found)
+    }
+
+    pub fn insert(&self, namespace: &Namespace, documents: &[DocBuf]) -> error::Result<BatchOutcome> {
+        let documents = documents.iter().map(|document| Bytes::from(document.clone().into_vec())).collect();
+        self.write(namespace, Statements::Insert(documents), None)
+    }
+
+    pub fn write(
+        &self,
+        namespace: &Namespace,
+        statements: Statements,
+        retry: Option<RetryKey>,
+    ) -> error::Result<BatchOutcome> {
+        let batch = WriteBatch { namespace: namespace.clone(), ordered: false, journal: false, retry, statements };
+        self.run(self.store.write(batch))
+    }
+
+    pub fn update(&self, namespace: &Namespace, filter: &DocBuf, update: &DocBuf) -> error::Result<StatementOutcome> {
+        let context = Context::at(0);
+        let statement = UpdateStatement {
+            predicate: Predicate::parse(filter.as_doc(), &context)?,
+            sort: None,
+            update: query::Update::parse(document::Value::Document(update.as_doc()), None, &context)?,
+            multi: false,
+            upsert: false,
+            new_id: document::ObjectId([1; 12]),
+            hint: None,
+            image: ReturnImage::None,
+        };
+        self.write(namespace, Statements::Update(vec![statement]), None)?.statements.remove(0)
+    }
+}
+
+/// The `_id` as it stands in the document.
+#[allow(dead_code)]
+pub fn id(document: &DocBuf) -> document::ValueBuf {
+    Doc::get(document.as_doc(), "_id").unwrap_or(document::Value::Undefined).to_owned()
+}
