@@ -99,13 +99,14 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     let mut findings = Vec::new();
     let mut lease = store.pool.lease().await?;
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(findings) };
-    lease.queue_query(&format!("CHECK TABLE {} EXTENDED", table.quoted));
+    lease.queue_query(&format!("CHECK TABLE {}", table.quoted));
     while let Event::Row(range) = lease.next().await? {
         let mut row = TextRow::new(lease.raw_row(range).0);
         let mut text =
             || -> Result<String> { Ok(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned()) };
         let (_, _, kind, message) = (text()?, text()?, text()?, text()?);
-        if kind != "status" || message != "OK" {
+        // Warnings and notes are about history that others may still read, not about what is there.
+        if kind.eq_ignore_ascii_case("error") || kind == "status" && message != "OK" {
             findings.push(format!("MariaDB: {message}"));
         }
     }

@@ -4,7 +4,7 @@
 //! server, and documents in the JSON spelling of [`document::json`]. Content is never cached here: each read asks the server. No value
 //! ever becomes part of a statement's text; names do through [`names::quote`] alone.
 //!
-//! In reading order: `options` (the URL), `connection` and `pool` (pipelined connections of one worker), `names` and `id_text` (what
+//! In reading order: `options` (the URL), `connection`, `pool` and `lane` (pipelined connections of one worker), `names` and `id_text` (what
 //! collections and ids are called), `table` and `catalog` (the shape of tables), `plan`, `pushdown` and `scan` (reading),
 //! `write` (inserting, updating, deleting), `index`, and `own_schema` (what is remembered beside the collections).
 
@@ -17,6 +17,7 @@ mod figures;
 mod id_text;
 mod index;
 mod indexes;
+mod lane;
 mod names;
 mod options;
 mod own_schema;

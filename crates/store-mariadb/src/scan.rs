@@ -8,10 +8,13 @@
 use crate::connection::Event;
 use crate::failure::Result;
 use crate::failure::sql;
+use crate::lane;
 use crate::plan::MariaDbPlan;
 use crate::pool::Lease;
 use crate::store::MariaDbStore;
 use crate::table::Table;
+use mariadb_wire::Param;
+use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
 use store::{Flow, Position, ScanEnd, Sink, StoredDoc};
 
@@ -61,6 +64,15 @@ pub(crate) async fn rows(
     let Some(table) = plan.table.clone().filter(|_| !plan.access.nothing) else { return Ok(ScanEnd::Exhausted) };
     let key = after.map(|position| position.0.clone()).filter(|key| !key.is_empty());
     let mut progress = Progress { key, rows: 0, bytes: 0 };
+    if let (Some(id), None) = (plan.access.single_id(), &progress.key) {
+        match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
+            Ok(row) => return lookup(row, take),
+            Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
+            // Tried again below, on a connection of its own.
+            Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::UNKNOWN_COLUMN) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
     let mut lease = store.pool.lease().await?;
     match pages(&mut lease, plan, &table, wanted, take, &mut progress).await {
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
@@ -79,6 +91,19 @@ pub(crate) async fn rows(
         }
         outcome => outcome,
     }
+}
+
+/// The row of one id, or none.
+fn lookup(row: Option<lane::Row>, take: &mut Take<'_>) -> Result<ScanEnd> {
+    let Some((payload, types)) = row else { return Ok(ScanEnd::Exhausted) };
+    let mut row = BinaryRow::new(&payload, &types)?;
+    let key = row.next_bytes()?.unwrap_or_default();
+    let Some(json) = row.next_bytes()? else { return Ok(ScanEnd::Exhausted) };
+    Ok(match take(key, json)? {
+        Flow::Continue => ScanEnd::Exhausted,
+        Flow::StopAfter => ScanEnd::Stopped(Position(key.to_vec())),
+        Flow::StopBefore => ScanEnd::Stopped(Position(Vec::new())),
+    })
 }
 
 /// Counts a plan's rows on the server, where the plan says all there is to the filter.
@@ -111,7 +136,7 @@ async fn pages(
 ) -> Result<ScanEnd> {
     let access = &plan.access;
     if let (Some(id), None) = (access.single_id(), &progress.key) {
-        lease.queue_execute(&table.statements.by_id, &[mariadb_wire::Param::Text(id)]);
+        lease.queue_execute(&table.statements.by_id, &[Param::Text(id)]);
         return Ok(match page(lease, 1, take, progress).await? {
             Page::Stopped(key) => ScanEnd::Stopped(Position(key)),
             Page::Read { .. } => ScanEnd::Exhausted,

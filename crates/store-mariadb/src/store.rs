@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::failure::Result;
+use crate::lane::Lane;
 use crate::options::{Options, Target};
 use crate::plan::{self, MariaDbPlan};
 use crate::pool::Pool;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 pub(crate) struct MariaDbStore {
     pub pool: Rc<Pool>,
+    /// For lookups by id.
+    pub lane: Lane,
     pub catalog: Catalog,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
@@ -25,8 +28,10 @@ pub(crate) struct MariaDbStore {
 
 impl MariaDbStore {
     pub fn open(target: Target, options: Options, ignores_case: bool, packet_bytes_max: u64) -> Rc<MariaDbStore> {
+        let pool = Pool::new(target, options);
         Rc::new(MariaDbStore {
-            pool: Pool::new(target, options),
+            lane: Lane::new(pool.clone()),
+            pool,
             catalog: Catalog::new(ignores_case),
             packet_bytes_max,
         })
