@@ -363,13 +363,6 @@ impl ValueBuf {
     }
 }
 
-impl ValueBuf {
-    /// The value's bytes as they stand behind a key.
-    pub fn as_raw(&self) -> &[u8] {
-        &self.raw
-    }
-}
-
 impl From<Value<'_>> for ValueBuf {
     fn from(value: Value<'_>) -> Self {
         let mut raw = SmallVec::new();

@@ -116,7 +116,7 @@ impl DistinctValues {
             return Ok(());
         }
         let owned = value.to_owned();
-        *bytes += owned.as_raw().len() + 8;
+        *bytes += owned.raw_value().len() + 8;
         if *bytes > document::DOCUMENT_BYTES_MAX {
             return Err(Error::new(Code(17217), "distinct too big, 16mb cap"));
         }

@@ -57,7 +57,8 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "maxBSONDepth",
         at_startup: true,
-        read: |_, name, reply| reply.append(name, document::DEPTH_MAX as i32),
+        // The server counts the levels below the outermost document.
+        read: |_, name, reply| reply.append(name, document::DEPTH_MAX as i32 - 1),
         write: None,
     },
     Parameter {
