@@ -40,6 +40,7 @@ class MariadbServer(ServerProcess):
         return [
             "mariadbd", "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self.data}",
             f"--socket={self.socket}", "--bind-address=127.0.0.1", f"--port={self.port}", "--innodb-log-file-size=48M",
+            "--max-allowed-packet=128M",
             *self.options,
         ]
 

@@ -36,8 +36,8 @@ class SelkieServer(ServerProcess):
         return f"mongodb://127.0.0.1:{self.port}"
 
     def command(self) -> list[str]:
-        store = ["--mariadb", self.mariadb.url()] if self.mariadb else []
-        return [program(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data", str(self.data), *store, *self.options]
+        store = ["--mariadb", self.mariadb.url()] if self.mariadb else ["--data", str(self.data)]
+        return [program(), "serve", "--listen", f"127.0.0.1:{self.port}", *store, *self.options]
 
     def is_ready(self) -> bool:
         try:

@@ -104,11 +104,11 @@ pub fn selkie(name: &str, program: &Path, folder: &Path, mariadb: Option<&Mariad
     let listen = format!("127.0.0.1:{port}");
     let data = folder.join(format!("data of {name}"));
     let url = mariadb.map(Mariadb::url);
-    let mut arguments = ["serve", "--listen", &listen, "--data"].map(OsStr::new).to_vec();
-    arguments.push(data.as_os_str());
-    if let Some(url) = &url {
-        arguments.extend(["--mariadb", url.as_str()].map(OsStr::new));
-    }
+    let store = match &url {
+        Some(url) => [OsStr::new("--mariadb"), OsStr::new(url)],
+        None => [OsStr::new("--data"), data.as_os_str()],
+    };
+    let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], &store].concat();
     let mut contestant = contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)?;
     contestant.target.behind.extend(mariadb.map(|mariadb| mariadb.server.pid()));
     Ok(contestant)
@@ -128,7 +128,8 @@ pub struct Mariadb {
 }
 
 impl Mariadb {
-    /// Makes a data directory with `mariadb-install-db` and starts `program` on it, with default settings.
+    /// Makes a data directory with `mariadb-install-db` and starts `program` on it, with default settings
+    /// but for the size of packets.
     pub fn start(program: &Path, folder: &Path) -> Result<Mariadb> {
         let data = folder.join("mariadb");
         let datadir = format!("--datadir={}", data.display());
@@ -147,7 +148,9 @@ impl Mariadb {
         }
         let socket = folder.join("mariadb.sock");
         let socket_option = format!("--socket={}", socket.display());
-        let arguments = ["--no-defaults", "--skip-networking", &user, &datadir, &socket_option].map(OsStr::new);
+        // As large as Selkie asks for, with documents of 16 MiB in mind.
+        let packet = "--max-allowed-packet=128M";
+        let arguments = ["--no-defaults", "--skip-networking", packet, &user, &datadir, &socket_option].map(OsStr::new);
         let server = Server::spawn("mariadbd", program, &arguments, folder)?;
         let server = server.wait_until(|| UnixStream::connect(&socket).is_ok())?;
         Ok(Mariadb { server, socket })

@@ -59,6 +59,7 @@ pub struct Server {
     pub process_id: ObjectId,
     /// The counter in `topologyVersion`: goes up when what `hello` says changes.
     topology: watch::Sender<i64>,
+    stopping: AtomicBool,
     workers: Mutex<Vec<Arc<WorkerShared>>>,
     pub parameters: Parameters,
     /// A worker has taken it upon itself to delete expired documents.
@@ -85,6 +86,7 @@ impl Server {
             process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),
             expiry_claimed: AtomicBool::new(false),
             topology: watch::Sender::new(0),
+            stopping: AtomicBool::new(false),
             workers: Mutex::default(),
             parameters: Parameters {
                 cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms),
@@ -108,7 +110,17 @@ impl Server {
         total
     }
 
-    /// Tells everybody who waits in `hello` that what it says has changed, such as before shutting down.
+    /// The process is going down: nobody waits in `hello` any more, neither those who do now nor those who come yet.
+    pub fn announce_stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.announce_topology_change();
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Tells everybody who waits in `hello` that what it says has changed.
     pub fn announce_topology_change(&self) {
         self.topology.send_modify(|counter| *counter += 1);
     }

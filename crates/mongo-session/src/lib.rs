@@ -76,6 +76,6 @@ impl Service for MongoService {
     }
 
     fn drain(&self) {
-        self.server.announce_topology_change();
+        self.server.announce_stop();
     }
 }

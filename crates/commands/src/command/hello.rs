@@ -53,7 +53,9 @@ pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     reply.append("readOnly", false);
     negotiate_compression(call, arguments.compression, reply)?;
     Ok(match call.request.kind {
-        RequestKind::Msg { exhaust_allowed: true, .. } if arguments.await_time.is_some() => {
+        RequestKind::Msg { exhaust_allowed: true, .. }
+            if arguments.await_time.is_some() && !call.worker.server.is_stopping() =>
+        {
             Disposition::ReplyThenRun(next_hello(call, counter))
         }
         _ => Disposition::Reply,
@@ -104,7 +106,8 @@ async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i
         Some(other) => return Err(arguments::wrong_kind("hello.topologyVersion", "counter", other.kind(), "long")),
         None => return Err(arguments::missing_field("hello.topologyVersion", "counter")),
     };
-    if process != Some(Value::ObjectId(call.worker.server.process_id)) || known_counter < counter {
+    let news = process != Some(Value::ObjectId(call.worker.server.process_id)) || known_counter < counter;
+    if news || call.worker.server.is_stopping() {
         return Ok(counter);
     }
     if known_counter > counter {
