@@ -95,7 +95,12 @@ pub fn slice(
         Access::Index(scan) => slice.intervals(scan),
     };
     match end {
-        Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(dropped(collection).into()),
+        Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(match &plan.access {
+            Access::Index(IndexScan { index: Some(index), .. }) if !collection.is_dropped() => {
+                Error::new(Code::QUERY_PLAN_KILLED, format!("index '{}' dropped", index.spec.name)).into()
+            }
+            _ => dropped(collection).into(),
+        }),
         end => end,
     }
 }

@@ -70,6 +70,8 @@ impl SqliteStore {
     ) -> Result<ScanEnd> {
         let mut cursor = match after {
             Some(position) => Cursor::from_position(position)?,
+            // Dropped since the plan was made: a query that begins now finds nothing.
+            None if plan.collection.as_ref().is_some_and(|it| it.is_dropped()) => return Ok(ScanEnd::Exhausted),
             None => Cursor::default(),
         };
         loop {
