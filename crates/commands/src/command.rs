@@ -12,6 +12,7 @@ pub mod distinct;
 pub mod explain;
 pub mod find;
 pub mod find_and_modify;
+pub mod foreign;
 pub mod get_cmd_line_opts;
 pub mod get_log;
 pub mod get_more;

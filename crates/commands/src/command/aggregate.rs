@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, is_absent, namespace_to_read, plain_boolean, unknown_field};
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
-use crate::command::{explain, options, source_stage};
+use crate::command::{explain, foreign, options, source_stage};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
 use crate::reply::in_executor;
@@ -83,7 +83,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     {
         let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
         let filled = reader.fill(&*call.worker.store, call.running, &mut batch).await;
-        filled.map_err(|error| in_executor(error, "PlanExecutor error during aggregation"))?;
+        filled.map_err(in_pipeline)?;
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
@@ -130,6 +130,10 @@ fn first_stage(pipeline: Doc<'_>) -> Option<&str> {
     Some(pipeline.values().next()?.as_document()?.first()?.key())
 }
 
+fn in_pipeline(error: Error) -> Error {
+    in_executor(error, "PlanExecutor error during aggregation")
+}
+
 /// Parses the pipeline and asks the store for what it can do of it.
 pub async fn open(
     call: &Call<'_>,
@@ -139,10 +143,19 @@ pub async fn open(
 ) -> Result<Reader> {
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline).await? {
         let pipeline = Pipeline::parse(rest.as_doc(), context)?;
+        if pipeline.has_foreign() {
+            let results = foreign::run(call, Reader::over(documents, None), pipeline).await;
+            return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
+        }
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(BLOCKING_BYTES_MAX));
         return Ok(Reader::over(documents, execution));
     }
     let (source, pipeline) = Pipeline::parse(arguments.pipeline, context)?.into_source();
+    if pipeline.has_foreign() {
+        let reader = foreign::open_source(call, namespace, source, arguments.hint).await?;
+        let results = foreign::run(call, reader, pipeline).await;
+        return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
+    }
     let identity = pipeline.is_identity();
     let request = Request {
         predicate: Some(source.predicate),

@@ -55,9 +55,20 @@ fn inline_documents(array: Doc<'_>) -> Result<Vec<Doc<'_>>> {
         .collect()
 }
 
-/// What becomes of a document before it is stored: `_id` is there, first and of a type an id can have; empty timestamps tell
-/// the time. A document that is as it should be is not copied.
+/// [`ready`] for a document of the request, which is not copied if it is as it should be.
 fn prepare(call: &Call<'_>, document: Doc<'_>) -> Result<Bytes> {
+    Ok(ready(call, document)?.map_or_else(|| call.request.share(document), |rebuilt| Bytes::from(rebuilt.into_vec())))
+}
+
+/// [`ready`] for a document that was made here.
+pub(super) fn prepare_own(call: &Call<'_>, document: &DocBuf) -> Result<Bytes> {
+    let rebuilt = ready(call, document.as_doc())?;
+    Ok(rebuilt.map_or_else(|| Bytes::copy_from_slice(document.as_bytes()), |rebuilt| Bytes::from(rebuilt.into_vec())))
+}
+
+/// What becomes of a document before it is stored: `_id` is there, first and of a type an id can have; empty timestamps tell
+/// the time. `None` for a document that is as it should be.
+fn ready(call: &Call<'_>, document: Doc<'_>) -> Result<Option<DocBuf>> {
     if document.size() > document::DOCUMENT_BYTES_MAX {
         return Err(Error::bad_value(format!(
             "object to insert too large. size in bytes: {}, max size: {}",
@@ -81,9 +92,9 @@ fn prepare(call: &Call<'_>, document: Doc<'_>) -> Result<Bytes> {
         }
     }
     if id_first && !empty_timestamp {
-        return Ok(call.request.share(document));
+        return Ok(None);
     }
-    let rebuilt = DocBuf::build(|writer| {
+    Ok(Some(DocBuf::build(|writer| {
         match id {
             Some(id) => writer.append_element(id),
             None => writer.append("_id", call.worker.new_object_id(call.now_ms)),
@@ -95,8 +106,7 @@ fn prepare(call: &Call<'_>, document: Doc<'_>) -> Result<Bytes> {
                 writer.append_element(element);
             }
         }
-    });
-    Ok(Bytes::from(rebuilt.into_vec()))
+    })))
 }
 
 /// Refuses values that cannot be an `_id`.

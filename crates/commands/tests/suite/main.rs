@@ -4,6 +4,7 @@
 
 mod catalog;
 mod cursors;
+mod foreign;
 mod handshake;
 mod reading;
 mod support;

@@ -96,7 +96,8 @@ fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipel
         let name = inner.as_document().and_then(Doc::first).map_or("", |first| first.key());
         if matches!(name, "$out" | "$merge") {
             let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
-            return Err(Error::new(error::Code(51047), message));
+            let code = if stage == "$unionWith" { 31441 } else { 51047 };
+            return Err(Error::new(error::Code(code), message));
         }
     }
     Pipeline::parse(stages, context)

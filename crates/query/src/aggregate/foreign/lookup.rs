@@ -41,7 +41,11 @@ impl Lookup {
         let (mut variables, mut stages) = (Vec::new(), None);
         for (name, value) in spec.iter() {
             match name {
-                "from" => from = Some(string(name, value)?),
+                "from" => {
+                    let kind = value.kind().alias();
+                    let message = format!("$lookup 'from' field must be a string, but found {kind}");
+                    from = Some(value.as_str().ok_or_else(|| Error::failed_to_parse(message))?);
+                }
                 "as" => target = Some(string(name, value)?),
                 "localField" => local = Some(string(name, value)?),
                 "foreignField" => foreign = Some(string(name, value)?),
@@ -50,17 +54,19 @@ impl Lookup {
                     let message = "'pipeline' option must be specified as an array";
                     stages = Some(value.as_array().ok_or_else(|| Error::type_mismatch(message))?);
                 }
-                _ => return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {name}"))),
+                _ => {
+                    string(name, value)?;
+                    return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {name}")));
+                }
             }
         }
+        let target = target.filter(|target| !target.is_empty());
         let target = target.ok_or_else(|| Error::failed_to_parse("must specify 'as' field for a $lookup"))?;
-        let from = from.ok_or_else(|| Error::failed_to_parse("must specify 'from' field for a $lookup"))?;
+        let from = from.ok_or_else(|| Error::failed_to_parse("must specify 'pipeline' when 'from' is empty"))?;
         check_field_path(target)?;
         let fields = parse_fields(local, foreign)?;
         if fields.is_none() && stages.is_none() {
-            return Err(Error::failed_to_parse(
-                "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
-            ));
+            return Err(neither());
         }
         let stages = stages.unwrap_or(Doc::EMPTY);
         let lookup = Lookup {
@@ -162,9 +168,13 @@ fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
     value.as_str().ok_or_else(|| {
         let found = text::element(name, value);
         let kind = value.kind().alias();
-        let message = format!("$lookup argument '{found}' must be a string, found {found} of type {kind}");
+        let message = format!("$lookup argument '{name}' must be a string, found {found}: {kind}");
         Error::failed_to_parse(message)
     })
+}
+
+fn neither() -> Error {
+    Error::failed_to_parse("$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 }
 
 fn parse_fields(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Fields>> {
@@ -175,9 +185,7 @@ fn parse_fields(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Fie
             Ok(Some(Fields { local: Path::new(local), foreign: foreign.to_owned() }))
         }
         (None, None) => Ok(None),
-        _ => Err(Error::failed_to_parse(
-            "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
-        )),
+        _ => Err(neither()),
     }
 }
 

@@ -19,9 +19,12 @@ impl Out {
         match spec {
             Value::String(collection) => Ok(Out { database: None, collection: collection.to_owned() }),
             Value::Document(spec) => {
+                if spec.elements().count() != 2 || spec.get("db").is_none() || spec.get("coll").is_none() {
+                    let message = "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'";
+                    return Err(Error::new(Code(16994), message));
+                }
                 let (database, collection) = target("$out", spec)?;
-                let database = database.ok_or_else(|| missing("$out.db"))?;
-                Ok(Out { database: Some(database), collection })
+                Ok(Out { database, collection })
             }
             other => {
                 let kind = other.kind().alias();
@@ -100,7 +103,7 @@ impl Merge {
             other => {
                 let kind = other.kind().alias();
                 let message = format!("$merge requires a string or object argument, but found {kind}");
-                return Err(Error::new(Code(51182), message));
+                return Err(Error::type_mismatch(message));
             }
         }
         Ok(merge)
@@ -127,6 +130,22 @@ impl Merge {
                 }
                 _ => return Err(unknown_field("$merge", name)),
             }
+        }
+        let alone = match self.when_matched {
+            WhenMatched::KeepExisting => Some("keepExisting"),
+            WhenMatched::Fail => Some("fail"),
+            _ => None,
+        };
+        let otherwise = match self.when_not_matched {
+            WhenNotMatched::Insert => None,
+            WhenNotMatched::Discard => Some("discard"),
+            WhenNotMatched::Fail => Some("fail"),
+        };
+        if let (Some(matched), Some(not_matched)) = (alone, otherwise) {
+            let message = format!(
+                "Combination of $merge modes 'whenMatched: {matched}' and 'whenNotMatched: {not_matched}' is not supported"
+            );
+            return Err(Error::new(Code(51181), message));
         }
         if let WhenMatched::Pipeline { variables: slot, .. } = &mut self.when_matched {
             *slot = variables;
@@ -205,5 +224,5 @@ fn when_not_matched(value: Value<'_>) -> Result<WhenNotMatched> {
 }
 
 fn bad_mode(field: &str, found: &str) -> Error {
-    Error::bad_value(format!("Enumeration value '{found}' for field '$merge.{field}' is not a valid value."))
+    Error::bad_value(format!("Enumeration value '{found}' for field '{field}' is not a valid value."))
 }

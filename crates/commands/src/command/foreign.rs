@@ -1,0 +1,170 @@
+//! Pipelines with stages that read or write other collections: `$lookup`, `$unionWith`, `$out`, `$merge`.
+//!
+//! Documents go through the pipeline batch by batch: what runs by itself is an [`Execution`], the stages in between are
+//! carried out here against the store. The results are held until all are there, within the limit of a blocking stage.
+
+mod write;
+
+use crate::command::options;
+use crate::dispatch::Call;
+use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
+use document::{Doc, DocBuf, DocWriter, Value};
+use error::{Code, Error, Result};
+use futures_util::future::LocalBoxFuture;
+use query::aggregate::foreign::{Foreign, Lookup};
+use query::aggregate::{Demand, Execution, Part, Pipeline};
+use query::{Predicate, aggregate};
+use std::sync::Arc;
+use store::Namespace;
+
+/// How many documents go through the pipeline at a time.
+const BATCH_DOCUMENTS: u64 = 500;
+
+/// A part of the pipeline at work.
+enum Link {
+    Local(Execution),
+    Foreign(Arc<Foreign>),
+    /// `$out` and `$merge`, which begin when all their input is there.
+    Write(Arc<Foreign>, Vec<DocBuf>),
+}
+
+impl Link {
+    fn begin(part: Part) -> Link {
+        match part {
+            Part::Local(pipeline) => Link::Local(pipeline.start(BLOCKING_BYTES_MAX)),
+            Part::Foreign(foreign) => match *foreign {
+                Foreign::Out(_) | Foreign::Merge(_) => Link::Write(foreign, Vec::new()),
+                _ => Link::Foreign(foreign),
+            },
+        }
+    }
+}
+
+/// Sends what `reader` reads through the pipeline; gives the results.
+pub fn run<'a>(call: &'a Call<'_>, mut reader: Reader, pipeline: Pipeline) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
+    Box::pin(async move {
+        let mut links: Vec<Link> = pipeline.into_parts().into_iter().map(Link::begin).collect();
+        let mut results = Vec::new();
+        let mut held_bytes = 0;
+        loop {
+            let documents = next_batch(call, &mut reader).await?;
+            let mut over = reader.is_done();
+            for document in send_through(call, &mut links, documents, &mut over).await? {
+                held_bytes += document.as_bytes().len();
+                results.push(document);
+            }
+            check_held(held_bytes)?;
+            if over {
+                return Ok(results);
+            }
+        }
+    })
+}
+
+fn check_held(bytes: usize) -> Result<()> {
+    if bytes <= BLOCKING_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+        format!("the results of the pipeline exceed the memory limit of {BLOCKING_BYTES_MAX} bytes"),
+    ))
+}
+
+async fn next_batch(call: &Call<'_>, reader: &mut Reader) -> Result<Vec<DocBuf>> {
+    let mut bytes = Vec::new();
+    let mut writer = DocWriter::begin(&mut bytes);
+    let mut batch = Batch::begin(&mut writer, "", options::as_count(BATCH_DOCUMENTS));
+    reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+    drop(batch);
+    drop(writer);
+    let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
+    Ok(batch.unwrap_or(Doc::EMPTY).values().filter_map(Value::as_document).map(Doc::to_owned).collect())
+}
+
+/// Sends a batch through all links. `over`: it is the last one; set where a link wants no more.
+async fn send_through(
+    call: &Call<'_>,
+    links: &mut [Link],
+    mut documents: Vec<DocBuf>,
+    over: &mut bool,
+) -> Result<Vec<DocBuf>> {
+    for link in links {
+        documents = match link {
+            Link::Local(execution) => run_locally(execution, documents, over)?,
+            Link::Foreign(foreign) => match &**foreign {
+                Foreign::Lookup(lookup) => look_up(call, lookup, documents).await?,
+                Foreign::UnionWith(union) if *over => {
+                    let namespace = Namespace::new(call.database(), &union.collection);
+                    let more = read(call, &namespace, Predicate::everything(), union.pipeline.clone()).await?;
+                    documents.extend(more);
+                    documents
+                }
+                _ => documents,
+            },
+            Link::Write(foreign, held) => {
+                held.append(&mut documents);
+                check_held(held.iter().map(|document| document.as_bytes().len()).sum())?;
+                if *over {
+                    write::carry_out(call, foreign, std::mem::take(held)).await?;
+                }
+                Vec::new()
+            }
+        };
+    }
+    Ok(documents)
+}
+
+fn run_locally(execution: &mut Execution, documents: Vec<DocBuf>, over: &mut bool) -> Result<Vec<DocBuf>> {
+    for document in documents {
+        if execution.push(document.as_doc())? == Demand::Enough {
+            *over = true;
+            break;
+        }
+    }
+    if *over {
+        execution.finish()?;
+    }
+    Ok(std::iter::from_fn(|| execution.pop()).collect())
+}
+
+async fn look_up(call: &Call<'_>, lookup: &Lookup, documents: Vec<DocBuf>) -> Result<Vec<DocBuf>> {
+    let namespace = Namespace::new(call.database(), lookup.collection());
+    let mut joined = Vec::with_capacity(documents.len());
+    let mut held_bytes = 0;
+    for document in documents {
+        call.running.tick()?;
+        let (predicate, pipeline) = lookup.query(document.as_doc())?;
+        let found = read(call, &namespace, predicate, pipeline).await?;
+        let document = lookup.join(document.as_doc(), found.iter().map(DocBuf::as_doc));
+        held_bytes += document.as_bytes().len();
+        check_held(held_bytes)?;
+        joined.push(document);
+    }
+    Ok(joined)
+}
+
+/// Reads another collection through a pipeline.
+async fn read(call: &Call<'_>, namespace: &Namespace, predicate: Predicate, pipeline: Pipeline) -> Result<Vec<DocBuf>> {
+    let (source, pipeline) = pipeline.into_source();
+    let source = aggregate::Source { predicate: predicate.and(source.predicate), ..source };
+    let reader = open_source(call, namespace, source, None).await?;
+    run(call, reader, pipeline).await
+}
+
+/// Opens what stands in front of a pipeline.
+pub async fn open_source(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    source: aggregate::Source,
+    hint: Option<Value<'_>>,
+) -> Result<Reader> {
+    let request = Request {
+        predicate: Some(source.predicate),
+        sort: source.sort,
+        limit: source.limit,
+        hint,
+        ..Request::default()
+    };
+    Reader::open(&*call.worker.store, namespace, request).await
+}

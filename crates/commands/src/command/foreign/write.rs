@@ -1,0 +1,192 @@
+//! `$out` and `$merge`: the results of a pipeline go into a collection.
+
+use crate::command::insert::prepare_own;
+use crate::dispatch::Call;
+use document::{Doc, DocBuf, Kind, Value, ValueBuf};
+use error::{Code, Error, Result};
+use query::aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
+use query::{Context, Predicate, Update};
+use store::{Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
+
+/// How many documents are written at a time.
+const BATCH_DOCUMENTS: usize = 1000;
+
+pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, documents: Vec<DocBuf>) -> Result<()> {
+    match foreign {
+        Foreign::Out(out) => replace_collection(call, out, documents).await,
+        Foreign::Merge(merge) => merge_into(call, merge, documents).await,
+        Foreign::Lookup(_) | Foreign::UnionWith(_) => Ok(()),
+    }
+}
+
+fn target(call: &Call<'_>, database: &Option<String>, collection: &str) -> Namespace {
+    Namespace::new(database.as_deref().unwrap_or(call.database()), collection)
+}
+
+async fn write(call: &Call<'_>, namespace: &Namespace, statements: Statements) -> Result<Vec<StatementOutcome>> {
+    let batch = WriteBatch {
+        namespace: namespace.clone(),
+        ordered: true,
+        journal: call.envelope.write_concern.journal,
+        retry: None,
+        statements,
+    };
+    call.worker.store.write(batch).await?.statements.into_iter().collect()
+}
+
+async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf]) -> Result<()> {
+    for chunk in documents.chunks(BATCH_DOCUMENTS) {
+        call.running.check()?;
+        let prepared = chunk.iter().map(|document| prepare_own(call, document)).collect::<Result<Vec<_>>>()?;
+        write(call, namespace, Statements::Insert(prepared)).await?;
+    }
+    Ok(())
+}
+
+/// `$out`: a new collection takes the old one's place, with its indexes, once it is complete.
+async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) -> Result<()> {
+    let store = &*call.worker.store;
+    let namespace = target(call, &out.database, &out.collection);
+    let temporary = format!("tmp.agg_out.{}", call.worker.new_object_id(call.now_ms));
+    let temporary = Namespace::new(&namespace.database, &temporary);
+    store.create_collection(&temporary, Doc::EMPTY).await?;
+    let filled = async {
+        let mut indexes = store.indexes(&namespace).await?.unwrap_or_default();
+        indexes.retain(|index| index.name != "_id_");
+        if !indexes.is_empty() {
+            store.create_indexes(&temporary, indexes).await?;
+        }
+        insert(call, &temporary, &documents).await?;
+        store.rename_collection(&temporary, &namespace, true).await
+    };
+    let filled = filled.await;
+    if filled.is_err() {
+        // The error that stopped it is the one to tell; a collection that is gone already is no trouble.
+        drop(store.drop_collection(&temporary).await);
+    }
+    filled
+}
+
+async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> Result<()> {
+    let namespace = target(call, &merge.database, &merge.collection);
+    check_unique(call, merge, &namespace).await?;
+    if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {
+        let found = "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields";
+        return insert(call, &namespace, &documents).await.map_err(|error| match error.code() {
+            Code::DUPLICATE_KEY => error.context(&format!("{found} :: caused by :: ")),
+            _ => error,
+        });
+    }
+    for chunk in documents.chunks(BATCH_DOCUMENTS) {
+        call.running.check()?;
+        let statements = chunk.iter().map(|document| statement(call, merge, document)).collect::<Result<Vec<_>>>()?;
+        let outcomes = write(call, &namespace, Statements::Update(statements)).await?;
+        for (document, outcome) in chunk.iter().zip(outcomes) {
+            let known = outcome.matched > 0 || outcome.upserted.is_some();
+            match merge.when_not_matched {
+                _ if known => {}
+                WhenNotMatched::Discard => {}
+                WhenNotMatched::Fail => {
+                    let message = "$merge could not find a matching document in the target collection for at least one \
+                                   document in the source collection";
+                    return Err(Error::new(Code(13113), message));
+                }
+                WhenNotMatched::Insert => insert(call, &namespace, std::slice::from_ref(document)).await?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The fields that tell documents apart must do so by a unique index.
+async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> Result<()> {
+    if merge.on == ["_id"] {
+        return Ok(());
+    }
+    let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
+    let covers = |key: Doc<'_>| {
+        key.elements().count() == merge.on.len() && merge.on.iter().all(|field| key.get(field).is_some())
+    };
+    if indexes.iter().any(|index| index.unique && covers(index.key.as_doc())) {
+        return Ok(());
+    }
+    Err(Error::new(Code(51183), "Cannot find index to verify that join fields will be unique"))
+}
+
+/// The update that puts one document into the collection.
+fn statement(call: &Call<'_>, merge: &Merge, document: &DocBuf) -> Result<UpdateStatement> {
+    let context = call.context();
+    let new_id = call.worker.new_object_id(call.now_ms);
+    let filter = identity(merge, document.as_doc(), new_id.into())?;
+    let (update, upsert) = update(merge, document, &context)?;
+    Ok(UpdateStatement {
+        predicate: Predicate::parse(filter.as_doc(), &context)?,
+        sort: None,
+        update,
+        multi: false,
+        upsert: upsert && merge.when_not_matched == WhenNotMatched::Insert,
+        new_id,
+        hint: None,
+        image: ReturnImage::None,
+    })
+}
+
+fn identity(merge: &Merge, document: Doc<'_>, new_id: Value<'_>) -> Result<DocBuf> {
+    let mut filter = DocBuf::new();
+    for field in &merge.on {
+        let path = document::path::Path::new(field);
+        let value = match path.get(document) {
+            None if field == "_id" => new_id,
+            None | Some(Value::Null | Value::Undefined | Value::Array(_)) => {
+                let message =
+                    format!("$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array");
+                return Err(Error::new(Code(51132), message));
+            }
+            Some(value) => value,
+        };
+        let mut equals = DocBuf::new();
+        equals.append("$eq", value);
+        filter.append(field, &equals);
+    }
+    Ok(filter)
+}
+
+/// The update, and whether it may insert the document as well.
+fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update, bool)> {
+    let operator = |name: &str| {
+        let mut spec = DocBuf::new();
+        spec.append(name, document);
+        Update::parse(Value::Document(spec.as_doc()), None, context)
+    };
+    Ok(match &merge.when_matched {
+        WhenMatched::Replace => (Update::parse(document.into(), None, context)?, true),
+        WhenMatched::Merge => (merging(document, context)?, false),
+        WhenMatched::KeepExisting => (operator("$setOnInsert")?, true),
+        WhenMatched::Fail => (operator("$setOnInsert")?, false),
+        WhenMatched::Pipeline { stages, variables } => (transforming(stages, variables, document, context)?, false),
+    })
+}
+
+/// `{$replaceWith: {$mergeObjects: ["$$ROOT", document]}}`
+fn merging(document: &DocBuf, context: &Context) -> Result<Update> {
+    let mut literal = DocBuf::new();
+    literal.append("$literal", document);
+    let merged = document::doc! { "$mergeObjects": &document::array!["$$ROOT", &literal] };
+    let stage = document::doc! { "$replaceWith": &merged };
+    Update::parse((&document::array![&stage]).into(), None, context)
+}
+
+fn transforming(
+    stages: &ValueBuf,
+    variables: &[(String, query::Expression)],
+    document: &DocBuf,
+    context: &Context,
+) -> Result<Update> {
+    let mut context = context.clone();
+    for (name, expression) in variables {
+        let value = expression.evaluate(document.as_doc())?;
+        context.variables.append(name, value.value_or_null());
+    }
+    debug_assert_eq!(stages.kind(), Kind::Array);
+    Update::parse(stages.as_value(), None, &context)
+}
