@@ -4,10 +4,9 @@
 //! the door. From then on a [`Doc`] is a borrowed slice that is read without error paths: a reader that meets bytes
 //! it cannot make sense of (a damaged file) ends the iteration, it never panics.
 //!
-//! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`write`](mod@write) (building
-//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`decimal`], [`path`] (dotted
-//! paths and arrays), [`key`] (the order as byte strings),
-//! [`json`].
+//! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`decimal`], [`write`](mod@write) (building
+//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`key`] (that order as byte
+//! strings), [`path`] (dotted paths and arrays), [`json`].
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
