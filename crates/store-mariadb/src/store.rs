@@ -14,8 +14,10 @@ use ::store::{
 use document::Doc;
 use error::Error;
 use futures_util::future::LocalBoxFuture;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub(crate) struct MariaDbStore {
     pub pool: Rc<Pool>,
@@ -24,6 +26,8 @@ pub(crate) struct MariaDbStore {
     pub catalog: Catalog,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
+    /// When old records of retryable writes were last removed.
+    pub tidied: Cell<Instant>,
 }
 
 impl MariaDbStore {
@@ -34,6 +38,7 @@ impl MariaDbStore {
             pool,
             catalog: Catalog::new(ignores_case),
             packet_bytes_max,
+            tidied: Cell::new(Instant::now()),
         })
     }
 

@@ -14,10 +14,14 @@ mod transact;
 use crate::failure::Failure;
 use crate::store::MariaDbStore;
 use ledger::Ledger;
+use std::time::{Duration, Instant};
 use store::{BatchOutcome, Statements, WriteBatch};
 
 /// Labels an error after which a driver may send the same again.
 const RETRYABLE: &[&str] = &["RetryableWriteError"];
+
+/// How often a worker removes the records of sessions that are long gone.
+const TIDY_EVERY: Duration = Duration::from_secs(600);
 
 /// A statement that finds somebody else in its way so often gives up.
 const ATTEMPTS_MAX: usize = 1_000;
@@ -25,6 +29,11 @@ const ATTEMPTS_MAX: usize = 1_000;
 pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
     let retryable = batch.retry.is_some();
     let mut ledger = Ledger::new(batch.retry);
+    if retryable && store.tidied.get().elapsed() > TIDY_EVERY {
+        store.tidied.set(Instant::now());
+        let mut lease = store.pool.lease().await?;
+        ledger::tidy(&mut lease).await?;
+    }
     let outcome = match batch.statements {
         Statements::Insert(documents) => {
             insert::insert(store, &batch.namespace, &documents, batch.ordered, &mut ledger).await

@@ -234,6 +234,34 @@ fn the_server_keeps_every_document_that_matches() {
 }
 
 #[test]
+fn a_server_that_will_not_do_is_told_at_the_start() {
+    let Some(server) = server() else { return };
+    let connect = |user: &str, password: &str| {
+        let url = format!("mysql://{user}:{password}@localhost/?socket={}", server.socket().display());
+        store_mariadb::MariaDbEngine::connect(&url, Default::default())
+            .map(drop)
+            .map_err(|error| error.message().to_owned())
+    };
+    server.sql("CREATE USER joe@localhost IDENTIFIED BY 's@cret'; GRANT ALL ON *.* TO joe@localhost");
+    assert_eq!(connect("joe", "s%40cret"), Ok(()));
+    assert!(connect("joe", "wrong").unwrap_err().contains("check user and password"));
+    if server.try_sql("INSTALL SONAME 'auth_ed25519'").is_some() {
+        server.sql("CREATE USER ed@localhost IDENTIFIED VIA ed25519 USING PASSWORD('s@cret'); GRANT ALL ON *.* TO ed@localhost");
+        assert_eq!(connect("ed", "s%40cret"), Ok(()));
+        assert!(connect("ed", "wrong").unwrap_err().contains("check user and password"));
+    } else {
+        eprintln!("not tested: this MariaDB has no auth_ed25519 plugin");
+    }
+    server.sql("SET GLOBAL max_allowed_packet = 16777216");
+    let refused = connect("joe", "s%40cret").unwrap_err();
+    server.sql("SET GLOBAL max_allowed_packet = 134217728");
+    assert!(refused.contains("max_allowed_packet=128M"), "{refused}");
+    let nowhere =
+        store_mariadb::MariaDbEngine::connect("mysql://localhost:1", Default::default()).map(drop).unwrap_err();
+    assert!(nowhere.message().contains("is the server running"), "{nowhere}");
+}
+
+#[test]
 fn a_server_that_dies_is_missed_for_as_long_as_it_is_gone() {
     let Some(server) = support::Server::start() else { return };
     let (client, things) = (Client::open(server.engine()), namespace("dies"));

@@ -148,6 +148,12 @@ impl Ledger {
     }
 }
 
+/// Removes the records of sessions that have written nothing for twice as long as a session may live idle.
+pub(super) async fn tidy(connection: &mut Connection) -> Result<()> {
+    let sql = "DELETE FROM selkie.retryable_writes WHERE written_at < NOW() - INTERVAL 1 HOUR LIMIT 1000";
+    own_schema::execute(connection, &sql.into(), &[]).await.map(drop)
+}
+
 fn encode<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> DocBuf {
     DocBuf::build(|writer| {
         let mut array = writer.array("outcomes");
