@@ -157,9 +157,9 @@ impl Catalog {
     /// A table by its own name, not remembered.
     pub async fn by_table_name(&self, connection: &mut Connection, schema: &str, name: &str) -> Result<Option<Table>> {
         let columns = self.columns(connection, schema, name).await?;
-        let Some((row_key, id_form)) = shape(&columns) else { return Ok(None) };
+        let Some(shape) = shape(&columns) else { return Ok(None) };
         let indexes = index::load(connection, schema, name, &columns).await?;
-        Ok(Some(Table::new(schema, name, row_key, id_form, indexes)))
+        Ok(Some(Table::new(schema, name, shape, indexes)))
     }
 
     /// Asks the server.
@@ -170,12 +170,12 @@ impl Catalog {
             self.forget(namespace);
             return Ok(Look::Nothing);
         }
-        let Some((row_key, id_form)) = shape(&columns) else {
+        let Some(shape) = shape(&columns) else {
             self.forget(namespace);
             return Ok(Look::OtherTable);
         };
         let indexes: Vec<Index> = index::load(connection, schema, &name, &columns).await?;
-        let table = Arc::new(Table::new(schema, &name, row_key, id_form, indexes));
+        let table = Arc::new(Table::new(schema, &name, shape, indexes));
         let mut tables = self.tables.borrow_mut();
         if tables.len() >= ENTRIES_MAX {
             tables.clear();

@@ -246,7 +246,12 @@ fn plain_spellings(value: Value<'_>) -> Vec<Vec<u8>> {
 
 /// The expression of the canonical `id` column. Made of constants only; kept in step with [`text_within`] by a test against a server.
 pub(crate) fn expression() -> String {
-    expression_of("$._id", ID_CHARS_MAX)
+    // An ObjectId where Selkie writes it needs no reading of JSON, which takes a third off the cost of an insert.
+    format!(
+        "case when left(`doc`,16) = '{{\"_id\":{{\"$oid\":\"' and substr(`doc`,41,2) = '\"}}' \
+         then concat('{{\"$oid\":\"',lower(substr(`doc`,17,24)),'\"}}') else {general} end",
+        general = expression_of("$._id", ID_CHARS_MAX)
+    )
 }
 
 /// The expression for the value at a JSON path, at most `chars` long. The path becomes part of a statement: it must hold no quote and

@@ -66,7 +66,7 @@ pub(crate) fn make(namespace: &Namespace, table: Option<Arc<Table>>, query: &Que
             access.index = Some(index);
             access.condition = Some(condition);
         } else {
-            access.condition = pushdown::condition(root);
+            access.condition = pushdown::condition(root, table.tells_opaque);
         }
     }
     let any_order = |sort: &query::Sort| sort.is_empty() || sort.natural().is_some();

@@ -25,6 +25,18 @@ impl RowKey {
     }
 }
 
+/// Whether a document's text has escapes (a backslash) or blobs, see `pushdown`.
+const OPAQUE: &str =
+    "length(replace(`doc`,'\\\\','')) < length(`doc`) or length(replace(`doc`,'\"$bson\"','')) < length(`doc`)";
+
+/// What a table's columns make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub row_key: RowKey,
+    pub id_form: IdForm,
+    pub tells_opaque: bool,
+}
+
 /// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any worker.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -34,6 +46,8 @@ pub(crate) struct Table {
     pub quoted: String,
     pub row_key: RowKey,
     pub id_form: IdForm,
+    /// There is a column `opaque`: whether the text has escapes or blobs, so that its bytes do not tell what it holds.
+    pub tells_opaque: bool,
     /// Secondary indexes.
     pub indexes: Vec<Index>,
     pub statements: Statements,
@@ -58,7 +72,8 @@ pub(crate) struct Statements {
 }
 
 impl Table {
-    pub fn new(schema: &str, name: &str, row_key: RowKey, id_form: IdForm, indexes: Vec<Index>) -> Table {
+    pub fn new(schema: &str, name: &str, shape: Shape, indexes: Vec<Index>) -> Table {
+        let Shape { row_key, id_form, tells_opaque } = shape;
         let quoted = format!("{}.{}", quote(schema), quote(name));
         let key = row_key.column();
         let statements = Statements {
@@ -70,7 +85,7 @@ impl Table {
             delete_by_id: format!("DELETE FROM {quoted} WHERE id = ?").into(),
             count: format!("SELECT COUNT(*) FROM {quoted}").into(),
         };
-        Table { schema: schema.into(), name: name.into(), quoted, row_key, id_form, indexes, statements }
+        Table { schema: schema.into(), name: name.into(), quoted, row_key, id_form, tells_opaque, indexes, statements }
     }
 
     /// The statement that creates a collection's table.
@@ -80,6 +95,7 @@ impl Table {
              seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE,\n  \
              id VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) UNIQUE KEY,\n  \
              doc JSON,\n  \
+             opaque BOOLEAN AS ({OPAQUE}) STORED INVISIBLE,\n  \
              CONSTRAINT id_not_null CHECK (id IS NOT NULL)\n\
              ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
             quote(schema),
@@ -121,7 +137,7 @@ impl Column {
 }
 
 /// What a table with these columns is to us; `None` when it holds no documents.
-pub(crate) fn shape(columns: &[Column]) -> Option<(RowKey, IdForm)> {
+pub(crate) fn shape(columns: &[Column]) -> Option<Shape> {
     let find = |name: &str| columns.iter().find(|column| column.name == name);
     let doc = find("doc").filter(|column| column.generation.is_none() && column.data_type.ends_with("text"))?;
     let id = find("id").filter(|column| matches!(column.key.as_str(), "UNI" | "PRI"))?;
@@ -139,7 +155,11 @@ pub(crate) fn shape(columns: &[Column]) -> Option<(RowKey, IdForm)> {
     if !others.clone().all(fills_itself) {
         return None;
     }
-    Some((if sequence.is_some() { RowKey::Sequence } else { RowKey::Id }, id_form))
+    let row_key = if sequence.is_some() { RowKey::Sequence } else { RowKey::Id };
+    let tells_opaque = find("opaque").is_some_and(|column| {
+        column.generation.as_deref().is_some_and(|it| it.contains("$bson") && it.contains("replace("))
+    });
+    Some(Shape { row_key, id_form, tells_opaque })
 }
 
 #[cfg(test)]
@@ -165,8 +185,11 @@ mod tests {
         let id = |generation| column("id", "varchar", "UNI", "VIRTUAL GENERATED", generation);
         let seq = || column("seq", "bigint", "PRI", "auto_increment, INVISIBLE", None);
         let ours = id_text::expression();
-        assert_eq!(shape(&[id(plain), doc()]), Some((RowKey::Id, IdForm::Plain)));
-        assert_eq!(shape(&[seq(), id(Some(&ours)), doc()]), Some((RowKey::Sequence, IdForm::Canonical)));
+        let plain_shape = Shape { row_key: RowKey::Id, id_form: IdForm::Plain, tells_opaque: false };
+        assert_eq!(shape(&[id(plain), doc()]), Some(plain_shape));
+        let opaque = || column("opaque", "tinyint", "", "STORED GENERATED, INVISIBLE", Some(OPAQUE));
+        let our_shape = Shape { row_key: RowKey::Sequence, id_form: IdForm::Canonical, tells_opaque: true };
+        assert_eq!(shape(&[seq(), id(Some(&ours)), doc(), opaque()]), Some(our_shape));
         assert_eq!(shape(&[seq(), doc()]), None);
         assert_eq!(shape(&[id(None), doc()]), None);
         assert_eq!(shape(&[id(plain), doc(), column("must", "int", "", "NOT NULL", None)]), None);
