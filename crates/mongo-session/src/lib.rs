@@ -25,11 +25,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Serves the MongoDB protocol on a process's workers.
 pub struct MongoService {
     server: Arc<Server>,
+    housekeeping: fn(),
 }
 
 impl MongoService {
     pub fn new(server: Arc<Server>) -> Self {
-        MongoService { server }
+        MongoService { server, housekeeping: || {} }
+    }
+
+    /// What each worker does now and then after letting go of its own large memory.
+    pub fn with_housekeeping(self, housekeeping: fn()) -> Self {
+        MongoService { housekeeping, ..self }
     }
 }
 
@@ -71,6 +77,7 @@ impl Service for MongoService {
 
     fn tick(&self, worker: &SessionWorker) {
         worker.buffers.trim();
+        (self.housekeeping)();
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         worker.commands.sweep(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
     }

@@ -1,5 +1,7 @@
 //! The protocol's manners: order, silence, compression, checksums, exhaust, the end.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod support;
 
 use document::{DocBuf, Value, doc};

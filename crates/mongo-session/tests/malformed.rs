@@ -1,6 +1,8 @@
 //! Nonsense fired at a running server. Each piece ends in an error reply or a closed connection; the server lives, and a
 //! bystander's connection does not notice.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod support;
 
 use document::doc;

@@ -1,5 +1,7 @@
 //! OP_COMPRESSED in both directions, and what claims to be it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use bytes::BytesMut;
 use document::{DocBuf, doc};
 use mongo_wire::client::Command;

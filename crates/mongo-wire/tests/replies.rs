@@ -1,5 +1,7 @@
 //! Replies as a client reads them.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use bytes::BytesMut;
 use document::doc;
 use mongo_wire::client::{Reply, Trust, decode_reply};

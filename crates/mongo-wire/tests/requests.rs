@@ -1,5 +1,7 @@
 //! What clients send, message by message: whole, cut at every length, and wrong in every way we know of.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use bytes::BytesMut;
 use document::{DocBuf, doc};
 use mongo_wire::client::{self, Command};

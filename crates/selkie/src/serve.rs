@@ -29,7 +29,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     warn_of_open_doors(&config);
     let engine = open_store(&config.store)?;
     let server = Server::new(settings(&config), engine.clone());
-    let service = Arc::new(MongoService::new(server));
+    let service = Arc::new(MongoService::new(server).with_housekeeping(crate::memory::give_back));
     let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
     engine.close();
     outcome?;

@@ -264,7 +264,7 @@ fn compressors(raw: Raw) -> Result<Vec<Compressor>, String> {
     match raw {
         Raw::List(items) if items.is_empty() => Ok(Vec::new()),
         other => list(other, "compressors", |item| {
-            one_of(item, "a compressor", &["snappy", "zstd", "zlib"], |name| Compressor::from_name(name))
+            one_of(item, "a compressor", &["snappy", "zstd", "zlib"], Compressor::from_name)
         }),
     }
 }
