@@ -1,8 +1,9 @@
 """Seeded random pipelines, compared with a MongoDB 6.0 server.
 
     python tests/compat/language_aggregate.py --oracle mongodb://127.0.0.1:29117 --evaluate target/debug/examples/evaluate [--seed N] [--count N]
+    python tests/compat/language_aggregate.py --oracle mongodb://127.0.0.1:29117 --subject mongodb://127.0.0.1:27017
 
-The same documents and stages go to the server and to `evaluate`; results, error codes and messages must agree. Where a pipeline
+The same documents and stages go to the server and to the evaluator alone (`--evaluate`) or to a running Selkie (`--subject`); results, error codes and messages must agree. Where a pipeline
 leaves the order open (groups), results are compared as bags.
 """
 
@@ -197,7 +198,9 @@ def same(ours, theirs, case, messages):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--oracle", required=True)
-    parser.add_argument("--evaluate", required=True)
+    subject = parser.add_mutually_exclusive_group(required=True)
+    subject.add_argument("--evaluate")
+    subject.add_argument("--subject")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--show", type=int, default=10)
@@ -207,11 +210,15 @@ def main():
     collection = client["compat_aggregate"]["c"]
     r = random.Random(arguments.seed)
     cases = [case_ for case_ in (case(r) for _ in range(arguments.count)) if not depends_on_order(case_["pipeline"])]
-    output = subprocess.run([arguments.evaluate], input=b"".join(map(bson.encode, cases)), capture_output=True, check=True)
-    answers = bson.decode_all(output.stdout, bson.CodecOptions(document_class=RawBSONDocument))
-    assert len(answers) == len(cases)
+    if arguments.subject:
+        subject = pymongo.MongoClient(arguments.subject, document_class=RawBSONDocument)["compat_aggregate"]["c"]
+        answers = (ask_oracle(subject, case_) for case_ in cases)
+    else:
+        given = b"".join(map(bson.encode, cases))
+        output = subprocess.run([arguments.evaluate], input=given, capture_output=True, check=True)
+        answers = bson.decode_all(output.stdout, bson.CodecOptions(document_class=RawBSONDocument))
     differing = errors = 0
-    for case_, ours in zip(cases, answers):
+    for case_, ours in zip(cases, answers, strict=True):
         theirs = ask_oracle(collection, case_)
         errors += "code" in theirs
         if same(ours, theirs, case_, arguments.messages):

@@ -1,8 +1,10 @@
 """Seeded random updates, compared with a MongoDB 6.0 server.
 
     python tests/compat/language_update.py --oracle mongodb://127.0.0.1:29117 --evaluate target/debug/examples/evaluate [--seed N] [--count N]
+    python tests/compat/language_update.py --oracle mongodb://127.0.0.1:29117 --subject mongodb://127.0.0.1:27017
 
-The same case goes to the server (a collection of one document) and to `evaluate`; outcome, error code and message must agree.
+The same case goes to the server (a collection of one document) and to the evaluator alone (`--evaluate`) or to a running Selkie
+(`--subject`); outcome, error code and message must agree.
 """
 
 import argparse
@@ -197,7 +199,9 @@ def same(ours, theirs, strict):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--oracle", required=True)
-    parser.add_argument("--evaluate", required=True)
+    subject = parser.add_mutually_exclusive_group(required=True)
+    subject.add_argument("--evaluate")
+    subject.add_argument("--subject")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--show", type=int, default=10)
@@ -208,12 +212,16 @@ def main():
     collection = client["compat_update"]["c"]
     r = random.Random(arguments.seed)
     cases = [case(r) for _ in range(arguments.count)]
-    output = subprocess.run([arguments.evaluate], input=b"".join(map(bson.encode, cases)), capture_output=True, check=True)
-    answers = bson.decode_all(output.stdout, codec)
-    assert len(answers) == len(cases)
+    if arguments.subject:
+        subject = pymongo.MongoClient(arguments.subject, document_class=RawBSONDocument)["compat_update"]["c"]
+        answers = (ask_oracle(subject, case_) for case_ in cases)
+    else:
+        given = b"".join(map(bson.encode, cases))
+        output = subprocess.run([arguments.evaluate], input=given, capture_output=True, check=True)
+        answers = bson.decode_all(output.stdout, codec)
     differing = 0
     errors = 0
-    for case_, ours in zip(cases, answers):
+    for case_, ours in zip(cases, answers, strict=True):
         theirs = ask_oracle(collection, case_)
         errors += "code" in theirs
         if same(ours, theirs, arguments.messages):

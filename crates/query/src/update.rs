@@ -134,6 +134,7 @@ impl Update {
                 replacement.apply(base, self.now_ms, &mut changed)?
             }
             Kind::Pipeline(transformation) => {
+                replace::check_new_id(base)?;
                 let changed_base = transform(transformation, base, &mut changed)?;
                 replace::check_new_id(Doc::from_bytes(&changed).unwrap_or(base))?;
                 changed_base

@@ -103,8 +103,8 @@ impl Granularity {
                 return largest;
             }
         }
-        let smaller = self.numbers.iter().map(|candidate| candidate * scale).filter(|&candidate| candidate < number);
-        smaller.last().unwrap_or(number)
+        let mut descending = self.numbers.iter().rev().map(|candidate| candidate * scale);
+        descending.find(|&candidate| candidate < number).unwrap_or(number)
     }
 
     pub fn is_powers_of_two(&self) -> bool {
