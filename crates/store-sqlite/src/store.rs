@@ -257,6 +257,10 @@ impl DocumentStore for SqliteStore {
         Box::pin(std::future::ready(Ok(total)))
     }
 
+    fn expires_documents(&self) -> bool {
+        true
+    }
+
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>> {
         let collection = self.find(namespace);
         let shared = self.shared.clone();

@@ -78,6 +78,12 @@ pub trait DocumentStore {
     /// `Err` of the whole means that nothing is known to have happened (the store is out of reach).
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>>;
 
+    /// Whether the store deletes documents past their time to live (`expireAfterSeconds`) by itself. If not, a worker does it
+    /// through [`DocumentStore::write`].
+    fn expires_documents(&self) -> bool {
+        false
+    }
+
     // --- catalog
 
     /// Creates a collection; error 48 when there is one with other options. `options` is the `create` command's document

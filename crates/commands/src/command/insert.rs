@@ -6,6 +6,7 @@ use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::dispatch::{Call, Disposition};
 use crate::write;
 use bytes::Bytes;
+use document::validate;
 use document::{Doc, DocBuf, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 
@@ -75,6 +76,11 @@ fn ready(call: &Call<'_>, document: Doc<'_>) -> Result<Option<DocBuf>> {
             document.size(),
             document::DOCUMENT_BYTES_MAX
         )));
+    }
+    if validate::is_deeper_than(document, document::DEPTH_STORED_MAX) {
+        let levels = document::DEPTH_STORED_MAX;
+        let message = format!("cannot insert document because it exceeds {levels} levels of nesting");
+        return Err(Error::new(Code::OVERFLOW, message));
     }
     let mut id = None;
     let mut id_first = false;
