@@ -616,7 +616,63 @@ SERVER = [
     {"hello": 1, "topologyVersion": {"processId": ObjectId(), "counter": 0}, "maxAwaitTimeMS": 1},
 ]
 
+# Stands for the id of the cursor that the command before gave.
+CURSOR = Int64(-1)
+
+
+def many(collection="a", count=300):
+    return {"insert": collection, "documents": [{"_id": i, "x": i % 3, "l": [i, i + 1]} for i in range(count)]}
+
+
+def more(**options):
+    return {"getMore": CURSOR, "collection": "a", **options}
+
+
+CURSORS = [
+    many(),
+    {"find": "a", "batchSize": 2},
+    more(batchSize=3),
+    more(batchSize=1, maxTimeMS=100),
+    {"getMore": CURSOR, "collection": "b"},
+    {"getMore": CURSOR, "collection": "a", "lsid": lsid(1)},
+    {"killCursors": "b", "cursors": [CURSOR]},
+    {"killCursors": "a", "cursors": [CURSOR]},
+    more(),
+    {"find": "a", "batchSize": 0, "lsid": lsid(1)},
+    more(),
+    {"getMore": CURSOR, "collection": "a", "lsid": lsid(2)},
+    {"getMore": CURSOR, "collection": "a", "lsid": lsid(1), "batchSize": 2},
+    {"getMore": CURSOR, "collection": "a", "lsid": lsid(1)},
+    {"find": "a"},
+    more(batchSize=199),
+    more(),
+    {"find": "a", "limit": 110, "skip": 5, "filter": {"x": {"$ne": 1}}},
+    more(),
+    {"find": "a", "sort": {"x": 1, "_id": -1}, "projection": {"x": 1}},
+    more(batchSize=5),
+    more(),
+    {"find": "a", "sort": {"x": 1, "_id": -1}, "limit": 105, "skip": 3},
+    more(),
+    {"find": "a", "filter": {"l": 7}, "projection": {"l.$": 1}, "batchSize": 1},
+    more(),
+    {"aggregate": "a", "pipeline": [{"$unwind": "$l"}, {"$project": {"l": 1}}], "cursor": {}},
+    more(batchSize=2),
+    more(),
+    {"aggregate": "a", "pipeline": [{"$match": {"x": 1}}], "cursor": {"batchSize": 0}},
+    more(batchSize=2),
+    more(),
+    {"aggregate": "a", "pipeline": [{"$group": {"_id": "$_id"}}, {"$sort": {"_id": 1}}], "cursor": {"batchSize": 150}},
+    more(batchSize=150),
+    more(),
+    {"aggregate": "a", "pipeline": [{"$limit": 120}, {"$skip": 10}], "cursor": {}},
+    more(),
+    {"find": "a", "batchSize": 2, "noCursorTimeout": True},
+    {"drop": "a"},
+    more(),
+]
+
 GROUPS = {
+    "cursors": CURSORS,
     "find": FIND,
     "shared": SHARED,
     "get_more": GET_MORE,

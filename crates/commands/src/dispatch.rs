@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use mongo_wire::Request;
 use query::Context;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 
 /// What the connection does with what [`run`] appended.
 #[derive(Debug)]
@@ -46,8 +47,8 @@ impl<'a> Call<'a> {
     }
 
     /// The command's own fields, in their order.
-    pub fn fields(&self) -> impl Iterator<Item = Element<'a>> + use<'a> {
-        self.envelope.fields.clone().into_iter()
+    pub fn fields(&self) -> impl Iterator<Item = Element<'a>> + '_ {
+        self.envelope.fields.iter().copied()
     }
 
     /// What parsers of the query language may depend on, without variables.
@@ -63,7 +64,8 @@ pub async fn run(worker: &Worker, session: &mut ClientSession, request: &Request
     let (body, first) = envelope::body(request);
     let command = first.and_then(|first| table::find(first.key_bytes()));
     let outcome = {
-        let work = carry_out(worker, session, request, command, &running, reply);
+        // Pinned here, for it is large, and being passed on would move it.
+        let work = pin!(carry_out(worker, session, request, command, &running, reply));
         let watched = worker.shared.operations.watch(&running, &session.identity, || request.share(body), work);
         AssertUnwindSafe(watched).catch_unwind().await
     };

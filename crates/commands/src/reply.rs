@@ -4,7 +4,7 @@ use crate::command::find::keep_cursor;
 use crate::command::options;
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader};
-use document::{ArrayWriter, Doc, DocBuf, DocWriter};
+use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind};
 use error::{Code, Error, Result};
 use store::Namespace;
 
@@ -53,6 +53,18 @@ pub fn in_executor(error: Error, during: &str) -> Error {
     }
 }
 
+/// Appends `ns`: the namespace's full name.
+pub fn append_namespace(cursor: &mut DocWriter<'_>, namespace: &Namespace) {
+    let (database, collection) = (namespace.database.as_bytes(), namespace.collection.as_bytes());
+    cursor.append_with(Kind::String, "ns", |out| {
+        let length = database.len() + collection.len() + 2;
+        out.extend_from_slice(&(length as i32).to_le_bytes());
+        for part in [database, b".", collection, b"\0"] {
+            out.extend_from_slice(part);
+        }
+    });
+}
+
 /// Codes after which a driver may send a retryable write again.
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {
@@ -76,6 +88,6 @@ pub async fn write_list_cursor(
     }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
     cursor.append("id", id);
-    cursor.append("ns", &namespace.to_string());
+    append_namespace(&mut cursor, &namespace);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
 use crate::command::{explain, foreign, options, source_stage};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
-use crate::reply::in_executor;
+use crate::reply::{append_namespace, in_executor};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
@@ -88,7 +88,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
     cursor.append("id", id);
-    cursor.append("ns", &namespace.to_string());
+    append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
 }
 

@@ -7,7 +7,7 @@ use crate::command::options;
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
-use crate::reply::in_executor;
+use crate::reply::{append_namespace, in_executor};
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
@@ -167,7 +167,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let keep = keep && (batch_size > 0 || worker.store.collection(&namespace).await?.is_some());
     let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };
     cursor.append("id", id);
-    cursor.append("ns", &namespace.to_string());
+    append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
 }
 

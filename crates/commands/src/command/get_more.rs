@@ -5,7 +5,7 @@ use crate::command::options::as_count;
 use crate::cursor::{self, Killed};
 use crate::dispatch::{Call, Disposition};
 use crate::read::Batch;
-use crate::reply::in_executor;
+use crate::reply::{append_namespace, in_executor};
 use document::{DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
@@ -63,7 +63,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         checked_out.check_in(call.now_ms)
     };
     cursor.append("id", if goes_on { id } else { 0 });
-    cursor.append("ns", &namespace.to_string());
+    append_namespace(&mut cursor, &namespace);
     Ok(match call.request.kind {
         RequestKind::Msg { exhaust_allowed: true, .. } if goes_on => {
             Disposition::ReplyThenRun(DocBuf::from_vec(call.request.body().as_bytes().to_vec()).unwrap_or_default())
