@@ -32,6 +32,7 @@ def lsid(byte):
 
 STANDALONE = "Selkie serves as a router, MongoDB as a standalone server"
 UNSUPPORTED = "not supported yet"
+KNOWN_END = "Selkie knows that nothing is left and spares the client a round"
 WORDING = "fields stand in another order in the message"
 
 FIND = [
@@ -662,8 +663,8 @@ CURSORS = [
     more(batchSize=2),
     more(),
     {"aggregate": "a", "pipeline": [{"$group": {"_id": "$_id"}}, {"$sort": {"_id": 1}}], "cursor": {"batchSize": 150}},
-    more(batchSize=150),
-    more(),
+    differs(more(batchSize=150), KNOWN_END),
+    differs(more(), KNOWN_END),
     {"aggregate": "a", "pipeline": [{"$limit": 120}, {"$skip": 10}], "cursor": {}},
     more(),
     {"find": "a", "batchSize": 2, "noCursorTimeout": True},

@@ -35,6 +35,8 @@ struct Entry {
     last_use_ms: i64,
     no_timeout: bool,
     killed: bool,
+    /// What it read from has gone; whoever comes next is told so, and the entry goes too.
+    lost: Option<Error>,
 }
 
 /// What became of a cursor that was to be killed.
@@ -59,7 +61,8 @@ impl fmt::Debug for Cursors {
 impl Cursors {
     /// Enters a cursor and gives its id: random, positive.
     pub fn insert(&self, owner: Owner, reader: Box<Reader>, no_timeout: bool, now_ms: i64) -> i64 {
-        let mut entry = Entry { owner, reader: Some(reader), last_use_ms: now_ms, no_timeout, killed: false };
+        let mut entry =
+            Entry { owner, reader: Some(reader), last_use_ms: now_ms, no_timeout, killed: false, lost: None };
         loop {
             let id = (rand::random::<u64>() >> 1) as i64;
             match self.shard(id).entry(id) {
@@ -92,6 +95,11 @@ impl Cursors {
             ));
         }
         check_session(id, entry.owner.session, session)?;
+        if let Some(error) = entry.lost.take() {
+            shard.remove(&id);
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return Err(error);
+        }
         let reader = entry
             .reader
             .take()
@@ -99,14 +107,12 @@ impl Cursors {
         Ok(CheckedOut { cursors: self, id, reader: Some(reader) })
     }
 
-    /// Kills a cursor of a namespace.
-    pub fn kill_in(&self, id: i64, namespace: &Namespace) -> Killed {
+    pub fn kill(&self, id: i64) -> Killed {
         let mut shard = self.shard(id);
-        let ours = |entry: &&mut Entry| !entry.killed && entry.owner.namespace == *namespace;
-        let Some(entry) = shard.get_mut(&id).filter(ours) else {
+        let Some(entry) = shard.get_mut(&id).filter(|entry| !entry.killed) else {
             return Killed::NotFound;
         };
-        if entry.reader.is_some() {
+        if entry.reader.is_some() || entry.lost.is_some() {
             shard.remove(&id);
             self.open.fetch_sub(1, Ordering::Relaxed);
         } else {
@@ -122,9 +128,20 @@ impl Cursors {
             let kill = !entry.killed && named(&entry.owner);
             killed += u64::from(kill);
             entry.killed |= kill;
-            !kill || entry.reader.is_none()
+            !kill || entry.reader.is_none() && entry.lost.is_none()
         });
         killed
+    }
+
+    /// Lets go of what the cursors hold whose owner is named; the next use of one fails with `error`.
+    pub fn lose_where(&self, named: impl Fn(&Owner) -> bool, error: &Error) {
+        self.retain(|entry| {
+            if named(&entry.owner) {
+                entry.reader = None;
+                entry.lost = Some(error.clone());
+            }
+            true
+        });
     }
 
     /// Ends the cursors that nobody has used for `timeout_ms`, and those whose logical session has gone; gives how many.
@@ -136,7 +153,8 @@ impl Cursors {
             // A session is noted to the second and by a bounded list, so one that a cursor was used in a moment ago is not asked for.
             let orphaned =
                 || idle_ms >= ORPHAN_MS && entry.owner.session.is_some_and(|session| !session_lives(&session));
-            let expire = entry.reader.is_some() && (timed_out || orphaned());
+            let in_use = entry.reader.is_none() && entry.lost.is_none();
+            let expire = !in_use && (timed_out || orphaned());
             expired += u64::from(expire);
             !expire
         });
@@ -153,7 +171,7 @@ impl Cursors {
         let mut figures = (0, 0);
         for shard in &self.shards {
             for entry in lock(shard).values() {
-                figures.0 += i64::from(entry.reader.is_none());
+                figures.0 += i64::from(entry.reader.is_none() && entry.lost.is_none());
                 figures.1 += i64::from(entry.no_timeout);
             }
         }
@@ -215,9 +233,14 @@ fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<Logic
 
 /// A session's id as MongoDB spells it: the UUID, and the digest of the user's name, which is that of nobody.
 fn session_text(id: Option<LogicalSessionId>) -> String {
-    let hex: String = id.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
     const NOBODY: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
-    format!("{}-{}-{}-{}-{} - {NOBODY} -  - ", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!("{} - {NOBODY} -  - ", uuid_text(&id.unwrap_or_default()))
+}
+
+/// A UUID in its usual spelling.
+pub fn uuid_text(id: &[u8; 16]) -> String {
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// A cursor in use. Dropped without being checked in (the command failed, or its connection went away), it is closed.
@@ -238,8 +261,9 @@ impl CheckedOut<'_> {
         let reader = self.reader.take();
         let mut shard = self.cursors.shard(self.id);
         match shard.get_mut(&self.id) {
+            // What it read from may have gone meanwhile.
             Some(entry) if !entry.killed => {
-                entry.reader = reader;
+                entry.reader = reader.filter(|_| entry.lost.is_none());
                 entry.last_use_ms = now_ms;
                 true
             }

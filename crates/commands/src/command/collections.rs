@@ -2,6 +2,7 @@
 
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::options;
+use crate::cursor::uuid_text;
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
@@ -74,9 +75,13 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     if let Some(field) = call.fields().find(|field| field.key() != "collectionUUID") {
         return Err(unknown_field("drop", field.key()));
     }
+    let info = call.worker.store.collection(&namespace).await?;
     let dropped = call.worker.store.drop_collection(&namespace).await?;
     let indexes = dropped.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, "ns not found"))?;
-    call.worker.server.cursors.kill_where(|owner| owner.namespace == namespace);
+    if let Some(info) = info {
+        let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
+        call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
+    }
     reply.append("nIndexesWas", indexes as i32);
     reply.append("ns", &namespace.to_string());
     Ok(Disposition::Reply)
@@ -164,8 +169,14 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
         return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists"));
     }
     store.rename_collection(&from, &to, drop_target).await?;
-    call.worker.server.cursors.kill_where(|owner| owner.namespace == from || owner.namespace == to);
+    let lost = plan_killed(format!("collection renamed from '{from}' to '{to}'"));
+    call.worker.server.cursors.lose_where(|owner| owner.namespace == from || owner.namespace == to, &lost);
     Ok(Disposition::Reply)
+}
+
+/// What a cursor is told whose collection is not what it was.
+pub fn plan_killed(message: String) -> Error {
+    Error::new(Code::QUERY_PLAN_KILLED, message)
 }
 
 fn invalid(message: String) -> Error {

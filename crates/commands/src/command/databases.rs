@@ -1,6 +1,7 @@
 //! `listDatabases`, `dropDatabase`.
 
 use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::collections::plan_killed;
 use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocBuf, DocWriter};
 use error::{Error, Result};
@@ -53,6 +54,7 @@ pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let database = call.database();
     call.worker.store.drop_database(database).await?;
-    call.worker.server.cursors.kill_where(|owner| &*owner.namespace.database == database);
+    let lost = plan_killed("collection dropped".to_owned());
+    call.worker.server.cursors.lose_where(|owner| &*owner.namespace.database == database, &lost);
     Ok(Disposition::Reply)
 }

@@ -74,7 +74,8 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
 
 pub fn kill_cursors(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     const WITHIN: &str = "killCursors";
-    let namespace = arguments::namespace(call.database(), call.first())?;
+    // The collection that is named along has no say in it.
+    arguments::namespace(call.database(), call.first())?;
     let mut cursors = None;
     for field in call.fields() {
         match field.key() {
@@ -88,7 +89,7 @@ pub fn kill_cursors(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
         let Value::Int64(id) = element.value() else {
             return Err(arguments::wrong_type("killCursors.cursors", element, "long"));
         };
-        match call.worker.server.cursors.kill_in(id, &namespace) {
+        match call.worker.server.cursors.kill(id) {
             Killed::Yes => killed.push(id),
             Killed::NotFound => not_found.push(id),
         }

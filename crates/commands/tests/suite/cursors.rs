@@ -101,7 +101,20 @@ fn idle_cursors_end() {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64 + 601_000;
     bench.worker.sweep(later);
     assert_eq!(server.cursors.open(), 1);
-    // Dropping the collection ends the rest.
+}
+
+#[test]
+fn a_cursor_is_told_that_its_collection_has_gone() {
+    let mut bench = bench();
+    ten_documents(&mut bench);
+    let id = open(&mut bench, doc! { "find": "a", "batchSize": 2 });
     bench.run(doc! { "drop": "a" });
-    assert_eq!(server.cursors.open(), 0);
+    check_replies(
+        &mut bench,
+        vec![
+            (doc! { "getMore": id, "collection": "a" }, error(175, ANY)),
+            (doc! { "getMore": id, "collection": "a" }, error(43, &format!("cursor id {id} not found"))),
+        ],
+    );
+    assert_eq!(bench.worker.server.cursors.open(), 0);
 }
