@@ -16,6 +16,7 @@ mod arithmetic;
 mod array;
 mod comparison;
 mod control;
+mod convert;
 mod date;
 pub(crate) mod decimal;
 mod evaluated;
@@ -25,7 +26,10 @@ pub mod number;
 mod object;
 mod parse;
 mod path;
+mod ranked;
+mod regular;
 mod scope;
+mod set;
 mod string;
 
 #[cfg(test)]
@@ -33,10 +37,11 @@ mod tests;
 
 use crate::Context;
 use document::{Doc, DocWriter, Value, ValueBuf};
-use error::Result;
+use error::{Error, Result};
 
 pub use evaluated::Evaluated;
 pub(crate) use path::{check_field_path, check_name};
+pub use ranked::checked_count;
 use scope::{Frame, Scope};
 pub(crate) use string::display;
 
@@ -85,8 +90,17 @@ impl Expression {
     /// As [`Expression::parse`], where variables of these names are given at each evaluation
     /// ([`Expression::evaluate_with`]).
     pub fn parse_with(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<Expression> {
-        let mut scope = parse::Parser::new(context, variables);
-        Ok(Expression { root: scope.parse(value)? })
+        let mut parser = parse::Parser::new(context, variables);
+        let root = parser.parse(value)?;
+        parser.failure.map_or(Ok(Expression { root }), Err)
+    }
+
+    /// As [`Expression::parse`]; a constant part that cannot be computed is given back as an error beside the expression,
+    /// for callers that have more to check before.
+    pub(crate) fn parse_folding(value: Value<'_>, context: &Context) -> Result<(Expression, Option<Error>)> {
+        let mut parser = parse::Parser::new(context, &[]);
+        let root = parser.parse(value)?;
+        Ok((Expression { root }, parser.failure))
     }
 
     /// Whether there is an operator of this name (`$add`).

@@ -85,6 +85,18 @@ impl Predicate {
         &self.root
     }
 
+    /// Whether `$expr` occurs in it.
+    pub fn has_expression(&self) -> bool {
+        fn occurs(node: &Node) -> bool {
+            match node {
+                Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(occurs),
+                Node::Expression(_) => true,
+                Node::Path { .. } | Node::Never => false,
+            }
+        }
+        occurs(&self.root)
+    }
+
     /// Both conditions at once.
     pub fn and(self, other: Predicate) -> Predicate {
         Predicate { root: simplify::and(vec![self.root, other.root]) }

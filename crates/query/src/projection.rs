@@ -34,8 +34,8 @@ impl Projection {
     ///
     /// Errors: 31253 and 31254 for a mixture of inclusion and exclusion, 31249 and 31250 for paths in each other's way, and
     /// the errors of expressions.
-    pub fn parse(spec: Doc<'_>, _predicate: &Predicate, context: &Context) -> Result<Projection> {
-        parse::Parser::find(context).parse(spec)
+    pub fn parse(spec: Doc<'_>, predicate: &Predicate, context: &Context) -> Result<Projection> {
+        parse::Parser::find(context).parse_beside(spec, predicate)
     }
 
     /// Parses the operand of a `$project` stage. Errors: as [`Projection::parse`], and 51272 for an empty one.

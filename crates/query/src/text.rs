@@ -68,7 +68,7 @@ impl Display for Spelled<'_> {
             Value::Int32(number) => write!(f, "{number}"),
             Value::Int64(number) => write!(f, "{number}"),
             Value::Timestamp { time, increment } => write!(f, "Timestamp({time}, {increment})"),
-            Value::Decimal128(number) => f.write_str(&crate::expression::decimal::text(number)),
+            Value::Decimal128(number) => write!(f, "{number}"),
             Value::MaxKey => f.write_str("MaxKey"),
             Value::MinKey => f.write_str("MinKey"),
         }

@@ -1,7 +1,7 @@
 //! Arithmetic.
 
-use super::functions::Arity::{Any, Between, Exactly};
-use super::functions::{Function, function};
+use super::functions::Arity::{Between, Exactly};
+use super::functions::{Function, function, stepwise};
 use super::number::{Number, Sum};
 use super::string::display;
 use super::{Evaluated, decimal};
@@ -10,9 +10,9 @@ use document::Value;
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    function("$add", Any, add),
+    stepwise("$add", add),
     function("$subtract", Exactly(2), subtract),
-    function("$multiply", Any, multiply),
+    stepwise("$multiply", multiply),
     function("$divide", Exactly(2), divide),
     function("$mod", Exactly(2), modulo),
     function("$abs", Exactly(1), abs),
@@ -403,7 +403,7 @@ fn bounded<'a>(name: &str, argument: &Evaluated<'_>, domain: Domain, compute: fn
 
 fn arc_tangent<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
-    if a.is_nullish() || b.is_nullish() {
+    if a.is_nullish() {
         return Ok(Evaluated::NULL);
     }
     let numeric = |value: &Evaluated<'_>, code| {
@@ -411,7 +411,11 @@ fn arc_tangent<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
             Error::new(Code(code), format!("{name} only supports numeric types, not {}", value.type_name()))
         })
     };
-    let (y, x) = (numeric(a, 51044)?, numeric(b, 51045)?);
+    let y = numeric(a, 51044)?;
+    if b.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let x = numeric(b, 51045)?;
     let result = y.to_f64().atan2(x.to_f64());
     if y.is_decimal() || x.is_decimal() {
         return Ok(Value::Decimal128(decimal::from_f64(result)).into());

@@ -1,8 +1,8 @@
 //! Arrays.
 
 use super::arguments::named;
-use super::functions::Arity::{Any, Between, Exactly, Named};
-use super::functions::{Function, function};
+use super::functions::Arity::{Between, Exactly, Named};
+use super::functions::{Function, function, stepwise};
 use super::parse::Parser;
 use super::scope::Scope;
 use super::string::{display, search_range};
@@ -21,7 +21,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$arrayElemAt", Exactly(2), element_at),
     function("$first", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().next())),
     function("$last", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().last())),
-    function("$concatArrays", Any, concat),
+    stepwise("$concatArrays", concat),
     function("$slice", Between(2, 3), slice),
     function("$reverseArray", Exactly(1), reverse),
     function("$in", Exactly(2), contains),

@@ -3,6 +3,7 @@
 use super::Evaluated;
 use super::functions::Arity::Exactly;
 use super::functions::{Function, function};
+use document::Value;
 use document::compare::compare;
 use error::Result;
 use std::cmp::Ordering;
@@ -19,10 +20,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$type", Exactly(1), type_name),
 ];
 
-/// The total order, with a missing value below all others.
+/// The total order, with a missing value below all others but MinKey.
 pub(super) fn compare_evaluated(a: &Evaluated<'_>, b: &Evaluated<'_>) -> Ordering {
     match (a.value(), b.value()) {
         (Some(a), Some(b)) => compare(a, b),
+        (Some(Value::MinKey), None) => Ordering::Less,
+        (None, Some(Value::MinKey)) => Ordering::Greater,
         (a, b) => a.is_some().cmp(&b.is_some()),
     }
 }

@@ -1,24 +1,66 @@
 //! Dates.
+//!
+//! In reading order: `calendar` (days, weeks, years), `zone` (time zones), `parts` (`$year` and its siblings, `$dateToParts`,
+//! `$dateFromParts`), `format` (`$dateToString`), `read` (`$dateFromString`), `calculate` (`$dateAdd`, `$dateDiff`, `$dateTrunc`).
+
+mod calculate;
+mod calendar;
+mod format;
+mod parts;
+mod read;
+mod zone;
+
+use super::Evaluated;
+use super::functions::Arity::Exactly;
+use super::functions::{Function, function};
+use document::Value;
+use error::{Code, Error, Result};
+
+pub(super) use read::parse_text;
+
+pub(super) static TABLES: &[&[Function]] =
+    &[parts::FUNCTIONS, format::FUNCTIONS, read::FUNCTIONS, calculate::FUNCTIONS, TIMESTAMPS];
+
+static TIMESTAMPS: &[Function] = &[
+    function("$tsSecond", Exactly(1), |name, arguments| timestamp(name, 5687301, &arguments[0], |time, _| time)),
+    function("$tsIncrement", Exactly(1), |name, arguments| {
+        timestamp(name, 5687302, &arguments[0], |_, increment| increment)
+    }),
+];
+
+fn timestamp<'a>(name: &str, code: i32, argument: &Evaluated<'_>, part: fn(u32, u32) -> u32) -> Result<Evaluated<'a>> {
+    match argument.value() {
+        None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
+        Some(Value::Timestamp { time, increment }) => Ok(i64::from(part(time, increment)).into()),
+        Some(_) => {
+            let found = argument.type_name();
+            Err(Error::new(Code(code), format!(" Argument to {name} must be a timestamp, but is {found}")))
+        }
+    }
+}
 
 /// `2020-02-29T12:34:56.789Z`
 pub(super) fn iso_text(milliseconds: i64) -> String {
-    let days = milliseconds.div_euclid(86_400_000);
-    let rest = milliseconds.rem_euclid(86_400_000);
-    let (year, month, day) = civil_from_days(days);
-    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1000)
+    let (date, time) = calendar::split(milliseconds);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        date.year, date.month, date.day, time.hour, time.minute, time.second, time.millisecond
+    )
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar extended to all times.
-pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    // Years are counted from March, so that the day that comes and goes is the last of a year; eras have 400 years.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
+/// The moment that a date, a timestamp or an ObjectId stands for.
+fn moment(argument: &Evaluated<'_>) -> Result<i64> {
+    moment_if_any(argument).ok_or_else(|| {
+        let found = argument.type_name();
+        Error::new(Code(16006), format!("can't convert from BSON type {found} to Date"))
+    })
+}
+
+fn moment_if_any(argument: &Evaluated<'_>) -> Option<i64> {
+    match argument.value() {
+        Some(Value::DateTime(milliseconds)) => Some(milliseconds),
+        Some(Value::Timestamp { time, .. }) => Some(i64::from(time) * 1000),
+        Some(Value::ObjectId(id)) => Some(i64::from(id.seconds()) * 1000),
+        _ => None,
+    }
 }

@@ -314,29 +314,6 @@ pub(crate) fn is_finite(number: Decimal128) -> bool {
     matches!(number.parts(), Parts::Finite { .. })
 }
 
-/// The number in the spelling of the decimal128 specification: `1.5`, `1E+5`, `NaN`.
-pub(crate) fn text(number: Decimal128) -> String {
-    let (negative, coefficient, exponent) = match number.parts() {
-        Parts::NotANumber => return "NaN".to_owned(),
-        Parts::Infinity { negative } => return if negative { "-Infinity" } else { "Infinity" }.to_owned(),
-        Parts::Finite { negative, coefficient, exponent } => (negative, coefficient.to_string(), exponent),
-    };
-    let sign = if negative { "-" } else { "" };
-    let scientific = coefficient.len() as i32 - 1 + exponent;
-    if exponent > 0 || scientific < -6 {
-        let (first, rest) = coefficient.split_at(1);
-        let point = if rest.is_empty() { "" } else { "." };
-        return format!("{sign}{first}{point}{rest}E{scientific:+}");
-    }
-    if exponent == 0 {
-        return format!("{sign}{coefficient}");
-    }
-    let decimals = exponent.unsigned_abs() as usize;
-    let padded = format!("{coefficient:0>width$}", width = decimals + 1);
-    let (whole, fraction) = padded.split_at(padded.len() - decimals);
-    format!("{sign}{whole}.{fraction}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,15 +325,15 @@ mod tests {
     /// What a 6.0 server answers.
     #[test]
     fn rounding_spells_out_the_places() {
-        let to = |text: &str, places| super::text(round(number(text), places, false));
+        let to = |text: &str, places| round(number(text), places, false).to_string();
         assert_eq!(to("-514187", 2), "-514187.00");
         assert_eq!(to("2.345", 2), "2.34");
         assert_eq!(to("-5.8194E+6", -1), "-5.81940E+6");
         assert_eq!(to("-4.7E+1426", 2), "-4.700000000000000000000000000000000E+1426");
         assert_eq!(to("Infinity", 2), "Infinity");
-        assert_eq!(super::text(floor(number("-1.5"))), "-2");
-        assert_eq!(super::text(ceil(number("5E+3"))), "5000");
-        assert_eq!(super::text(floor(number("4.7E+1426"))), "NaN");
-        assert_eq!(super::text(ceil(number("Infinity"))), "NaN");
+        assert_eq!(floor(number("-1.5")).to_string(), "-2");
+        assert_eq!(ceil(number("5E+3")).to_string(), "5000");
+        assert_eq!(floor(number("4.7E+1426")).to_string(), "NaN");
+        assert_eq!(ceil(number("Infinity")).to_string(), "NaN");
     }
 }

@@ -2,9 +2,11 @@
 
 use super::parse::Parser;
 use super::scope::Scope;
-use super::{Evaluated, Expr, accumulate, arithmetic, array, comparison, object, string};
+use super::{
+    Evaluated, Expr, accumulate, arithmetic, array, comparison, convert, date, object, ranked, regular, set, string,
+};
 use document::Value;
-use error::Result;
+use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -14,6 +16,8 @@ pub(crate) struct Function {
     pub arity: Arity,
     /// False where the same arguments give another value each time.
     pub pure: bool,
+    /// Arguments behind the first null are not evaluated.
+    pub stepwise: bool,
     /// Computes the value; gets its own name for messages.
     pub evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 }
@@ -28,6 +32,13 @@ pub(crate) enum Arity {
     Named(fn(&mut Parser<'_>, &str, Value<'_>) -> Result<Vec<Expr>>),
 }
 
+impl Function {
+    /// Whether the order of the arguments does not matter.
+    pub fn is_commutative(&self) -> bool {
+        matches!(self.name, "$add" | "$multiply" | "$setUnion" | "$setIntersection")
+    }
+}
+
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
@@ -35,13 +46,23 @@ impl fmt::Debug for Function {
 }
 
 pub(super) fn find(name: &str) -> Option<&'static Function> {
-    TABLES.iter().flat_map(|table| table.iter()).find(|function| function.name == name)
+    TABLES.iter().chain(date::TABLES).flat_map(|table| table.iter()).find(|function| function.name == name)
 }
 
 pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
     let mut values: SmallVec<[Evaluated<'s>; 3]> = SmallVec::new();
     for argument in arguments {
-        values.push(argument.evaluate(scope)?);
+        match argument.evaluate(scope) {
+            // What is wrong with the arguments before comes first.
+            Err(error) if function.stepwise => {
+                (function.evaluate)(function.name, &mut values)?;
+                return Err(error);
+            }
+            value => values.push(value?),
+        }
+        if function.stepwise && values.last().is_some_and(Evaluated::is_nullish) {
+            break;
+        }
     }
     (function.evaluate)(function.name, &mut values)
 }
@@ -52,7 +73,15 @@ pub(super) const fn function(
     arity: Arity,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity, pure: true, evaluate }
+    Function { name, arity, pure: true, stepwise: false, evaluate }
+}
+
+/// One line of the table, for an operator that looks at its arguments one by one.
+pub(super) const fn stepwise(
+    name: &'static str,
+    evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
+) -> Function {
+    Function { name, arity: Arity::Any, pure: true, stepwise: true, evaluate }
 }
 
 static TABLES: &[&[Function]] = &[
@@ -62,4 +91,27 @@ static TABLES: &[&[Function]] = &[
     array::FUNCTIONS,
     object::FUNCTIONS,
     accumulate::FUNCTIONS,
+    set::FUNCTIONS,
+    convert::FUNCTIONS,
+    regular::FUNCTIONS,
+    ranked::FUNCTIONS,
+    RANDOM,
 ];
+
+static RANDOM: &[Function] = &[Function {
+    name: "$rand",
+    arity: Arity::Named(parse_random),
+    pure: false,
+    stepwise: false,
+    evaluate: |_, _| Ok(rand::random::<f64>().into()),
+}];
+
+fn parse_random(_: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    match operand {
+        Value::Document(empty) | Value::Array(empty) if empty.is_empty() => Ok(Vec::new()),
+        Value::Document(_) | Value::Array(_) => {
+            Err(Error::new(Code(3040501), format!("{name} does not currently accept arguments")))
+        }
+        _ => Err(Error::new(Code(10065), format!("invalid parameter: expected an object ({name})"))),
+    }
+}

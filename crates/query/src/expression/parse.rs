@@ -3,7 +3,7 @@
 use super::functions::{self, Arity, Function};
 use super::path::FieldPath;
 use super::scope::{Scope, Variable};
-use super::{Expr, Form, control, iterate};
+use super::{Evaluated, Expr, Form, control, iterate};
 use crate::Context;
 use crate::text;
 use document::{Doc, Value, ValueBuf};
@@ -13,12 +13,14 @@ use error::{Code, Error, Result};
 pub(crate) struct Parser<'c> {
     context: &'c Context,
     frames: Vec<Vec<String>>,
+    /// The first constant part that could not be computed.
+    pub failure: Option<Error>,
 }
 
 impl<'c> Parser<'c> {
     pub fn new(context: &'c Context, variables: &[&str]) -> Self {
         let frame: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
-        Parser { context, frames: if frame.is_empty() { Vec::new() } else { vec![frame] } }
+        Parser { context, frames: if frame.is_empty() { Vec::new() } else { vec![frame] }, failure: None }
     }
 
     pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
@@ -110,6 +112,7 @@ impl<'c> Parser<'c> {
             _ => self.parse_arguments(operand)?,
         };
         check_arity(function, arguments.len())?;
+        let arguments = if function.is_commutative() { self.gather_constants(function, arguments) } else { arguments };
         self.fold(Expr::Call(function, arguments))
     }
 
@@ -162,30 +165,52 @@ impl<'c> Parser<'c> {
     }
 
     /// Computes what does not depend on the document.
-    fn fold(&self, expression: Expr) -> Result<Expr> {
+    fn fold(&mut self, expression: Expr) -> Result<Expr> {
         let constant = match &expression {
             Expr::Array(elements) => elements.iter().all(Expr::is_constant),
             Expr::Document(fields) => fields.iter().all(|(_, value)| value.is_constant()),
             Expr::Call(function, arguments) => function.pure && arguments.iter().all(Expr::is_constant),
             _ => false,
         };
-        if constant { evaluate_constant(&expression) } else { Ok(expression) }
+        Ok(if constant { self.evaluate_constant(expression) } else { expression })
     }
 
-    fn fold_form(&self, form: Form) -> Result<Expr> {
+    fn fold_form(&mut self, form: Form) -> Result<Expr> {
         let constant = match &form {
             Form::And(all) | Form::Or(all) | Form::IfNull(all) => all.iter().all(Expr::is_constant),
             Form::Condition { test, then, otherwise } => [test, then, otherwise].into_iter().all(Expr::is_constant),
             _ => false,
         };
         let expression = Expr::Form(Box::new(form));
-        if constant { evaluate_constant(&expression) } else { Ok(expression) }
+        Ok(if constant { self.evaluate_constant(expression) } else { expression })
     }
-}
 
-fn evaluate_constant(expression: &Expr) -> Result<Expr> {
-    let evaluated = expression.evaluate(&Scope { root: Doc::EMPTY, frame: None })?;
-    Ok(evaluated.into_owned().map_or(Expr::Missing, Expr::Literal))
+    /// Makes one constant of all constant arguments and puts it last, as the server does: which null or error is met first
+    /// depends on it.
+    fn gather_constants(&mut self, function: &'static Function, arguments: Vec<Expr>) -> Vec<Expr> {
+        let (constants, mut others): (Vec<Expr>, Vec<Expr>) = arguments.into_iter().partition(Expr::is_constant);
+        match constants.len() {
+            0 => {}
+            _ if others.is_empty() => others = constants,
+            1 => others.extend(constants),
+            _ => match self.evaluate_constant(Expr::Call(function, constants)) {
+                Expr::Call(_, constants) => others.extend(constants),
+                constant => others.push(constant),
+            },
+        }
+        others
+    }
+
+    fn evaluate_constant(&mut self, expression: Expr) -> Expr {
+        let evaluated = expression.evaluate(&Scope { root: Doc::EMPTY, frame: None }).map(Evaluated::into_owned);
+        match evaluated {
+            Ok(value) => value.map_or(Expr::Missing, Expr::Literal),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                expression
+            }
+        }
+    }
 }
 
 pub(super) fn is_operator(name: &str) -> bool {

@@ -1,8 +1,8 @@
 //! Strings.
 
 use super::Evaluated;
-use super::functions::Arity::{Any, Between, Exactly, Named};
-use super::functions::{Function, function};
+use super::functions::Arity::{Between, Exactly, Named};
+use super::functions::{Function, function, stepwise};
 use super::parse::Parser;
 use super::{Expr, arguments};
 use crate::predicate::number::exact;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    function("$concat", Any, concat),
+    stepwise("$concat", concat),
     function("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_lowercase)),
     function("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_uppercase)),
     function("$substr", Exactly(3), |_, arguments| substring_bytes(arguments)),
@@ -82,7 +82,7 @@ pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
         Some(Value::Int32(number)) => Cow::Owned(number.to_string()),
         Some(Value::Int64(number)) => Cow::Owned(number.to_string()),
         Some(Value::Double(number)) => Cow::Owned(double_text(number)),
-        Some(Value::Decimal128(number)) => Cow::Owned(super::decimal::text(number)),
+        Some(Value::Decimal128(number)) => Cow::Owned(number.to_string()),
         Some(Value::DateTime(milliseconds)) => Cow::Owned(super::date::iso_text(milliseconds)),
         Some(Value::Timestamp { time, increment }) => Cow::Owned(format!("Timestamp({time}, {increment})")),
         Some(_) => {

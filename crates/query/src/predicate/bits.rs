@@ -36,6 +36,10 @@ impl Bits {
     pub(crate) fn holds_for(&self, value: Value<'_>) -> bool {
         match value {
             Value::Binary { bytes, .. } => self.holds_for_bytes(bytes),
+            // A decimal is rounded, other than a double, which has to be whole.
+            Value::Decimal128(number) => crate::expression::decimal::round(number, 0, false)
+                .to_i64_exact()
+                .is_some_and(|number| self.holds_for_number(number as u64)),
             _ => exact(value).is_some_and(|number| self.holds_for_number(number as u64)),
         }
     }

@@ -71,7 +71,7 @@ impl Walk<'_> {
                 self.array_element(fields, picked, &mut out.array(element.key()))?;
             }
             Kind::Array => self.array(fields, nested(element), &mut out.array(element.key()))?,
-            _ if self.mode == Mode::Add && fields.computes => {
+            _ if fields.computes => {
                 self.computed(fields, &[], &mut out.document(element.key()))?;
             }
             _ if self.mode == Mode::Include => return Ok(false),

@@ -20,6 +20,10 @@ pub(super) struct Parser<'c> {
     has_slice: bool,
     has_element_match: bool,
     has_positional: bool,
+    /// Beside `$expr` there is no positional operator.
+    filter_has_expression: bool,
+    /// The first constant expression that fails. What is wrong with the specification itself comes first.
+    failure: Option<Error>,
 }
 
 /// A field's value as a switch.
@@ -46,7 +50,15 @@ impl<'c> Parser<'c> {
             has_slice: false,
             has_element_match: false,
             has_positional: false,
+            filter_has_expression: false,
+            failure: None,
         }
+    }
+
+    /// Parses the projection of a find with this filter.
+    pub fn parse_beside(mut self, spec: Doc<'_>, predicate: &Predicate) -> Result<Projection> {
+        self.filter_has_expression = predicate.has_expression();
+        self.parse(spec)
     }
 
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
@@ -62,6 +74,7 @@ impl<'c> Parser<'c> {
         }
         let mode = self.resolved_mode();
         self.place_id(mode)?;
+        self.failure.map_or(Ok(()), Err)?;
         Ok(Projection { mode, root: self.root, positional: self.has_positional })
     }
 
@@ -90,6 +103,7 @@ impl<'c> Parser<'c> {
         for element in spec.elements() {
             self.parse_added_field(&mut Vec::new(), element)?;
         }
+        self.failure.map_or(Ok(()), Err)?;
         Ok(Projection { mode: Mode::Add, root: self.root, positional: false })
     }
 
@@ -144,6 +158,9 @@ impl<'c> Parser<'c> {
                 return Err(Error::new(Code(51270), message));
             }
             (Value::Document(operator), _) if is_operator(operator) => self.parse_operator(prefix, operator)?,
+            (Value::Document(_), _) if self.root.has_leaf(prefix) => {
+                return Err(Error::new(Code(31250), format!("Path collision at {}", prefix.join("."))));
+            }
             (Value::Document(inner), _) => {
                 inner.elements().try_for_each(|element| self.parse_field(prefix, element))?;
             }
@@ -176,6 +193,8 @@ impl<'c> Parser<'c> {
         if positional {
             self.check_positional(flag)?;
         }
+        let action = if flag { Action::Keep } else { Action::Drop };
+        self.insert(path, action, positional)?;
         if flag {
             if self.mode == Some(Mode::Exclude) {
                 return Err(Error::new(
@@ -184,7 +203,7 @@ impl<'c> Parser<'c> {
                 ));
             }
             self.mode = Some(Mode::Include);
-            return self.root.insert(path, Action::Keep, positional);
+            return Ok(());
         }
         if self.mode == Some(Mode::Include) {
             return Err(Error::new(
@@ -193,25 +212,37 @@ impl<'c> Parser<'c> {
             ));
         }
         self.mode = Some(Mode::Exclude);
-        self.root.insert(path, Action::Drop, false)
+        Ok(())
     }
 
     fn check_positional(&mut self, flag: bool) -> Result<()> {
         if !flag {
             return Err(Error::new(Code(31395), "positional projection cannot be used with exclusion"));
         }
+        if self.filter_has_expression {
+            return Err(Error::new(Code(224), "$expr is not allowed in this context"));
+        }
         if self.has_positional {
             return Err(Error::new(Code(31276), "Cannot specify more than one positional projection per query."));
         }
         self.has_positional = true;
-        self.check_one_of_both()
-    }
-
-    fn check_one_of_both(&self) -> Result<()> {
-        if self.has_positional && self.has_element_match {
-            return Err(Error::new(Code(31255), "Cannot specify positional operator and $elemMatch."));
+        if self.has_element_match {
+            return Err(Error::new(Code(31256), "Cannot specify positional operator and $elemMatch."));
         }
         Ok(())
+    }
+
+    /// Puts an action into the tree. A plain `_id: 0` or `_id: 1` is not there yet, but in the way.
+    fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
+        match path {
+            ["_id"] if self.id.is_some() => Err(Error::new(Code(31250), "Path collision at _id")),
+            ["_id", rest @ ..] if self.id.is_some() => {
+                let rest = rest.join(".");
+                let message = format!("Path collision at _id.{rest} remaining portion {rest}");
+                Err(Error::new(Code(31249), message))
+            }
+            _ => self.root.insert(path, action, positional),
+        }
     }
 
     fn parse_operator(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
@@ -228,7 +259,7 @@ impl<'c> Parser<'c> {
     /// What is no `$slice` of the short form may still be the expression of that name.
     fn parse_slice(&mut self, path: &[&str], operator: Doc<'_>, operand: Value<'_>) -> Result<()> {
         let complaint = match Slice::parse(operand) {
-            Ok(slice) => match self.root.insert(path, Action::Slice(slice), false) {
+            Ok(slice) => match self.insert(path, Action::Slice(slice), false) {
                 Ok(()) => {
                     self.has_slice = true;
                     return Ok(());
@@ -260,27 +291,38 @@ impl<'c> Parser<'c> {
             return Err(Error::new(Code(31274), message));
         }
         self.has_element_match = true;
-        self.check_one_of_both()?;
+        if self.has_positional {
+            return Err(Error::new(Code(31255), "Cannot specify positional operator and $elemMatch."));
+        }
         let mut condition = DocBuf::new();
         condition.append("$elemMatch", operand);
         let mut filter = DocBuf::new();
         filter.append(field, &condition);
         let predicate = Predicate::parse(filter.as_doc(), self.context)?;
-        self.root.insert(path, Action::ElementMatch(predicate), false)
+        self.insert(path, Action::ElementMatch(predicate), false)
     }
 
     /// A computed field makes an inclusion.
     fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
         let expression = self.expression(value)?;
-        if self.mode == Some(Mode::Exclude) {
+        let is_exclusion = self.mode == Some(Mode::Exclude);
+        if is_exclusion && matches!(value, Value::Document(_)) {
             let message = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::new(Code(31252), message));
         }
+        self.insert(path, Action::Compute(expression), false)?;
+        if is_exclusion {
+            let found = text::element(path.last().unwrap_or(&""), value);
+            return Err(Error::new(
+                Code(31310),
+                format!("Cannot use an expression {found} in an exclusion projection"),
+            ));
+        }
         self.mode = Some(Mode::Include);
-        self.root.insert(path, Action::Compute(expression), false)
+        Ok(())
     }
 
-    fn expression(&self, value: Value<'_>) -> Result<Expression> {
+    fn expression(&mut self, value: Value<'_>) -> Result<Expression> {
         if let Value::Document(operator) = value
             && let Some(name) = operator.first().map(Element::key)
             && name.starts_with('$')
@@ -288,7 +330,9 @@ impl<'c> Parser<'c> {
         {
             return Err(Error::new(Code(31325), format!("Unknown expression {name}")));
         }
-        Expression::parse(value, self.context)
+        let (expression, failure) = Expression::parse_folding(value, self.context)?;
+        self.failure = self.failure.take().or(failure);
+        Ok(expression)
     }
 }
 

@@ -59,6 +59,16 @@ impl Fields {
         self.fields.iter().find(|field| field.name.as_bytes() == name)
     }
 
+    /// Whether something other than a level of fields is at a path.
+    pub fn has_leaf(&self, path: &[&str]) -> bool {
+        let Some((name, rest)) = path.split_first() else { return false };
+        match self.find(name.as_bytes()).map(|field| &field.action) {
+            None => false,
+            Some(Action::Inside(fields)) => fields.has_leaf(rest),
+            Some(_) => rest.is_empty(),
+        }
+    }
+
     /// Puts an action at a path. Errors: 31249 and 31250 where another path is in the way.
     pub fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
         if path.len() > COMPONENTS_MAX {

@@ -6,14 +6,16 @@
 
 use super::SortPart;
 use document::key::{encode_descending, encode_field};
-use document::path::Path;
+use document::path::{Path, position};
 use document::{Doc, Kind, Value};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
 pub(super) fn append(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-    if let [part] = parts {
+    if let [part] = parts
+        && !part.path.components().any(|name| position(name).is_some())
+    {
         append_single(part, document, out);
         return Ok(());
     }
@@ -64,8 +66,8 @@ fn append_single(part: &SortPart, document: Doc<'_>, out: &mut Vec<u8>) {
 /// Where one field of a compound sort stands while arrays are taken apart.
 #[derive(Clone, Copy)]
 enum Field<'d> {
-    /// Its components from here on are to be looked up.
-    Pending(usize),
+    /// Its components from here on are to be looked up in this value.
+    Pending(Value<'d>, usize),
     /// It has come to an array, with these components left.
     AtArray(Doc<'d>, usize),
     Found(Value<'d>),
@@ -75,9 +77,9 @@ type Fields<'d> = SmallVec<[Field<'d>; 4]>;
 
 fn append_compound(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
     out.truncate(start);
-    let fields = parts.iter().map(|_| Field::Pending(0)).collect();
+    let fields = parts.iter().map(|_| Field::Pending(Value::Document(document), 0)).collect();
     let mut keys = Keys { parts, best: Vec::new(), candidate: Vec::new() };
-    keys.generate(Value::Document(document), fields)?;
+    keys.generate(fields)?;
     out.extend_from_slice(&keys.best);
     Ok(())
 }
@@ -89,11 +91,11 @@ struct Keys<'p> {
 }
 
 impl Keys<'_> {
-    /// Goes on with all pending fields inside of `value`.
-    fn generate<'d>(&mut self, value: Value<'d>, mut fields: Fields<'d>) -> Result<()> {
+    /// Goes on with all pending fields.
+    fn generate<'d>(&mut self, mut fields: Fields<'d>) -> Result<()> {
         let mut array: Option<Doc<'d>> = None;
         for (field, part) in fields.iter_mut().zip(self.parts) {
-            if let Field::Pending(at) = *field {
+            if let Field::Pending(value, at) = *field {
                 *field = look_up(&part.path, value, at);
             }
             if let Field::AtArray(found, _) = *field {
@@ -116,16 +118,11 @@ impl Keys<'_> {
             .iter()
             .zip(self.parts)
             .map(|(field, part)| match *field {
-                Field::AtArray(_, at) if at == part.path.component_count() => {
-                    Field::Found(element.unwrap_or(Value::Undefined))
-                }
-                Field::AtArray(_, at) => Field::Pending(at),
-                field => field,
+                Field::AtArray(array, at) => inside_array(&part.path, array, element, at),
+                field => Ok(field),
             })
-            .collect();
-        // What is in an array directly inside of an array is not looked at.
-        let value = element.filter(|element| element.kind() == Kind::Document).unwrap_or(Value::Null);
-        self.generate(value, inside)
+            .collect::<Result<_>>()?;
+        self.generate(inside)
     }
 
     fn complete(&mut self, fields: &Fields<'_>) -> Result<()> {
@@ -144,25 +141,45 @@ impl Keys<'_> {
     }
 }
 
+/// Where a field stands inside of an array of which `element` is in hand.
+///
+/// Error 16746 where a number in the path is both a position in the array and the name of a field within it.
+fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at: usize) -> Result<Field<'d>> {
+    let Some(name) = path.components().nth(at) else {
+        return Ok(Field::Found(element.unwrap_or(Value::Undefined)));
+    };
+    let picked = position(name).and_then(|position| array.values().nth(position as usize));
+    if picked.is_some() && array.values().filter_map(Value::as_document).any(|inner| inner.element(name).is_some()) {
+        let message = format!(
+            "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
+             field: '{name}' for array: {}",
+            crate::text::document(array)
+        );
+        return Err(Error::new(Code(16746), message));
+    }
+    Ok(match (picked, at + 1 == path.component_count()) {
+        // An array picked by its position at the end of the path is not taken apart.
+        (Some(Value::Array(picked)), true) if picked.is_empty() => Field::Found(Value::Undefined),
+        (Some(picked), true) => Field::Found(picked),
+        (Some(picked), false) => Field::Pending(picked, at + 1),
+        // What is in an array directly inside of an array is not looked at.
+        (None, _) => {
+            let document = element.filter(|element| element.kind() == Kind::Document);
+            Field::Pending(document.unwrap_or(Value::Null), at)
+        }
+    })
+}
+
 /// Follows a path from its component `at` on, up to its end or to an array.
 fn look_up<'d>(path: &Path, mut value: Value<'d>, at: usize) -> Field<'d> {
-    let mut picked = false;
     for (index, name) in path.components().enumerate().skip(at) {
-        picked = matches!(value, Value::Array(_));
         value = match value {
             Value::Document(document) => document.get(name).unwrap_or(Value::Null),
-            Value::Array(array) => {
-                match document::path::position(name).and_then(|at| array.values().nth(at as usize)) {
-                    Some(element) => element,
-                    None => return Field::AtArray(array, index),
-                }
-            }
+            Value::Array(array) => return Field::AtArray(array, index),
             _ => return Field::Found(Value::Null),
         };
     }
     match value {
-        // An array picked by its position at the end of the path is not taken apart.
-        Value::Array(array) if picked && !array.is_empty() => Field::Found(value),
         Value::Array(array) => Field::AtArray(array, path.component_count()),
         value => Field::Found(value),
     }

@@ -1,0 +1,288 @@
+//! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
+
+use super::calendar::{self, DAY_MS};
+use super::moment_if_any;
+use super::parts::optional;
+use super::zone::Zone;
+use crate::expression::arguments::named;
+use crate::expression::functions::Arity::Named;
+use crate::expression::functions::{Function, function};
+use crate::expression::parse::Parser;
+use crate::expression::string::display;
+use crate::expression::{Evaluated, Expr};
+use crate::predicate::number::exact;
+use document::Value;
+use error::{Code, Error, Result};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$dateAdd", Named(parse_add), |name, arguments| add(name, arguments, 1)),
+    function("$dateSubtract", Named(parse_add), |name, arguments| add(name, arguments, -1)),
+    function("$dateDiff", Named(parse_difference), difference),
+    function("$dateTrunc", Named(parse_truncation), truncate),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// Counted in months: 1, 3, 12.
+    Months(i64),
+    /// Counted in days: 1, 7.
+    Days(i64),
+    /// Counted in milliseconds.
+    Milliseconds(i64),
+}
+
+impl Unit {
+    fn parse(name: &str) -> Option<Unit> {
+        Some(match name {
+            "year" => Unit::Months(12),
+            "quarter" => Unit::Months(3),
+            "month" => Unit::Months(1),
+            "week" => Unit::Days(7),
+            "day" => Unit::Days(1),
+            "hour" => Unit::Milliseconds(3_600_000),
+            "minute" => Unit::Milliseconds(60_000),
+            "second" => Unit::Milliseconds(1000),
+            "millisecond" => Unit::Milliseconds(1),
+            _ => return None,
+        })
+    }
+}
+
+/// The arguments become: date, unit, amount, time zone and whether there is one.
+fn parse_add(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        return Err(Error::new(Code(5166400), format!("{name} expects an object as its argument")));
+    };
+    let [start, unit, amount, zone] = named(operand, ["startDate", "unit", "amount", "timezone"], |unknown| {
+        let message = format!(
+            "Unrecognized argument to {name}: {unknown}. Expected arguments are startDate, unit, amount, and optionally \
+             timezone."
+        );
+        Error::new(Code(5166401), message)
+    })?;
+    let (Some(start), Some(unit), Some(amount)) = (start, unit, amount) else {
+        let message = format!("{name} requires startDate, unit, and amount to be present");
+        return Err(Error::new(Code(5166402), message));
+    };
+    let mut arguments = vec![parser.parse(start)?, parser.parse(unit)?, parser.parse(amount)?];
+    arguments.extend(optional(parser, zone)?);
+    Ok(arguments)
+}
+
+fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result<Evaluated<'a>> {
+    let [start, unit, amount, zone, has_zone] = arguments else { return Ok(Evaluated::Missing) };
+    if start.is_nullish() || unit.is_nullish() || amount.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let moment = moment_if_any(start)
+        .ok_or_else(|| Error::new(Code(5166403), format!("{name} requires startDate to be convertible to a date")))?;
+    let Some(Value::String(unit_name)) = unit.value() else {
+        return Err(Error::new(Code(5166404), format!("{name} expects string defining the time unit")));
+    };
+    let unit = Unit::parse(unit_name)
+        .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {unit_name}")))?;
+    let number = exact(amount.value_or_null())
+        .ok_or_else(|| Error::new(Code(5166405), format!("{name} expects integer amount of time units")))?;
+    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let invalid = || {
+        let found = display(amount.value_or_null());
+        Error::new(Code(5976500), format!("invalid dateAdd 'amount' parameter value: {found} {unit_name}"))
+    };
+    // More than that leaves the range of dates whatever the unit.
+    let number = number.checked_mul(sign).ok_or_else(invalid)?;
+    let moved = match unit {
+        Unit::Milliseconds(length) => number.checked_mul(length).and_then(|length| moment.checked_add(length)),
+        Unit::Days(length) => number
+            .checked_mul(length * DAY_MS)
+            .and_then(|length| zone.to_local(moment).checked_add(length))
+            .map(|local| zone.to_moment(local)),
+        Unit::Months(length) if number.abs() < 4_000_000_000 => {
+            Some(zone.to_moment(add_months(zone.to_local(moment), number * length)))
+        }
+        Unit::Months(_) => None,
+    };
+    moved.map(|moved| Value::DateTime(moved).into()).ok_or_else(invalid)
+}
+
+/// Moves a local time by months; the day becomes the last of the month where the month is too short.
+fn add_months(local: i64, months: i64) -> i64 {
+    let (date, _) = calendar::split(local);
+    let first = calendar::date(calendar::days(date.year, date.month + months, 1));
+    let day = date.day.min(calendar::days_in_month(first.year, first.month));
+    let days = calendar::days(first.year, first.month, day);
+    days.saturating_mul(DAY_MS).saturating_add(local.rem_euclid(DAY_MS))
+}
+
+fn named_arguments<const N: usize>(
+    parser: &mut Parser<'_>,
+    name: &str,
+    operand: Value<'_>,
+    names: [&str; N],
+    required: [(usize, i32); 3],
+    codes: [i32; 2],
+) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        return Err(Error::new(Code(codes[0]), format!("{name} only supports an object as its argument")));
+    };
+    let values = named(operand, names, |unknown| {
+        Error::new(Code(codes[1]), format!("Unrecognized argument to {name}: {unknown}"))
+    })?;
+    for (index, code) in required {
+        if values.get(index).copied().flatten().is_none() {
+            let missing = names.get(index).copied().unwrap_or_default();
+            return Err(Error::new(Code(code), format!("Missing '{missing}' parameter to {name}")));
+        }
+    }
+    let mut arguments = Vec::with_capacity(2 * N);
+    for value in values {
+        arguments.extend(optional(parser, value)?);
+    }
+    Ok(arguments)
+}
+
+/// Each argument is followed by whether it was given: startDate, endDate, unit, timezone, startOfWeek.
+fn parse_difference(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let names = ["startDate", "endDate", "unit", "timezone", "startOfWeek"];
+    named_arguments(parser, name, operand, names, [(0, 5166303), (1, 5166304), (2, 5166305)], [5166301, 5166302])
+}
+
+fn unit(name: &str, argument: &Evaluated<'_>) -> Result<Unit> {
+    match argument.value() {
+        Some(Value::String(unit)) => Unit::parse(unit).ok_or_else(|| {
+            let message = format!("{name} parameter 'unit' value cannot be recognized as a time unit: {unit}");
+            Error::new(Code(5439014), message)
+        }),
+        _ => {
+            let found = argument.type_name();
+            Err(Error::new(Code(5439013), format!("{name} requires 'unit' to be a string, but got {found}")))
+        }
+    }
+}
+
+/// Days from Monday to the day that weeks begin with; Sunday where none is given.
+fn start_of_week(name: &str, argument: &Evaluated<'_>, given: bool) -> Result<i64> {
+    const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    match argument.value() {
+        _ if !given => Ok(6),
+        Some(Value::String(day)) => {
+            let lower = day.to_ascii_lowercase();
+            let known =
+                DAYS.iter().position(|known| *known == lower || (lower.len() == 3 && known.starts_with(&lower)));
+            known.map(|index| index as i64).ok_or_else(|| {
+                let message =
+                    format!("{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {day}");
+                Error::new(Code(5439016), message)
+            })
+        }
+        _ => {
+            let found = argument.type_name();
+            Err(Error::new(Code(5439015), format!("{name} requires 'startOfWeek' to be a string, but got {found}")))
+        }
+    }
+}
+
+fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [start, _, end, _, unit_argument, _, zone, has_zone, week, has_week] = &*arguments else {
+        return Ok(Evaluated::Missing);
+    };
+    if [start, end, unit_argument].into_iter().any(Evaluated::is_nullish) || (has_week.is_truthy() && week.is_nullish())
+    {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let date = |argument: &Evaluated<'_>, what: &str| {
+        moment_if_any(argument).ok_or_else(|| {
+            let found = argument.type_name();
+            Error::new(Code(5166307), format!("{name} requires '{what}' to be a date, but got {found}"))
+        })
+    };
+    let (start, end) = (date(start, "startDate")?, date(end, "endDate")?);
+    let unit = unit(name, unit_argument)?;
+    let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
+    let count = |moment: i64| count_units(unit, zone.to_local(moment), moment, first_day);
+    Ok((count(end) - count(start)).into())
+}
+
+/// How many units have begun up to a moment, counted from a fixed one.
+fn count_units(unit: Unit, local: i64, moment: i64, first_day: i64) -> i64 {
+    let (date, _) = calendar::split(local);
+    match unit {
+        Unit::Months(length) => (date.year * 12 + date.month - 1).div_euclid(length),
+        // 1970-01-01 was a Thursday, three days from Monday.
+        Unit::Days(7) => (date.days + 3 - first_day).div_euclid(7),
+        Unit::Days(_) => date.days,
+        // Hours and minutes go by local time too, where zones are off by parts of an hour.
+        Unit::Milliseconds(1) => moment,
+        Unit::Milliseconds(length) => local.div_euclid(length),
+    }
+}
+
+/// Each argument is followed by whether it was given: date, unit, binSize, timezone, startOfWeek.
+fn parse_truncation(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let names = ["date", "unit", "binSize", "timezone", "startOfWeek"];
+    named_arguments(parser, name, operand, names, [(0, 5439009), (1, 5439010), (1, 5439010)], [5439007, 5439008])
+}
+
+fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [date, _, unit_argument, _, size, has_size, zone, has_zone, week, has_week] = &*arguments else {
+        return Ok(Evaluated::Missing);
+    };
+    let missing = |value: &Evaluated<'_>, given: &Evaluated<'_>| given.is_truthy() && value.is_nullish();
+    if date.is_nullish() || unit_argument.is_nullish() || missing(size, has_size) || missing(week, has_week) {
+        return Ok(Evaluated::NULL);
+    }
+    let moment = moment_if_any(date).ok_or_else(|| {
+        let found = date.type_name();
+        Error::new(Code(5439012), format!("{name} requires 'date' to be a date, but got {found}"))
+    })?;
+    let size = if has_size.is_truthy() { bin_size(name, size)? } else { 1 };
+    let unit = unit(name, unit_argument)?;
+    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
+    let local = truncated(unit, size, zone.to_local(moment), first_day)
+        .ok_or_else(|| Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}")))?;
+    // An hour that clocks show twice is still two hours.
+    let truncated = match unit {
+        Unit::Milliseconds(_) => local.checked_sub(zone.offset_ms(moment)),
+        _ => Some(zone.to_moment(local)),
+    };
+    Ok(truncated.map_or(Evaluated::NULL, |truncated| Value::DateTime(truncated).into()))
+}
+
+fn bin_size(name: &str, size: &Evaluated<'_>) -> Result<i64> {
+    let value = size.value_or_null();
+    let whole = exact(value).ok_or_else(|| {
+        let (found, kind) = (display(value), size.type_name());
+        let message =
+            format!("{name} requires 'binSize' to be a 64-bit integer, but got value '{found}' of type {kind}");
+        Error::new(Code(5439017), message)
+    })?;
+    if whole <= 0 {
+        let message = format!("{name} requires 'binSize' to be greater than 0, but got value {whole}");
+        return Err(Error::new(Code(5439018), message));
+    }
+    Ok(whole)
+}
+
+/// Bins are counted from 2000-01-01, or from the first day of a week on or behind it.
+fn truncated(unit: Unit, size: i64, local: i64, first_day: i64) -> Option<i64> {
+    // 2000-01-01 was a Saturday.
+    const REFERENCE_DAYS: i64 = 10_957;
+    let floor = |value: i64, bin: i64| value.checked_sub(value.rem_euclid(bin));
+    match unit {
+        Unit::Months(length) => {
+            let (date, _) = calendar::split(local);
+            let months = floor((date.year - 2000) * 12 + date.month - 1, length.checked_mul(size)?)?;
+            calendar::days(2000, 1 + months, 1).checked_mul(DAY_MS)
+        }
+        Unit::Days(length) => {
+            let reference = if length == 7 { REFERENCE_DAYS + (first_day - 5).rem_euclid(7) } else { REFERENCE_DAYS };
+            let days = floor(local.div_euclid(DAY_MS) - reference, length.checked_mul(size)?)?;
+            (days + reference).checked_mul(DAY_MS)
+        }
+        Unit::Milliseconds(length) => {
+            let reference = REFERENCE_DAYS * DAY_MS;
+            floor(local.checked_sub(reference)?, length.checked_mul(size)?)?.checked_add(reference)
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Parts of dates, and dates from parts.
+
+use super::calendar::{self, Date, Time};
+use super::moment;
+use super::zone::Zone;
+use crate::expression::arguments::named;
+use crate::expression::functions::Arity::Named;
+use crate::expression::functions::{Function, function};
+use crate::expression::parse::Parser;
+use crate::expression::string::display;
+use crate::expression::{Evaluated, Expr};
+use crate::predicate::number::exact;
+use crate::text;
+use document::{Value, ValueBuf};
+use error::{Code, Error, Result};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$year", Named(parse), |name, arguments| part(name, arguments, |date, _| date.year)),
+    function("$month", Named(parse), |name, arguments| part(name, arguments, |date, _| date.month)),
+    function("$dayOfMonth", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day)),
+    function("$hour", Named(parse), |name, arguments| part(name, arguments, |_, time| time.hour)),
+    function("$minute", Named(parse), |name, arguments| part(name, arguments, |_, time| time.minute)),
+    function("$second", Named(parse), |name, arguments| part(name, arguments, |_, time| time.second)),
+    function("$millisecond", Named(parse), |name, arguments| part(name, arguments, |_, time| time.millisecond)),
+    function("$dayOfYear", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day_of_year())),
+    function("$dayOfWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day_of_week())),
+    function("$week", Named(parse), |name, arguments| part(name, arguments, |date, _| date.week())),
+    function("$isoWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.iso_week())),
+    function("$isoDayOfWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.iso_day_of_week())),
+    function("$isoWeekYear", Named(parse), |name, arguments| {
+        let Some((date, _)) = local(name, arguments)? else { return Ok(Evaluated::NULL) };
+        Ok(date.iso_year().into())
+    }),
+    function("$dateToParts", Named(parse_to_parts), to_parts),
+    function("$dateFromParts", Named(parse_from_parts), from_parts),
+];
+
+/// An argument that may be left out, and whether it was given.
+pub(super) fn optional(parser: &mut Parser<'_>, value: Option<Value<'_>>) -> Result<[Expr; 2]> {
+    let given = Expr::Literal(ValueBuf::from(Value::Boolean(value.is_some())));
+    Ok([value.map_or(Ok(Expr::Missing), |value| parser.parse(value))?, given])
+}
+
+/// A date, or `{date: …, timezone: …}`. The arguments become date, time zone and whether there is one.
+fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let (date, zone) = match operand {
+        Value::Document(given) if given.first().is_none_or(|first| !first.key_bytes().starts_with(b"$")) => {
+            let [date, zone] = named(given, ["date", "timezone"], |unknown| {
+                Error::new(Code(40535), format!("unrecognized option to {name}: \"{unknown}\""))
+            })?;
+            let date = date.ok_or_else(|| {
+                let found = text::element(name, operand);
+                Error::new(Code(40539), format!("missing 'date' argument to {name}, provided: {found}"))
+            })?;
+            (parser.parse(date)?, zone)
+        }
+        Value::Array(array) => {
+            let given = array.elements().count();
+            let only = array.values().next().filter(|_| given == 1).ok_or_else(|| {
+                let message = format!("{name} accepts exactly one argument if given an array, but was given {given}");
+                Error::new(Code(40536), message)
+            })?;
+            (parser.parse(only)?, None)
+        }
+        date => (parser.parse(date)?, None),
+    };
+    let [zone, given] = optional(parser, zone)?;
+    Ok(vec![date, zone, given])
+}
+
+/// The date and time in its zone; `None` when an argument is null.
+fn local(name: &str, arguments: &[Evaluated<'_>]) -> Result<Option<(Date, Time)>> {
+    let [date, zone, given] = arguments else { return Ok(None) };
+    if date.is_nullish() {
+        return Ok(None);
+    }
+    let moment = moment(date)?;
+    let zone = Zone::from_argument(name, zone, given.is_truthy())?;
+    Ok(zone.map(|zone| calendar::split(zone.to_local(moment))))
+}
+
+fn part<'a>(name: &str, arguments: &[Evaluated<'_>], take: fn(Date, Time) -> i64) -> Result<Evaluated<'a>> {
+    Ok(local(name, arguments)?.map_or(Evaluated::NULL, |(date, time)| (take(date, time) as i32).into()))
+}
+
+fn parse_to_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        return Err(Error::new(Code(40524), format!("{name} only supports an object as its argument")));
+    };
+    let [date, zone, iso] = named(operand, ["date", "timezone", "iso8601"], |unknown| {
+        Error::new(Code(40520), format!("Unrecognized argument to {name}: {unknown}"))
+    })?;
+    let date = date.ok_or_else(|| Error::new(Code(40522), "Missing 'date' parameter to $dateToParts"))?;
+    let date = parser.parse(date)?;
+    let [zone, given] = optional(parser, zone)?;
+    Ok(vec![date, zone, given, parser.parse(iso.unwrap_or(Value::Boolean(false)))?])
+}
+
+fn to_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let is_iso = match arguments[3].value() {
+        None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
+        Some(Value::Boolean(flag)) => flag,
+        Some(_) => {
+            let found = arguments[3].type_name();
+            return Err(Error::new(Code(40521), format!("iso8601 must evaluate to a bool, found {found}")));
+        }
+    };
+    let Some((date, time)) = local(name, &arguments[..3])? else { return Ok(Evaluated::NULL) };
+    let day = if is_iso {
+        [("isoWeekYear", date.iso_year()), ("isoWeek", date.iso_week()), ("isoDayOfWeek", date.iso_day_of_week())]
+    } else {
+        [("year", date.year), ("month", date.month), ("day", date.day)]
+    };
+    let time =
+        [("hour", time.hour), ("minute", time.minute), ("second", time.second), ("millisecond", time.millisecond)];
+    Ok(Evaluated::document(|writer| {
+        day.into_iter().chain(time).for_each(|(name, value)| writer.append(name, value as i32));
+    }))
+}
+
+const NATURAL: [&str; 3] = ["year", "month", "day"];
+const ISO: [&str; 3] = ["isoWeekYear", "isoWeek", "isoDayOfWeek"];
+
+/// The arguments become: whether the date is an ISO one, its three parts, the four parts of the time, the time zone and
+/// whether there is one.
+fn parse_from_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        return Err(Error::new(Code(40519), format!("{name} only supports an object as its argument")));
+    };
+    let names = [
+        "year",
+        "month",
+        "day",
+        "isoWeekYear",
+        "isoWeek",
+        "isoDayOfWeek",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "timezone",
+    ];
+    let values = named(operand, names, |unknown| {
+        Error::new(Code(40518), format!("Unrecognized argument to {name}: {unknown}"))
+    })?;
+    let [natural, iso] = [&values[..3], &values[3..6]];
+    let is_iso = match (natural[0], iso[0]) {
+        (None, None) => {
+            let message = "$dateFromParts requires either 'year' or 'isoWeekYear' to be present";
+            return Err(Error::new(Code(40516), message));
+        }
+        (Some(_), _) if iso.iter().any(Option::is_some) => {
+            let message = "$dateFromParts does not allow mixing natural dates with ISO dates";
+            return Err(Error::new(Code(40489), message));
+        }
+        (None, Some(_)) if natural.iter().any(Option::is_some) => {
+            let message = "$dateFromParts does not allow mixing ISO dates with natural dates";
+            return Err(Error::new(Code(40525), message));
+        }
+        (year, _) => year.is_none(),
+    };
+    let literal = |value: Value<'_>| Expr::Literal(ValueBuf::from(value));
+    let mut arguments = vec![literal(Value::Boolean(is_iso))];
+    for value in if is_iso { iso } else { natural } {
+        arguments.push(value.map_or(Ok(literal(Value::Int32(1))), |value| parser.parse(value))?);
+    }
+    for value in &values[6..10] {
+        arguments.push(value.map_or(Ok(literal(Value::Int32(0))), |value| parser.parse(value))?);
+    }
+    arguments.extend(optional(parser, values[10])?);
+    Ok(arguments)
+}
+
+fn from_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [is_iso, parts @ .., zone, given] = &*arguments else { return Ok(Evaluated::Missing) };
+    let names = if is_iso.is_truthy() { ISO } else { NATURAL };
+    let names = names.into_iter().chain(["hour", "minute", "second", "millisecond"]);
+    let mut numbers = [0_i64; 7];
+    for ((part, name), number) in parts.iter().zip(names).zip(&mut numbers) {
+        if part.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        *number = part_number(name, part)?;
+    }
+    let Some(zone) = Zone::from_argument(name, zone, given.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let [year, month, day, hour, minute, second, millisecond] = numbers;
+    let days = if is_iso.is_truthy() { calendar::iso_days(year, month, day) } else { calendar::days(year, month, day) };
+    let local = days * calendar::DAY_MS + hour * 3_600_000 + minute * 60_000 + second * 1000 + millisecond;
+    Ok(Value::DateTime(zone.to_moment(local)).into())
+}
+
+fn part_number(name: &str, part: &Evaluated<'_>) -> Result<i64> {
+    let value = part.value_or_null();
+    let number = exact(value).ok_or_else(|| {
+        let (kind, found) = (part.type_name(), display(value));
+        Error::new(Code(40515), format!("'{name}' must evaluate to an integer, found {kind} with value {found}"))
+    })?;
+    let is_year = matches!(name, "year" | "isoWeekYear");
+    let in_range = match name {
+        _ if is_year => (1..=9999).contains(&number),
+        "second" | "millisecond" => i32::try_from(number).is_ok(),
+        _ => i16::try_from(number).is_ok(),
+    };
+    match (in_range, is_year) {
+        (true, _) => Ok(number),
+        (false, true) => {
+            let message = format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}");
+            Err(Error::new(Code(40523), message))
+        }
+        (false, false) => {
+            let message = format!(
+                "'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range"
+            );
+            Err(Error::new(Code(31034), message))
+        }
+    }
+}

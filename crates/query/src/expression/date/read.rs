@@ -1,0 +1,333 @@
+//! `$dateFromString`: dates from text.
+//!
+//! Without a format the server takes nearly anything a person may write. Here it is the ISO forms, `month/day/year` and
+//! `month day year`, each with an optional time and offset.
+
+use super::calendar;
+use super::parts::optional;
+use super::zone::{UTC, Zone};
+use crate::expression::arguments::named;
+use crate::expression::functions::Arity::Named;
+use crate::expression::functions::{Function, function};
+use crate::expression::parse::Parser;
+use crate::expression::string::display;
+use crate::expression::{Evaluated, Expr};
+use document::{Value, ValueBuf};
+use error::{Code, Error, Result};
+
+pub(super) static FUNCTIONS: &[Function] = &[function("$dateFromString", Named(parse_arguments), from_string)];
+
+/// The arguments become: text, format, time zone and whether there is one, whether there is a value for errors, that
+/// value, the value for null.
+fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        let message = format!("{name} only supports an object as an argument, found: {found}");
+        return Err(Error::new(Code(40540), message));
+    };
+    let names = ["dateString", "format", "timezone", "onError", "onNull"];
+    let [text, format, zone, on_error, on_null] = named(operand, names, |unknown| {
+        Error::new(Code(40541), format!("Unrecognized argument to {name}: {unknown}"))
+    })?;
+    let text = text.ok_or_else(|| Error::new(Code(40542), "Missing 'dateString' parameter to $dateFromString"))?;
+    let mut arguments = vec![parser.parse(text)?, format.map_or(Ok(Expr::Missing), |format| parser.parse(format))?];
+    arguments.extend(optional(parser, zone)?);
+    let [on_error, has_on_error] = optional(parser, on_error)?;
+    arguments.extend([has_on_error, on_error]);
+    let null = Expr::Literal(ValueBuf::from(Value::Null));
+    arguments.push(on_null.map_or(Ok(null), |on_null| parser.parse(on_null))?);
+    Ok(arguments)
+}
+
+fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [text, format, zone, has_zone, has_on_error, on_error, on_null] = arguments else {
+        return Ok(Evaluated::Missing);
+    };
+    let pattern = match format.value() {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(pattern)) => Some(pattern),
+        Some(value) => {
+            let (kind, found) = (format.type_name(), display(value));
+            let message =
+                format!("$dateFromString requires that 'format' be a string, found: {kind} with value {found}");
+            return Err(Error::new(Code(40684), message));
+        }
+    };
+    let zone = match has_zone.is_truthy() {
+        true => match Zone::from_argument(name, zone, true)? {
+            Some(zone) => Some(zone),
+            None => return Ok(Evaluated::NULL),
+        },
+        false => None,
+    };
+    if text.is_nullish() {
+        return Ok(on_null.take());
+    }
+    let parsed = match text.value() {
+        Some(Value::String(text)) => parse(text, pattern, zone),
+        _ => {
+            let (kind, found) = (text.type_name(), display(text.value_or_null()));
+            Err(Error::new(
+                Code::CONVERSION_FAILURE,
+                format!("$dateFromString requires that 'dateString' be a string, found: {kind} with value {found}"),
+            ))
+        }
+    };
+    match parsed {
+        Ok(milliseconds) => Ok(Value::DateTime(milliseconds).into()),
+        Err(error) if has_on_error.is_truthy() && error.code() == Code::CONVERSION_FAILURE => Ok(on_error.take()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a date by what it looks like. Errors: 241.
+pub(in crate::expression) fn parse_text(text: &str) -> Result<i64> {
+    parse(text, None, None)
+}
+
+fn parse(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<i64> {
+    let mut reader = Reader { text, at: 0, parts: Parts::default() };
+    let read = match format {
+        Some(format) => reader.by_format(format),
+        None => reader.free(),
+    };
+    if read.is_none() || reader.at < text.len() {
+        let found = text[reader.at..].chars().next().unwrap_or('\0');
+        let what = if read.is_some() { "Trailing data" } else { "Unexpected character" };
+        return Err(failure(format!("Error parsing date string '{text}'; {}: {what} '{found}'", reader.at)));
+    }
+    let parts = reader.parts;
+    let days = parts.days().ok_or_else(|| {
+        failure(format!("an incomplete date/time string has been found, with elements missing: \"{text}\""))
+    })?;
+    let local = days * calendar::DAY_MS + parts.time_ms;
+    match (parts.offset_ms, zone) {
+        (Some(_), Some(_)) => {
+            let found = parts.zone_text(text);
+            Err(failure(format!(
+                "you cannot pass in a date/time string with time zone information ('{found}') together with a timezone \
+                 argument"
+            )))
+        }
+        (Some(offset), None) => Ok(local - offset),
+        (None, zone) => Ok(zone.unwrap_or(UTC).to_moment(local)),
+    }
+}
+
+fn failure(message: String) -> Error {
+    Error::new(Code::CONVERSION_FAILURE, message)
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Parts {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    iso_week: Option<i64>,
+    iso_day: Option<i64>,
+    time_ms: i64,
+    offset_ms: Option<i64>,
+    zone_at: usize,
+}
+
+impl Parts {
+    fn days(&self) -> Option<i64> {
+        let year = self.year?;
+        if let Some(week) = self.iso_week {
+            return Some(calendar::iso_days(year, week, self.iso_day.unwrap_or(1)));
+        }
+        if let Some(day) = self.day_of_year {
+            return Some(calendar::days(year, 1, day));
+        }
+        Some(calendar::days(year, self.month?, self.day?))
+    }
+
+    fn zone_text<'t>(&self, text: &'t str) -> &'t str {
+        text.get(self.zone_at..).unwrap_or_default().trim()
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    parts: Parts,
+}
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+impl Reader<'_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn eat(&mut self, letter: char) -> Option<()> {
+        self.rest().starts_with(letter).then(|| self.at += letter.len_utf8())
+    }
+
+    /// Between `least` and `most` digits.
+    fn digits(&mut self, least: usize, most: usize) -> Option<i64> {
+        let count = self.rest().bytes().take(most).take_while(u8::is_ascii_digit).count();
+        let number = self.rest().get(..count).filter(|_| count >= least)?.parse().ok()?;
+        self.at += count;
+        Some(number)
+    }
+
+    fn ranged(&mut self, least: usize, most: usize, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
+        let start = self.at;
+        let number = self.digits(least, most).filter(|number| range.contains(number));
+        if number.is_none() {
+            self.at = start;
+        }
+        number
+    }
+
+    fn free(&mut self) -> Option<()> {
+        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        match digits {
+            0 => self.spelled_date()?,
+            1 | 2 => self.american_date()?,
+            _ => self.iso_date(digits)?,
+        }
+        if self.rest().is_empty() {
+            return Some(());
+        }
+        if !matches!(self.rest().as_bytes(), [b'Z' | b'z' | b'+' | b'-', ..]) {
+            self.eat('T').or_else(|| self.eat('t')).or_else(|| self.eat(' '))?;
+            self.time()?;
+        }
+        self.offset()
+    }
+
+    fn iso_date(&mut self, digits: usize) -> Option<()> {
+        self.parts.year = Some(self.digits(4, 4)?);
+        if digits == 8 {
+            self.parts.month = Some(self.ranged(2, 2, 1..=12)?);
+            self.parts.day = Some(self.ranged(2, 2, 1..=31)?);
+            return Some(());
+        }
+        if self.rest().is_empty() {
+            return Some(());
+        }
+        self.eat('-').or_else(|| self.eat('/'))?;
+        if self.eat('W').is_some() {
+            self.parts.iso_week = Some(self.ranged(2, 2, 1..=53)?);
+            if self.eat('-').is_some() {
+                self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?);
+            }
+            return Some(());
+        }
+        self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
+        if self.eat('-').or_else(|| self.eat('/')).is_some() {
+            self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
+        }
+        Some(())
+    }
+
+    fn american_date(&mut self) -> Option<()> {
+        self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
+        self.eat('/')?;
+        self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
+        self.eat('/')?;
+        self.parts.year = Some(self.digits(4, 4)?);
+        Some(())
+    }
+
+    fn spelled_date(&mut self) -> Option<()> {
+        let word: String = self.rest().chars().take_while(char::is_ascii_alphabetic).collect();
+        let lower = word.to_ascii_lowercase();
+        let month =
+            MONTHS.iter().position(|month| *month == lower || (lower.len() == 3 && month.starts_with(&lower)))?;
+        self.at += word.len();
+        self.parts.month = Some(month as i64 + 1);
+        self.eat(' ')?;
+        self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
+        let _ = self.eat(',');
+        self.eat(' ')?;
+        self.parts.year = Some(self.digits(4, 4)?);
+        Some(())
+    }
+
+    fn time(&mut self) -> Option<()> {
+        let hour = self.ranged(1, 2, 0..=24)?;
+        self.eat(':')?;
+        let minute = self.ranged(2, 2, 0..=59)?;
+        self.parts.time_ms = hour * 3_600_000 + minute * 60_000;
+        if self.eat(':').is_some() {
+            self.parts.time_ms += self.ranged(2, 2, 0..=60)? * 1000;
+            if self.eat('.').is_some() {
+                self.fraction()?;
+            }
+        }
+        Some(())
+    }
+
+    /// Digits behind the point of a second; past the third they are dropped.
+    fn fraction(&mut self) -> Option<()> {
+        let count = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        let digits = self.rest().get(..count.min(3)).filter(|digits| !digits.is_empty())?;
+        let scale = 10_i64.pow(3 - digits.len() as u32);
+        self.parts.time_ms += digits.parse::<i64>().ok()? * scale;
+        self.at += count;
+        Some(())
+    }
+
+    fn offset(&mut self) -> Option<()> {
+        let _ = self.eat(' ');
+        self.parts.zone_at = self.at;
+        if self.rest().is_empty() {
+            return Some(());
+        }
+        if self.rest().eq_ignore_ascii_case("z") || matches!(self.rest(), "UTC" | "GMT") {
+            self.at = self.text.len();
+            self.parts.offset_ms = Some(0);
+            return Some(());
+        }
+        let zone = Zone::parse(self.rest()).ok()?;
+        let Zone::Offset(offset) = zone else { return None };
+        self.at = self.text.len();
+        self.parts.offset_ms = Some(offset);
+        Some(())
+    }
+
+    fn by_format(&mut self, format: &str) -> Option<()> {
+        let mut letters = format.chars();
+        while let Some(letter) = letters.next() {
+            if letter != '%' {
+                self.eat(letter)?;
+                continue;
+            }
+            match letters.next()? {
+                'Y' => self.parts.year = Some(self.digits(4, 4)?),
+                'G' => self.parts.year = Some(self.digits(4, 4)?),
+                'm' => self.parts.month = Some(self.ranged(1, 2, 1..=12)?),
+                'd' => self.parts.day = Some(self.ranged(1, 2, 1..=31)?),
+                'j' => self.parts.day_of_year = Some(self.ranged(1, 3, 1..=366)?),
+                'V' => self.parts.iso_week = Some(self.ranged(1, 2, 1..=53)?),
+                'u' => self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?),
+                'H' => self.parts.time_ms += self.ranged(1, 2, 0..=24)? * 3_600_000,
+                'M' => self.parts.time_ms += self.ranged(1, 2, 0..=59)? * 60_000,
+                'S' => self.parts.time_ms += self.ranged(1, 2, 0..=60)? * 1000,
+                'L' => self.fraction()?,
+                'z' | 'Z' => self.offset()?,
+                '%' => self.eat('%')?,
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+}

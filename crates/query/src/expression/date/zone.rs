@@ -1,0 +1,89 @@
+//! Time zones: offsets such as `+05:30` and names of the IANA database, which is compiled in.
+
+use crate::expression::Evaluated;
+use crate::expression::string::display;
+use document::Value;
+use error::{Code, Error, Result};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// A time zone.
+#[derive(Clone, Debug)]
+pub(super) enum Zone {
+    /// Milliseconds east of UTC.
+    Offset(i64),
+    Named(TimeZone),
+}
+
+pub(super) const UTC: Zone = Zone::Offset(0);
+
+impl Zone {
+    /// Errors: 40485 for what is no time zone.
+    pub fn parse(name: &str) -> Result<Zone> {
+        let unrecognized = || Error::new(Code(40485), format!("unrecognized time zone identifier: \"{name}\""));
+        if matches!(name, "UTC" | "GMT") {
+            return Ok(UTC);
+        }
+        if name.starts_with(['+', '-']) {
+            return parse_offset(name).map(Zone::Offset).ok_or_else(unrecognized);
+        }
+        // Names of a single letter are military zones, which the server does not know.
+        let known = name.len() > 1;
+        TimeZone::get(name).ok().filter(|_| known).map(Zone::Named).ok_or_else(unrecognized)
+    }
+
+    /// The zone an operator is given; `None` when it is null. Errors: 40485, and 40533 for another type.
+    pub fn from_argument(operator: &str, argument: &Evaluated<'_>, given: bool) -> Result<Option<Zone>> {
+        match argument.value() {
+            _ if !given => Ok(Some(UTC)),
+            None | Some(Value::Null | Value::Undefined) => Ok(None),
+            Some(Value::String(name)) => Zone::parse(name).map(Some),
+            Some(value) => {
+                let (found, value) = (argument.type_name(), display(value));
+                let message = format!(
+                    "{operator} requires a string for the timezone argument, but was given a {found} ({value})"
+                );
+                Err(Error::new(Code(40533), message))
+            }
+        }
+    }
+
+    /// Milliseconds east of UTC at a moment.
+    pub fn offset_ms(&self, milliseconds: i64) -> i64 {
+        match self {
+            Zone::Offset(offset) => *offset,
+            // Beyond the years that the database covers there is nothing better than UTC.
+            Zone::Named(zone) => Timestamp::from_millisecond(milliseconds)
+                .map_or(0, |moment| i64::from(zone.to_offset(moment).seconds()) * 1000),
+        }
+    }
+
+    pub fn to_local(&self, milliseconds: i64) -> i64 {
+        milliseconds.saturating_add(self.offset_ms(milliseconds))
+    }
+
+    /// The moment at which clocks show a local time: the first one where they show it twice, and as if they had not been
+    /// changed yet where they leave it out.
+    pub fn to_moment(&self, local: i64) -> i64 {
+        let before = local.saturating_sub(self.offset_ms(local.saturating_sub(super::calendar::DAY_MS)));
+        if self.to_local(before) == local {
+            return before;
+        }
+        let after = local.saturating_sub(self.offset_ms(local.saturating_add(super::calendar::DAY_MS)));
+        if self.to_local(after) == local { after } else { before }
+    }
+}
+
+/// `+hh`, `+hhmm` or `+hh:mm`, in milliseconds.
+fn parse_offset(text: &str) -> Option<i64> {
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let digits = text.get(1..)?;
+    let (hours, minutes) = match digits.len() {
+        2 => (digits, "00"),
+        4 => digits.split_at_checked(2)?,
+        5 => digits.split_once(':').filter(|(hours, _)| hours.len() == 2)?,
+        _ => return None,
+    };
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i64>().ok())?;
+    Some(sign * (number(hours)? * 60 + number(minutes)?) * 60_000)
+}

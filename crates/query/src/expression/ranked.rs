@@ -1,0 +1,158 @@
+//! `$sortArray`, `$firstN`, `$lastN`, `$minN`, `$maxN`.
+
+use super::arguments::named;
+use super::functions::Arity::Named;
+use super::functions::{Function, function};
+use super::parse::Parser;
+use super::string::display;
+use super::{Evaluated, Expr};
+use crate::predicate::number::exact;
+use crate::sort::Sort;
+use crate::{Context, text};
+use document::compare::compare;
+use document::{Doc, Element, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$sortArray", Named(parse_sort), sort),
+    function("$firstN", Named(parse_count), |_, arguments| {
+        count(arguments, |elements, count| {
+            elements.truncate(count);
+        })
+    }),
+    function("$lastN", Named(parse_count), |_, arguments| {
+        count(arguments, |elements, count| {
+            elements.drain(..elements.len().saturating_sub(count));
+        })
+    }),
+    function("$minN", Named(parse_count), |_, arguments| {
+        count(arguments, |elements, count| {
+            elements.retain(|element| !is_null(*element));
+            elements.sort_by(|a, b| compare(a.value(), b.value()));
+            elements.truncate(count);
+        })
+    }),
+    function("$maxN", Named(parse_count), |_, arguments| {
+        count(arguments, |elements, count| {
+            elements.retain(|element| !is_null(*element));
+            elements.sort_by(|a, b| compare(b.value(), a.value()));
+            elements.truncate(count);
+        })
+    }),
+];
+
+fn is_null(element: Element<'_>) -> bool {
+    matches!(element.value(), Value::Null | Value::Undefined)
+}
+
+fn parse_sort(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        return Err(Error::new(Code(2942500), format!("{name} requires an object as an argument, found: {found}")));
+    };
+    let [input, by] = named(operand, ["input", "sortBy"], |unknown| {
+        Error::new(Code(2942501), format!("$sortArray found an unknown argument: {unknown}"))
+    })?;
+    let input = input.ok_or_else(|| Error::new(Code(2942502), "$sortArray requires 'input' to be specified"))?;
+    let by = by.ok_or_else(|| Error::new(Code(2942503), "$sortArray requires 'sortBy' to be specified"))?;
+    match by {
+        Value::Document(fields) => drop(Sort::parse_stage(fields, &Context::at(0))?),
+        by if by.kind().is_number() && matches!(exact(by), Some(1 | -1)) => {}
+        by if by.kind().is_number() => {
+            return Err(Error::new(Code(2942506), "The $sort element value must be either 1 or -1"));
+        }
+        _ => {
+            let message = "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded \
+                           fields";
+            return Err(Error::new(Code(2942507), message));
+        }
+    }
+    Ok(vec![parser.parse(input)?, Expr::Literal(ValueBuf::from(by))])
+}
+
+fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    let [input, by] = &*arguments else { return Ok(Evaluated::Missing) };
+    let array = match input.value() {
+        None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
+        Some(Value::Array(array)) => array,
+        Some(_) => {
+            let found = input.type_name();
+            let message = format!("The input argument to $sortArray must be an array, but was of type: {found}");
+            return Err(Error::new(Code(2942504), message));
+        }
+    };
+    let elements = match by.value_or_null() {
+        Value::Document(fields) => sorted_by_fields(array, fields)?,
+        by => {
+            let mut elements: Vec<Element<'_>> = array.elements().collect();
+            if exact(by) == Some(-1) {
+                elements.sort_by(|a, b| compare(b.value(), a.value()));
+            } else {
+                elements.sort_by(|a, b| compare(a.value(), b.value()));
+            }
+            elements
+        }
+    };
+    Ok(Evaluated::array(|writer| {
+        elements.iter().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+    }))
+}
+
+fn sorted_by_fields<'d>(array: Doc<'d>, fields: Doc<'_>) -> Result<Vec<Element<'d>>> {
+    let sort = Sort::parse_stage(fields, &Context::at(0))?;
+    let mut keyed = Vec::new();
+    for element in array.elements() {
+        let mut key = Vec::new();
+        sort.key(element.value().as_document().unwrap_or(Doc::EMPTY), &mut key)?;
+        keyed.push((key, element));
+    }
+    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(keyed.into_iter().map(|(_, element)| element).collect())
+}
+
+fn parse_count(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
+        let found = text::element(name, operand);
+        return Err(Error::new(Code(code), format!("specification must be an object; found {found}")));
+    };
+    let [count, input] = named(operand, ["n", "input"], |unknown| {
+        Error::new(Code(5787901), format!("Unknown argument for 'n' operator: {unknown}"))
+    })?;
+    let count = count.ok_or_else(|| Error::new(Code(5787906), "Missing value for 'n'"))?;
+    let input = input.ok_or_else(|| Error::new(Code(5787907), "Missing value for 'input'"))?;
+    Ok(vec![parser.parse(count)?, parser.parse(input)?])
+}
+
+/// The `n` of `$firstN` and its siblings, operators and accumulators alike.
+///
+/// Errors: 5787902, 5787903 and 5787908 for what is no positive whole number.
+pub fn checked_count(count: Value<'_>) -> Result<usize> {
+    let found = || display(count);
+    if !count.kind().is_number() {
+        return Err(Error::new(
+            Code(5787902),
+            format!("Value for 'n' must be of integral type, but found {}", found()),
+        ));
+    }
+    let whole = exact(count).ok_or_else(|| {
+        Error::new(Code(5787903), format!("Value for 'n' must be of integral type, but found {}", found()))
+    })?;
+    usize::try_from(whole)
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| Error::new(Code(5787908), format!("'n' must be greater than 0, found {}", found())))
+}
+
+fn count<'a>(arguments: &[Evaluated<'a>], choose: fn(&mut Vec<Element<'_>>, usize)) -> Result<Evaluated<'a>> {
+    let [count, input] = arguments else { return Ok(Evaluated::Missing) };
+    let count = checked_count(count.value_or_null())?;
+    let Some(Value::Array(array)) = input.value() else {
+        return Err(Error::new(Code(5788200), "Input must be an array"));
+    };
+    let mut elements: Vec<Element<'_>> = array.elements().collect();
+    choose(&mut elements, count);
+    Ok(Evaluated::array(|writer| {
+        elements.iter().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+    }))
+}

@@ -1,0 +1,116 @@
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`.
+
+use super::arguments::named;
+use super::functions::Arity::Named;
+use super::functions::{Function, function};
+use super::parse::Parser;
+use super::{Evaluated, Expr};
+use crate::predicate::regex;
+use document::{ArrayWriter, DocWriter, Value};
+use error::{Code, Error, Result};
+use pcre2::bytes::{Captures, Regex};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    function("$regexMatch", Named(parse), |name, arguments| {
+        let Some((text, pattern)) = compile(name, arguments)? else { return Ok(false.into()) };
+        Ok(pattern.is_match(text.as_bytes()).map_err(|error| failed(name, &error))?.into())
+    }),
+    function("$regexFind", Named(parse), |name, arguments| {
+        let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::NULL) };
+        let captures = pattern.captures(text.as_bytes()).map_err(|error| failed(name, &error))?;
+        Ok(captures.map_or(Evaluated::NULL, |captures| {
+            Evaluated::document(|writer| write_match(text, &pattern, &captures, writer))
+        }))
+    }),
+    function("$regexFindAll", Named(parse), |name, arguments| {
+        let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::array(|_| ())) };
+        Evaluated::try_array(|writer| find_all(name, text, &pattern, writer))
+    }),
+];
+
+fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        let message = format!("{name} expects an object of named arguments but found: {found}");
+        return Err(Error::new(Code(51103), message));
+    };
+    let [input, pattern, options] = named(operand, ["input", "regex", "options"], |unknown| {
+        Error::new(Code(31024), format!("{name} found an unknown argument: {unknown}"))
+    })?;
+    let input = input.ok_or_else(|| Error::new(Code(31022), format!("{name} requires 'input' parameter")))?;
+    let pattern = pattern.ok_or_else(|| Error::new(Code(31023), format!("{name} requires 'regex' parameter")))?;
+    let options = options.map_or(Ok(Expr::Missing), |options| parser.parse(options))?;
+    Ok(vec![parser.parse(input)?, parser.parse(pattern)?, options])
+}
+
+/// The text and the pattern to look for in it; `None` when one of them is null.
+fn compile<'v>(name: &str, arguments: &'v [Evaluated<'_>]) -> Result<Option<(&'v str, Regex)>> {
+    let [input, pattern, options] = arguments else { return Ok(None) };
+    let text = match input.value() {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(text)) => Some(text),
+        Some(_) => return Err(Error::new(Code(51104), format!("{name} needs 'input' to be of type string"))),
+    };
+    let (pattern, inner) = match pattern.value() {
+        None | Some(Value::Null | Value::Undefined) => (None, ""),
+        Some(Value::String(pattern)) => (Some(pattern), ""),
+        Some(Value::Regex { pattern, options }) => (Some(pattern), options),
+        Some(_) => {
+            return Err(Error::new(Code(51105), format!("{name} needs 'regex' to be of type string or regex")));
+        }
+    };
+    let given = match options.value() {
+        None | Some(Value::Null | Value::Undefined) => "",
+        Some(Value::String(given)) => given,
+        Some(_) => return Err(Error::new(Code(51106), format!("{name} needs 'options' to be of type string"))),
+    };
+    if !inner.is_empty() && !given.is_empty() {
+        let message = format!("{name}: found regex option(s) specified in both 'regex' and 'option' fields");
+        return Err(Error::new(Code(51107), message));
+    }
+    let options = if given.is_empty() { inner } else { given };
+    if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
+        return Err(Error::new(Code(51108), format!("{name} invalid flag in regex options: {unknown}")));
+    }
+    let (Some(text), Some(pattern)) = (text, pattern) else { return Ok(None) };
+    if pattern.contains('\0') {
+        let message = format!("{name}: regular expression cannot contain an embedded null byte");
+        return Err(Error::new(Code(51109), message));
+    }
+    let compiled = regex::compile(pattern, options).map_err(|error| {
+        let reason = error.message().rsplit_once(": ").map_or(error.message(), |(_, reason)| reason).to_owned();
+        Error::new(Code(51111), format!("Invalid Regex in {name}: {reason}"))
+    })?;
+    Ok(Some((text, compiled)))
+}
+
+fn failed(name: &str, error: &pcre2::Error) -> Error {
+    Error::new(Code(51156), format!("Error occurred while executing the regular expression in {name}: {error}"))
+}
+
+fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_>) -> Result<()> {
+    for captures in pattern.captures_iter(text.as_bytes()) {
+        let captures = captures.map_err(|error| failed(name, &error))?;
+        // An empty match behind the last letter is not reported.
+        if captures.get(0).is_some_and(|found| found.start() == text.len() && !text.is_empty()) {
+            break;
+        }
+        write_match(text, pattern, &captures, &mut writer.document());
+    }
+    Ok(())
+}
+
+fn write_match(text: &str, pattern: &Regex, captures: &Captures<'_>, writer: &mut DocWriter<'_>) {
+    let part = |index| captures.get(index).and_then(|found| text.get(found.start()..found.end()));
+    let letters_before =
+        captures.get(0).and_then(|found| text.get(..found.start())).map_or(0, |text| text.chars().count());
+    writer.append("match", part(0).unwrap_or_default());
+    writer.append("idx", letters_before as i32);
+    let mut groups = writer.array("captures");
+    for index in 1..pattern.captures_len() {
+        match part(index) {
+            Some(text) => groups.push(text),
+            None => groups.push(Value::Null),
+        }
+    }
+}
