@@ -64,7 +64,23 @@ pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope
             break;
         }
     }
-    (function.evaluate)(function.name, &mut values)
+    let value = (function.evaluate)(function.name, &mut values)?;
+    if let Evaluated::Owned(value) = &value {
+        check_size(value.raw_value().len())?;
+    }
+    Ok(value)
+}
+
+/// The largest value an expression may build on the way, as in MongoDB. Without a bound a few doublings in a `$reduce`
+/// would take all memory.
+const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Errors: 13548 past [`VALUE_BYTES_MAX`].
+pub(super) fn check_size(bytes: usize) -> Result<()> {
+    if bytes <= VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(Code(13548), format!("BufBuilder attempted to grow() to {bytes} bytes, past the 64MB limit.")))
 }
 
 /// One line of the table.

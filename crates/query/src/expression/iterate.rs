@@ -1,6 +1,7 @@
 //! Forms that bind variables: `$let`, `$map`, `$filter`, `$reduce`.
 
 use super::arguments::named;
+use super::functions::check_size;
 use super::parse::{Parser, check_binding};
 use super::scope::{Frame, Scope};
 use super::{Evaluated, Expr, Form};
@@ -123,6 +124,7 @@ pub(super) fn map<'s>(input: &'s Expr, body: &'s Expr, scope: &Scope<'s>) -> Res
             let values = [Some(value)];
             let frame = Frame { values: &values, outer: scope.frame };
             body.evaluate(&inside(scope, &frame))?.push_to(writer);
+            check_size(writer.size())?;
         }
         Ok(())
     })
