@@ -38,7 +38,8 @@ bench: tools build ## MongoDB, Selkie embedded and Selkie on MariaDB, side by si
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain and cargo-fuzz
 	cd fuzz && for target in $$(cargo +nightly fuzz list); do \
-	    cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	    mkdir -p corpus/$$target && \
+	    cargo +nightly fuzz run $$target corpus/$$target $$(ls -d seeds/$$target 2>/dev/null) -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 tools: ## install what the tests need under .build/ and tests/node/node_modules
 	tests/tools/setup $(TOOLS)
