@@ -110,12 +110,22 @@ def test_duplicate_key_names_the_key(db):
     assert users.find_one({"_id": 2})["email"] == "c@d"
 
 
-def test_unique_index_on_missing_fields_and_arrays(db):
+def test_unique_index_on_missing_fields(db):
+    db.things.create_index("a", unique=True)
+    db.things.insert_one({"_id": 1})
+    with pytest.raises(DuplicateKeyError):
+        db.things.insert_one({"_id": 2, "a": None})
+
+
+def test_unique_index_on_arrays(db, store):
     things = db.things
     things.create_index("a", unique=True)
-    things.insert_one({"_id": 1})
-    with pytest.raises(DuplicateKeyError):
-        things.insert_one({"_id": 2, "a": None})
+    if store == "mariadb":
+        # A row has one key there. What cannot be kept unique is refused, not taken and forgotten.
+        with pytest.raises(OperationFailure) as error:
+            things.insert_one({"_id": 3, "a": [1, 2, 2]})
+        assert error.value.code == 67
+        return
     things.insert_one({"_id": 3, "a": [1, 2, 2]})
     with pytest.raises(DuplicateKeyError):
         things.insert_one({"_id": 4, "a": 2})

@@ -99,7 +99,7 @@ def test_tables_of_two_columns_are_served_as_they_are(db, sql):
     assert db.old.update_one({"_id": 4711}, {"$set": {"name": "Hopper"}}).modified_count == 1
     assert db.old.delete_one({"_id": "text"}).deleted_count == 1
     with pytest.raises(DuplicateKeyError):
-        db.old.insert_one({"_id": 4711.0})
+        db.old.insert_one({"_id": 4711})
     rows = sql("SELECT JSON_VALUE(doc, '$.name') FROM old ORDER BY 1")
     assert [name for (name,) in rows] == ["Ada", "Barbara", "Hopper"]
     assert sorted(d["_id"] for d in db.old.find({"name": {"$in": ["Barbara", "Hopper"]}})) == [5, 4711]
