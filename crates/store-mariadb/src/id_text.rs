@@ -4,7 +4,7 @@
 //! their type; other doubles are spelled as MariaDB spells a double; other decimals by their digits and magnitude;
 //! strings have their escapes resolved. What is longer than 255 characters keeps its first 190 and gets a hash.
 //!
-//! Known limits: a double and a decimal that are equal but not whole are two ids (lookups find either), and so are spellings inside
+//! Known limits: a double and a decimal that are equal but have more than ten binary places are two ids (lookups find either), and so are spellings inside
 //! `_id` documents and dates that only somebody writing JSON by hand would choose.
 
 use crate::spelling;
@@ -16,6 +16,12 @@ use sha2::{Digest, Sha256};
 pub(crate) const ID_CHARS_MAX: usize = 255;
 /// `~` and 64 hexadecimal digits, at the end of a text that was too long.
 const HASH_CHARS: usize = 65;
+
+/// A decimal of so few digits, below the limit, that is a multiple of 1/1024 is exactly a double and shares its text: 0.5, 1.25.
+/// (Both have 15 digits at the most then, and doubles tell all such numbers apart.)
+const BINARY_DIGITS_MAX: usize = 15;
+const BINARY_LIMIT: f64 = 65_536.0;
+const BINARY_PARTS: f64 = 1024.0;
 
 /// How a table's `id` column is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +162,12 @@ fn decimal_text_of(negative: bool, coefficient: u128, exponent: i32) -> Vec<u8> 
     let sign = if negative { "-" } else { "" };
     if digits.len() as i32 <= magnitude && magnitude <= 18 {
         return format!("{sign}{digits:0<width$}", width = magnitude as usize).into_bytes();
+    }
+    if digits.len() <= BINARY_DIGITS_MAX {
+        let number: f64 = format!("{sign}0.{digits}e{magnitude}").parse().unwrap_or(f64::NAN);
+        if number.abs() < BINARY_LIMIT && number * BINARY_PARTS == (number * BINARY_PARTS).floor() {
+            return double_text(number).into_bytes();
+        }
     }
     format!("{{\"$numberDecimal\":\"{sign}0.{digits}E{magnitude}\"}}").into_bytes()
 }
@@ -324,9 +336,12 @@ fn decimal_expression(text: &str, compact: &str) -> String {
         "({exponent} + char_length(substring_index({mantissa},'.',1)) - char_length({all}) + char_length({without_front}))"
     );
     let sign = format!("if({text} like '-%','-','')");
+    let double = format!("cast({text} as double)");
     format!(
         "case when {text} regexp '[AF]' then {compact} when {digits} = '' then '0' \
          when char_length({digits}) <= {magnitude} and {magnitude} <= 18 then concat({sign},rpad({digits},{magnitude},'0')) \
+         when char_length({digits}) <= {BINARY_DIGITS_MAX} and abs({double}) < {BINARY_LIMIT} \
+         and {double} * {BINARY_PARTS} = floor({double} * {BINARY_PARTS}) then concat({double},'') \
          else concat('{{\"$numberDecimal\":\"',{sign},'0.',{digits},'E',{magnitude},'\"}}') end"
     )
 }
@@ -348,7 +363,9 @@ mod tests {
         check(Value::Double(-0.0), "0");
         check(Value::Decimal128(Decimal128::from_parts(false, 100, -2).unwrap()), "1");
         check(Value::Decimal128(Decimal128::from_parts(true, 1, 3).unwrap()), "-1000");
-        check(Value::Decimal128(Decimal128::from_parts(false, 150, -2).unwrap()), "{\"$numberDecimal\":\"0.15E1\"}");
+        check(Value::Decimal128(Decimal128::from_parts(false, 150, -2).unwrap()), "1.5");
+        check(Value::Decimal128(Decimal128::from_parts(true, 50, -2).unwrap()), "-0.5");
+        check(Value::Decimal128(Decimal128::from_parts(false, 10, -2).unwrap()), "{\"$numberDecimal\":\"0.1E0\"}");
         check(Value::Double(1_152_921_504_606_846_976.0), "1152921504606846976");
         check(Value::Double(0.1), "0.1");
         check(Value::Double(1.5e-15), "0.0000000000000015");

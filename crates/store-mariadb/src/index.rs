@@ -70,7 +70,7 @@ impl Index {
             }
         }
         let options = self.spec.spec.as_doc();
-        for option in ["partialFilterExpression", "expireAfterSeconds", "wildcardProjection"] {
+        for option in ["partialFilterExpression", "wildcardProjection"] {
             if options.get(option).is_some() {
                 return refuse(format!("the index option '{option}' is not supported on MariaDB yet"));
             }

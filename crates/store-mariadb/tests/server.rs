@@ -30,6 +30,10 @@ fn rows_written_by_sql_are_documents_at_once() {
     assert_eq!(client.find(&things, &doc! {}).unwrap(), expected);
     assert_eq!(client.find(&things, &doc! { "a": "y" }).unwrap(), expected[1..]);
     assert_eq!(client.find(&things, &doc! { "_id": 2 }).unwrap(), expected[1..]);
+    let half = Value::Decimal128(document::Decimal128::from_parts(false, 50, -2).unwrap());
+    let outcome = client.insert(&things, &[doc! { "_id": 0.5 }, doc! { "_id": half }, doc! { "_id": 1.0 }]).unwrap();
+    assert_eq!(outcome.statements.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false]);
+    client.write(&things, Statements::Delete(vec![support::client::delete(&doc! { "_id": half })]), None).unwrap();
     assert_eq!(client.update(&things, &doc! { "_id": 2 }, &doc! { "$set": &doc! { "a": "z" } }).unwrap().modified, 1);
     assert_eq!(server.sql("SELECT JSON_VALUE(doc, '$.a') FROM by_sql.things WHERE id = '2'").trim(), "z");
     server.sql("DROP TABLE by_sql.things");

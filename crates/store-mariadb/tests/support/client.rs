@@ -87,3 +87,10 @@ impl Client {
 pub fn id(document: &DocBuf) -> document::ValueBuf {
     Doc::get(document.as_doc(), "_id").unwrap_or(document::Value::Undefined).to_owned()
 }
+
+/// Deletes all that match.
+#[allow(dead_code)]
+pub fn delete(filter: &DocBuf) -> DeleteStatement {
+    let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
+    DeleteStatement { predicate, sort: None, one: false, hint: None, image: ReturnImage::None }
+}
