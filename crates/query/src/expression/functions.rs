@@ -33,6 +33,11 @@ pub(crate) enum Arity {
 }
 
 impl Function {
+    /// Whether constants are computed while parsing. The server leaves two operators for later, and with them their errors.
+    pub fn is_folded(&self) -> bool {
+        self.pure && !matches!(self.name, "$zip" | "$sortArray")
+    }
+
     /// Whether the order of the arguments does not matter.
     pub fn is_commutative(&self) -> bool {
         matches!(self.name, "$add" | "$multiply" | "$setUnion" | "$setIntersection")

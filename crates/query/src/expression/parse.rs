@@ -78,7 +78,7 @@ impl<'c> Parser<'c> {
             if name.contains('.') {
                 return Err(Error::new(
                     Code(16412),
-                    format!("FieldPath field names may not contain '.'. Consider using $getField or $setField."),
+                    "FieldPath field names may not contain '.'. Consider using $getField or $setField.",
                 ));
             }
             if fields.iter().any(|(other, _)| **other == *name) {
@@ -169,7 +169,7 @@ impl<'c> Parser<'c> {
         let constant = match &expression {
             Expr::Array(elements) => elements.iter().all(Expr::is_constant),
             Expr::Document(fields) => fields.iter().all(|(_, value)| value.is_constant()),
-            Expr::Call(function, arguments) => function.pure && arguments.iter().all(Expr::is_constant),
+            Expr::Call(function, arguments) => function.is_folded() && arguments.iter().all(Expr::is_constant),
             _ => false,
         };
         Ok(if constant { self.evaluate_constant(expression) } else { expression })

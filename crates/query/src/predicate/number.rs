@@ -24,7 +24,7 @@ pub(crate) fn exact(value: Value<'_>) -> Option<i64> {
 
 pub(crate) fn truncated_double(number: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    (number >= -LIMIT && number < LIMIT).then_some(number as i64)
+    (-LIMIT..LIMIT).contains(&number).then_some(number as i64)
 }
 
 /// A number rounded to the nearest whole one, halves away from zero; `None` where that does not fit 64 bits.

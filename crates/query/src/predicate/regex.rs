@@ -27,7 +27,7 @@ enum Program {
     /// `^text`
     Prefix(Vec<u8>),
     /// `text`
-    Contains(memmem::Finder<'static>),
+    Contains(Box<memmem::Finder<'static>>),
     Pcre(pcre2::bytes::Regex),
 }
 
@@ -123,7 +123,7 @@ fn plain_text(pattern: &str, options: &str) -> Option<Program> {
     }
     Some(match anchored {
         Some(text) => Program::Prefix(text.as_bytes().to_vec()),
-        None => Program::Contains(memmem::Finder::new(text).into_owned()),
+        None => Program::Contains(Box::new(memmem::Finder::new(text).into_owned())),
     })
 }
 

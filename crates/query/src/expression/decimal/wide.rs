@@ -40,8 +40,8 @@ impl Wide {
         const MASK: u128 = u64::MAX as u128;
         let (a_high, a_low, b_high, b_low) = (a >> 64, a & MASK, b >> 64, b & MASK);
         let low = a_low * b_low;
-        let middle = (low >> 64) + (a_low * b_high & MASK) + (a_high * b_low & MASK);
-        let high = a_high * b_high + (a_low * b_high >> 64) + (a_high * b_low >> 64) + (middle >> 64);
+        let middle = (low >> 64) + ((a_low * b_high) & MASK) + ((a_high * b_low) & MASK);
+        let high = a_high * b_high + ((a_low * b_high) >> 64) + ((a_high * b_low) >> 64) + (middle >> 64);
         Wide { high, low: middle << 64 | low & MASK }
     }
 
