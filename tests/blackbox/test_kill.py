@@ -30,6 +30,8 @@ class Writer(threading.Thread):
         self.counter = 0
         self.deleted: list[str] = []
         self.error: Exception | None = None
+        # For a writer that was so late that the first server it met was the one after the kill.
+        self.enough = threading.Event()
 
     def run(self):
         options = {"serverSelectionTimeoutMS": 1000, "socketTimeoutMS": 5000, "retryWrites": False}
@@ -43,7 +45,7 @@ class Writer(threading.Thread):
 
     def write(self, db):
         things, counters = db.things, db.counters
-        while True:
+        while not self.enough.is_set():
             key = f"{self.number}-{self.next}"
             things.insert_one({"_id": key, "unique": key, "pad": "x" * 200})
             self.inserted.append(key)
@@ -85,7 +87,9 @@ def check_rounds(server, database: str, kill):
         time.sleep(source.uniform(0.2, 1.2))
         kill()
         for writer in writers:
+            writer.enough.set()
             writer.join(30)
+            assert not writer.is_alive(), "a writer hangs"
         with server.client() as client:
             check_everything_acknowledged_is_there(client[database], writers, counters)
             assert client[database].command("validate", "things")["valid"]
