@@ -70,11 +70,8 @@ IMPOSSIBLE = [[], [1], Regex("a")]
 
 
 @pytest.mark.parametrize("pair", SAME, ids=repr)
-def test_same(db, pair, store, request):
+def test_same(db, pair):
     (first, second) = pair
-    if store == "mariadb" and pair == (Decimal128("0.5"), 0.5):
-        reason = "docs/mariadb.md: equal doubles and decimals that are not whole are two ids"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     db.ids.insert_one({"_id": first, "n": 1})
     with pytest.raises(DuplicateKeyError) as error:
         db.ids.insert_one({"_id": second})
