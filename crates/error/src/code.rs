@@ -1,7 +1,7 @@
 //! MongoDB's error codes and their names.
 //!
-//! Source: the list of error codes in MongoDB's manual, each checked against what a 6.0 server answers. Codes that have
-//! no name of their own are called `Location<code>`, as the server calls them.
+//! Source: the list of error codes in MongoDB's manual, checked against what a 6.0 server answers, but for the few that it gives only
+//! when it is going down (91, 189, 10107, 11600, 11602, 13435, 13436). Codes that have no name of their own are called `Location<code>`, as the server calls them.
 
 use std::borrow::Cow;
 
