@@ -8,15 +8,9 @@ use store::testing::{contract, races};
 use support::{decode, server};
 
 #[test]
-fn one_session() {
+fn one_session_and_then_many() {
     if let Some(server) = server() {
         contract(server.engine(), decode);
-    }
-}
-
-#[test]
-fn many_sessions() {
-    if let Some(server) = server() {
         races(server.engine(), decode);
     }
 }
