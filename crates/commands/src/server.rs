@@ -70,8 +70,6 @@ pub struct Server {
 #[derive(Debug)]
 pub struct Parameters {
     pub cursor_timeout_ms: AtomicI64,
-    pub no_table_scan: AtomicBool,
-    pub log_level: AtomicI64,
 }
 
 impl Server {
@@ -88,11 +86,7 @@ impl Server {
             topology: watch::Sender::new(0),
             stopping: AtomicBool::new(false),
             workers: Mutex::default(),
-            parameters: Parameters {
-                cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms),
-                no_table_scan: Default::default(),
-                log_level: AtomicI64::new(0),
-            },
+            parameters: Parameters { cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms) },
         })
     }
 
