@@ -14,6 +14,7 @@ pub(crate) mod number;
 mod operators;
 mod parse;
 pub mod regex;
+pub mod schema;
 mod simplify;
 pub mod test;
 pub mod type_set;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 pub use bits::{BitCondition, Bits};
 pub use in_list::InList;
 pub use regex::Regex;
+pub use schema::Schema;
 pub use test::Test;
 pub use type_set::TypeSet;
 
@@ -55,6 +57,8 @@ pub enum Node {
     },
     /// `$expr`.
     Expression(Arc<Expression>),
+    /// `$jsonSchema`.
+    Schema(Arc<Schema>),
     /// No document.
     Never,
 }
@@ -91,7 +95,7 @@ impl Predicate {
             match node {
                 Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(occurs),
                 Node::Expression(_) => true,
-                Node::Path { .. } | Node::Never => false,
+                Node::Path { .. } | Node::Schema(_) | Node::Never => false,
             }
         }
         occurs(&self.root)
@@ -147,6 +151,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
             Ok(true)
         }
         Node::Expression(expression) => Ok(expression.evaluate(document)?.is_truthy()),
+        Node::Schema(schema) => schema.matches(document),
         Node::Never => Ok(false),
     }
 }

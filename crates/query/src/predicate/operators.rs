@@ -230,7 +230,7 @@ fn parse_mod(operand: Value<'_>) -> Result<Test> {
 }
 
 /// A whole number that is not negative, or MongoDB's complaint about it.
-fn non_negative(element: Element<'_>) -> std::result::Result<i64, String> {
+pub(crate) fn non_negative(element: Element<'_>) -> std::result::Result<i64, String> {
     let text = || text::element(element.key(), element.value()).to_string();
     if !element.kind.is_number() {
         return Err(format!("Expected a number in: {}", text()));

@@ -1,6 +1,7 @@
 //! From a filter document to a tree: the top level, where names are fields or logical operators.
 
 use super::operators::{parse_operators, parse_regex_value};
+use super::schema::Schema;
 use super::{Node, Test};
 use crate::expression::Expression;
 use crate::{Context, text};
@@ -116,7 +117,11 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             let expression = Expression::parse(element.value(), level.context)?;
             all.push(Node::Expression(Arc::new(expression)));
         }
-        "where" | "text" | "jsonSchema" | "sampleRate" => return Err(unsupported(operator, element)),
+        "jsonSchema" => match element.value() {
+            Value::Document(schema) => all.push(Node::Schema(Arc::new(Schema::parse(schema)?))),
+            _ => return Err(Error::type_mismatch("$jsonSchema must be an object")),
+        },
+        "where" | "text" | "sampleRate" => return Err(unsupported(operator, element)),
         "not" => {
             return Err(Error::bad_value(
                 "unknown top level operator: $not. If you are trying to negate an entire expression, use $nor.",
@@ -140,7 +145,6 @@ fn unsupported(operator: &str, element: Element<'_>) -> Error {
         }
         ("where", _) => Error::bad_value("$where got bad type"),
         ("text", _) => Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"),
-        ("jsonSchema", kind) if kind != Kind::Document => Error::type_mismatch("$jsonSchema must be an object"),
         _ => Error::new(Code::NOT_IMPLEMENTED, format!("${operator} is not supported")),
     }
 }

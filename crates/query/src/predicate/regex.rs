@@ -144,5 +144,11 @@ pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Rege
 /// What the compiler says is wrong, without the position, which counts the limit in front.
 fn reason(error: &pcre2::Error) -> String {
     let text = error.to_string();
-    text.rsplit_once(": ").map_or(text.clone(), |(_, reason)| reason.to_owned())
+    // The server's engine, an older one, words some of them differently.
+    match text.rsplit_once(": ").map_or(&*text, |(_, reason)| reason) {
+        "missing closing parenthesis" => "missing )".to_owned(),
+        "quantifier does not follow a repeatable item" => "nothing to repeat".to_owned(),
+        "unmatched closing parenthesis" => "unmatched parentheses".to_owned(),
+        reason => reason.to_owned(),
+    }
 }

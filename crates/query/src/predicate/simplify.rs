@@ -56,6 +56,7 @@ fn node_rank(node: &Node) -> u8 {
         Node::Path { test, .. } => test_rank(test),
         Node::Nor(_) => 21,
         Node::Expression(_) => 23,
+        Node::Schema(_) => 25,
         Node::Never => 24,
     }
 }

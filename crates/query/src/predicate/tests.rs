@@ -164,3 +164,104 @@ fn array_index_for_the_positional_operator() {
     check("{'b': 5, 'a': 3}", "{'a': [1, 2, 3], 'b': [4, 5, 6]}", Some(1));
     check("{'b': 5, 'a': {'$gt': 2}}", "{'a': [1, 2, 3], 'b': [4, 5, 6]}", Some(2));
 }
+
+#[test]
+fn json_schema() {
+    let document = "{'$jsonSchema': {'required': ['a'], 'properties': {'a': {'bsonType': 'int', 'minimum': 3}}}}";
+    check_match(document, &["{'a': 3}", "{'a': 4, 'b': 1}"], &["{}", "{'a': 2}", "{'a': 3.5}", "{'a': '3'}"]);
+    // A schema of a property, documents that have it right and documents that have not.
+    let check = |schema: &str, right: &[&str], wrong: &[&str]| {
+        let within = |values: &[&str]| values.iter().map(|value| format!("{{'a': {value}}}")).collect::<Vec<_>>();
+        let (right, wrong) = (within(right), within(wrong));
+        let (right, wrong): (Vec<_>, Vec<_>) =
+            (right.iter().map(|s| &**s).collect(), wrong.iter().map(|s| &**s).collect());
+        check_match(&format!("{{'$jsonSchema': {{'properties': {{'a': {schema}}}}}}}"), &right, &wrong);
+    };
+    check("{'type': ['string', 'boolean']}", &["'x'", "true"], &["1", "null"]);
+    check("{'bsonType': ['number', 'bool']}", &["1.5", "false"], &["'x'"]);
+    check("{'maximum': 2, 'exclusiveMaximum': true}", &["1", "'x'", "[9]"], &["2", "2.5", "NaN"]);
+    check("{'minimum': NaN}", &["NaN", "'x'"], &["1"]);
+    check("{'multipleOf': 0.1}", &["0.3", "2", "'x'"], &["0.25", "NaN"]);
+    check("{'minLength': 2, 'maxLength': 3}", &["'xé'", "1"], &["'é'", "'abcd'"]);
+    check("{'pattern': '^x.y$'}", &["'x-y'", "5"], &["'xy'"]);
+    check("{'minItems': 1, 'maxItems': 2}", &["[1]", "[1, 2]", "{}"], &["[]", "[1, 2, 3]"]);
+    check("{'uniqueItems': true}", &["[1, 2]", "[]"], &["[1, 1.0]", "[{'x': 1, 'y': [2]}, {'y': [2.0], 'x': 1}]"]);
+    check("{'items': {'type': 'number'}, 'additionalItems': false}", &["[1, 2]", "1"], &["[1, 'x']"]);
+    check("{'items': [{'type': 'number'}], 'additionalItems': false}", &["[1]", "[]"], &["['x']", "[1, 2]"]);
+    check("{'items': [{}], 'additionalItems': {'type': 'string'}}", &["[1, 'x']"], &["[1, 2]"]);
+    check("{'additionalItems': false}", &["[1, 2]"], &[]);
+    check("{'minProperties': 1, 'maxProperties': 2}", &["{'x': 1}", "[]"], &["{}", "{'x': 1, 'y': 1, 'z': 1}"]);
+    check("{'properties': {'b': {}}, 'additionalProperties': false}", &["{'b': 1}", "1"], &["{'c': 1}"]);
+    check(
+        "{'patternProperties': {'^b': {'type': 'number'}}, 'additionalProperties': {'type': 'string'}}",
+        &["{'b1': 1, 'c': 'x'}"],
+        &["{'b1': 'x'}", "{'c': 1}"],
+    );
+    check("{'dependencies': {'b': ['c']}}", &["{'b': 1, 'c': 1}", "{'c': 1}", "1"], &["{'b': 1}"]);
+    check("{'dependencies': {'b': {'required': ['d']}}}", &["{'b': 1, 'd': 1}", "{}"], &["{'b': 1}"]);
+    check("{'enum': [null, {'x': 1, 'y': 2}, [1, 2]]}", &["null", "{'y': 2, 'x': 1.0}", "[1, 2]"], &["1", "[2, 1]"]);
+    check("{'oneOf': [{'type': 'string'}, {'minLength': 2}]}", &["'x'", "1"], &["'xy'"]);
+    check("{'anyOf': [{'type': 'string'}, {'minimum': 2}]}", &["'x'", "2", "null"], &["1"]);
+    check("{'allOf': [{'minimum': 2}, {'maximum': 3}], 'not': {'multipleOf': 3}}", &["2"], &["1", "4", "3", "'x'"]);
+}
+
+#[test]
+fn a_schema_about_the_whole_document() {
+    let everything = &["{}", "{'a': 1}"];
+    for schema in ["{'minimum': 5}", "{'type': 'object'}", "{'pattern': '('}", "{'bsonType': ['array', 'object']}"] {
+        check_match(&format!("{{'$jsonSchema': {schema}}}"), everything, &[]);
+    }
+    check_match("{'$jsonSchema': {'enum': [1, {'a': 1}]}}", &["{'a': 1.0}"], &["{}", "{'a': 2}"]);
+    check_match("{'$jsonSchema': {'type': 'array'}}", &[], everything);
+    check_match(
+        "{'a': {'$elemMatch': {'$jsonSchema': {'required': ['b']}}}}",
+        &["{'a': [{'b': 1}]}"],
+        &["{'a': [{}]}"],
+    );
+    // A property's name with dots is a path, except for `additionalProperties`.
+    let dotted = "{'$jsonSchema': {'required': ['a.b'], 'properties': {'a.b': {'type': 'string'}}}}";
+    check_match(dotted, &["{'a': {'b': 'x'}}", "{'a': [{'b': 'x'}]}"], &["{'a.b': 'x'}", "{'a': {'b': 1}}", "{}"]);
+}
+
+#[test]
+fn refused_schemas() {
+    let cases = [
+        ("{'type': 'integer'}", 9, "$jsonSchema type 'integer' is not currently supported."),
+        ("{'type': 'int'}", 2, "Unknown type name alias: int"),
+        (
+            "{'type': 'string', 'bsonType': 'string'}",
+            9,
+            "Cannot specify both $jsonSchema keywords 'type' and 'bsonType'",
+        ),
+        ("{'bsonType': ['int', 'int']}", 9, "$jsonSchema keyword 'bsonType' has duplicate value: int"),
+        ("{'minimum': 'x', 'foo': 1}", 9, "Unknown $jsonSchema keyword: foo"),
+        ("{'$ref': 1}", 9, "$jsonSchema keyword '$ref' is not currently supported"),
+        (
+            "{'exclusiveMinimum': true}",
+            9,
+            "$jsonSchema keyword 'minimum' must be a present if exclusiveMinimum is present",
+        ),
+        ("{'multipleOf': 0}", 9, "$jsonSchema keyword 'multipleOf' must have a positive value"),
+        ("{'multipleOf': 'x', 'minLength': 'y'}", 9, "Expected a number in: minLength: \"y\""),
+        ("{'required': ['a', 'a']}", 9, "$jsonSchema keyword 'required' array cannot contain duplicate values"),
+        (
+            "{'required': [1]}",
+            14,
+            "$jsonSchema keyword 'required' must be an array of strings, but found an element of type: int",
+        ),
+        ("{'properties': {'a': {'pattern': '('}}}", 51091, "Regular expression is invalid: missing )"),
+        ("{'properties': {'a': {'multipleOf': Infinity}}}", 2, "divisor cannot be infinite"),
+        ("{'patternProperties': {'(': {}}}", 2, "Invalid regular expression: missing )"),
+        ("{'enum': [1, 1.0]}", 9, "$jsonSchema keyword 'enum' array cannot contain duplicate values."),
+        ("{'allOf': []}", 2, "$jsonSchema keyword 'allOf' must be a non-empty array"),
+        (
+            "{'dependencies': {'a': ['b', 'b']}}",
+            9,
+            "array 'a' in $jsonSchema keyword 'dependencies' contains duplicate element: b",
+        ),
+    ];
+    for (schema, code, message) in cases {
+        check_refused(&format!("{{'$jsonSchema': {schema}}}"), code, message);
+    }
+    check_refused("{'$jsonSchema': 1}", 14, "$jsonSchema must be an object");
+}
