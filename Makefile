@@ -20,7 +20,7 @@ run: build ## build, and serve mongodb://127.0.0.1:27017 on the embedded store
 build: ## build the program as it is shipped
 	cargo build --release -p selkie
 
-test: tools check blackbox ## everything: format, lints, unit tests, real drivers on both stores (about 20 minutes on 2 cores)
+test: tools check blackbox compat ## everything: format, lints, unit tests, real drivers, answers beside MongoDB's (about 20 minutes on 2 cores)
 
 check: ## format, lints and unit tests: needs no server, driver or network
 	cargo fmt --check
@@ -30,7 +30,7 @@ check: ## format, lints and unit tests: needs no server, driver or network
 blackbox: tools build ## real drivers against the program, on both stores
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat $(PYTEST_ARGS)
 
-compat: tools build ## the same questions to Selkie and to MongoDB 6.0, answers compared
+compat: tools build ## the same questions to Selkie on both stores and to MongoDB 6.0, answers compared; SELKIE_RANDOM=100000 for more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(PYTEST_ARGS)
 
 bench: tools build ## MongoDB, Selkie embedded and Selkie on MariaDB, side by side; BENCH_ARGS=--quick to try it out

@@ -36,6 +36,10 @@ fn exists(namespace: &Namespace) -> Failure {
 
 /// Gives how many indexes the collection had.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<usize>> {
+    // What cannot be a name is not there.
+    if store.catalog.names(namespace).is_err() {
+        return Ok(None);
+    }
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
@@ -94,6 +98,9 @@ pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<Col
 }
 
 pub(crate) async fn one(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<CollectionInfo>> {
+    if store.catalog.names(namespace).is_err() {
+        return Ok(None);
+    }
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };

@@ -200,9 +200,44 @@ pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     let indexes = call.worker.store.indexes(&namespace).await?;
     let indexes =
         indexes.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let entries = indexes.into_iter().map(|index| index.spec).collect();
+    let entries = indexes.into_iter().map(|index| in_order_of_fields(index.spec.as_doc())).collect();
     write_list_cursor(call, reply, namespace, entries, batch_size).await?;
     Ok(Disposition::Reply)
+}
+
+/// An index's specification with its fields in the order that MongoDB lists them in.
+fn in_order_of_fields(spec: Doc<'_>) -> DocBuf {
+    const ORDER: &[&str] = &[
+        "v",
+        "key",
+        "name",
+        "ns",
+        "background",
+        "unique",
+        "hidden",
+        "partialFilterExpression",
+        "sparse",
+        "expireAfterSeconds",
+        "storageEngine",
+        "weights",
+        "default_language",
+        "language_override",
+        "textIndexVersion",
+        "2dsphereIndexVersion",
+        "bits",
+        "min",
+        "max",
+        "bucketSize",
+        "collation",
+        "wildcardProjection",
+    ];
+    let place = |field: &Element<'_>| ORDER.iter().position(|name| *name == field.key()).unwrap_or(ORDER.len());
+    let omitted = |field: &Element<'_>| {
+        matches!(field.key(), "unique" | "hidden" | "prepareUnique") && !field.value().is_truthy()
+    };
+    let mut fields: Vec<Element<'_>> = spec.elements().filter(|field| !omitted(field)).collect();
+    fields.sort_by_key(place);
+    DocBuf::build(|writer| fields.iter().for_each(|field| writer.append_element(*field)))
 }
 
 pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {

@@ -1,0 +1,190 @@
+"""Asks Selkie and MongoDB the same, many commands at a time, and says where the answers differ."""
+
+import socket
+import struct
+from collections import Counter
+from dataclasses import dataclass
+
+import bson
+from bson import Int64
+
+from compat.case import DATABASE, Block, Differs
+from compat.compare import same, shown
+
+# Stands for the id of the cursor that the command before gave.
+CURSOR = Int64(-1)
+# Commands that are under way at once. Requests of one turn stay well below a socket's buffer.
+TURN_COMMANDS, TURN_BYTES = 64, 64 * 1024
+
+
+class Side:
+    """A connection to one server."""
+
+    def __init__(self, port: int):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.received = bytearray()
+
+    def send(self, requests: list[bytes]):
+        self.socket.sendall(b"".join(requests))
+
+    def receive(self) -> bytes:
+        """The document of one reply."""
+        length = struct.unpack("<i", self._take(4))[0]
+        return self._take(length - 4)[17:]
+
+    def _take(self, count: int) -> bytes:
+        while len(self.received) < count:
+            piece = self.socket.recv(1 << 20)
+            if not piece:
+                raise ConnectionError("the server has closed the connection")
+            self.received += piece
+        taken = bytes(self.received[:count])
+        del self.received[:count]
+        return taken
+
+
+def request(command: dict) -> bytes:
+    raw = bson.encode({**command, "$db": command.get("$db", DATABASE)})
+    return struct.pack("<iiiiIb", len(raw) + 21, 1, 0, 2013, 0, 0) + raw
+
+
+def turns(requests: list[bytes]):
+    """The requests in groups that are sent at once."""
+    turn, size = [], 0
+    for one in requests:
+        if turn and (len(turn) >= TURN_COMMANDS or size + len(one) > TURN_BYTES):
+            yield turn
+            turn, size = [], 0
+        turn.append(one)
+        size += len(one)
+    if turn:
+        yield turn
+
+
+@dataclass
+class Difference:
+    """A case that was answered differently, and where."""
+
+    family: str
+    collections: dict
+    command: dict
+    ours: str
+    theirs: str
+
+    def __str__(self):
+        return f"[{self.family}] {self.command}\n  Selkie   {self.ours}\n  MongoDB  {self.theirs}"
+
+
+class Pair:
+    """Selkie and MongoDB side by side."""
+
+    def __init__(self, port: int, oracle_port: int, store: str = "embedded"):
+        self.store = store
+        self.ports = (port, oracle_port)
+        self.sides = [Side(port), Side(oracle_port)]
+
+    def ask(self, commands: list[dict]) -> list[tuple[bytes, bytes]]:
+        """The two answers to each command. Both servers work at the same time."""
+        answers = []
+        for turn in turns([request(command) for command in commands]):
+            for side in self.sides:
+                side.send(turn)
+            ours = [self.sides[0].receive() for _ in turn]
+            theirs = [self.sides[1].receive() for _ in turn]
+            answers += zip(ours, theirs)
+        return answers
+
+    def load(self, collections: dict[str, list[dict]]) -> list[dict]:
+        """The commands that make the collections hold these documents and no others."""
+        commands = []
+        for name, documents in collections.items():
+            commands.append({"delete": name, "deletes": [{"q": {}, "limit": 0}]})
+            if documents:
+                commands.append({"insert": name, "documents": documents})
+        return commands
+
+    def reset(self, block: Block):
+        """An empty database, with the block's indexes and the like."""
+        self.ask([{"dropDatabase": 1}, *({"create": name} for name in block.collections), *block.setup])
+
+    def run(self, block: Block, tally: Counter) -> list[Difference]:
+        """Asks all cases of a block; `tally` counts those asked and those that differ, per family."""
+        self.reset(block)
+        if block.script:
+            answers = self.run_script(block)
+        elif block.writes:
+            answers = self.run_writes(block)
+        else:
+            self.ask(self.load(block.collections))
+            answers = [[pair] for pair in self.ask([plain(case) for case in block.cases])]
+        differences = []
+        for case, pairs in zip(block.cases, answers, strict=True):
+            differences += self.judge(block, case, pairs, tally)
+        return differences
+
+    def run_script(self, block: Block) -> list:
+        cursors, answers = [Int64(1), Int64(1)], []
+        for case in block.cases:
+            pair = []
+            for index, side in enumerate(self.sides):
+                side.send([request(with_cursor(plain(case), cursors[index]))])
+                pair.append(side.receive())
+                cursors[index] = given_cursor(pair[-1]) or cursors[index]
+            answers.append([tuple(pair)])
+        return answers
+
+    def run_writes(self, block: Block) -> list:
+        """Of each case the answer, and what its collections hold then."""
+        load = self.load(block.collections)
+        look = [{"find": name, "sort": {"_id": 1}, "batchSize": 1000} for name in block.collections]
+        everything = [command for case in block.cases for command in [*load, plain(case), *look]]
+        answers, length = self.ask(everything), len(load) + 1 + len(look)
+        return [answers[at + len(load) : at + length] for at in range(0, len(answers), length)]
+
+    def judge(self, block: Block, case, pairs, tally: Counter) -> list[Difference]:
+        marked = isinstance(case, Differs) and case.store in (None, self.store)
+        command = plain(case)
+        tally[block.family, "asked"] += 1
+        wrong = [pair for pair in pairs if not same(command, *pair, messages=block.messages)]
+        if marked and wrong:
+            tally[block.family, "known"] += 1
+            return []
+        if marked:
+            return [Difference(block.family, block.collections, command, "the same", f"agrees by now: {case.reason}")]
+        if not wrong:
+            return []
+        tally[block.family, "differ"] += 1
+        return [Difference(block.family, block.collections, command, shown(wrong[0][0]), shown(wrong[0][1]))]
+
+
+def plain(case) -> dict:
+    return case.command if isinstance(case, Differs) else case
+
+
+def with_cursor(command: dict, cursor: Int64) -> dict:
+    if command.get("getMore") == CURSOR and isinstance(command["getMore"], Int64):
+        command = {**command, "getMore": cursor}
+    if command.get("cursors") == [CURSOR]:
+        command = {**command, "cursors": [cursor]}
+    return command
+
+
+def given_cursor(reply: bytes) -> Int64 | None:
+    try:
+        cursor = bson.decode(reply).get("cursor")
+    except bson.errors.InvalidBSON:
+        return None
+    return cursor["id"] if isinstance(cursor, dict) and "firstBatch" in cursor and cursor["id"] else None
+
+
+def table(tally: Counter) -> str:
+    """How many cases of each family agree."""
+    families = sorted({family for family, _ in tally})
+    lines = [f"{'family':36} {'cases':>6} {'agree':>6} {'known':>6} {'differ':>6}"]
+    for family in [*families, "all"]:
+        asked, known, differ = (
+            sum(tally[name, what] for name in (families if family == "all" else [family])) for what in ("asked", "known", "differ")
+        )
+        lines.append(f"{family:36} {asked:6} {asked - known - differ:6} {known:6} {differ:6}")
+    return "\n".join(lines)

@@ -1,0 +1,176 @@
+"""Whether two answers are the same: results to the byte, errors by code."""
+
+import re
+import struct
+
+import bson
+from bson import Binary, Int64, ObjectId, Timestamp
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.raw_bson import RawBSONDocument
+
+PLAIN = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
+RAW = CodecOptions(document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS)
+
+# What differs from run to run, or says who answers.
+VOLATILE = {
+    "localTime", "connectionId", "processId", "uuid", "you", "millis", "lastUse", "oidMachine", "host", "executionTimeMillis",
+}
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+# Errors that MongoDB gives one or the other code for, as its plan runs a stage in one of its two engines.
+TWINS = [{40066, 4934200}, {40400, 5911200}]
+
+# Stages that leave their results in no order of their own.
+UNORDERED = ("$group", "$sortByCount", "$facet", "$sample", "$unionWith", "$graphLookup", "$setUnion", "$addToSet")
+
+# The first of the object ids that a server makes up while the suite runs; those in cases are older.
+MADE_UP_FROM = ObjectId("68000000" + "0" * 16)
+
+
+def normal(value, key=""):
+    """The value with everything volatile replaced by its type."""
+    if isinstance(value, dict):
+        return {name: normal(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [normal(inner) for inner in value]
+    if key == "id" and isinstance(value, Int64):
+        return "<cursor>" if value else value
+    if key in VOLATILE:
+        return f"<{type(value).__name__}>"
+    if isinstance(value, ObjectId) and value >= MADE_UP_FROM:
+        return "<made up>"
+    if isinstance(value, bson.DatetimeMS) and int(value) > 1_745_000_000_000 and int(value) < 2_000_000_000_000:
+        return "<now>"
+    if isinstance(value, Timestamp) and 1_745_000_000 < value.time < 2_000_000_000:
+        return "<now>"
+    if isinstance(value, Binary) and value.subtype == 4 and key in ("info", "id"):
+        return "<uuid>"
+    if key == "errmsg":
+        return normal_message(value)
+    return value
+
+
+def normal_message(text: str) -> str:
+    """Without what MongoDB's planner saw, in a spelling of its own."""
+    text = re.sub(r"ns=\S+Tree: .*\nSort: .*\nProj: .*\n(Collation: .*\n)? ", "", text)
+    text = re.sub(r"Index build failed: \S+: Collection \S+ \( \S+ \) :: caused by :: ", "", text)
+    return re.sub(r"cursor (id )?\d+", "cursor", UUID.sub("<uuid>", text))
+
+
+def identical(ours, theirs) -> bool:
+    """Equality that tells the types of numbers, the order of fields and the bits of doubles apart."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return list(ours) == list(theirs) and all(identical(ours[name], theirs[name]) for name in ours)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(identical, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return struct.pack("<d", ours) == struct.pack("<d", theirs) or ours != ours and theirs != theirs
+    return type(ours) is type(theirs) and ours == theirs
+
+
+def loosely(value):
+    """The value with the fields of documents in one order: what a reply says around its results has none to keep."""
+    if isinstance(value, dict):
+        return {name: loosely(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [loosely(inner) for inner in value]
+    return value
+
+
+def batch_of(raw: RawBSONDocument):
+    """The documents of a reply's cursor, as bytes, or None."""
+    cursor = raw.get("cursor")
+    if not isinstance(cursor, RawBSONDocument):
+        return None
+    batch = cursor.get("firstBatch", cursor.get("nextBatch"))
+    return None if batch is None else [bytes(document.raw) for document in batch]
+
+
+def decoded(document: bytes):
+    try:
+        return normal(bson.decode(document, PLAIN))
+    except bson.errors.InvalidBSON:
+        return document
+
+
+def settled(value):
+    """Arrays in one order, all the way down, for results that have none."""
+    if isinstance(value, dict):
+        return {name: settled(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return sorted((settled(inner) for inner in value), key=repr)
+    return value
+
+
+def same_batch(ours: list[bytes], theirs: list[bytes], ordered: bool) -> bool:
+    if ours == theirs:
+        return True
+    if len(ours) != len(theirs):
+        return False
+    ours, theirs = [decoded(document) for document in ours], [decoded(document) for document in theirs]
+    if not ordered:
+        ours, theirs = settled(ours), settled(theirs)
+    return identical(ours, theirs)
+
+
+def summary(reply: dict, messages: bool) -> dict:
+    """What counts of a reply besides its documents."""
+    reply = {name: value for name, value in reply.items() if messages or name != "errmsg"}
+    if isinstance(reply.get("cursor"), dict):
+        reply["cursor"] = {name: value for name, value in reply["cursor"].items() if name not in ("firstBatch", "nextBatch")}
+    for errors in ("writeErrors", "writeConcernError"):
+        if not messages and isinstance(reply.get(errors), list):
+            reply[errors] = [{name: value for name, value in error.items() if name != "errmsg"} for error in reply[errors]]
+    for cursors in ("cursorsKilled", "cursorsNotFound"):
+        if reply.get(cursors):
+            reply[cursors] = ["<cursor>"]
+    return loosely(normal(reply))
+
+
+def keeps_order(command: dict) -> bool:
+    pipeline = command.get("pipeline")
+    if not isinstance(pipeline, list):
+        return True
+    return not any(name in str(pipeline) for name in UNORDERED)
+
+
+def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> bool:
+    """Whether two replies to `command` say the same."""
+    if ours == theirs:
+        return True
+    try:
+        our, their = RawBSONDocument(ours, RAW), RawBSONDocument(theirs, RAW)
+        our_batch, their_batch = batch_of(our), batch_of(their)
+        if (our_batch is None) != (their_batch is None):
+            return False
+        if our_batch is not None and not same_batch(our_batch, their_batch, keeps_order(command)):
+            return False
+        our, their = bson.decode(ours, PLAIN), bson.decode(theirs, PLAIN)
+    except bson.errors.InvalidBSON:
+        # MongoDB quotes bytes of values as they are, which need not be text. The code stands before the text.
+        return code_of(ours) == code_of(theirs)
+    if {our.get("code"), their.get("code")} in TWINS:
+        return True
+    if not keeps_order(command):
+        our, their = settled(our), settled(their)
+    return identical(summary(our, messages), summary(their, messages))
+
+
+def code_of(reply: bytes) -> int | None:
+    """The error code, found without reading the texts."""
+    place = reply.find(b"\x10code\0")
+    return struct.unpack_from("<i", reply, place + 6)[0] if place >= 0 else None
+
+
+def shown(reply: bytes, length: int = 500) -> str:
+    """A reply for people to read."""
+    try:
+        document = bson.decode(reply, PLAIN)
+    except bson.errors.InvalidBSON:
+        return f"code {code_of(reply)}, with a message that is no text"
+    if "errmsg" in document:
+        return f"error {document.get('code')}: {document['errmsg']}"[:length]
+    cursor = document.get("cursor")
+    if isinstance(cursor, dict) and "firstBatch" in cursor:
+        return f"{cursor['firstBatch']}"[:length] + (" and more to come" if cursor.get("id") else "")
+    return str({name: value for name, value in document.items() if name != "ok"})[:length]

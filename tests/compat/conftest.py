@@ -1,0 +1,34 @@
+"""MongoDB beside the servers under test, and the table of agreement at the end of the run."""
+
+from collections import Counter
+
+import pytest
+
+from compat.ask import Pair, table
+from support.mongod import MongodServer
+
+TALLIES = pytest.StashKey[dict[str, Counter]]()
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory):
+    server = MongodServer(tmp_path_factory.mktemp("oracle")).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def pair(server, store, oracle) -> Pair:
+    return Pair(server.port, oracle.port, store)
+
+
+@pytest.fixture
+def tally(request, store) -> Counter:
+    """Counts of this store, over all tests."""
+    return request.config.stash.setdefault(TALLIES, {}).setdefault(store, Counter())
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for store, tally in config.stash.get(TALLIES, {}).items():
+        terminalreporter.section(f"agreement with MongoDB 6.0: {store}")
+        terminalreporter.write_line(table(tally))
