@@ -15,7 +15,8 @@ use crate::running::Running;
 use document::{Doc, DocBuf, Value};
 use error::Result;
 use query::aggregate::{Demand, Execution};
-use query::sort::Sorter;
+use query::sort::{Sorted, Sorter};
+use query::spill::Budget;
 use query::{MatchDetails, Predicate, Projection, Sort};
 use sinks::{PipelineSink, SortSink, StreamSink};
 use std::collections::VecDeque;
@@ -37,6 +38,8 @@ pub struct Request<'a> {
     pub projection: Option<Projection>,
     pub pipeline: Option<Execution>,
     pub hint: Option<Value<'a>>,
+    /// What a blocking sort may use.
+    pub budget: Option<Budget>,
 }
 
 /// A read under way.
@@ -49,8 +52,7 @@ pub struct Reader {
     positional: Option<Predicate>,
     /// A sort that the source does not do, until it has been done.
     sort: Option<Sort>,
-    /// Documents have been sorted here.
-    sorted: bool,
+    budget: Budget,
     /// How many sorted documents can be of use at the most.
     sort_limit: Option<u64>,
     pipeline: Option<PipelineRun>,
@@ -77,8 +79,14 @@ struct PipelineRun {
 /// Where documents come from.
 #[derive(Debug)]
 enum Source {
-    Scan { plan: Arc<dyn Plan>, position: Option<Position>, exhausted: bool },
+    Scan {
+        plan: Arc<dyn Plan>,
+        position: Option<Position>,
+        exhausted: bool,
+    },
     List(VecDeque<DocBuf>),
+    /// Documents that were sorted here; whether they are used up.
+    Sorted(Box<Sorted>, bool),
 }
 
 impl Reader {
@@ -96,7 +104,7 @@ impl Reader {
             positional: None,
             sort: request.sort.filter(|_| !facts.sorted),
             sort_limit: limit,
-            sorted: false,
+            budget: request.budget.unwrap_or_else(|| BLOCKING_BYTES_MAX.into()),
             pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: request.projection,
             skip: request.skip,
@@ -117,7 +125,7 @@ impl Reader {
             positional: None,
             sort: None,
             sort_limit: None,
-            sorted: false,
+            budget: BLOCKING_BYTES_MAX.into(),
             pipeline: pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: None,
             skip: 0,
@@ -138,7 +146,7 @@ impl Reader {
     pub fn plan(&self) -> Option<&Arc<dyn Plan>> {
         match &self.source {
             Source::Scan { plan, .. } => Some(plan),
-            Source::List(_) => None,
+            Source::List(_) | Source::Sorted(..) => None,
         }
     }
 
@@ -170,7 +178,7 @@ impl Reader {
 
     async fn sort_everything(&mut self, sort: Sort, store: &dyn DocumentStore, running: &Running) -> Result<()> {
         let limit = self.sort_limit.and_then(|limit| usize::try_from(limit).ok());
-        let mut sorter = Sorter::new(sort, limit, BLOCKING_BYTES_MAX);
+        let mut sorter = Sorter::new(sort, limit, self.budget.clone());
         if let Source::Scan { plan, .. } = &self.source {
             let mut sink = SortSink {
                 residual: self.residual.as_ref(),
@@ -181,8 +189,7 @@ impl Reader {
             };
             store.scan(&**plan, None, usize::MAX, &mut sink).await?;
         }
-        self.source = Source::List(sorter.finish());
-        self.sorted = true;
+        self.source = Source::Sorted(Box::new(sorter.finish()?), false);
         let positional = self.projection.as_ref().is_some_and(Projection::needs_match_details);
         self.positional = self.residual.take().filter(|_| positional);
         Ok(())
@@ -227,17 +234,7 @@ impl Reader {
                         self.skip -= 1;
                         continue;
                     }
-                    let taken = match &self.projection {
-                        None => batch.push(document.as_doc()),
-                        Some(projection) => {
-                            let mut details = MatchDetails::default();
-                            if let Some(predicate) = &self.positional {
-                                predicate.matches_with(document.as_doc(), &mut details)?;
-                            }
-                            batch.push_with(|out| projection.apply(document.as_doc(), &details, out))?
-                        }
-                    };
-                    if !taken {
+                    if !push_projected(&document, self.projection.as_ref(), None, batch)? {
                         documents.push_front(document);
                         break;
                     }
@@ -246,8 +243,31 @@ impl Reader {
                         break;
                     }
                 }
+                self.done = self.limit == Some(0) || documents.is_empty();
+            }
+            Source::Sorted(sorted, over) => {
                 // What was sorted is read to its end before it is known to be over, as a scan is.
-                self.done = self.limit == Some(0) || documents.is_empty() && (!batch.is_full() || !self.sorted);
+                while !batch.is_full() && self.limit != Some(0) {
+                    running.tick()?;
+                    let document = match self.pending.take() {
+                        Some(document) => Some(document),
+                        None => sorted.take_next()?,
+                    };
+                    let Some(document) = document else {
+                        *over = true;
+                        break;
+                    };
+                    if self.skip > 0 {
+                        self.skip -= 1;
+                        continue;
+                    }
+                    if !push_projected(&document, self.projection.as_ref(), self.positional.as_ref(), batch)? {
+                        self.pending = Some(document);
+                        break;
+                    }
+                    self.limit = self.limit.map(|limit| limit - 1);
+                }
+                self.done = self.limit == Some(0) || *over;
             }
         }
         Ok(())
@@ -269,8 +289,7 @@ impl Reader {
                     self.done = true;
                     return Ok(());
                 }
-                pipeline.execution.finish()?;
-                pipeline.finished = true;
+                pipeline.finished = pipeline.execution.advance(batch.room())?;
                 continue;
             }
             let wanted = batch.room();
@@ -307,11 +326,27 @@ impl Reader {
     }
 }
 
+/// Puts a document into the batch; false when it does not fit any more.
+fn push_projected(
+    document: &DocBuf,
+    projection: Option<&Projection>,
+    positional: Option<&Predicate>,
+    batch: &mut Batch<'_>,
+) -> Result<bool> {
+    let Some(projection) = projection else { return Ok(batch.push(document.as_doc())) };
+    let mut details = MatchDetails::default();
+    if let Some(predicate) = positional {
+        predicate.matches_with(document.as_doc(), &mut details)?;
+    }
+    batch.push_with(|out| projection.apply(document.as_doc(), &details, out))
+}
+
 impl Source {
     fn is_exhausted(&self) -> bool {
         match self {
             Source::Scan { exhausted, .. } => *exhausted,
             Source::List(documents) => documents.is_empty(),
+            Source::Sorted(_, over) => *over,
         }
     }
 }
@@ -349,6 +384,17 @@ impl Feed<'_> {
                         documents.clear();
                     }
                     if self.execution.ready() >= self.wanted {
+                        break;
+                    }
+                }
+            }
+            Source::Sorted(sorted, over) => {
+                while self.execution.ready() < self.wanted {
+                    self.running.tick()?;
+                    *self.examined += 1;
+                    let demand = sorted.next_with(|document| self.push(document))?.transpose()?;
+                    if demand != Some(Demand::More) {
+                        *over = true;
                         break;
                     }
                 }

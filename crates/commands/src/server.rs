@@ -8,6 +8,7 @@ use crate::statistics::Statistics;
 use crate::table;
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, Value};
+use query::spill::SpillSpace;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -45,6 +46,8 @@ pub struct Settings {
     /// Compressors offered, by preference.
     pub compressors: Vec<String>,
     pub workers: usize,
+    /// Where sorts and groups put what does not fit into memory; nowhere, where there is none.
+    pub disk: Option<Arc<dyn SpillSpace>>,
 }
 
 /// Process-wide state: settings, cursors, counters. Shared by all workers.

@@ -29,6 +29,7 @@ mod unwind;
 #[cfg(test)]
 mod tests;
 
+use crate::spill::Budget;
 use crate::{Context, Predicate, Sort};
 use document::{Doc, DocBuf};
 use error::Result;
@@ -130,9 +131,10 @@ impl Pipeline {
         parts
     }
 
-    /// Begins a run. Blocking stages fail with error 292 past `memory_bytes_max`.
-    pub fn start(&self, memory_bytes_max: usize) -> Execution {
-        Execution { sections: steps::sections(&self.stages, memory_bytes_max), ready: VecDeque::new() }
+    /// Begins a run. Past the budget's memory, blocking stages go on on disk, or fail with error 292.
+    pub fn start(&self, budget: impl Into<Budget>) -> Execution {
+        let sections = steps::sections(&self.stages, &budget.into());
+        Execution { sections, ending: steps::Ending::default(), ready: VecDeque::new() }
     }
 }
 
@@ -147,6 +149,7 @@ pub enum Demand {
 /// A run of a pipeline: documents are pushed in, results queue up to be taken out.
 pub struct Execution {
     sections: Vec<Section>,
+    ending: steps::Ending,
     ready: VecDeque<DocBuf>,
 }
 
@@ -155,9 +158,14 @@ impl Execution {
         steps::push(&mut self.sections, document, &mut self.ready)
     }
 
-    /// The input is over: blocking stages give out what they hold.
+    /// The input is over: blocking stages give out what they hold, until `wanted` results are ready. True when that was all.
+    pub fn advance(&mut self, wanted: usize) -> Result<bool> {
+        steps::advance(&mut self.sections, &mut self.ending, &mut self.ready, wanted)
+    }
+
+    /// The input is over: blocking stages give out all they hold.
     pub fn finish(&mut self) -> Result<()> {
-        steps::finish(&mut self.sections, &mut self.ready)
+        self.advance(usize::MAX).map(drop)
     }
 
     /// The next result, if one is ready.

@@ -17,6 +17,7 @@ pub mod projection;
 #[cfg(test)]
 pub(crate) mod shorthand;
 pub mod sort;
+pub mod spill;
 pub mod text;
 pub mod update;
 

@@ -17,7 +17,7 @@ use document::path::Path;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 
-pub use sorter::Sorter;
+pub use sorter::{Sorted, Sorter};
 
 /// How many fields a sort may have.
 const PARTS_MAX: usize = 32;

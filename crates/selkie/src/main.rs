@@ -5,6 +5,7 @@ mod config;
 mod logging;
 mod memory;
 mod serve;
+mod temporary_files;
 
 use clap::Parser;
 use cli::{Cli, Command, ServeArgs};

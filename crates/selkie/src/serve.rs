@@ -2,6 +2,7 @@
 
 use crate::cli::presentable_arguments;
 use crate::config::{Config, Store};
+use crate::temporary_files::TemporaryFiles;
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use mongo_session::MongoService;
@@ -54,6 +55,7 @@ fn settings(config: &Config) -> Settings {
         parsed: parsed(config),
         compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
         workers: config.threads,
+        disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::arguments::{self, is_absent, namespace_to_read, plain_boolean, unknow
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
 use crate::command::{explain, foreign, options, source_stage};
 use crate::dispatch::{Call, Disposition};
-use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
+use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -23,6 +23,7 @@ pub struct Arguments<'a> {
     pub batch_size: Option<u64>,
     pub has_cursor: bool,
     pub explain: bool,
+    pub allow_disk_use: Option<bool>,
     pub hint: Option<Value<'a>>,
     pub variables: Option<Doc<'a>>,
 }
@@ -45,7 +46,8 @@ impl<'a> Arguments<'a> {
                 "hint" => arguments.hint = options::hint(field)?,
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
                 "collation" => options::check_collation(WITHIN, field)?,
-                "allowDiskUse" | "bypassDocumentValidation" => drop(plain_boolean(field)?),
+                "allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
+                "bypassDocumentValidation" => drop(plain_boolean(field)?),
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -141,19 +143,20 @@ pub async fn open(
     arguments: &Arguments<'_>,
     context: &Context,
 ) -> Result<Reader> {
+    let budget = options::budget(call, arguments.allow_disk_use);
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline).await? {
         let pipeline = Pipeline::parse(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
-            let results = foreign::run(call, Reader::over(documents, None), pipeline).await;
+            let results = foreign::run(call, Reader::over(documents, None), pipeline, &budget).await;
             return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
         }
-        let execution = (!pipeline.is_identity()).then(|| pipeline.start(BLOCKING_BYTES_MAX));
+        let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
     }
     let (source, pipeline) = Pipeline::parse(arguments.pipeline, context)?.into_source();
     if pipeline.has_foreign() {
-        let reader = foreign::open_source(call, namespace, source, arguments.hint).await?;
-        let results = foreign::run(call, reader, pipeline).await;
+        let reader = foreign::open_source(call, namespace, source, arguments.hint, &budget).await?;
+        let results = foreign::run(call, reader, pipeline, &budget).await;
         return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
     }
     let identity = pipeline.is_identity();
@@ -161,8 +164,9 @@ pub async fn open(
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
-        pipeline: (!identity).then(|| pipeline.start(BLOCKING_BYTES_MAX)),
+        pipeline: (!identity).then(|| pipeline.start(budget.clone())),
         hint: arguments.hint,
+        budget: Some(budget),
         ..Request::default()
     };
     Reader::open(&*call.worker.store, namespace, request).await

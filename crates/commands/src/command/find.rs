@@ -34,6 +34,7 @@ pub struct Arguments<'a> {
     no_cursor_timeout: bool,
     tailable: bool,
     await_data: bool,
+    allow_disk_use: Option<bool>,
     bounded: bool,
     unsupported: Option<&'static str>,
 }
@@ -60,6 +61,7 @@ impl<'a> Arguments<'a> {
                     specification(field)?;
                     options::check_collation(WITHIN, field)?;
                 }
+                b"allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
                 b"min" | b"max" => arguments.bounded |= !specification(field)?.is_empty(),
                 b"returnKey" if plain_boolean(field)? => arguments.unsupported = Some("returnKey"),
                 b"showRecordId" if plain_boolean(field)? => arguments.unsupported = Some("showRecordId"),
@@ -84,6 +86,7 @@ impl<'a> Arguments<'a> {
         };
         Ok(Request {
             predicate: Some(predicate),
+            budget: sort.is_some().then(|| options::budget(call, self.allow_disk_use)),
             sort,
             skip: self.skip,
             limit: self.limit.or(self.names_one_document().then_some(1)),

@@ -13,6 +13,7 @@ use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
 use query::aggregate::foreign::{Foreign, Lookup};
 use query::aggregate::{Demand, Execution, Part, Pipeline};
+use query::spill::Budget;
 use query::{Predicate, aggregate};
 use std::sync::Arc;
 use store::Namespace;
@@ -29,9 +30,9 @@ enum Link {
 }
 
 impl Link {
-    fn begin(part: Part) -> Link {
+    fn begin(part: Part, budget: &Budget) -> Link {
         match part {
-            Part::Local(pipeline) => Link::Local(pipeline.start(BLOCKING_BYTES_MAX)),
+            Part::Local(pipeline) => Link::Local(pipeline.start(budget.clone())),
             Part::Foreign(foreign) => match *foreign {
                 Foreign::Out(_) | Foreign::Merge(_) => Link::Write(foreign, Vec::new()),
                 _ => Link::Foreign(foreign),
@@ -41,15 +42,20 @@ impl Link {
 }
 
 /// Sends what `reader` reads through the pipeline; gives the results.
-pub fn run<'a>(call: &'a Call<'_>, mut reader: Reader, pipeline: Pipeline) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
+pub fn run<'a>(
+    call: &'a Call<'_>,
+    mut reader: Reader,
+    pipeline: Pipeline,
+    budget: &'a Budget,
+) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
     Box::pin(async move {
-        let mut links: Vec<Link> = pipeline.into_parts().into_iter().map(Link::begin).collect();
+        let mut links: Vec<Link> = pipeline.into_parts().into_iter().map(|part| Link::begin(part, budget)).collect();
         let mut results = Vec::new();
         let mut held_bytes = 0;
         loop {
             let documents = next_batch(call, &mut reader).await?;
             let mut over = reader.is_done();
-            for document in send_through(call, &mut links, documents, &mut over).await? {
+            for document in send_through(call, &mut links, documents, &mut over, budget).await? {
                 held_bytes += document.as_bytes().len();
                 results.push(document);
             }
@@ -88,15 +94,16 @@ async fn send_through(
     links: &mut [Link],
     mut documents: Vec<DocBuf>,
     over: &mut bool,
+    budget: &Budget,
 ) -> Result<Vec<DocBuf>> {
     for link in links {
         documents = match link {
             Link::Local(execution) => run_locally(execution, documents, over)?,
             Link::Foreign(foreign) => match &**foreign {
-                Foreign::Lookup(lookup) => look_up(call, lookup, documents).await?,
+                Foreign::Lookup(lookup) => look_up(call, lookup, documents, budget).await?,
                 Foreign::UnionWith(union) if *over => {
                     let namespace = Namespace::new(call.database(), &union.collection);
-                    let more = read(call, &namespace, Predicate::everything(), union.pipeline.clone()).await?;
+                    let more = read(call, &namespace, Predicate::everything(), union.pipeline.clone(), budget).await?;
                     documents.extend(more);
                     documents
                 }
@@ -128,14 +135,14 @@ fn run_locally(execution: &mut Execution, documents: Vec<DocBuf>, over: &mut boo
     Ok(std::iter::from_fn(|| execution.pop()).collect())
 }
 
-async fn look_up(call: &Call<'_>, lookup: &Lookup, documents: Vec<DocBuf>) -> Result<Vec<DocBuf>> {
+async fn look_up(call: &Call<'_>, lookup: &Lookup, documents: Vec<DocBuf>, budget: &Budget) -> Result<Vec<DocBuf>> {
     let namespace = Namespace::new(call.database(), lookup.collection());
     let mut joined = Vec::with_capacity(documents.len());
     let mut held_bytes = 0;
     for document in documents {
         call.running.tick()?;
         let (predicate, pipeline) = lookup.query(document.as_doc())?;
-        let found = read(call, &namespace, predicate, pipeline).await?;
+        let found = read(call, &namespace, predicate, pipeline, budget).await?;
         let document = lookup.join(document.as_doc(), found.iter().map(DocBuf::as_doc));
         held_bytes += document.as_bytes().len();
         check_held(held_bytes)?;
@@ -145,11 +152,17 @@ async fn look_up(call: &Call<'_>, lookup: &Lookup, documents: Vec<DocBuf>) -> Re
 }
 
 /// Reads another collection through a pipeline.
-async fn read(call: &Call<'_>, namespace: &Namespace, predicate: Predicate, pipeline: Pipeline) -> Result<Vec<DocBuf>> {
+async fn read(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    predicate: Predicate,
+    pipeline: Pipeline,
+    budget: &Budget,
+) -> Result<Vec<DocBuf>> {
     let (source, pipeline) = pipeline.into_source();
     let source = aggregate::Source { predicate: predicate.and(source.predicate), ..source };
-    let reader = open_source(call, namespace, source, None).await?;
-    run(call, reader, pipeline).await
+    let reader = open_source(call, namespace, source, None, budget).await?;
+    run(call, reader, pipeline, budget).await
 }
 
 /// Opens what stands in front of a pipeline.
@@ -158,12 +171,14 @@ pub async fn open_source(
     namespace: &Namespace,
     source: aggregate::Source,
     hint: Option<Value<'_>>,
+    budget: &Budget,
 ) -> Result<Reader> {
     let request = Request {
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
         hint,
+        budget: Some(budget.clone()),
         ..Request::default()
     };
     Reader::open(&*call.worker.store, namespace, request).await

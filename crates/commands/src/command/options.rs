@@ -2,8 +2,10 @@
 
 use crate::arguments;
 use crate::dispatch::Call;
+use crate::read::BLOCKING_BYTES_MAX;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use query::spill::Budget;
 use query::{Context, Expression};
 use store::Namespace;
 
@@ -66,6 +68,12 @@ pub fn strict_namespace(database: &str, first: Element<'_>) -> Result<Namespace>
 /// A refusal by what MongoDB calls its planner.
 pub fn planning_error(namespace: &Namespace, code: Code, reason: &str) -> Error {
     Error::new(code, format!("error processing query: ns={namespace}Tree: $and\nSort: {{}}\nProj: {{}}\n {reason}"))
+}
+
+/// What a blocking stage may use: disk as well, unless the client says otherwise (`allowDiskUse`).
+pub fn budget(call: &Call<'_>, allow_disk_use: Option<bool>) -> Budget {
+    let disk = call.worker.server.settings.disk.clone().filter(|_| allow_disk_use.unwrap_or(true));
+    Budget { memory_bytes_max: BLOCKING_BYTES_MAX, disk }
 }
 
 pub fn as_count(number: u64) -> usize {

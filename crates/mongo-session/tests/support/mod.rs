@@ -29,6 +29,7 @@ impl TestServer {
             parsed: DocBuf::new(),
             compressors: ["snappy", "zstd", "zlib"].map(String::from).to_vec(),
             workers,
+            disk: None,
         };
         let options = Options {
             listen: vec!["127.0.0.1:0".parse().unwrap()],

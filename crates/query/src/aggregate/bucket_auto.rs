@@ -1,9 +1,11 @@
 //! `$bucketAuto`: a given number of buckets with about as many documents in each.
 
+use super::Demand;
 use super::accumulate::Accumulator;
 use super::granularity::Granularity;
 use super::group::{Operand, parse_fields};
 use super::reshape::{is_expression, quoted};
+use super::steps::{Give, Hold};
 use crate::Context;
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
@@ -110,27 +112,7 @@ impl Buckets {
         Buckets { spec, entries: Vec::new(), memory_bytes: 0, memory_bytes_max }
     }
 
-    pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
-        let value = self.spec.group_by.evaluate(document)?;
-        if self.spec.granularity.is_some() {
-            check_roundable(&value)?;
-        }
-        let value = value.value_or_null().to_owned();
-        self.memory_bytes += size_of::<Entry>() + value.raw_value().len() + document.size();
-        if self.memory_bytes > self.memory_bytes_max {
-            return Err(Error::new(
-                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                format!(
-                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-                    self.memory_bytes_max
-                ),
-            ));
-        }
-        self.entries.push(Entry { value, document: document.to_owned() });
-        Ok(())
-    }
-
-    pub fn finish(mut self) -> Result<Vec<DocBuf>> {
+    fn into_documents(mut self) -> Result<Vec<DocBuf>> {
         self.entries.sort_by(|a, b| compare(a.value.as_value(), b.value.as_value()));
         let mut entries: VecDeque<Entry> = std::mem::take(&mut self.entries).into();
         let size = ((entries.len() as f64 / self.spec.buckets as f64).round() as usize).max(1);
@@ -193,6 +175,32 @@ impl Buckets {
                 accumulator.write(state, name, writer);
             }
         }))
+    }
+}
+
+impl Hold for Buckets {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        let value = self.spec.group_by.evaluate(document)?;
+        if self.spec.granularity.is_some() {
+            check_roundable(&value)?;
+        }
+        let value = value.value_or_null().to_owned();
+        self.memory_bytes += size_of::<Entry>() + value.raw_value().len() + document.size();
+        if self.memory_bytes > self.memory_bytes_max {
+            return Err(Error::new(
+                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                format!(
+                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                    self.memory_bytes_max
+                ),
+            ));
+        }
+        self.entries.push(Entry { value, document: document.to_owned() });
+        Ok(Demand::More)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+        Ok(Box::new(self.into_documents()?.into_iter()))
     }
 }
 

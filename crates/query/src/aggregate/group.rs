@@ -3,7 +3,9 @@
 use super::Demand;
 use super::accumulate::{Accumulator, State};
 use super::bucket::Boundaries;
+use super::steps::{Give, Hold};
 use crate::expression::Evaluated;
+use crate::spill::Budget;
 use crate::{Context, Expression};
 use document::compare::{equal, hash_value};
 use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
@@ -165,7 +167,7 @@ fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumu
 pub(super) struct Groups {
     group: Arc<Group>,
     found: Found,
-    memory_bytes_max: usize,
+    budget: Budget,
 }
 
 /// The keys that came up, with their states.
@@ -209,7 +211,7 @@ fn hash_of(hasher: &ahash::RandomState, value: Value<'_>) -> u64 {
 }
 
 impl Groups {
-    pub fn new(group: Arc<Group>, memory_bytes_max: usize) -> Groups {
+    pub fn new(group: Arc<Group>, budget: Budget) -> Groups {
         let found = Found {
             table: HashTable::new(),
             hasher: ahash::RandomState::new(),
@@ -217,10 +219,22 @@ impl Groups {
             states: Vec::new(),
             memory_bytes: 0,
         };
-        Groups { group, found, memory_bytes_max }
+        Groups { group, found, budget }
     }
 
-    pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
+    fn check_memory(&self) -> Result<()> {
+        if self.found.memory_bytes <= self.budget.memory_bytes_max {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+            "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
+        ))
+    }
+}
+
+impl Hold for Groups {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
         let index = match &self.group.key {
             Key::Constant(value) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
             Key::Constant(_) => 0,
@@ -236,41 +250,55 @@ impl Groups {
         for ((_, accumulator), state) in fields.iter().zip(states) {
             self.found.memory_bytes += accumulator.add(state, document)?;
         }
-        self.check_memory()
+        self.check_memory()?;
+        Ok(Demand::More)
     }
 
-    fn check_memory(&self) -> Result<()> {
-        if self.found.memory_bytes <= self.memory_bytes_max {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-            "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
-        ))
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+        let Found { keys, states, .. } = self.found;
+        Ok(Box::new(Given {
+            group: self.group,
+            keys: keys.into_iter(),
+            states: states.into_iter(),
+            scratch: Vec::new(),
+        }))
     }
+}
 
-    /// Gives out a document per group, in the order in which the groups came up.
-    pub fn finish(self, next: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<()> {
-        let mut states = self.found.states.into_iter();
-        let mut scratch = Vec::new();
-        for key in &self.found.keys {
-            scratch.clear();
-            let mut writer = DocWriter::begin(&mut scratch);
-            writer.append("_id", key);
-            for (name, accumulator) in &self.group.fields {
-                if let Some(state) = states.next() {
-                    accumulator.write(state, name, &mut writer);
-                }
-            }
-            drop(writer);
-            let document = Doc::from_bytes(&scratch).unwrap_or(Doc::EMPTY);
-            if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
-                return Err(super::steps::too_large(document));
-            }
-            if next(document)? == Demand::Enough {
-                break;
-            }
-        }
-        Ok(())
+/// The groups, in the order in which they came up.
+struct Given {
+    group: Arc<Group>,
+    keys: std::vec::IntoIter<ValueBuf>,
+    states: std::vec::IntoIter<State>,
+    scratch: Vec<u8>,
+}
+
+impl Give for Given {
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        let Some(key) = self.keys.next() else { return Ok(None) };
+        let states = self.states.by_ref().take(self.group.fields.len());
+        write_group(&self.group, &key, states, &mut self.scratch)?;
+        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
     }
+}
+
+/// Writes the document of one group.
+fn write_group(
+    group: &Group,
+    key: &ValueBuf,
+    states: impl Iterator<Item = State>,
+    scratch: &mut Vec<u8>,
+) -> Result<()> {
+    scratch.clear();
+    let mut writer = DocWriter::begin(scratch);
+    writer.append("_id", key);
+    for ((name, accumulator), state) in group.fields.iter().zip(states) {
+        accumulator.write(state, name, &mut writer);
+    }
+    drop(writer);
+    let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);
+    if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
+        return Err(super::steps::too_large(document));
+    }
+    Ok(())
 }

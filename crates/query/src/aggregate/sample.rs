@@ -1,5 +1,7 @@
 //! `$sample`: some documents, chosen at random.
 
+use super::Demand;
+use super::steps::{Give, Hold};
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use rand::RngExt;
@@ -39,9 +41,19 @@ impl Sampler {
         Sampler { size, drawn: Vec::new(), memory_bytes: 0, memory_bytes_max }
     }
 
-    pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
+    fn drop_losers(&mut self) {
+        if self.drawn.len() > self.size {
+            self.drawn.select_nth_unstable_by_key(self.size, |(number, _)| *number);
+            self.drawn.truncate(self.size);
+            self.memory_bytes = self.drawn.iter().map(|(_, document)| document.as_bytes().len()).sum();
+        }
+    }
+}
+
+impl Hold for Sampler {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
         if self.size == 0 {
-            return Ok(());
+            return Ok(Demand::Enough);
         }
         self.memory_bytes += document.size();
         self.drawn.push((rand::rng().random(), document.to_owned()));
@@ -57,21 +69,13 @@ impl Sampler {
                 ),
             ));
         }
-        Ok(())
+        Ok(Demand::More)
     }
 
-    fn drop_losers(&mut self) {
-        if self.drawn.len() > self.size {
-            self.drawn.select_nth_unstable_by_key(self.size, |(number, _)| *number);
-            self.drawn.truncate(self.size);
-            self.memory_bytes = self.drawn.iter().map(|(_, document)| document.as_bytes().len()).sum();
-        }
-    }
-
-    pub fn finish(&mut self) -> Vec<DocBuf> {
+    fn finish(mut self: Box<Self>) -> Result<Box<dyn Give>> {
         self.drop_losers();
-        let mut drawn = std::mem::take(&mut self.drawn);
-        drawn.sort_unstable_by_key(|(number, _)| *number);
-        drawn.into_iter().map(|(_, document)| document).collect()
+        self.drawn.sort_unstable_by_key(|(number, _)| *number);
+        let documents: Vec<DocBuf> = self.drawn.into_iter().map(|(_, document)| document).collect();
+        Ok(Box::new(documents.into_iter()))
     }
 }

@@ -7,7 +7,8 @@ use super::unwind::Unwind;
 use super::{Demand, Execution, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use crate::Predicate;
-use crate::sort::Sorter;
+use crate::sort::{Sorted, Sorter};
+use crate::spill::Budget;
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
@@ -26,7 +27,6 @@ pub(super) struct Section {
 /// A stage at work.
 enum Step {
     Match(Arc<Predicate>),
-    Sort(Option<Box<Sorter>>),
     Limit {
         left: u64,
     },
@@ -37,17 +37,54 @@ enum Step {
     Project(Arc<reshape::Project>, Vec<u8>),
     ReplaceRoot(Arc<reshape::ReplaceRoot>),
     Unwind(Arc<Unwind>, Vec<u8>),
-    Group(Option<Box<Groups>>),
+    Redact(Arc<Redact>, Vec<u8>),
     Count {
         name: Arc<str>,
         count: u64,
     },
-    BucketAuto(Option<Box<Buckets>>),
-    Sample(Sampler),
-    Redact(Arc<Redact>, Vec<u8>),
     Facet(Vec<Facet>),
+    /// Takes all its input in before it gives anything out.
+    Hold(Box<dyn Hold>),
+    /// Gives out what it held.
+    Give(Box<dyn Give>),
     /// A stage that does not run here.
     Refused(&'static str),
+}
+
+/// A stage that holds its input until the end.
+pub(super) trait Hold: Send {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand>;
+
+    /// The input is over.
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
+}
+
+/// Documents that are given out one by one.
+pub(super) trait Give: Send {
+    /// Shows the next document to `take` and gives what that wants; `None` when there is none left.
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>>;
+}
+
+impl Hold for Sorter {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        Sorter::push(self, document).map(|()| Demand::More)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+        Ok(Box::new(Sorter::finish(*self)?))
+    }
+}
+
+impl Give for Sorted {
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        self.next_with(take)?.transpose()
+    }
+}
+
+impl Give for std::vec::IntoIter<DocBuf> {
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        self.next().map(|document| take(document.as_doc())).transpose()
+    }
 }
 
 struct Facet {
@@ -58,23 +95,24 @@ struct Facet {
     enough: bool,
 }
 
-pub(super) fn sections(stages: &[Stage], memory_bytes_max: usize) -> Vec<Section> {
+pub(super) fn sections(stages: &[Stage], budget: &Budget) -> Vec<Section> {
     stages
         .chunks(SECTION_STEPS_MAX)
         .map(|stages| Section {
-            steps: stages.iter().map(|stage| Step::begin(stage, memory_bytes_max)).collect(),
+            steps: stages.iter().map(|stage| Step::begin(stage, budget)).collect(),
             passed_on: VecDeque::new(),
         })
         .collect()
 }
 
 impl Step {
-    fn begin(stage: &Stage, memory_bytes_max: usize) -> Step {
+    fn begin(stage: &Stage, budget: &Budget) -> Step {
+        let memory_bytes_max = budget.memory_bytes_max;
         match stage {
             Stage::Match(predicate) => Step::Match(predicate.clone()),
             Stage::Sort { sort, limit } => {
                 let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-                Step::Sort(Some(Box::new(Sorter::new(sort.clone(), limit, memory_bytes_max))))
+                Step::Hold(Box::new(Sorter::new(sort.clone(), limit, budget.clone())))
             }
             Stage::Limit(left) => Step::Limit { left: *left },
             Stage::Skip(left) => Step::Skip { left: *left },
@@ -82,17 +120,17 @@ impl Step {
             Stage::Project(project) => Step::Project(project.clone(), Vec::new()),
             Stage::ReplaceRoot(replace) => Step::ReplaceRoot(replace.clone()),
             Stage::Unwind(unwind) => Step::Unwind(unwind.clone(), Vec::new()),
-            Stage::Group(group) => Step::Group(Some(Box::new(Groups::new(group.clone(), memory_bytes_max)))),
+            Stage::Group(group) => Step::Hold(Box::new(Groups::new(group.clone(), budget.clone()))),
             Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
-            Stage::BucketAuto(spec) => Step::BucketAuto(Some(Box::new(Buckets::new(spec.clone(), memory_bytes_max)))),
-            Stage::Sample(size) => Step::Sample(Sampler::new(*size, memory_bytes_max)),
+            Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), memory_bytes_max))),
+            Stage::Sample(size) => Step::Hold(Box::new(Sampler::new(*size, memory_bytes_max))),
             Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
             Stage::Facet(facets) => Step::Facet(
                 facets
                     .iter()
                     .map(|(name, pipeline)| Facet {
                         name: name.clone(),
-                        execution: pipeline.start(memory_bytes_max),
+                        execution: pipeline.start(budget.clone()),
                         results: VecDeque::new(),
                         bytes: 0,
                         enough: false,
@@ -138,20 +176,38 @@ fn pass_on(sections: &mut [Section], ready: &mut VecDeque<DocBuf>) -> Result<Dem
     Ok(demand)
 }
 
-/// Ends the input: each stage in turn gives out what it holds.
-pub(super) fn finish(sections: &mut [Section], ready: &mut VecDeque<DocBuf>) -> Result<()> {
-    for index in 0..sections.len() {
+/// How far the end of the input has come: the stage whose turn it is to give out what it holds.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    section: usize,
+    step: usize,
+}
+
+/// Ends the input: each stage in turn gives out what it holds, until `wanted` results are ready. True when that was all.
+pub(super) fn advance(
+    sections: &mut [Section],
+    ending: &mut Ending,
+    ready: &mut VecDeque<DocBuf>,
+    wanted: usize,
+) -> Result<bool> {
+    loop {
         pass_on(sections, ready)?;
-        let last = index + 1 == sections.len();
-        let Some(section) = sections.get_mut(index) else { break };
+        let last = ending.section + 1 == sections.len();
+        let Some(section) = sections.get_mut(ending.section) else { return Ok(true) };
         let out = if last { &mut *ready } else { &mut section.passed_on };
-        let mut steps = &mut section.steps[..];
-        while let Some((step, rest)) = steps.split_first_mut() {
-            finish_step(step, rest, out)?;
-            steps = rest;
+        // What is on its way to the next section counts too, lest it pile up there.
+        if out.len() >= wanted {
+            return Ok(false);
+        }
+        match section.steps.get_mut(ending.step..).and_then(<[Step]>::split_first_mut) {
+            Some((step, rest)) => {
+                if !give_one(step, rest, out)? {
+                    ending.step += 1;
+                }
+            }
+            None => *ending = Ending { section: ending.section + 1, step: 0 },
         }
     }
-    Ok(())
 }
 
 /// Gives a document to the first of `steps`, and what comes of it to those behind.
@@ -168,12 +224,7 @@ fn feed(steps: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Re
             true => feed(rest, document, out),
             false => Ok(Demand::More),
         },
-        Step::Group(groups) => {
-            if let Some(groups) = groups {
-                groups.push(document)?;
-            }
-            Ok(Demand::More)
-        }
+        Step::Hold(holder) => holder.push(document),
         Step::Count { count, .. } => {
             *count += 1;
             Ok(Demand::More)
@@ -203,23 +254,12 @@ fn feed(steps: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Re
         }
         Step::ReplaceRoot(replace) => replace_root(replace, rest, document, out),
         Step::Unwind(unwind, scratch) => unwind.each(document, scratch, &mut |document| feed(rest, document, out)),
-        _ => hold(step, document),
-    }
-}
-
-/// Gives a document to a stage that keeps it until the end.
-fn hold(step: &mut Step, document: Doc<'_>) -> Result<Demand> {
-    match step {
-        Step::Sort(Some(sorter)) => sorter.push(document)?,
-        Step::BucketAuto(Some(buckets)) => buckets.push(document)?,
-        Step::Sample(sampler) => sampler.push(document)?,
-        Step::Facet(facets) => return push_facets(facets, document),
+        Step::Facet(facets) => push_facets(facets, document),
+        Step::Give(_) => Ok(Demand::Enough),
         Step::Refused(name) => {
-            return Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be carried out in this place")));
+            Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be carried out in this place")))
         }
-        _ => {}
     }
-    Ok(Demand::More)
 }
 
 fn written(scratch: &[u8]) -> Doc<'_> {
@@ -281,49 +321,38 @@ impl Facet {
     }
 }
 
-/// Feeds documents that a stage gives out at the end, as long as they are wanted.
-fn feed_all(documents: impl IntoIterator<Item = DocBuf>, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> Result<()> {
-    for document in documents {
-        if feed(rest, document.as_doc(), out)? == Demand::Enough {
-            break;
+/// Lets a stage give out one of the documents it holds; false when nothing is left, or nobody wants more.
+fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> Result<bool> {
+    if matches!(step, Step::Hold(_)) {
+        let holder = std::mem::replace(step, Step::Limit { left: 0 });
+        if let Step::Hold(holder) = holder {
+            *step = Step::Give(holder.finish()?);
         }
     }
-    Ok(())
-}
-
-fn finish_step(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> Result<()> {
     match step {
-        Step::Sort(sorter) => {
-            let documents = sorter.take().map(|sorter| sorter.finish()).unwrap_or_default();
-            if rest.is_empty() {
-                out.extend(documents);
-                return Ok(());
+        Step::Give(giver) => {
+            let demand = giver.give(&mut |document| feed(rest, document, out))?;
+            if demand == Some(Demand::More) {
+                return Ok(true);
             }
-            feed_all(documents, rest, out)
+            // Lets go of what it held.
+            *step = Step::Limit { left: 0 };
         }
-        Step::Group(groups) => match groups.take() {
-            Some(groups) => groups.finish(&mut |document| feed(rest, document, out)),
-            None => Ok(()),
-        },
         Step::Count { name, count } if *count > 0 => {
             let total = std::mem::take(count);
             let document = DocBuf::build(|writer| match i32::try_from(total) {
                 Ok(small) => writer.append(name, small),
                 Err(_) => writer.append(name, i64::try_from(total).unwrap_or(i64::MAX)),
             });
-            feed(rest, document.as_doc(), out).map(drop)
+            feed(rest, document.as_doc(), out)?;
         }
-        Step::BucketAuto(buckets) => match buckets.take() {
-            Some(buckets) => feed_all(buckets.finish()?, rest, out),
-            None => Ok(()),
-        },
-        Step::Sample(sampler) => feed_all(sampler.finish(), rest, out),
         Step::Facet(facets) => {
             let document = finish_facets(facets)?;
-            feed(rest, document.as_doc(), out).map(drop)
+            feed(rest, document.as_doc(), out)?;
         }
-        _ => Ok(()),
+        _ => {}
     }
+    Ok(false)
 }
 
 fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {

@@ -1,18 +1,23 @@
-//! The blocking sort.
+//! The blocking sort: in memory as long as that suffices, in sorted runs on disk where it may.
 
 use super::Sort;
+use crate::spill::{Budget, Merge, Runs};
 use document::{Doc, DocBuf};
 use error::{Code, Error, Result};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
+
+/// Keys and documents are kept in pieces of this size, so that growing never copies them.
+const PIECE_BYTES: usize = 1024 * 1024;
 
 /// A blocking sort: takes documents one by one, gives them back in order. Stable.
 #[derive(Debug)]
 pub struct Sorter {
     sort: Sort,
     limit: usize,
-    memory_bytes_max: usize,
+    budget: Budget,
     memory_bytes: usize,
     kept: Kept,
+    runs: Option<Runs>,
     /// The key of the document in hand.
     key: Vec<u8>,
     count: u64,
@@ -20,83 +25,252 @@ pub struct Sorter {
 
 #[derive(Debug)]
 enum Kept {
-    All(Vec<Entry>),
+    All(Heap),
     /// The first ones so far, the last of them on top.
-    First(BinaryHeap<Entry>),
+    First(BinaryHeap<Owned>),
 }
 
 /// A document with its key; the number in the order of arrival keeps the sort stable.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct Owned {
     key: Box<[u8]>,
     number: u64,
     document: Vec<u8>,
 }
 
-impl Entry {
+impl Owned {
     fn memory_bytes(&self) -> usize {
-        size_of::<Entry>() + self.key.len() + self.document.len()
+        size_of::<Owned>() + self.key.len() + self.document.len()
     }
+}
+
+/// Documents with their keys, side by side in few large pieces of memory.
+#[derive(Debug, Default)]
+struct Heap {
+    pieces: Vec<Vec<u8>>,
+    places: Vec<Place>,
+}
+
+/// Where a key, and the document behind it, are.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The key's first bytes, which mostly decide.
+    prefix: u64,
+    piece: u32,
+    offset: u32,
+    key_bytes: u32,
+    document_bytes: u32,
+}
+
+impl Heap {
+    /// Gives the bytes by which memory grew.
+    fn push(&mut self, key: &[u8], document: &[u8]) -> usize {
+        let bytes = key.len() + document.len();
+        let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
+        if !self.pieces.last().is_some_and(fits) {
+            self.pieces.push(Vec::with_capacity(bytes.max(PIECE_BYTES)));
+        }
+        let index = self.pieces.len() - 1;
+        let Some(piece) = self.pieces.last_mut() else { return 0 };
+        let place = Place {
+            prefix: prefix(key),
+            piece: index as u32,
+            offset: piece.len() as u32,
+            key_bytes: key.len() as u32,
+            document_bytes: document.len() as u32,
+        };
+        piece.extend_from_slice(key);
+        piece.extend_from_slice(document);
+        self.places.push(place);
+        bytes + size_of::<Place>()
+    }
+
+    fn bytes(&self, place: Place) -> (&[u8], &[u8]) {
+        let start = place.offset as usize;
+        let middle = start + place.key_bytes as usize;
+        let piece = self.pieces.get(place.piece as usize).map_or(&[][..], Vec::as_slice);
+        (&piece[start..middle], &piece[middle..middle + place.document_bytes as usize])
+    }
+
+    fn sort(&mut self) {
+        let mut places = std::mem::take(&mut self.places);
+        places.sort_unstable_by(|a, b| {
+            let whole = || self.bytes(*a).0.cmp(self.bytes(*b).0);
+            // Pieces fill up in the order of arrival.
+            a.prefix.cmp(&b.prefix).then_with(whole).then((a.piece, a.offset).cmp(&(b.piece, b.offset)))
+        });
+        self.places = places;
+    }
+}
+
+/// The first eight bytes as a number that compares as they do.
+fn prefix(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = key.len().min(8);
+    bytes[..count].copy_from_slice(&key[..count]);
+    u64::from_be_bytes(bytes)
 }
 
 impl Sorter {
     /// `limit`: how many documents will be asked for at the most, so that no more are kept; 0 keeps all, as `None`.
-    /// `memory_bytes_max`: past it, [`Sorter::push`] fails with error 292.
-    pub fn new(sort: Sort, limit: Option<usize>, memory_bytes_max: usize) -> Sorter {
+    /// Past the budget's memory, [`Sorter::push`] writes a sorted run to disk, or fails with error 292.
+    pub fn new(sort: Sort, limit: Option<usize>, budget: impl Into<Budget>) -> Sorter {
         let limit = limit.filter(|limit| *limit > 0);
-        let kept = if limit.is_some() { Kept::First(BinaryHeap::new()) } else { Kept::All(Vec::new()) };
+        let kept = if limit.is_some() { Kept::First(BinaryHeap::new()) } else { Kept::All(Heap::default()) };
         Sorter {
             sort,
             limit: limit.unwrap_or(usize::MAX),
-            memory_bytes_max,
+            budget: budget.into(),
             memory_bytes: 0,
             kept,
+            runs: None,
             key: Vec::new(),
             count: 0,
         }
     }
 
     pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
+        self.push_behind(document, |_| Ok(()))
+    }
+
+    /// As [`Sorter::push`]; `lead` writes what documents are sorted by before the sort's own key.
+    pub(crate) fn push_behind(
+        &mut self,
+        document: Doc<'_>,
+        lead: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         self.key.clear();
+        lead(&mut self.key)?;
         self.sort.key(document, &mut self.key)?;
-        if let Kept::First(first) = &mut self.kept
-            && first.len() >= self.limit
-        {
-            // Of equal keys the one that came first stays.
-            match first.peek() {
-                Some(last) if *self.key < *last.key => {}
-                _ => return Ok(()),
+        match &mut self.kept {
+            Kept::All(heap) => self.memory_bytes += heap.push(&self.key, document.as_bytes()),
+            Kept::First(first) => {
+                if first.len() >= self.limit {
+                    // Of equal keys the one that came first stays.
+                    match first.peek() {
+                        Some(last) if *self.key < *last.key => {}
+                        _ => return Ok(()),
+                    }
+                    self.memory_bytes -= first.pop().map_or(0, |last| last.memory_bytes());
+                }
+                let (key, document) = (self.key.as_slice().into(), document.as_bytes().to_vec());
+                let entry = Owned { key, number: self.count, document };
+                self.memory_bytes += entry.memory_bytes();
+                first.push(entry);
             }
-            self.memory_bytes -= first.pop().map_or(0, |last| last.memory_bytes());
         }
-        let entry =
-            Entry { key: self.key.as_slice().into(), number: self.count, document: document.as_bytes().to_vec() };
         self.count += 1;
-        self.memory_bytes += entry.memory_bytes();
-        if self.memory_bytes > self.memory_bytes_max {
+        if self.memory_bytes > self.budget.memory_bytes_max { self.spill() } else { Ok(()) }
+    }
+
+    /// Writes what is in memory to disk as a sorted run.
+    fn spill(&mut self) -> Result<()> {
+        let Some(disk) = self.budget.disk.as_deref() else {
             return Err(Error::new(
                 Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
                 format!(
                     "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-                    self.memory_bytes_max
+                    self.budget.memory_bytes_max
                 ),
             ));
+        };
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            none => none.insert(Runs::open(disk)?),
+        };
+        runs.begin();
+        match std::mem::replace(&mut self.kept, Kept::All(Heap::default())) {
+            Kept::All(mut heap) => {
+                heap.sort();
+                for place in &heap.places {
+                    let (key, document) = heap.bytes(*place);
+                    runs.push(key, document)?;
+                }
+            }
+            Kept::First(first) => {
+                for entry in first.into_sorted_vec() {
+                    runs.push(&entry.key, &entry.document)?;
+                }
+            }
         }
-        match &mut self.kept {
-            Kept::All(entries) => entries.push(entry),
-            Kept::First(first) => first.push(entry),
-        }
+        runs.end()?;
+        self.memory_bytes = 0;
         Ok(())
     }
 
-    pub fn finish(self) -> VecDeque<DocBuf> {
-        let entries = match self.kept {
-            Kept::All(mut entries) => {
-                entries.sort_unstable_by(|a, b| (&a.key, a.number).cmp(&(&b.key, b.number)));
-                entries
+    /// The documents in order.
+    pub fn finish(mut self) -> Result<Sorted> {
+        if self.runs.is_some() {
+            self.spill()?;
+        }
+        let source = match (self.runs, self.kept) {
+            (Some(runs), _) => Source::Disk(runs.merge()?),
+            (None, Kept::All(mut heap)) => {
+                heap.sort();
+                Source::Memory { heap, next: 0 }
             }
-            Kept::First(first) => first.into_sorted_vec(),
+            (None, Kept::First(first)) => Source::Few(first.into_sorted_vec().into_iter()),
         };
-        entries.into_iter().filter_map(|entry| DocBuf::from_vec(entry.document)).collect()
+        Ok(Sorted { source, left: self.limit })
+    }
+}
+
+/// What a sort gives, document by document.
+#[derive(Debug)]
+pub struct Sorted {
+    source: Source,
+    left: usize,
+}
+
+#[derive(Debug)]
+enum Source {
+    Memory { heap: Heap, next: usize },
+    Few(std::vec::IntoIter<Owned>),
+    Disk(Merge),
+}
+
+impl Sorted {
+    /// The next document; `None` behind the last.
+    pub fn take_next(&mut self) -> Result<Option<DocBuf>> {
+        Ok(self.next_keyed()?.map(|(_, document)| document))
+    }
+
+    /// The next document, with the key that it was sorted by.
+    pub(crate) fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, DocBuf)>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let (key, document) = match &mut self.source {
+            Source::Memory { heap, next } => {
+                let Some(place) = heap.places.get(*next) else { return Ok(None) };
+                *next += 1;
+                let (key, document) = heap.bytes(*place);
+                (key.to_vec(), document.to_vec())
+            }
+            Source::Few(entries) => match entries.next() {
+                Some(entry) => (entry.key.into_vec(), entry.document),
+                None => return Ok(None),
+            },
+            Source::Disk(merge) => match merge.next()? {
+                Some(entry) => (entry.key, entry.value),
+                None => return Ok(None),
+            },
+        };
+        self.left -= 1;
+        Ok(DocBuf::from_vec(document).map(|document| (key, document)))
+    }
+
+    /// Shows the next document without copying it, where it is in memory.
+    pub fn next_with<T>(&mut self, look: impl FnOnce(Doc<'_>) -> T) -> Result<Option<T>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        if let Source::Memory { heap, next } = &mut self.source {
+            let Some(place) = heap.places.get(*next) else { return Ok(None) };
+            *next += 1;
+            self.left -= 1;
+            return Ok(Doc::from_bytes(heap.bytes(*place).1).map(look));
+        }
+        Ok(self.take_next()?.map(|document| look(document.as_doc())))
     }
 }

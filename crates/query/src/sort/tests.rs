@@ -1,27 +1,31 @@
 use super::{Sort, Sorter};
 use crate::Context;
 use crate::shorthand::document;
+use crate::spill::Budget;
+use crate::spill::testing::small;
 use document::Value;
 
 fn parse(spec: &str) -> error::Result<Sort> {
     Sort::parse(document(spec).as_doc(), &Context::at(0))
 }
 
-/// Sorts documents and checks the order of their `_id`s.
+/// Sorts documents, in memory and on disk, and checks the order of their `_id`s.
 fn check_sort(spec: &str, documents: &[&str], limit: Option<usize>, expected: &[i32]) {
-    let mut sorter = Sorter::new(parse(spec).unwrap(), limit, usize::MAX);
-    for text in documents {
-        sorter.push(document(text).as_doc()).unwrap_or_else(|error| panic!("{spec} on {text}: {error}"));
+    for budget in [Budget::from(usize::MAX), small(1), small(300)] {
+        let mut sorter = Sorter::new(parse(spec).unwrap(), limit, budget.clone());
+        for text in documents {
+            sorter.push(document(text).as_doc()).unwrap_or_else(|error| panic!("{spec} on {text}: {error}"));
+        }
+        let mut sorted = sorter.finish().unwrap();
+        let mut ids = Vec::new();
+        while let Some(document) = sorted.take_next().unwrap() {
+            match document.as_doc().get("_id") {
+                Some(Value::Int32(id)) => ids.push(id),
+                other => panic!("no id: {other:?}"),
+            }
+        }
+        assert_eq!(ids, expected, "{spec} with {budget:?}");
     }
-    let ids: Vec<_> = sorter
-        .finish()
-        .iter()
-        .map(|sorted| match sorted.as_doc().get("_id") {
-            Some(Value::Int32(id)) => id,
-            other => panic!("no id: {other:?}"),
-        })
-        .collect();
-    assert_eq!(ids, expected, "{spec}");
 }
 
 const MIXED: &[&str] = &[

@@ -27,6 +27,7 @@ impl Bench {
             parsed: DocBuf::new(),
             compressors: vec!["zstd".into(), "snappy".into()],
             workers: 1,
+            disk: None,
         };
         let server = Server::new(settings, Arc::new(MemoryEngine));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,0 +1,295 @@
+//! Room beyond memory for stages that hold much: sorted runs on disk, merged when they are read back.
+//!
+//! This crate does no I/O. A caller that allows the use of disk gives a [`SpillSpace`]; what is written goes through the
+//! [`SpillFile`]s it opens, and is gone when they are dropped. Without one, a stage that outgrows its memory fails with
+//! error 292.
+
+use error::{Error, Result};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Gives out files for what does not fit into memory.
+pub trait SpillSpace: fmt::Debug + Send + Sync {
+    fn open(&self) -> Result<Box<dyn SpillFile>>;
+}
+
+/// A file that is written at its end and read anywhere. Its contents go when it is dropped.
+pub trait SpillFile: Send {
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Reads as many bytes as there are from `offset` on, up to the buffer's length; gives how many.
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+}
+
+/// What a blocking stage may use.
+#[derive(Clone, Default)]
+pub struct Budget {
+    /// How many bytes it may hold in memory.
+    pub memory_bytes_max: usize,
+    /// Where it puts what is more than that, if it may.
+    pub disk: Option<Arc<dyn SpillSpace>>,
+}
+
+impl From<usize> for Budget {
+    fn from(memory_bytes_max: usize) -> Budget {
+        Budget { memory_bytes_max, disk: None }
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("disk", &self.disk.is_some())
+            .finish()
+    }
+}
+
+/// How much is gathered before it is written, and read at a time.
+const CHUNK_BYTES: usize = 128 * 1024;
+
+/// Of more runs than this, neighbors are merged into one before they are read back.
+const RUNS_MAX: usize = 64;
+
+/// Sorted runs of entries: a key, by whose bytes a run is in order, and a value.
+pub(crate) struct Runs {
+    file: Box<dyn SpillFile>,
+    /// Where each run begins and ends.
+    runs: Vec<(u64, u64)>,
+    written: u64,
+    pending: Vec<u8>,
+}
+
+impl fmt::Debug for Runs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runs").field("runs", &self.runs).finish_non_exhaustive()
+    }
+}
+
+impl Runs {
+    pub fn open(space: &dyn SpillSpace) -> Result<Runs> {
+        Ok(Runs { file: space.open()?, runs: Vec::new(), written: 0, pending: Vec::new() })
+    }
+
+    /// Begins a run; the entries that are pushed from now on belong to it.
+    pub fn begin(&mut self) {
+        let at = self.written + self.pending.len() as u64;
+        self.runs.push((at, at));
+    }
+
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.pending.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        self.pending.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.pending.extend_from_slice(key);
+        self.pending.extend_from_slice(value);
+        if self.pending.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends the run.
+    pub fn end(&mut self) -> Result<()> {
+        self.flush()?;
+        if let Some((_, end)) = self.runs.last_mut() {
+            *end = self.written;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.append(&self.pending)?;
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Reads all runs as one in the order of their keys; of equal keys, those of earlier runs come first.
+    pub fn merge(mut self) -> Result<Merge> {
+        while self.runs.len() > RUNS_MAX {
+            let mut merged = Vec::new();
+            let runs = std::mem::take(&mut self.runs);
+            for some in runs.chunks(RUNS_MAX) {
+                let mut readers = Readers::open(&mut *self.file, some)?;
+                self.runs.clear();
+                self.begin();
+                while let Some(entry) = readers.next(&mut *self.file)? {
+                    self.push(&entry.key, &entry.value)?;
+                }
+                self.end()?;
+                merged.append(&mut self.runs);
+            }
+            self.runs = merged;
+        }
+        let readers = Readers::open(&mut *self.file, &self.runs)?;
+        Ok(Merge { file: self.file, readers })
+    }
+}
+
+/// An entry that was read back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+/// All runs, being read back as one.
+pub(crate) struct Merge {
+    file: Box<dyn SpillFile>,
+    readers: Readers,
+}
+
+impl fmt::Debug for Merge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Merge")
+    }
+}
+
+impl Merge {
+    pub fn next(&mut self) -> Result<Option<Entry>> {
+        self.readers.next(&mut *self.file)
+    }
+}
+
+/// The next entry of a run: its key, the run's number, its value.
+type Head = (Vec<u8>, usize, Vec<u8>);
+
+struct Readers {
+    readers: Vec<Reader>,
+    /// The next entry of each run, the smallest key on top.
+    heads: BinaryHeap<Reverse<Head>>,
+}
+
+impl Readers {
+    fn open(file: &mut dyn SpillFile, runs: &[(u64, u64)]) -> Result<Readers> {
+        let mut readers: Vec<Reader> =
+            runs.iter().map(|(at, end)| Reader { at: *at, end: *end, buffer: Vec::new(), taken: 0 }).collect();
+        let mut heads = BinaryHeap::with_capacity(readers.len());
+        for (index, reader) in readers.iter_mut().enumerate() {
+            if let Some(entry) = reader.next(file)? {
+                heads.push(Reverse((entry.key, index, entry.value)));
+            }
+        }
+        Ok(Readers { readers, heads })
+    }
+
+    fn next(&mut self, file: &mut dyn SpillFile) -> Result<Option<Entry>> {
+        let Some(Reverse((key, index, value))) = self.heads.pop() else { return Ok(None) };
+        if let Some(entry) = self.readers.get_mut(index).map(|reader| reader.next(file)).transpose()?.flatten() {
+            self.heads.push(Reverse((entry.key, index, entry.value)));
+        }
+        Ok(Some(Entry { key, value }))
+    }
+}
+
+/// One run, being read back.
+struct Reader {
+    at: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+impl Reader {
+    fn next(&mut self, file: &mut dyn SpillFile) -> Result<Option<Entry>> {
+        if self.taken == self.buffer.len() && self.at == self.end {
+            return Ok(None);
+        }
+        let lengths = self.take(8, file)?;
+        let length = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes) as usize;
+        let (key, value) = (length(&lengths[..4]), length(&lengths[4..]));
+        Ok(Some(Entry { key: self.take(key, file)?, value: self.take(value, file)? }))
+    }
+
+    fn take(&mut self, count: usize, file: &mut dyn SpillFile) -> Result<Vec<u8>> {
+        while self.buffer.len() - self.taken < count {
+            self.fill(count, file)?;
+        }
+        let taken = self.buffer[self.taken..self.taken + count].to_vec();
+        self.taken += count;
+        Ok(taken)
+    }
+
+    fn fill(&mut self, wanted: usize, file: &mut dyn SpillFile) -> Result<()> {
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let held = self.buffer.len();
+        self.buffer.resize(held + wanted.max(CHUNK_BYTES).min(left), 0);
+        let read = file.read_at(self.at, &mut self.buffer[held..])?;
+        self.buffer.truncate(held + read);
+        self.at += read as u64;
+        if read == 0 {
+            return Err(Error::internal("a file of intermediate results is shorter than what was written to it"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Files that are memory.
+    #[derive(Debug, Default)]
+    pub struct Memory;
+
+    impl SpillSpace for Memory {
+        fn open(&self) -> Result<Box<dyn SpillFile>> {
+            Ok(Box::new(Vec::new()))
+        }
+    }
+
+    impl SpillFile for Vec<u8> {
+        fn append(&mut self, bytes: &[u8]) -> Result<()> {
+            self.extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            let rest = &self[offset as usize..];
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        }
+    }
+
+    /// A budget that leads to disk after so many bytes.
+    pub fn small(memory_bytes_max: usize) -> Budget {
+        Budget { memory_bytes_max, disk: Some(Arc::new(Memory)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Memory;
+    use super::*;
+
+    #[test]
+    fn many_runs_are_read_as_one() {
+        let mut runs = Runs::open(&Memory).unwrap();
+        for run in 0..200_u32 {
+            runs.begin();
+            for key in 0..50_u32 {
+                let key = (key * 200 + run) / 100;
+                runs.push(&key.to_be_bytes(), &vec![run as u8; run as usize * 40]).unwrap();
+            }
+            runs.end().unwrap();
+        }
+        let mut merge = runs.merge().unwrap();
+        let mut entries = Vec::new();
+        while let Some(entry) = merge.next().unwrap() {
+            entries.push(entry);
+        }
+        assert_eq!(entries.len(), 10_000);
+        let in_order = |pair: &[Entry]| (&pair[0].key, pair[0].value.first()) <= (&pair[1].key, pair[1].value.first());
+        assert!(entries.windows(2).all(in_order), "equal keys stay in the order of their runs");
+    }
+
+    #[test]
+    fn runs_may_be_empty() {
+        let mut runs = Runs::open(&Memory).unwrap();
+        runs.begin();
+        runs.end().unwrap();
+        assert_eq!(runs.merge().unwrap().next().unwrap(), None);
+    }
+}

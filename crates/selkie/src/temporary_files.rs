@@ -1,0 +1,72 @@
+//! Files for the intermediate results of sorts and groups that do not fit into memory.
+//!
+//! A file has no name: it goes with the process, whatever becomes of that. It lies beside the embedded store's data, where there is
+//! room for as much again, and where the system keeps temporary files if there is no such place.
+
+use crate::config::Store;
+use error::{Error, Result};
+use query::spill::{SpillFile, SpillSpace};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub struct TemporaryFiles {
+    directory: PathBuf,
+}
+
+impl TemporaryFiles {
+    pub fn beside(store: &Store) -> TemporaryFiles {
+        let directory = match store {
+            Store::Embedded(path) => path.clone(),
+            _ => std::env::temp_dir(),
+        };
+        TemporaryFiles { directory }
+    }
+}
+
+impl SpillSpace for TemporaryFiles {
+    fn open(&self) -> Result<Box<dyn SpillFile>> {
+        let file = tempfile::tempfile_in(&self.directory).map_err(|problem| failed("made", &problem))?;
+        Ok(Box::new(Temporary { file, length: 0 }))
+    }
+}
+
+struct Temporary {
+    file: File,
+    length: u64,
+}
+
+impl SpillFile for Temporary {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, self.length).map_err(|problem| failed("written", &problem))?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.file.read_at(buffer, offset).map_err(|problem| failed("read", &problem))
+    }
+}
+
+fn failed(what: &str, problem: &std::io::Error) -> Error {
+    Error::internal(format!("a file of intermediate results cannot be {what}: {problem}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_leaves_no_trace() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = TemporaryFiles { directory: directory.path().to_owned() };
+        let mut file = files.open().unwrap();
+        file.append(b"some ").unwrap();
+        file.append(b"text").unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!(file.read_at(3, &mut buffer).unwrap(), 6);
+        assert_eq!(&buffer[..6], b"e text");
+        assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+    }
+}
