@@ -137,6 +137,9 @@ pub fn namespace_to_read(database: &str, first: Element<'_>) -> Result<Namespace
 /// The namespace of a command that may bring its collection into being.
 pub fn namespace_to_write(database: &str, first: Element<'_>) -> Result<Namespace> {
     let namespace = namespace(database, first)?;
+    if matches!(&*namespace.collection, "system.views" | "system.profile") {
+        return Err(invalid_namespace(format!("cannot write to {namespace}")));
+    }
     check_writable(&namespace)?;
     Ok(namespace)
 }

@@ -138,6 +138,34 @@ impl Reader {
         }
     }
 
+    /// Whether the name that was to be read is a view's.
+    pub fn is_view(&self) -> bool {
+        self.plan().is_some_and(|plan| plan.facts().view)
+    }
+
+    /// Puts documents in the place of a plan's: those of a view. They are filtered and sorted as the plan's would have been.
+    pub fn supply(&mut self, mut documents: Vec<DocBuf>) -> Result<()> {
+        if let Some(predicate) = self.residual.take() {
+            let mut kept = Vec::with_capacity(documents.len());
+            for document in documents {
+                if predicate.matches(document.as_doc())? {
+                    kept.push(document);
+                }
+            }
+            documents = kept;
+        }
+        self.source = Source::List(match self.sort.take() {
+            None => documents.into(),
+            Some(sort) => {
+                let mut sorter = Sorter::new(sort, None, BLOCKING_BYTES_MAX);
+                documents.iter().try_for_each(|document| sorter.push(document.as_doc()))?;
+                self.sorted = true;
+                sorter.finish()
+            }
+        });
+        Ok(())
+    }
+
     /// Whether nothing is left to read, as far as is known without reading on.
     pub fn is_done(&self) -> bool {
         self.done

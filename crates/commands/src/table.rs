@@ -141,12 +141,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "Counts the documents that match a filter.",
         ..READ
     },
-    Spec {
-        name: "create",
-        handler: waiting!(command::collections::create),
-        help: "Creates a collection.",
-        ..CATALOG_WRITE
-    },
+    Spec { name: "create", handler: waiting!(command::create::create), help: "Creates a collection.", ..CATALOG_WRITE },
     Spec {
         name: "createIndexes",
         handler: waiting!(command::indexes::create_indexes),

@@ -5,17 +5,19 @@
 
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
+use crate::id_text;
 use crate::index::{self, Index};
 use crate::names;
 use crate::own_schema;
 use crate::table::{Column, Table, shape};
 use ahash::AHashMap;
+use document::Value;
 use error::{Code, Error};
 use mariadb_wire::Param;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::Namespace;
+use store::{Namespace, views};
 
 /// How long a table's shape is believed.
 const FRESH_FOR: Duration = Duration::from_secs(5);
@@ -89,10 +91,37 @@ impl Catalog {
             match self.look(connection, namespace).await? {
                 Look::Collection(table) => return Ok((table, created)),
                 Look::OtherTable => return Err(not_a_collection(namespace).into()),
+                Look::Nothing if self.is_view(connection, namespace).await? => {
+                    return Err(views::not_a_collection(namespace).into());
+                }
                 Look::Nothing => created |= self.create(connection, namespace, &document::DocBuf::new()).await?,
             }
         }
         Err(Failure::Other(Error::new(Code::WRITE_CONFLICT, format!("collection {namespace} is being dropped"))))
+    }
+
+    /// Whether the database's `system.views` has a definition for this name.
+    pub async fn is_view(&self, connection: &mut Connection, namespace: &Namespace) -> Result<bool> {
+        if &*namespace.collection == views::COLLECTION {
+            return Ok(false);
+        }
+        // Names that MariaDB cannot hold are nobody's.
+        if names::schema(&namespace.database, self.ignores_case).is_err() {
+            return Ok(false);
+        }
+        let definitions = views::definitions(&namespace.database);
+        // Boxed, for a collection's table is looked for by way of this.
+        let Some(table) = Box::pin(self.table(connection, &definitions)).await? else { return Ok(false) };
+        let name = namespace.to_string();
+        let Some(ids) = id_text::candidates(Value::String(&name), table.id_form) else { return Ok(false) };
+        let mut found = false;
+        for id in &ids.texts {
+            connection.queue_execute(&table.statements.by_id, &[Param::Text(id)]);
+            while let Event::Row(_) = connection.next().await? {
+                found = true;
+            }
+        }
+        Ok(found)
     }
 
     /// Creates schema and table where they are missing; gives whether the table was.

@@ -18,6 +18,9 @@ pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options:
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
     match store.catalog.look(&mut lease, namespace).await? {
+        Look::Nothing if store.catalog.is_view(&mut lease, namespace).await? => {
+            return Err(store::views::not_a_collection(namespace).into());
+        }
         Look::Nothing => {}
         Look::OtherTable => return Err(not_a_collection(namespace).into()),
         Look::Collection(_) => return Err(exists(namespace)),
@@ -32,6 +35,22 @@ pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options:
 fn exists(namespace: &Namespace) -> Failure {
     let message = format!("Collection {namespace} already exists.");
     Failure::Other(Error::new(Code::NAMESPACE_EXISTS, message))
+}
+
+/// Gives a collection other options. Error 26.
+pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+    };
+    let known = own_schema::collections(&mut lease, &table.schema, Some(&table.name)).await?;
+    let info = describe(&table.schema, &table.name, &known);
+    let options = options.to_owned();
+    own_schema::change_options(&mut lease, &table.schema, &table.name, &namespace.collection, &info.uuid, &options)
+        .await?;
+    store.catalog.forget(namespace);
+    Ok(())
 }
 
 /// Gives how many indexes the collection had.

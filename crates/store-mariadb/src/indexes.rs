@@ -118,6 +118,22 @@ async fn first_duplicate(
     }))
 }
 
+/// Gives an index another specification. Errors 26 and 27.
+pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: IndexSpec) -> Result<()> {
+    let mut lease = store.pool.lease().await?;
+    store.catalog.forget(namespace);
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+    };
+    let Some(position) = table.indexes.iter().position(|index| index.spec.name == spec.name) else {
+        let message = format!("cannot find index {} for ns {namespace}", spec.name);
+        return Err(Error::new(Code::INDEX_NOT_FOUND, message).into());
+    };
+    index::remember(&mut lease, &table.schema, &table.name, position + 1, &[Index::new(spec)]).await?;
+    store.catalog.forget(namespace);
+    Ok(())
+}
+
 /// Gives how many indexes there were before.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
     let mut lease = store.pool.lease().await?;

@@ -108,6 +108,28 @@ pub(crate) async fn remember_collection(
     Ok(())
 }
 
+/// Remembers other options of a collection, which may not have been made through a gateway.
+pub(crate) async fn change_options(
+    connection: &mut Connection,
+    schema: &str,
+    table: &str,
+    collection: &str,
+    uuid: &[u8; 16],
+    options: &DocBuf,
+) -> Result<()> {
+    let sql = "INSERT INTO selkie.collections (schema_name, table_name, collection, uuid, options) VALUES (?, ?, ?, ?, ?) \
+               ON DUPLICATE KEY UPDATE options = VALUES(options)";
+    let params = [
+        Param::Text(schema.as_bytes()),
+        Param::Text(table.as_bytes()),
+        Param::Text(collection.as_bytes()),
+        Param::Bytes(uuid),
+        Param::Bytes(options.as_bytes()),
+    ];
+    execute(connection, &sql.into(), &params).await?;
+    Ok(())
+}
+
 /// Forgets a dropped collection and its indexes.
 pub(crate) async fn forget_collection(connection: &mut Connection, schema: &str, table: &str) -> Result<()> {
     for sql in [

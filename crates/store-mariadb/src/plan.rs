@@ -71,7 +71,14 @@ pub(crate) fn make(namespace: &Namespace, table: Option<Arc<Table>>, query: &Que
     }
     let any_order = |sort: &query::Sort| sort.is_empty() || sort.natural().is_some();
     let sorted = query.sort.is_none_or(any_order) || access.ids.as_ref().is_some_and(|ids| ids.len() <= 1);
-    Ok(MariaDbPlan { namespace: namespace.clone(), table, access, facts: PlanFacts { exact, sorted } })
+    Ok(MariaDbPlan { namespace: namespace.clone(), table, access, facts: PlanFacts { exact, sorted, view: false } })
+}
+
+/// The plan for a name that is a view's: it gives nothing but that.
+pub(crate) fn view(namespace: &Namespace) -> MariaDbPlan {
+    let access = Access { ids: None, index: None, condition: None, forward: true, nothing: true };
+    let facts = PlanFacts { exact: false, sorted: false, view: true };
+    MariaDbPlan { namespace: namespace.clone(), table: None, access, facts }
 }
 
 fn check_hint(table: &Table, hint: Value<'_>) -> error::Result<()> {

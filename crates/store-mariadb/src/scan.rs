@@ -16,7 +16,7 @@ use crate::table::Table;
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
-use store::{Flow, Position, ScanEnd, Sink, StoredDoc};
+use store::{Flow, Position, ScanEnd, Sink, StoredDoc, views};
 
 /// Bytes of documents that a page should hold once their size is known.
 const PAGE_BYTES: usize = 8 << 20;
@@ -61,6 +61,9 @@ pub(crate) async fn rows(
     wanted: usize,
     take: &mut Take<'_>,
 ) -> Result<ScanEnd> {
+    if store::Plan::facts(plan).view {
+        return Err(views::taken_for_a_collection().into());
+    }
     let Some(table) = plan.table.clone().filter(|_| !plan.access.nothing) else { return Ok(ScanEnd::Exhausted) };
     let key = after.map(|position| position.0.clone()).filter(|key| !key.is_empty());
     let mut progress = Progress { key, rows: 0, bytes: 0 };

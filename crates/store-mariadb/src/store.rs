@@ -42,6 +42,12 @@ impl MariaDbStore {
         })
     }
 
+    /// Whether a name is a view's; to be asked where there is no collection of that name.
+    async fn is_view(&self, namespace: &Namespace) -> Result<bool> {
+        let mut lease = self.pool.lease().await?;
+        self.catalog.is_view(&mut lease, namespace).await
+    }
+
     async fn make_plan(&self, namespace: &Namespace, query: Query<'_>) -> Result<Arc<dyn Plan>> {
         let table = match self.catalog.remembered(namespace) {
             Some(table) => Some(table),
@@ -57,6 +63,9 @@ impl MariaDbStore {
                 }
             }
         };
+        if table.is_none() && self.is_view(namespace).await? {
+            return Ok(Arc::new(plan::view(namespace)));
+        }
         Ok(Arc::new(plan::make(namespace, table, &query)?))
     }
 }
@@ -105,6 +114,14 @@ impl DocumentStore for MariaDbStore {
         told(collections::create(self, namespace, options))
     }
 
+    fn modify_collection<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        options: Doc<'a>,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(collections::modify(self, namespace, options))
+    }
+
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<usize>>> {
         told(collections::drop(self, namespace))
     }
@@ -140,6 +157,10 @@ impl DocumentStore for MariaDbStore {
         indexes: Vec<IndexSpec>,
     ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
         told(indexes::create(self, namespace, indexes))
+    }
+
+    fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(indexes::modify(self, namespace, index))
     }
 
     fn drop_indexes<'a>(

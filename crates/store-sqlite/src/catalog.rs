@@ -46,7 +46,8 @@ pub struct Index {
     /// Only documents that match are in the index (`partialFilterExpression`).
     pub partial: Option<Predicate>,
     /// Whether some document has, or had, more than one key: set before the writer commits it, never unset.
-    pub multikey: AtomicBool,
+    /// Shared with what the index was before a change of its options.
+    pub multikey: Arc<AtomicBool>,
     pub sql: IndexSql,
 }
 
@@ -139,6 +140,11 @@ impl Collection {
         Collection { id, namespace, uuid, options, indexes: Vec::new(), counters: Arc::default(), sql }
     }
 
+    pub fn with_options(mut self, options: DocBuf) -> Result<Collection> {
+        self.options = options;
+        Ok(self)
+    }
+
     pub fn documents(&self) -> u64 {
         self.counters.documents.load(Ordering::Relaxed).max(0) as u64
     }
@@ -175,7 +181,7 @@ impl Index {
             id,
             fields: fields.collect(),
             partial,
-            multikey: AtomicBool::new(multikey),
+            multikey: Arc::new(AtomicBool::new(multikey)),
             sql: IndexSql::new(id, collection, spec.unique),
             spec,
         })

@@ -28,6 +28,7 @@ mod scan;
 mod store;
 mod sync;
 mod validate;
+mod views;
 mod writer;
 
 pub use engine::{Options, SqliteEngine, open};

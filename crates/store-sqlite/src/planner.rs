@@ -27,12 +27,12 @@ const NATURAL: &str = "$natural";
 /// Decides how to find what `query` wants.
 pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<SqlitePlan> {
     let Some(collection) = collection else {
-        let facts = PlanFacts { exact: true, sorted: true };
+        let facts = PlanFacts { exact: true, sorted: true, view: false };
         return Ok(SqlitePlan { facts, collection: None, access: Access::Natural { forward: true } });
     };
     let wanted = Wanted::of(query);
     if matches!(query.predicate.root(), Node::Never) {
-        let facts = PlanFacts { exact: true, sorted: true };
+        let facts = PlanFacts { exact: true, sorted: true, view: false };
         return Ok(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Points(SmallVec::new()) });
     }
     if let Some(plan) = hinted(collection, query, &wanted)? {
@@ -55,6 +55,12 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<S
         Some(candidate) => candidate.into_plan(collection, &wanted),
         None => natural(collection, &wanted, true),
     })
+}
+
+/// The plan for a name that is a view's: it gives nothing but that.
+pub fn view() -> SqlitePlan {
+    let facts = PlanFacts { exact: false, sorted: false, view: true };
+    SqlitePlan { facts, collection: None, access: Access::Natural { forward: true } }
 }
 
 /// A query, as far as planning reads it.
@@ -90,7 +96,7 @@ impl<'q> Wanted<'q> {
 fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> SqlitePlan {
     let exact = wanted.complete && wanted.conditions.is_empty();
     let sorted = wanted.sort.is_none() || wanted.natural == Some(forward);
-    let facts = PlanFacts { exact, sorted };
+    let facts = PlanFacts { exact, sorted, view: false };
     SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Natural { forward } }
 }
 
@@ -123,6 +129,7 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
     let facts = PlanFacts {
         exact: wanted.complete && wanted.conditions.len() == 1 && !nulls,
         sorted: wanted.sort.is_none() || points.len() <= 1 || by_id.is_some(),
+        view: false,
     };
     Some(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Points(points) })
 }
@@ -270,7 +277,7 @@ impl<'c> Candidate<'c> {
             bounds: paths.zip(self.bounds).collect(),
         };
         debug_assert!(wanted.natural.is_none() || !self.sorted);
-        let facts = PlanFacts { exact: self.exact && narrowed, sorted: self.sorted };
+        let facts = PlanFacts { exact: self.exact && narrowed, sorted: self.sorted, view: false };
         SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Index(scan) }
     }
 }

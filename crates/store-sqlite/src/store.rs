@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
     DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, Statements, StoredDoc,
-    UpdateStatement, WriteBatch,
+    UpdateStatement, WriteBatch, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -60,6 +60,13 @@ impl SqliteStore {
             *catalog = self.shared.catalog();
         }
         catalog.1.get(namespace).cloned()
+    }
+
+    fn plan_without_collection(&self, namespace: &Namespace, query: &Query<'_>) -> Result<SqlitePlan> {
+        match crate::views::is_view(&self.connection, &self.catalog(), namespace)? {
+            true => Ok(planner::view()),
+            false => planner::plan(None, query),
+        }
     }
 
     async fn scan_in_slices(
@@ -138,7 +145,10 @@ impl SqliteStore {
 
 impl DocumentStore for SqliteStore {
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
-        let plan = planner::plan(self.find(namespace).as_ref(), &query);
+        let plan = match self.find(namespace) {
+            None => self.plan_without_collection(namespace, &query),
+            collection => planner::plan(collection.as_ref(), &query),
+        };
         Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn Plan>)))
     }
 
@@ -153,6 +163,9 @@ impl DocumentStore for SqliteStore {
         Box::pin(async move {
             let plan = plan.as_any().downcast_ref::<SqlitePlan>();
             let plan = plan.ok_or_else(|| Error::internal("a plan of another store"))?;
+            if plan.facts.view {
+                return Err(views::taken_for_a_collection());
+            }
             self.scan_in_slices(plan, after, sink).await
         })
     }
@@ -171,6 +184,11 @@ impl DocumentStore for SqliteStore {
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
         let (namespace, options) = (namespace.clone(), options.to_owned());
         self.define(move |writer| writer.create_collection(&namespace, options))
+    }
+
+    fn modify_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        let (namespace, options) = (namespace.clone(), options.to_owned());
+        self.define(move |writer| writer.modify_collection(&namespace, options))
     }
 
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>> {
@@ -222,6 +240,11 @@ impl DocumentStore for SqliteStore {
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
         let namespace = namespace.clone();
         self.define(move |writer| writer.create_indexes(&namespace, indexes))
+    }
+
+    fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {
+        let namespace = namespace.clone();
+        self.define(move |writer| writer.modify_index(&namespace, index))
     }
 
     fn drop_indexes<'a>(

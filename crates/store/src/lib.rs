@@ -1,7 +1,7 @@
 //! What every document store offers, whatever it keeps documents in.
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
-//! [`catalog`] (collections, indexes, figures), [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
+//! [`catalog`] (collections, indexes, figures), [`views`], [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
 //! and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process; each worker thread opens its own
@@ -14,6 +14,7 @@ pub mod namespace;
 pub mod read;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod views;
 pub mod write;
 
 pub use catalog::{
@@ -90,6 +91,9 @@ pub trait DocumentStore {
     /// less its name and generic fields.
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>>;
 
+    /// Puts other options in the place of a collection's (`collMod`). Error 26 when there is no such collection.
+    fn modify_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>>;
+
     /// Drops a collection with its indexes; gives the number of indexes it had, or `None` when there is none.
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>>;
 
@@ -115,6 +119,10 @@ pub trait DocumentStore {
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>>;
+
+    /// Puts another specification in the place of an index's, with the same name and key. What it may change is what an index
+    /// does not depend on: `expireAfterSeconds`, `hidden`, `prepareUnique`. Errors 26 and 27.
+    fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>>;
 
     /// Drops indexes; gives how many there were before. Errors 26 and 27.
     fn drop_indexes<'a>(&'a self, namespace: &'a Namespace, which: IndexSelection)

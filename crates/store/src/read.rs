@@ -34,6 +34,8 @@ pub struct PlanFacts {
     pub exact: bool,
     /// Documents come in the order of the query's sort.
     pub sorted: bool,
+    /// There is no collection of that name but a view: to be read by way of what it stands for. Scanning is error 166.
+    pub view: bool,
 }
 
 /// Where a scan stopped: opaque bytes, meaningful to the plan's store. Documents behind it have not been given.

@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, is_absent, namespace_to_read, plain_boolean, unknown_field};
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
-use crate::command::{explain, foreign, options, source_stage};
+use crate::command::{explain, foreign, options, source_stage, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
@@ -17,7 +17,7 @@ use store::Namespace;
 const WITHIN: &str = "aggregate";
 
 /// The fields of an `aggregate`, read but not yet parsed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Arguments<'a> {
     pub pipeline: Doc<'a>,
     pub batch_size: Option<u64>,
@@ -75,6 +75,10 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     call.worker.statistics().operations_command.add(1);
     if arguments.explain {
         let command = call.request.body();
+        if let Some(view) = explain::view(call, &namespace).await? {
+            let (stages, hint) = (arguments.pipeline.to_owned(), arguments.hint);
+            return explain::explain_view(call, view, stages, hint, explain::Verbosity::Planner, reply).await;
+        }
         return explain::explain_aggregate(call, &namespace, &arguments, command, explain::Verbosity::Planner, reply)
             .await;
     }
@@ -156,6 +160,9 @@ pub async fn open(
     let (source, pipeline) = Pipeline::parse(arguments.pipeline, context)?.into_source();
     if pipeline.has_foreign() {
         let reader = foreign::open_source(call, namespace, source, arguments.hint, &budget).await?;
+        if reader.is_view() {
+            return views::open(call, namespace, arguments, context).await;
+        }
         let results = foreign::run(call, reader, pipeline, &budget).await;
         return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
     }
@@ -169,5 +176,9 @@ pub async fn open(
         budget: Some(budget),
         ..Request::default()
     };
-    Reader::open(&*call.worker.store, namespace, request).await
+    let reader = Reader::open(&*call.worker.store, namespace, request).await?;
+    if reader.is_view() {
+        return views::open(call, namespace, arguments, context).await;
+    }
+    Ok(reader)
 }

@@ -1,7 +1,7 @@
-//! `create`, `drop`, `listCollections`, `renameCollection`.
+//! `drop`, `listCollections`, `renameCollection`.
 
 use crate::arguments::{self, is_absent, unknown_field};
-use crate::command::options;
+use crate::command::{options, view_definitions, views};
 use crate::cursor::uuid_text;
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
@@ -10,72 +10,16 @@ use error::{Code, Error, Result};
 use query::Predicate;
 use store::{CollectionInfo, Namespace};
 
-pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = arguments::namespace_to_write(call.database(), call.first())?;
-    let mut note = None;
-    let capped = call.fields().any(|field| field.key() == "capped" && field.value().is_truthy());
-    if capped && call.fields().all(|field| field.key() != "size") {
-        return Err(Error::new(Code::INVALID_OPTIONS, "the 'size' field is required when 'capped' is true"));
-    }
-    for field in call.fields() {
-        check_create_option(field)?;
-        if field.key() == "autoIndexId" {
-            note = Some("The autoIndexId option is deprecated and will be removed in a future release");
-        }
-    }
-    if capped {
-        return Err(Error::new(Code::NOT_IMPLEMENTED, "capped collections are not supported by this server"));
-    }
-    let store = &call.worker.store;
-    if store.collection(&namespace).await?.is_some() {
-        return Err(Error::new(Code::NAMESPACE_EXISTS, format!("Collection {namespace} already exists.")));
-    }
-    store.create_collection(&namespace, DocBuf::new().as_doc()).await?;
-    if let Some(note) = note {
-        reply.append("note", note);
-    }
-    Ok(Disposition::Reply)
-}
-
-/// Checks one option of `create`. What would change how the collection behaves, and does not here, is refused.
-fn check_create_option(field: Element<'_>) -> Result<()> {
-    const WITHIN: &str = "create";
-    let unsupported =
-        |what: &str| Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
-    match field.key() {
-        _ if is_absent(field) => Ok(()),
-        "capped" | "autoIndexId" | "temp" => arguments::boolean_or_number(WITHIN, field).map(drop),
-        "size" | "max" => arguments::integer(WITHIN, field).map(drop),
-        "viewOn" => arguments::string(WITHIN, field).and_then(|view_on| match view_on {
-            "" => Err(Error::bad_value("'viewOn' cannot be empty")),
-            _ => unsupported("views"),
-        }),
-        "pipeline" => arguments::array(WITHIN, field).map(drop),
-        "validator" if arguments::document(WITHIN, field)?.is_empty() => Ok(()),
-        "validator" => unsupported("validators"),
-        "validationLevel" | "validationAction" => arguments::string(WITHIN, field).map(drop),
-        "collation" => options::check_collation(WITHIN, field),
-        "timeseries" => unsupported("time-series collections"),
-        "clusteredIndex" => unsupported("clustered collections"),
-        "changeStreamPreAndPostImages" => unsupported("change stream pre-images"),
-        "encryptedFields" => unsupported("encrypted collections"),
-        "expireAfterSeconds" => Err(Error::new(
-            Code::INVALID_OPTIONS,
-            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
-        )),
-        // How MongoDB's own engine would keep it.
-        "storageEngine" | "indexOptionDefaults" | "idIndex" => arguments::document(WITHIN, field).map(drop),
-        "flags" => arguments::integer(WITHIN, field).map(drop),
-        other => Err(unknown_field(WITHIN, other)),
-    }
-}
-
 pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = arguments::namespace(call.database(), call.first())?;
     if let Some(field) = call.fields().find(|field| field.key() != "collectionUUID") {
         return Err(unknown_field("drop", field.key()));
     }
     let info = call.worker.store.collection(&namespace).await?;
+    if info.is_none() && view_definitions::drop_view(call, &namespace).await? {
+        reply.append("ns", &namespace.to_string());
+        return Ok(Disposition::Reply);
+    }
     let dropped = call.worker.store.drop_collection(&namespace).await?;
     let indexes = dropped.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, "ns not found"))?;
     if let Some(info) = info {
@@ -109,6 +53,13 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
             entries.push(entry);
         }
     }
+    for definition in views::all(call, call.database()).await? {
+        let Some((name, _)) = views::parts(call.database(), &definition) else { continue };
+        let entry = view_entry(name, definition.as_doc(), name_only);
+        if predicate.matches(entry.as_doc())? {
+            entries.push(entry);
+        }
+    }
     let namespace = Namespace::new(call.database(), "$cmd.listCollections");
     write_list_cursor(call, reply, namespace, entries, batch_size).await?;
     Ok(Disposition::Reply)
@@ -132,6 +83,23 @@ fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
         id_index.append("v", 2);
         id_index.document("key").append("_id", 1);
         id_index.append("name", "_id_");
+    })
+}
+
+/// A view as `listCollections` shows it.
+fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("name", name);
+        writer.append("type", "view");
+        if name_only {
+            return;
+        }
+        {
+            let mut options = writer.document("options");
+            let shown = |element: &Element<'_>| element.key() != "_id";
+            definition.elements().filter(shown).for_each(|element| options.append_element(element));
+        }
+        writer.document("info").append("readOnly", true);
     })
 }
 
@@ -162,11 +130,19 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     }
     let store = &call.worker.store;
     if store.collection(&from).await?.is_none() {
+        if views::definition(call, &from).await?.is_some() {
+            let message = format!("cannot rename view: {from}");
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
+        }
         let message = format!("Source collection {from} does not exist");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     }
     if !drop_target && store.collection(&to).await?.is_some() {
         return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists"));
+    }
+    if views::definition(call, &to).await?.is_some() {
+        let message = format!("a view already exists with that name: {to}");
+        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
     }
     store.rename_collection(&from, &to, drop_target).await?;
     let lost = plan_killed(format!("collection renamed from '{from}' to '{to}'"));

@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/count/>
 
 use crate::arguments::{self, is_absent, non_negative, unknown_field};
-use crate::command::options;
+use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use document::{Doc, DocWriter, Element, Value};
@@ -63,6 +63,10 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let enough = arguments.enough();
     let query = Query { predicate: &predicate, sort: None, limit: enough, hint: arguments.hint };
     let plan = store.plan(&namespace, query).await?;
+    if plan.facts().view {
+        append_count("n", views::count(call, &namespace, &arguments).await?, reply);
+        return Ok(Disposition::Reply);
+    }
     let counted = match store.count(&*plan, enough).await? {
         Some(counted) => counted,
         None => {

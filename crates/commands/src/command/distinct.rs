@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/distinct/>
 
 use crate::arguments::{self, is_absent, unknown_field};
-use crate::command::options;
+use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
@@ -57,6 +57,11 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
     let plan = store.plan(&namespace, query).await?;
     let mut values = DistinctValues::new(arguments.key);
+    if plan.facts().view {
+        views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
+        values.write(reply.array("values"));
+        return Ok(Disposition::Reply);
+    }
     for_each(store, &*plan, &predicate, true, call.running, |document| {
         values.add(document)?;
         Ok(Visit::Continue)

@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::count::append_count;
-use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, options, probes, update};
+use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, options, probes, update, views};
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
 use crate::read::{Batch, Reader, Request};
@@ -48,19 +48,36 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         "find" => {
             let namespace = options::strict_namespace(database, name)?;
             let arguments = find::Arguments::read(fields)?;
+            let request = arguments.prepare(call)?;
+            if let Some(view) = view(call, &namespace).await? {
+                let (pipeline, natural) = views::find_pipeline(&arguments)?;
+                let hint = natural.as_ref().map(|natural| Value::Document(natural.as_doc())).or(arguments.hint);
+                return explain_view(call, view, pipeline, hint, verbosity, reply).await;
+            }
+            arguments.check(&namespace)?;
             let top = find_stages(command);
-            (namespace.clone(), arguments.prepare(&namespace, call)?, top)
+            (namespace, request, top)
         }
         "count" => {
             let arguments = count::Arguments::read(fields)?;
+            let namespace = options::strict_namespace(database, name)?;
+            if let Some(view) = view(call, &namespace).await? {
+                let pipeline = views::count_pipeline(&arguments);
+                return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
+            }
             let (query, hint, limit) = (arguments.query, arguments.hint, arguments.enough());
             let request = Request { limit, ..filtered(call, query, None, hint)? };
-            (options::strict_namespace(database, name)?, request, vec![stage("COUNT")])
+            (namespace, request, vec![stage("COUNT")])
         }
         "distinct" => {
             let arguments = distinct::Arguments::read(fields)?;
+            let namespace = options::strict_namespace(database, name)?;
+            if let Some(view) = view(call, &namespace).await? {
+                let pipeline = views::distinct_pipeline(&arguments);
+                return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
+            }
             let request = filtered(call, arguments.query, None, arguments.hint)?;
-            (options::strict_namespace(database, name)?, request, Vec::new())
+            (namespace, request, Vec::new())
         }
         "update" => {
             let statements = command.get("updates").and_then(Value::as_array).and_then(|array| array.values().next());
@@ -98,6 +115,10 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 Some(_) => options::strict_namespace(database, name)?,
                 None => aggregate::aggregated_namespace(call, pipeline)?,
             };
+            if let Some(view) = view(call, &namespace).await? {
+                let stages = arguments.pipeline.to_owned();
+                return explain_view(call, view, stages, arguments.hint, verbosity, reply).await;
+            }
             return explain_aggregate(call, &namespace, &arguments, command, verbosity, reply).await;
         }
         other => {
@@ -109,6 +130,34 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     explain_read(call, &namespace, filter, request, &top, verbosity, reply).await?;
     write_end(command, call, reply);
     Ok(Disposition::Reply)
+}
+
+/// What a name stands for, if it is a view's.
+pub async fn view(call: &Call<'_>, namespace: &Namespace) -> Result<Option<views::View>> {
+    Ok(match views::definition(call, namespace).await? {
+        Some(_) => Some(views::resolve(call, namespace).await?),
+        None => None,
+    })
+}
+
+/// A command on a view is explained as the aggregation it comes to.
+pub async fn explain_view(
+    call: &Call<'_>,
+    view: views::View,
+    stages: DocBuf,
+    hint: Option<Value<'_>>,
+    verbosity: Verbosity,
+    reply: &mut DocWriter<'_>,
+) -> Result<Disposition> {
+    let pipeline = view.followed_by(stages.as_doc());
+    let command = DocBuf::build(|writer| {
+        writer.append("aggregate", &*view.base.collection);
+        writer.append("pipeline", Value::Array(pipeline.as_doc()));
+        drop(writer.document("cursor"));
+        writer.document("collation").append("locale", "simple");
+    });
+    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint, ..Default::default() };
+    explain_aggregate(call, &view.base, &arguments, command.as_doc(), verbosity, reply).await
 }
 
 pub async fn explain_aggregate(

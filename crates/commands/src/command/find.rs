@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
 use crate::arguments::{self, is_absent, namespace_to_read, non_negative, plain_boolean, unknown_field};
-use crate::command::options;
+use crate::command::{options, views};
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
@@ -22,21 +22,23 @@ const WITHIN: &str = "FindCommandRequest";
 /// The fields of a `find`, read but not yet parsed.
 #[derive(Default)]
 pub struct Arguments<'a> {
-    filter: Option<Doc<'a>>,
-    sort: Option<Doc<'a>>,
-    projection: Option<Doc<'a>>,
-    variables: Option<Doc<'a>>,
-    hint: Option<Value<'a>>,
-    skip: u64,
-    limit: Option<u64>,
+    pub filter: Option<Doc<'a>>,
+    pub sort: Option<Doc<'a>>,
+    pub projection: Option<Doc<'a>>,
+    pub variables: Option<Doc<'a>>,
+    pub hint: Option<Value<'a>>,
+    pub skip: u64,
+    pub limit: Option<u64>,
     batch_size: Option<u64>,
-    single_batch: bool,
+    pub single_batch: bool,
     no_cursor_timeout: bool,
-    tailable: bool,
+    pub tailable: bool,
     await_data: bool,
     allow_disk_use: Option<bool>,
     bounded: bool,
     unsupported: Option<&'static str>,
+    /// An option that a view, which is read by a pipeline, cannot be read with.
+    pub not_in_aggregation: Option<&'static str>,
 }
 
 impl<'a> Arguments<'a> {
@@ -54,7 +56,12 @@ impl<'a> Arguments<'a> {
                 b"singleBatch" => arguments.single_batch = plain_boolean(field)?,
                 b"hint" => arguments.hint = options::hint(field)?,
                 b"let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
-                b"noCursorTimeout" => arguments.no_cursor_timeout = plain_boolean(field)?,
+                b"noCursorTimeout" => {
+                    arguments.no_cursor_timeout = plain_boolean(field)?;
+                    arguments.note(arguments.no_cursor_timeout, "noCursorTimeout");
+                }
+                b"readOnce" => arguments.note(plain_boolean(field)?, "readOnce"),
+                b"allowPartialResults" => arguments.note(plain_boolean(field)?, "allowPartialResults"),
                 b"tailable" => arguments.tailable = plain_boolean(field)?,
                 b"awaitData" => arguments.await_data = plain_boolean(field)?,
                 b"collation" => {
@@ -62,18 +69,36 @@ impl<'a> Arguments<'a> {
                     options::check_collation(WITHIN, field)?;
                 }
                 b"allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
-                b"min" | b"max" => arguments.bounded |= !specification(field)?.is_empty(),
-                b"returnKey" if plain_boolean(field)? => arguments.unsupported = Some("returnKey"),
-                b"showRecordId" if plain_boolean(field)? => arguments.unsupported = Some("showRecordId"),
+                b"min" | b"max" => {
+                    let bounded = !specification(field)?.is_empty();
+                    arguments.bounded |= bounded;
+                    arguments.note(bounded, if field.key_bytes() == b"min" { "min" } else { "max" });
+                }
+                b"returnKey" if plain_boolean(field)? => {
+                    arguments.unsupported = Some("returnKey");
+                    arguments.note(true, "returnKey");
+                }
+                b"showRecordId" if plain_boolean(field)? => {
+                    arguments.unsupported = Some("showRecordId");
+                    arguments.note(true, "showRecordId");
+                }
                 _ => check_known(field)?,
             }
         }
         Ok(arguments)
     }
 
-    /// Parses what was read. `Err` also for what MongoDB offers and this server does not.
-    pub fn prepare(&self, namespace: &Namespace, call: &Call<'_>) -> Result<Request<'a>> {
-        self.check(namespace)?;
+    fn note(&mut self, given: bool, option: &'static str) {
+        if given {
+            self.not_in_aggregation.get_or_insert(option);
+        }
+    }
+
+    /// Parses what was read.
+    pub fn prepare(&self, call: &Call<'_>) -> Result<Request<'a>> {
+        if self.await_data && !self.tailable {
+            return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
+        }
         let context = options::context(call, self.variables)?;
         let predicate = Predicate::parse(self.filter.unwrap_or(Doc::EMPTY), &context)?;
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
@@ -105,10 +130,8 @@ impl<'a> Arguments<'a> {
         }) && self.skip == 0
     }
 
-    fn check(&self, namespace: &Namespace) -> Result<()> {
-        if self.await_data && !self.tailable {
-            return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
-        }
+    /// `Err` for what a collection cannot be read with, and for what MongoDB offers and this server does not.
+    pub fn check(&self, namespace: &Namespace) -> Result<()> {
         if self.tailable {
             let reason = "tailable cursor requested on non capped collection";
             return Err(options::planning_error(namespace, Code::BAD_VALUE, reason));
@@ -152,11 +175,17 @@ fn check_known(field: Element<'_>) -> Result<()> {
 pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = namespace_to_read(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let request = arguments.prepare(&namespace, call)?;
+    let request = arguments.prepare(call)?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);
 
     let mut reader = Reader::open(&*worker.store, &namespace, request).await?;
+    let view = reader.is_view();
+    if view {
+        reader = views::open_find(call, &namespace, &arguments).await?;
+    } else {
+        arguments.check(&namespace)?;
+    }
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let mut cursor = reply.document("cursor");
     {
@@ -167,7 +196,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     }
     let keep = !reader.is_done() && !arguments.single_batch;
     // An empty batch has not looked at the collection yet: without one there is nothing to come back for.
-    let keep = keep && (batch_size > 0 || worker.store.collection(&namespace).await?.is_some());
+    let keep = keep && (batch_size > 0 || view || worker.store.collection(&namespace).await?.is_some());
     let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);

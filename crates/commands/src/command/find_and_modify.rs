@@ -9,7 +9,7 @@ use crate::dispatch::{Call, Disposition};
 use crate::reply::in_executor;
 use crate::write;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 use query::{Context, MatchDetails, Predicate, Projection, Sort, Update};
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
 
@@ -105,7 +105,10 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let Some((_, outcome)) = outcomes.statements.into_iter().next() else {
         return Err(Error::internal("the store gave no outcome"));
     };
-    let outcome = outcome.map_err(|error| in_executor(error, "Plan executor error during findAndModify"))?;
+    let outcome = outcome.map_err(|error| match error.code() {
+        Code::COMMAND_NOT_SUPPORTED_ON_VIEW => error,
+        _ => in_executor(error, "Plan executor error during findAndModify"),
+    })?;
     count(call, &arguments, &outcome);
     write_last_error(&arguments, &outcome, reply);
     let image = match (outcome.image, projection) {

@@ -5,7 +5,7 @@
 
 mod write;
 
-use crate::command::options;
+use crate::command::{options, views};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -161,7 +161,10 @@ async fn read(
 ) -> Result<Vec<DocBuf>> {
     let (source, pipeline) = pipeline.into_source();
     let source = aggregate::Source { predicate: predicate.and(source.predicate), ..source };
-    let reader = open_source(call, namespace, source, None, budget).await?;
+    let mut reader = open_source(call, namespace, source, None, budget).await?;
+    if reader.is_view() {
+        reader.supply(views::documents(call, namespace).await?)?;
+    }
     run(call, reader, pipeline, budget).await
 }
 

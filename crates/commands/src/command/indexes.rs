@@ -4,6 +4,7 @@
 
 use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::command::options::{self, display};
+use crate::command::views;
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
 use crate::server::Topology;
@@ -198,6 +199,9 @@ pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         }
     }
     let indexes = call.worker.store.indexes(&namespace).await?;
+    if indexes.is_none() {
+        views::refuse(call, &namespace).await?;
+    }
     let indexes =
         indexes.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
     let entries = indexes.into_iter().map(|index| in_order_of_fields(index.spec.as_doc())).collect();
@@ -277,7 +281,13 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
     }
     let all = which == IndexSelection::All;
-    let before = call.worker.store.drop_indexes(&namespace, which).await?;
+    let before = match call.worker.store.drop_indexes(&namespace, which).await {
+        Err(error) if error.code() == Code::NAMESPACE_NOT_FOUND => {
+            views::refuse(call, &namespace).await?;
+            return Err(error);
+        }
+        dropped => dropped?,
+    };
     reply.append("nIndexesWas", before as i32);
     if all {
         reply.append("msg", "non-_id indexes dropped for collection");

@@ -4,6 +4,7 @@ use crate::arguments;
 use crate::command::count::append_count;
 use crate::command::current_op;
 use crate::command::statistics::{host_and_port, write_storage_stats};
+use crate::command::views;
 use crate::dispatch::Call;
 use crate::logical_session::LogicalSessionId;
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
@@ -117,6 +118,8 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
     }
     let stats = call.worker.store.collection_stats(namespace).await?;
     let Some(stats) = stats else {
+        let during = "PlanExecutor error during aggregation :: caused by :: ";
+        views::refuse(call, namespace).await.map_err(|error| error.context(during))?;
         let what = if options.get("count").is_some() {
             "Unable to retrieve count in"
         } else {
@@ -142,7 +145,12 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
 }
 
 async fn index_stats(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<DocBuf>> {
-    let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
+    let indexes = call.worker.store.indexes(namespace).await?;
+    if indexes.is_none() && views::definition(call, namespace).await?.is_some() {
+        // Behind the view's own stages it would not come first.
+        return Err(Error::new(Code(40602), "$indexStats is only valid as the first stage in a pipeline"));
+    }
+    let indexes = indexes.unwrap_or_default();
     Ok(indexes
         .iter()
         .map(|index| {

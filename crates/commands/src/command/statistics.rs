@@ -4,6 +4,7 @@ use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::collections::full_name;
 use crate::command::count::append_count;
 use crate::command::options::strict_namespace;
+use crate::command::views;
 use crate::dispatch::{Call, Disposition};
 use crate::host;
 use crate::read::{Visit, for_each};
@@ -31,6 +32,9 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
         }
     }
     let stats = call.worker.store.collection_stats(&namespace).await?;
+    if stats.is_none() {
+        views::refuse(call, &namespace).await?;
+    }
     reply.append("ns", &namespace.to_string());
     match stats {
         Some(stats) => write_storage_stats(&stats, scale, reply),
@@ -97,7 +101,7 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let average = if stats.documents == 0 { 0.0 } else { stats.data_bytes as f64 / stats.documents as f64 };
     reply.append("db", call.database());
     append_count("collections", stats.collections, reply);
-    reply.append("views", 0);
+    append_count("views", views::all(call, call.database()).await?.len() as u64, reply);
     append_count("objects", stats.documents, reply);
     reply.append("avgObjSize", average);
     reply.append("dataSize", stats.data_bytes as f64 / scale);
@@ -132,6 +136,9 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     let store = &*call.worker.store;
     let (mut bytes, mut documents) = (0, 0);
     let stats = store.collection_stats(&namespace).await?;
+    if stats.is_none() {
+        views::refuse(call, &namespace).await?;
+    }
     if let Some(stats) = &stats {
         if estimate {
             (bytes, documents) = (stats.data_bytes, stats.documents);
@@ -170,6 +177,9 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     }
     let store = &*call.worker.store;
     let Some(stats) = store.collection_stats(&namespace).await? else {
+        if views::definition(call, &namespace).await?.is_some() {
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, "Cannot validate a view"));
+        }
         let message = format!("Collection '{namespace}' does not exist to validate.");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };

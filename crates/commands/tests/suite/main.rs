@@ -8,6 +8,7 @@ mod foreign;
 mod handshake;
 mod reading;
 mod support;
+mod views;
 mod writing;
 
 use bson::{Bson, Document, doc};

@@ -190,7 +190,14 @@ impl<C: Change> Running<'_, C> {
             hint: statement.hint(),
         };
         let plan = plan::make(self.namespace, table.clone(), &query)?;
-        let Some(table) = table else { return self.nothing_matched(ledger, attempt).await };
+        let Some(table) = table else {
+            let mut lease = self.store.pool.lease().await?;
+            if self.store.catalog.is_view(&mut lease, self.namespace).await? {
+                return Err(store::views::not_a_collection(self.namespace).into());
+            }
+            drop(lease);
+            return self.nothing_matched(ledger, attempt).await;
+        };
         if statement.deletes_unseen()
             && !ledger.is_recording()
             && let Some(outcome) = self.delete_unseen(&plan, &table).await?

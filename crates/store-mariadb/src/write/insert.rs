@@ -4,13 +4,13 @@ use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, roll_back, write};
 use super::{ATTEMPTS_MAX, concerns_statement, refusal};
 use crate::connection::Connection;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use bytes::Bytes;
 use document::Doc;
-use error::Error;
+use error::{Code, Error};
 use mariadb_wire::Param;
 use std::ops::Range;
 use store::{Namespace, StatementOutcome};
@@ -70,7 +70,15 @@ pub(super) async fn insert(
     let texts = Texts::of(documents);
     let mut lease = store.pool.lease().await?;
     for attempt in 0..ATTEMPTS_MAX {
-        let (table, _) = store.catalog.table_or_create(&mut lease, namespace).await?;
+        let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
+            // A view: each document is refused.
+            Err(Failure::Other(error)) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                let refused = if ordered { 1 } else { documents.len() };
+                ledger.settle(vec![Err(error); refused]);
+                return Ok(());
+            }
+            outcome => outcome?,
+        };
         let outcome = Batch { namespace, table: &table, documents, texts: &texts, ordered }
             .insert(&mut lease, store, ledger)
             .await;
@@ -80,7 +88,7 @@ pub(super) async fn insert(
             outcome => return outcome,
         }
     }
-    Err(Error::new(error::Code::WRITE_CONFLICT, format!("{namespace} is being written by too many others")).into())
+    Err(Error::new(Code::WRITE_CONFLICT, format!("{namespace} is being written by too many others")).into())
 }
 
 struct Batch<'b> {

@@ -67,7 +67,13 @@ impl Writer {
     }
 
     fn insert(&mut self, batch: &WriteBatch, documents: &[Bytes]) -> Attempt<BatchOutcome> {
-        let collection = self.ensure_collection(&batch.namespace)?;
+        let collection = match self.ensure_collection(&batch.namespace) {
+            // A view: each document is refused.
+            Err(Failure::Refused(error)) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                return self.each(batch, documents, |_, _, _| Err(error.clone().into()));
+            }
+            collection => collection?,
+        };
         self.each(batch, documents, |writer, _, bytes| {
             let document =
                 Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an inserted document is no document"))?;
@@ -107,7 +113,11 @@ impl Writer {
             details: statement.update.needs_match_details(),
         };
         let mut outcome = StatementOutcome::default();
-        if let Some(collection) = self.catalog.get(namespace).cloned() {
+        let collection = self.catalog.get(namespace).cloned();
+        if collection.is_none() {
+            self.refuse_view(namespace)?;
+        }
+        if let Some(collection) = collection {
             if statement.multi {
                 for seq in self.find_all(&collection, target)? {
                     if let Some(found) = self.read_again(&collection, seq, target)? {
@@ -187,7 +197,10 @@ impl Writer {
             details: false,
         };
         let mut outcome = StatementOutcome::default();
-        let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(outcome) };
+        let Some(collection) = self.catalog.get(namespace).cloned() else {
+            self.refuse_view(namespace)?;
+            return Ok(outcome);
+        };
         if !statement.one && statement.predicate.matches_everything() && statement.hint.is_none() {
             outcome.matched = self.delete_all(&collection)?;
             return Ok(outcome);

@@ -10,6 +10,7 @@ use crate::failure::{Attempt, Failure, is_duplicate};
 use crate::keys::{self, Key};
 use crate::planner;
 use crate::scan::{self, Cursor, SliceEnd};
+use crate::views;
 use document::{DocBuf, Value};
 use error::{Code, Error, Result};
 use rand::Rng;
@@ -39,7 +40,16 @@ impl Writer {
         Ok(())
     }
 
+    /// Error 166 when there is a view of that name.
+    pub(super) fn refuse_view(&self, namespace: &Namespace) -> Attempt<()> {
+        match views::is_view(&self.connection, &self.catalog, namespace)? {
+            true => Err(store::views::not_a_collection(namespace).into()),
+            false => Ok(()),
+        }
+    }
+
     fn make_collection(&mut self, namespace: &Namespace, options: DocBuf) -> Attempt<Arc<Collection>> {
+        self.refuse_view(namespace)?;
         self.check_case(&namespace.database)?;
         let uuid = random_uuid();
         self.connection
@@ -66,6 +76,23 @@ impl Writer {
         let collection = Arc::new(collection);
         Arc::make_mut(&mut self.catalog).put(collection.clone());
         collection
+    }
+
+    /// Gives a collection other options. Error 26.
+    pub fn modify_collection(&mut self, namespace: &Namespace, options: DocBuf) -> Attempt<()> {
+        let collection = self.existing(namespace)?;
+        self.connection
+            .prepare_cached("UPDATE collections SET options = ?2 WHERE id = ?1")?
+            .execute((collection.id, options.as_bytes()))?;
+        let changed = Collection::clone(&collection).with_options(options)?;
+        self.put(changed);
+        Ok(())
+    }
+
+    /// Error 26 when there is no such collection.
+    fn existing(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
+        let missing = || Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}"));
+        self.catalog.get(namespace).cloned().ok_or_else(missing)
     }
 
     /// Drops a collection; gives how many indexes it had.
@@ -226,12 +253,27 @@ impl Writer {
         Ok(duplicate(collection, index, document.as_doc(), key))
     }
 
+    /// Gives an index another specification, with the same entries. Errors 26 and 27.
+    pub fn modify_index(&mut self, namespace: &Namespace, spec: IndexSpec) -> Attempt<()> {
+        let collection = self.existing(namespace)?;
+        let mut changed = Collection::clone(&collection);
+        let Some(index) = changed.indexes.iter_mut().find(|index| index.spec.name == spec.name) else {
+            let message = format!("cannot find index {} for ns {namespace}", spec.name);
+            return Err(Error::new(Code::INDEX_NOT_FOUND, message).into());
+        };
+        self.connection
+            .prepare_cached("UPDATE indexes SET spec = ?2 WHERE id = ?1")?
+            .execute((index.id, spec.spec.as_bytes()))?;
+        let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), false)?;
+        other.multikey = index.multikey.clone();
+        *index = Arc::new(other);
+        self.put(changed);
+        Ok(())
+    }
+
     /// Drops indexes; gives how many there were. Errors 26, 27, 72 (for `_id_`) and 181 (a key that several have).
     pub fn drop_indexes(&mut self, namespace: &Namespace, which: &IndexSelection) -> Attempt<usize> {
-        let Some(collection) = self.catalog.get(namespace).cloned() else {
-            let message = format!("ns not found {namespace}");
-            return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message).into());
-        };
+        let collection = self.existing(namespace)?;
         let chosen = choose_indexes(&collection, which)?;
         let rows = self.documents_of(&collection);
         let mut changed = Collection::clone(&collection);

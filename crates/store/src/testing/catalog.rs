@@ -12,6 +12,8 @@ pub fn checks() -> Vec<Check> {
         ("indexes", indexes_are_created_listed_and_dropped),
         ("building", an_index_is_built_whole_or_not_at_all),
         ("conflicts", an_index_must_not_contradict_another),
+        ("views", a_view_is_no_collection),
+        ("modifying", options_of_collections_and_indexes_change),
     ]
 }
 
@@ -125,4 +127,63 @@ fn an_index_must_not_contradict_another(suite: &Suite) {
     assert_eq!(code(renamed("a", doc! { "b": 1 })), 86);
     assert_eq!(code(renamed("b", doc! { "b": 0 })), 67);
     assert_eq!(code(renamed("b", doc! { "b": 1 })), 0);
+}
+
+fn a_view_is_no_collection(suite: &Suite) {
+    let name = suite.namespace.to_string();
+    let home = views::definitions(&suite.namespace.database);
+    let nobody = delete(doc! {}, false);
+    assert_eq!(suite.delete(delete(doc! {}, false)).matched, 0);
+    let definition = doc! { "_id": &name, "viewOn": "other", "pipeline": &document::array![] };
+    let define = WriteBatch {
+        namespace: home.clone(),
+        ordered: true,
+        journal: false,
+        retry: None,
+        statements: inserts(&[definition]),
+    };
+    suite.run(suite.store.write(define)).unwrap().statements.remove(0).unwrap();
+    let everything = Predicate::everything();
+    let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+    let plan = suite.run(suite.store.plan(&suite.namespace, query)).unwrap();
+    assert!(plan.facts().view);
+    assert_eq!(suite.find_in_batches(&doc! {}, None, 1).unwrap_err().code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW);
+    let upsert = UpdateStatement { upsert: true, ..update(doc! { "_id": 1 }, doc! { "$set": &doc! { "a": 1 } }) };
+    for statements in [
+        inserts(&[doc! { "_id": 1 }, doc! { "_id": 2 }]),
+        Statements::Update(vec![upsert]),
+        Statements::Update(vec![update(doc! {}, doc! { "$set": &doc! { "a": 1 } })]),
+        Statements::Delete(vec![nobody]),
+    ] {
+        for outcome in suite.write(statements, false) {
+            assert_eq!(outcome.unwrap_err().code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW);
+        }
+    }
+    let indexed = suite.create_index(index(doc! { "a": 1 }, doc! {})).unwrap_err();
+    assert_eq!(indexed.code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW);
+    assert_eq!(suite.run(suite.store.collection(&suite.namespace)).unwrap().map(|info| info.name), None);
+    // A name is free again once the view is gone.
+    suite.run(suite.store.drop_collection(&home)).unwrap();
+    suite.insert(&[doc! { "_id": 1 }]);
+}
+
+fn options_of_collections_and_indexes_change(suite: &Suite) {
+    let missing = suite.run(suite.store.modify_collection(&suite.namespace, Doc::EMPTY)).unwrap_err();
+    assert_eq!(missing.code(), Code::NAMESPACE_NOT_FOUND);
+    let asked = index(doc! { "a": 1 }, doc! { "expireAfterSeconds": 5 });
+    suite.create_index(asked.clone()).unwrap();
+    suite.insert(&[doc! { "_id": 1, "a": &document::array![1, 2] }]);
+    let options = doc! { "validationLevel": "off" };
+    suite.run(suite.store.modify_collection(&suite.namespace, options.as_doc())).unwrap();
+    let info = suite.run(suite.store.collection(&suite.namespace)).unwrap().unwrap();
+    assert_eq!(info.options, options);
+    let changed = index(doc! { "a": 1 }, doc! { "expireAfterSeconds": 7, "hidden": true });
+    suite.run(suite.store.modify_index(&suite.namespace, changed.clone())).unwrap();
+    let indexes = suite.run(suite.store.indexes(&suite.namespace)).unwrap().unwrap();
+    assert_eq!(indexes[1], changed);
+    assert_eq!(suite.find(&doc! { "a": &doc! { "$gte": 1 } }).len(), 1);
+    let unknown = index(doc! { "b": 1 }, doc! {});
+    let unknown = suite.run(suite.store.modify_index(&suite.namespace, unknown)).unwrap_err();
+    assert_eq!(unknown.code(), Code::INDEX_NOT_FOUND);
+    suite.assert_valid();
 }

@@ -1,6 +1,7 @@
 //! `$out` and `$merge`: the results of a pipeline go into a collection.
 
 use crate::command::insert::prepare_own;
+use crate::command::views;
 use crate::dispatch::Call;
 use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -47,6 +48,7 @@ async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf]) ->
 async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) -> Result<()> {
     let store = &*call.worker.store;
     let namespace = target(call, &out.database, &out.collection);
+    views::refuse(call, &namespace).await?;
     let temporary = format!("tmp.agg_out.{}", call.worker.new_object_id(call.now_ms));
     let temporary = Namespace::new(&namespace.database, &temporary);
     store.create_collection(&temporary, Doc::EMPTY).await?;
@@ -69,6 +71,7 @@ async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) 
 
 async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> Result<()> {
     let namespace = target(call, &merge.database, &merge.collection);
+    views::refuse(call, &namespace).await?;
     check_unique(call, merge, &namespace).await?;
     if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {
         let found = "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields";

@@ -29,6 +29,7 @@ impl Engine for MemoryEngine {
 
 #[derive(Default)]
 struct Collection {
+    options: DocBuf,
     documents: Vec<DocBuf>,
     indexes: Vec<IndexSpec>,
 }
@@ -40,12 +41,11 @@ pub struct MemoryStore {
 }
 
 #[derive(Debug)]
-struct MemoryPlan(Namespace);
+struct MemoryPlan(Namespace, PlanFacts);
 
 impl Plan for MemoryPlan {
     fn facts(&self) -> &PlanFacts {
-        const FACTS: PlanFacts = PlanFacts { exact: false, sorted: false };
-        &FACTS
+        &self.1
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -143,6 +143,14 @@ fn done<'a, T: 'a>(value: T) -> LocalBoxFuture<'a, T> {
 }
 
 impl MemoryStore {
+    fn is_view(&self, namespace: &Namespace) -> bool {
+        let collections = self.collections.borrow();
+        let definitions = collections.get(&views::definitions(&namespace.database));
+        let id = namespace.to_string();
+        let defines = |document: &DocBuf| document.as_doc().get("_id") == Some(Value::String(&id));
+        !collections.contains_key(namespace) && definitions.is_some_and(|it| it.documents.iter().any(defines))
+    }
+
     fn write_now(&self, batch: WriteBatch) -> BatchOutcome {
         if let Some(outcome) = batch.retry.as_ref().and_then(|key| self.outcomes.borrow().get(key).cloned()) {
             return BatchOutcome { retried: true, ..outcome };
@@ -180,7 +188,8 @@ impl MemoryStore {
 
 impl DocumentStore for MemoryStore {
     fn plan<'a>(&'a self, namespace: &'a Namespace, _: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
-        done(Ok(Arc::new(MemoryPlan(namespace.clone())) as Arc<dyn Plan>))
+        let view = self.is_view(namespace);
+        done(Ok(Arc::new(MemoryPlan(namespace.clone(), PlanFacts { view, ..Default::default() })) as Arc<dyn Plan>))
     }
 
     fn scan<'a>(
@@ -191,6 +200,9 @@ impl DocumentStore for MemoryStore {
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, Result<ScanEnd>> {
         let plan = plan.as_any().downcast_ref::<MemoryPlan>().unwrap();
+        if plan.1.view {
+            return done(Err(views::taken_for_a_collection()));
+        }
         let collections = self.collections.borrow();
         let Some(collection) = collections.get(&plan.0) else { return done(Ok(ScanEnd::Exhausted)) };
         let start = after.map_or(0, |position| usize::from_le_bytes(position.0[..].try_into().unwrap()));
@@ -214,9 +226,13 @@ impl DocumentStore for MemoryStore {
         })
     }
 
-    fn create_collection<'a>(&'a self, namespace: &'a Namespace, _: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
-        self.collections.borrow_mut().entry(namespace.clone()).or_default();
+    fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        self.collections.borrow_mut().entry(namespace.clone()).or_default().options = options.to_owned();
         done(Ok(()))
+    }
+
+    fn modify_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        self.create_collection(namespace, options)
     }
 
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>> {
@@ -239,11 +255,11 @@ impl DocumentStore for MemoryStore {
     fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<Vec<CollectionInfo>>> {
         let collections = self.collections.borrow();
         let ours = collections.keys().filter(|namespace| &*namespace.database == database);
-        done(Ok(ours.map(info).collect()))
+        done(Ok(ours.map(|namespace| info(namespace, &collections[namespace])).collect()))
     }
 
     fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionInfo>>> {
-        done(Ok(self.collections.borrow().contains_key(namespace).then(|| info(namespace))))
+        done(Ok(self.collections.borrow().get(namespace).map(|collection| info(namespace, collection))))
     }
 
     fn databases<'a>(&'a self) -> LocalBoxFuture<'a, Result<Vec<DatabaseInfo>>> {
@@ -280,6 +296,14 @@ impl DocumentStore for MemoryStore {
         }
         let indexes_after = collection.indexes.len() + 1;
         done(Ok(CreateIndexesOutcome { indexes_before, indexes_after, created_collection }))
+    }
+
+    fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {
+        let mut collections = self.collections.borrow_mut();
+        let indexes = &mut collections.get_mut(namespace).unwrap().indexes;
+        let place = indexes.iter().position(|other| other.name == index.name).unwrap();
+        indexes[place] = index;
+        done(Ok(()))
     }
 
     fn drop_indexes<'a>(
@@ -325,6 +349,7 @@ impl DocumentStore for MemoryStore {
     }
 }
 
-fn info(namespace: &Namespace) -> CollectionInfo {
-    CollectionInfo { name: namespace.collection.to_string(), options: DocBuf::new(), uuid: [7; 16] }
+fn info(namespace: &Namespace, collection: &Collection) -> CollectionInfo {
+    let options = collection.options.clone();
+    CollectionInfo { name: namespace.collection.to_string(), options, uuid: [7; 16] }
 }

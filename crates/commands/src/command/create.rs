@@ -1,0 +1,253 @@
+//! `create`: collections with their options, and views.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/create/>
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::{options, validation, view_definitions};
+use crate::dispatch::{Call, Disposition};
+use document::{Doc, DocBuf, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use store::{index_rules, views};
+
+const WITHIN: &str = "create";
+
+/// The largest size of a capped collection, in bytes; and what its number of documents has to stay below.
+const CAPPED_BYTES_MAX: i64 = 1 << 50;
+const CAPPED_DOCUMENTS_END: i64 = 1 << 31;
+
+/// Sizes of capped collections are multiples of this.
+const CAPPED_UNIT_BYTES: i64 = 256;
+
+/// The fields of a `create`.
+#[derive(Default)]
+struct Arguments<'a> {
+    capped: bool,
+    bytes: Option<i64>,
+    documents: Option<i64>,
+    view_on: Option<&'a str>,
+    pipeline: Option<Doc<'a>>,
+    validator: Option<Doc<'a>>,
+    validation_level: Option<&'a str>,
+    validation_action: Option<&'a str>,
+    collation: Option<Doc<'a>>,
+    id_index: Option<Doc<'a>>,
+    auto_index_id: Option<bool>,
+    storage_engine: Option<Doc<'a>>,
+    index_option_defaults: Option<Doc<'a>>,
+    temporary: bool,
+}
+
+pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = match call.first().value().as_str() {
+        Some(views::COLLECTION | "system.profile") => arguments::namespace(call.database(), call.first())?,
+        _ => arguments::namespace_to_write(call.database(), call.first())?,
+    };
+    let mut arguments = Arguments::default();
+    for field in call.fields() {
+        arguments.read(field)?;
+    }
+    arguments.check(&namespace)?;
+    if let Some(view_on) = arguments.view_on {
+        let stages = arguments.pipeline.unwrap_or(Doc::EMPTY);
+        view_definitions::create(call, &namespace, view_on, stages, arguments.collation).await?;
+        return Ok(Disposition::Reply);
+    }
+    if arguments.capped || arguments.validator.is_some_and(|validator| !validator.is_empty()) {
+        let message = "capped collections and validators are not supported by this server";
+        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+    }
+    let store = &call.worker.store;
+    if store.collection(&namespace).await?.is_some() {
+        return Err(Error::new(Code::NAMESPACE_EXISTS, format!("Collection {namespace} already exists.")));
+    }
+    let created = match arguments.validator {
+        Some(validator) => validation::check_validator(call, &namespace, validator),
+        None => Ok(()),
+    };
+    created?;
+    store.create_collection(&namespace, arguments.options().as_doc()).await.map_err(|error| match error.code() {
+        Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+            Error::new(Code::NAMESPACE_EXISTS, format!("A view already exists. NS: {namespace}"))
+        }
+        _ => error,
+    })?;
+    if arguments.auto_index_id.is_some() {
+        reply.append("note", "The autoIndexId option is deprecated and will be removed in a future release");
+    }
+    Ok(Disposition::Reply)
+}
+
+impl<'a> Arguments<'a> {
+    /// Reads one option. What would change how the collection behaves, and does not here, is refused.
+    fn read(&mut self, field: Element<'a>) -> Result<()> {
+        let unsupported =
+            |what: &str| Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
+        match field.key() {
+            _ if is_absent(field) => {}
+            "capped" => self.capped = arguments::boolean_or_number(WITHIN, field)?,
+            "autoIndexId" => self.auto_index_id = Some(arguments::boolean_or_number(WITHIN, field)?),
+            "temp" => self.temporary = arguments::boolean_or_number(WITHIN, field)?,
+            "size" => self.bytes = Some(capped_bytes(field)?),
+            "max" => self.documents = Some(capped_documents(field)?),
+            "viewOn" => self.view_on = Some(arguments::string(WITHIN, field)?),
+            "pipeline" => self.pipeline = Some(stages(WITHIN, field)?),
+            "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
+            "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
+            "validationAction" => self.validation_action = Some(validation::action(WITHIN, field)?),
+            "collation" => {
+                options::check_collation(WITHIN, field)?;
+                self.collation = field.value().as_document();
+            }
+            "timeseries" => return unsupported("time-series collections"),
+            "clusteredIndex" => return unsupported("clustered collections"),
+            "changeStreamPreAndPostImages" => return unsupported("change stream pre-images"),
+            "encryptedFields" => {
+                let message = "Encrypted collections are not supported on standalone";
+                return Err(Error::new(Code(6346402), message));
+            }
+            "expireAfterSeconds" => {
+                let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
+                               'clusteredIndex' option is specified";
+                return Err(Error::new(Code::INVALID_OPTIONS, message));
+            }
+            "storageEngine" => self.storage_engine = Some(storage_engine(field)?),
+            "indexOptionDefaults" => self.index_option_defaults = Some(index_option_defaults(field)?),
+            "idIndex" => self.id_index = Some(arguments::document(WITHIN, field)?),
+            "flags" => drop(arguments::integer(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the options together.
+    fn check(&self, namespace: &store::Namespace) -> Result<()> {
+        let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
+        if self.capped && self.bytes.is_none() {
+            return invalid("the 'size' field is required when 'capped' is true".into());
+        }
+        if !self.capped && (self.bytes.is_some() || self.documents.is_some()) {
+            return invalid(
+                "the 'capped' field needs to be true when either the 'size' or 'max' fields are present".into(),
+            );
+        }
+        if self.temporary {
+            return invalid("the 'temp' field is an invalid option".into());
+        }
+        if self.pipeline.is_some() && self.view_on.is_none() {
+            return invalid("'pipeline' requires 'viewOn' to also be specified".into());
+        }
+        if let (Some(id_index), Some(_)) = (self.id_index, self.view_on) {
+            return invalid(format!("'idIndex' is not allowed with 'viewOn': {}", options::display(id_index)));
+        }
+        if let Some(view_on) = self.view_on {
+            view_definitions::check_base(view_on)?;
+        }
+        if self.auto_index_id == Some(false) {
+            let message =
+                format!("autoIndexId:false is not allowed for collection {namespace} because it can be replicated");
+            return Err(Error::new(Code(50001), message));
+        }
+        let key = self.id_index.and_then(|index| index.get("key")).and_then(Value::as_document);
+        match key {
+            Some(key) if !index_rules::same_key(key, document::doc! { "_id": 1 }.as_doc()) => Err(Error::bad_value(
+                format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", options::display(key)),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The options as they are kept, and as `listCollections` shows them.
+    fn options(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            if let Some(bytes) = self.bytes.filter(|_| self.capped) {
+                write_cap(bytes, self.documents, writer);
+            }
+            if let Some(auto_index_id) = self.auto_index_id {
+                writer.append("autoIndexId", auto_index_id);
+            }
+            let documents = [
+                ("storageEngine", self.storage_engine),
+                ("indexOptionDefaults", self.index_option_defaults),
+                ("validator", self.validator),
+            ];
+            for (key, document) in documents {
+                if let Some(document) = document.filter(|document| !document.is_empty()) {
+                    writer.append(key, document);
+                }
+            }
+            let words = [("validationLevel", self.validation_level), ("validationAction", self.validation_action)];
+            for (key, word) in words {
+                if let Some(word) = word {
+                    writer.append(key, word);
+                }
+            }
+        })
+    }
+}
+
+/// Writes the options of a capped collection as they are kept: whole units, and no limit where it is not positive.
+pub fn write_cap(bytes: i64, documents: Option<i64>, writer: &mut DocWriter<'_>) {
+    writer.append("capped", true);
+    crate::command::count::append_count("size", rounded(bytes), writer);
+    if let Some(documents) = documents {
+        let documents = i32::try_from(documents).ok().filter(|documents| *documents > 0);
+        writer.append("max", documents.unwrap_or(i32::MAX));
+    }
+}
+
+fn rounded(bytes: i64) -> u64 {
+    (bytes.unsigned_abs()).next_multiple_of(CAPPED_UNIT_BYTES.unsigned_abs())
+}
+
+fn capped_bytes(field: Element<'_>) -> Result<i64> {
+    let bytes = arguments::integer(WITHIN, field)?;
+    match bytes {
+        ..1 => Err(out_of_range("size", ">= 1", bytes)),
+        1..=CAPPED_BYTES_MAX => Ok(bytes),
+        _ => Err(out_of_range("size", &format!("<= {CAPPED_BYTES_MAX}"), bytes)),
+    }
+}
+
+fn capped_documents(field: Element<'_>) -> Result<i64> {
+    let documents = arguments::integer(WITHIN, field)?;
+    match documents < CAPPED_DOCUMENTS_END {
+        true => Ok(documents),
+        false => Err(out_of_range("max", &format!("< {CAPPED_DOCUMENTS_END}"), documents)),
+    }
+}
+
+fn out_of_range(field: &str, range: &str, value: i64) -> Error {
+    Error::new(Code(51024), format!("BSON field '{field}' value must be {range}, actual value '{value}'"))
+}
+
+/// A view's pipeline: an array of documents.
+pub fn stages<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
+    let stages = arguments::array(within, field)?;
+    let within = format!("{within}.pipeline");
+    stages.elements().try_for_each(|stage| arguments::document(&within, stage).map(drop))?;
+    Ok(stages)
+}
+
+/// How MongoDB's own engine would keep the collection; kept and shown, and otherwise of no consequence.
+fn storage_engine<'a>(field: Element<'a>) -> Result<Doc<'a>> {
+    let engines = arguments::document(WITHIN, field)?;
+    for engine in engines.elements() {
+        if engine.value().as_document().is_none() {
+            let message = format!("'storageEngine.{}' has to be an embedded document.", engine.key());
+            return Err(Error::bad_value(message));
+        }
+        if engine.key() != "wiredTiger" {
+            let message = format!("{} is not a registered storage engine for this server", engine.key());
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+    }
+    Ok(engines)
+}
+
+fn index_option_defaults<'a>(field: Element<'a>) -> Result<Doc<'a>> {
+    let defaults = arguments::document(WITHIN, field)?;
+    match defaults.elements().find(|option| option.key() != "storageEngine") {
+        Some(option) => Err(unknown_field("create.indexOptionDefaults", option.key())),
+        None => Ok(defaults),
+    }
+}

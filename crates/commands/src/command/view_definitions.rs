@@ -1,0 +1,246 @@
+//! Defining views: what a definition must be like, and how it gets into `system.views`.
+
+use crate::command::views::{self, DEPTH_MAX};
+use crate::dispatch::Call;
+use bytes::Bytes;
+use document::{Doc, DocBuf, Value};
+use error::{Code, Error, Result};
+use hashbrown::HashMap;
+use query::aggregate::Pipeline;
+use query::{Predicate, Update};
+use store::{DeleteStatement, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions};
+
+/// Refuses what cannot be a view's base.
+pub fn check_base(view_on: &str) -> Result<()> {
+    if view_on.is_empty() {
+        return Err(Error::bad_value("'viewOn' cannot be empty"));
+    }
+    if view_on.contains('$') || view_on.starts_with('.') {
+        return Err(Error::new(Code::INVALID_NAMESPACE, format!("invalid name for 'viewOn': {view_on}")));
+    }
+    Ok(())
+}
+
+/// Defines a new view. Error 48 when there is a collection or view of that name.
+pub async fn create(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    view_on: &str,
+    stages: Doc<'_>,
+    collation: Option<Doc<'_>>,
+) -> Result<()> {
+    let store = &call.worker.store;
+    check_stage_names(stages, call)?;
+    if store.collection(namespace).await?.is_some() {
+        let message = format!("Cannot create collection {namespace} - collection already exists.");
+        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+    }
+    let all = views::all(call, &namespace.database).await?;
+    if all.iter().any(|view| is_of(view, namespace)) {
+        return Err(Error::new(Code::NAMESPACE_EXISTS, "Namespace already exists"));
+    }
+    check(call, namespace, view_on, stages, &all)?;
+    let home = definitions::definitions(&namespace.database);
+    match store.create_collection(&home, Doc::EMPTY).await {
+        Err(error) if error.code() == Code::NAMESPACE_EXISTS => {}
+        created => created?,
+    }
+    // The simple collation is the default, which is not told.
+    let collation = collation.filter(|collation| collation.get("locale") != Some(Value::String("simple")));
+    let definition = views::write_definition(namespace, view_on, stages, collation.filter(|it| !it.is_empty()));
+    write(call, &home, Statements::Insert(vec![Bytes::from(definition.into_vec())])).await.map(drop)
+}
+
+/// Gives a view another base or pipeline (`collMod`).
+pub async fn modify(call: &Call<'_>, namespace: &Namespace, view_on: &str, stages: Doc<'_>) -> Result<()> {
+    check_stage_names(stages, call)?;
+    check(call, namespace, view_on, stages, &views::all(call, &namespace.database).await?)?;
+    let mut changes = DocBuf::new();
+    changes.append("viewOn", view_on);
+    changes.append("pipeline", Value::Array(stages));
+    let mut update = DocBuf::new();
+    update.append("$set", &changes);
+    let statement = UpdateStatement {
+        predicate: by_id(call, namespace)?,
+        sort: None,
+        update: Update::parse(Value::Document(update.as_doc()), None, &call.context())?,
+        multi: false,
+        upsert: false,
+        new_id: call.worker.new_object_id(call.now_ms),
+        hint: None,
+        image: ReturnImage::None,
+    };
+    let home = definitions::definitions(&namespace.database);
+    write(call, &home, Statements::Update(vec![statement])).await.map(drop)
+}
+
+/// Drops a view; gives whether there was one.
+pub async fn drop_view(call: &Call<'_>, namespace: &Namespace) -> Result<bool> {
+    let home = definitions::definitions(&namespace.database);
+    let predicate = by_id(call, namespace)?;
+    let statement = DeleteStatement { predicate, sort: None, one: true, hint: None, image: ReturnImage::None };
+    Ok(write(call, &home, Statements::Delete(vec![statement])).await? > 0)
+}
+
+fn by_id(call: &Call<'_>, namespace: &Namespace) -> Result<Predicate> {
+    let mut filter = DocBuf::new();
+    filter.append("_id", namespace.to_string().as_str());
+    Predicate::parse(filter.as_doc(), &call.context())
+}
+
+async fn write(call: &Call<'_>, home: &Namespace, statements: Statements) -> Result<u64> {
+    let batch = WriteBatch {
+        namespace: home.clone(),
+        ordered: true,
+        journal: call.envelope.write_concern.journal,
+        retry: None,
+        statements,
+    };
+    let mut matched = 0;
+    for outcome in call.worker.store.write(batch).await?.statements {
+        matched += outcome?.matched;
+    }
+    Ok(matched)
+}
+
+fn is_of(definition: &DocBuf, namespace: &Namespace) -> bool {
+    definition.as_doc().get("_id").and_then(Value::as_str) == Some(namespace.to_string().as_str())
+}
+
+/// Stages are looked at as such before the view is looked at as a whole.
+fn check_stage_names(stages: Doc<'_>, call: &Call<'_>) -> Result<()> {
+    match parse(stages, call) {
+        Err(error) if matches!(error.code().0, 40323 | 40324) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Parses the stages; some that come first are carried out elsewhere, and are not looked at here.
+fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
+    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
+    let skipped = first.is_some_and(|first| {
+        matches!(first.key(), "$indexStats" | "$collStats" | "$planCacheStats" | "$currentOp" | "$documents")
+    });
+    let rest = views::stages(|array| stages.values().skip(skipped.into()).for_each(|stage| array.push(stage)));
+    Pipeline::parse(rest.as_doc(), &call.context())
+}
+
+/// What is wrong with a definition, by itself and among the others.
+fn check(call: &Call<'_>, namespace: &Namespace, view_on: &str, stages: Doc<'_>, all: &[DocBuf]) -> Result<()> {
+    let invalid = |error: Error| error.context(&format!("Invalid pipeline for view {namespace} :: caused by :: "));
+    let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first).map(|stage| stage.key());
+    for (position, name) in names.enumerate() {
+        check_stage(namespace, position, name).map_err(invalid)?;
+    }
+    parse(stages, call).map_err(invalid)?;
+    let mut graph = Graph::default();
+    for definition in all.iter().filter(|other| !is_of(other, namespace)) {
+        if let Some((name, base)) = views::parts(&namespace.database, definition) {
+            let stages = definition.as_doc().get("pipeline").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
+            graph.add(name, base, stages);
+        }
+    }
+    graph.add(&namespace.collection, view_on, stages);
+    graph.check(namespace)
+}
+
+/// Stages that a view cannot have.
+fn check_stage(namespace: &Namespace, position: usize, name: &str) -> Result<()> {
+    match name {
+        "$out" | "$merge" => {
+            let message = format!(
+                "The aggregation stage {name} in location {position} of the pipeline cannot be used in the view \
+                 definition of {namespace} because it writes to disk"
+            );
+            Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message))
+        }
+        "$changeStream" => Err(Error::new(Code(40573), "The $changeStream stage is only supported on replica sets")),
+        "$documents" => {
+            let message = "'$documents' cannot be used in a view definition";
+            Err(Error::new(Code::INVALID_NAMESPACE, message))
+        }
+        "$currentOp" => Err(crate::command::source_stage::needs_no_collection_error(name)),
+        _ => Ok(()),
+    }
+}
+
+/// Which view reads which names.
+#[derive(Default)]
+struct Graph {
+    reads: HashMap<String, Vec<String>>,
+}
+
+impl Graph {
+    fn add(&mut self, name: &str, view_on: &str, stages: Doc<'_>) {
+        let mut reads = vec![view_on.to_owned()];
+        involved(stages, &mut reads);
+        self.reads.insert(name.to_owned(), reads);
+    }
+
+    /// Errors 5 and 165.
+    fn check(&self, namespace: &Namespace) -> Result<()> {
+        let name = &*namespace.collection;
+        let mut path = vec![name];
+        if self.leads_back(name, &mut path) {
+            let path: Vec<String> = path.iter().map(|name| format!("{}.{name}", namespace.database)).collect();
+            let message = format!("View cycle detected: {namespace} => {}", path.join(" => "));
+            return Err(Error::new(Code::GRAPH_CONTAINS_CYCLE, message));
+        }
+        if self.height(name, 0) + self.height_above(name, 0) - 1 > DEPTH_MAX {
+            let message = format!("View depth limit exceeded; maximum depth is {DEPTH_MAX}");
+            return Err(Error::new(Code::VIEW_DEPTH_LIMIT_EXCEEDED, message));
+        }
+        Ok(())
+    }
+
+    /// Whether a way from the last of `path` leads to its first; if so, `path` is that way.
+    fn leads_back<'g>(&'g self, goal: &str, path: &mut Vec<&'g str>) -> bool {
+        let Some(reads) = path.last().and_then(|last| self.reads.get(*last)) else { return false };
+        for next in reads {
+            let known = path.iter().skip(1).any(|name| name == next);
+            path.push(next);
+            if next == goal || !known && path.len() <= 2 * DEPTH_MAX && self.leads_back(goal, path) {
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+
+    /// How many views stand on top of one another, this one the highest.
+    fn height(&self, name: &str, depth: usize) -> usize {
+        match self.reads.get(name) {
+            Some(reads) if depth <= DEPTH_MAX => {
+                1 + reads.iter().map(|next| self.height(next, depth + 1)).max().unwrap_or(0)
+            }
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+
+    /// The same, this one the lowest.
+    fn height_above(&self, name: &str, depth: usize) -> usize {
+        let above = self.reads.iter().filter(|(_, reads)| reads.iter().any(|read| read == name));
+        match depth <= DEPTH_MAX {
+            true => 1 + above.map(|(next, _)| self.height_above(next, depth + 1)).max().unwrap_or(0),
+            false => 1,
+        }
+    }
+}
+
+/// The collections that stages read beside their input.
+fn involved(stages: Doc<'_>, names: &mut Vec<String>) {
+    for stage in stages.values().filter_map(Value::as_document).filter_map(Doc::first) {
+        match (stage.key(), stage.value()) {
+            ("$unionWith", Value::String(name)) => names.push(name.to_owned()),
+            ("$lookup" | "$graphLookup" | "$unionWith", Value::Document(spec)) => {
+                names.extend(["from", "coll"].iter().filter_map(|key| spec.get(key)?.as_str()).map(str::to_owned));
+                involved(spec.get("pipeline").and_then(Value::as_array).unwrap_or(Doc::EMPTY), names);
+            }
+            ("$facet", Value::Document(facets)) => {
+                facets.values().filter_map(Value::as_array).for_each(|stages| involved(stages, names));
+            }
+            _ => {}
+        }
+    }
+}
