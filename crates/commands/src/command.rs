@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub mod build_info;
+pub mod coll_mod;
 pub mod collections;
 pub mod connection_status;
 pub mod count;
@@ -19,6 +20,7 @@ pub mod get_log;
 pub mod get_more;
 pub mod hello;
 pub mod host_info;
+pub mod index_modification;
 pub mod indexes;
 pub mod insert;
 pub mod list_commands;

@@ -109,6 +109,12 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
     Spec {
+        name: "collMod",
+        handler: waiting!(command::coll_mod::coll_mod),
+        help: "Changes options of a collection, a view or an index.",
+        ..CATALOG_WRITE
+    },
+    Spec {
         name: "collStats",
         aliases: &["collstats"],
         handler: waiting!(command::statistics::coll_stats),

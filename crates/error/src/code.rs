@@ -146,6 +146,7 @@ codes! {
     347 API_MISMATCH_ERROR "APIMismatchError"
     352 UNSUPPORTED_OP_QUERY_COMMAND "UnsupportedOpQueryCommand"
     357 INVALID_BSON_TYPE "InvalidBSONType"
+    359 CANNOT_CONVERT_INDEX_TO_UNIQUE "CannotConvertIndexToUnique"
     365 TEMPORARILY_UNAVAILABLE "TemporarilyUnavailable"
     9001 SOCKET_EXCEPTION "SocketException"
     10003 CANNOT_GROW_DOCUMENT_IN_CAPPED_NAMESPACE "CannotGrowDocumentInCappedNamespace"

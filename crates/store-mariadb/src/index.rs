@@ -46,6 +46,11 @@ impl Index {
         self.spec.key.as_doc().iter().map(|(path, _)| path)
     }
 
+    /// Whether the index is not to be used for finding documents.
+    pub fn is_hidden(&self) -> bool {
+        self.spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy)
+    }
+
     pub fn column(&self, position: usize) -> String {
         format!("{}.{position}", self.sql_name)
     }

@@ -129,6 +129,10 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: In
         let message = format!("cannot find index {} for ns {namespace}", spec.name);
         return Err(Error::new(Code::INDEX_NOT_FOUND, message).into());
     };
+    if spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy) {
+        let message = "indexes cannot be prepared to be unique on MariaDB: drop the index and create a unique one";
+        return Err(Error::new(Code::NOT_IMPLEMENTED, message).into());
+    }
     index::remember(&mut lease, &table.schema, &table.name, position + 1, &[Index::new(spec)]).await?;
     store.catalog.forget(namespace);
     Ok(())

@@ -82,7 +82,8 @@ pub(crate) fn view(namespace: &Namespace) -> MariaDbPlan {
 }
 
 fn check_hint(table: &Table, hint: Value<'_>) -> error::Result<()> {
-    let specs = || std::iter::once(id_index()).chain(table.indexes.iter().map(|index| index.spec.clone()));
+    let shown = || table.indexes.iter().filter(|index| !index.is_hidden());
+    let specs = || std::iter::once(id_index()).chain(shown().map(|index| index.spec.clone()));
     let known = match hint {
         Value::String(name) => specs().any(|spec| spec.name == name),
         Value::Document(key) => {

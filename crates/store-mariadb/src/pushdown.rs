@@ -67,7 +67,8 @@ pub(crate) fn by_index(node: &Node, table: &Table) -> Option<(String, Condition)
     };
     all.iter().find_map(|node| {
         let Node::Path { path, test } = node else { return None };
-        let mut suitable = table.indexes.iter().filter(|index| index.fields().next() == Some(path.as_str()));
+        let mut suitable =
+            table.indexes.iter().filter(|index| !index.is_hidden() && index.fields().next() == Some(path.as_str()));
         suitable.find_map(|index| {
             let (sql, params) = match test {
                 Test::Equal(value) => index.equality(std::iter::once(value.as_value())),

@@ -43,6 +43,10 @@ pub struct Index {
     pub id: i64,
     pub spec: IndexSpec,
     pub fields: Vec<IndexField>,
+    /// Not to be used for finding documents.
+    pub hidden: bool,
+    /// No key may come to be there twice, though some may be already (`prepareUnique`).
+    pub prepare_unique: bool,
     /// Only documents that match are in the index (`partialFilterExpression`).
     pub partial: Option<Predicate>,
     /// Whether some document has, or had, more than one key: set before the writer commits it, never unset.
@@ -78,6 +82,8 @@ pub struct IndexSql {
     pub table: String,
     pub insert: String,
     pub delete: String,
+    /// Whether another document has the key.
+    pub is_taken: String,
     pub forward: String,
     pub backward: String,
 }
@@ -180,6 +186,8 @@ impl Index {
         Ok(Index {
             id,
             fields: fields.collect(),
+            hidden: spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy),
+            prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
             partial,
             multikey: Arc::new(AtomicBool::new(multikey)),
             sql: IndexSql::new(id, collection, spec.unique),
@@ -229,6 +237,7 @@ impl IndexSql {
         IndexSql {
             insert: format!("INSERT INTO {table}(key, seq) VALUES(?1, ?2)"),
             delete: format!("DELETE FROM {table} WHERE key = ?1 AND seq = ?2"),
+            is_taken: format!("SELECT 1 FROM {table} WHERE key = ?1 AND seq <> ?2"),
             forward: format!("{select} WHERE (i.key, i.seq) > (?1, ?2) AND i.key < ?3 ORDER BY {ascending}"),
             backward: format!("{select} WHERE (i.key, i.seq) < (?1, ?2) AND i.key >= ?3 ORDER BY {descending}"),
             table,

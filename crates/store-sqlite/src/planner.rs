@@ -48,7 +48,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<S
     let secondary = collection
         .indexes
         .iter()
-        .filter(|index| index.partial.is_none())
+        .filter(|index| index.partial.is_none() && !index.hidden)
         .map(|index| Candidate::new(Some(index), &index.fields, &wanted, false));
     let best = std::iter::once(id).chain(secondary).filter(|it| it.score > 0).max_by_key(|it| it.score);
     Ok(match best {
@@ -160,7 +160,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
     let candidate = if names("_id_", document::doc! { "_id": 1 }.as_doc()) {
         Some(Candidate::new(None, &[id_field()], wanted, true))
     } else {
-        let mut indexes = collection.indexes.iter();
+        let mut indexes = collection.indexes.iter().filter(|index| !index.hidden);
         let index = indexes.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
         index.map(|index| Candidate::new(Some(index), &index.fields, wanted, true))
     };

@@ -87,8 +87,8 @@ impl<'a> Arguments<'a> {
             "capped" => self.capped = arguments::boolean_or_number(WITHIN, field)?,
             "autoIndexId" => self.auto_index_id = Some(arguments::boolean_or_number(WITHIN, field)?),
             "temp" => self.temporary = arguments::boolean_or_number(WITHIN, field)?,
-            "size" => self.bytes = Some(capped_bytes(field)?),
-            "max" => self.documents = Some(capped_documents(field)?),
+            "size" => self.bytes = Some(capped_bytes(WITHIN, field)?),
+            "max" => self.documents = Some(capped_documents(WITHIN, field)?),
             "viewOn" => self.view_on = Some(arguments::string(WITHIN, field)?),
             "pipeline" => self.pipeline = Some(stages(WITHIN, field)?),
             "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
@@ -199,20 +199,22 @@ fn rounded(bytes: i64) -> u64 {
     (bytes.unsigned_abs()).next_multiple_of(CAPPED_UNIT_BYTES.unsigned_abs())
 }
 
-fn capped_bytes(field: Element<'_>) -> Result<i64> {
-    let bytes = arguments::integer(WITHIN, field)?;
+/// The size of a capped collection.
+pub fn capped_bytes(within: &str, field: Element<'_>) -> Result<i64> {
+    let bytes = arguments::integer(within, field)?;
     match bytes {
-        ..1 => Err(out_of_range("size", ">= 1", bytes)),
+        ..1 => Err(out_of_range(field.key(), ">= 1", bytes)),
         1..=CAPPED_BYTES_MAX => Ok(bytes),
-        _ => Err(out_of_range("size", &format!("<= {CAPPED_BYTES_MAX}"), bytes)),
+        _ => Err(out_of_range(field.key(), &format!("<= {CAPPED_BYTES_MAX}"), bytes)),
     }
 }
 
-fn capped_documents(field: Element<'_>) -> Result<i64> {
-    let documents = arguments::integer(WITHIN, field)?;
+/// The number of documents of a capped collection.
+pub fn capped_documents(within: &str, field: Element<'_>) -> Result<i64> {
+    let documents = arguments::integer(within, field)?;
     match documents < CAPPED_DOCUMENTS_END {
         true => Ok(documents),
-        false => Err(out_of_range("max", &format!("< {CAPPED_DOCUMENTS_END}"), documents)),
+        false => Err(out_of_range(field.key(), &format!("< {CAPPED_DOCUMENTS_END}"), documents)),
     }
 }
 

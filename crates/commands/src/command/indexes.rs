@@ -77,7 +77,6 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
             "name" => name = Some(string_option(field)?),
             "unique" => unique = boolean_option(field)?,
             "sparse" => sparse = boolean_option(field)?,
-            "hidden" if boolean_option(field)? => return unsupported("hidden indexes"),
             "background" | "hidden" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
             "v" => check_version(spec, field)?,
             "expireAfterSeconds" => {}
@@ -117,7 +116,12 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
             writer.append("v", 2);
             writer.append("key", key);
             writer.append("name", name);
-            let shown = |field: &Element<'_>| !matches!(field.key(), "v" | "key" | "name" | "ns" | "dropDups");
+            // What is spelled out as false is as good as left out.
+            let shown = |field: &Element<'_>| match field.key() {
+                "v" | "key" | "name" | "ns" | "dropDups" => false,
+                "hidden" | "prepareUnique" => field.value().is_truthy(),
+                _ => true,
+            };
             spec.elements().filter(shown).for_each(|field| writer.append_element(field));
         }),
         ..index

@@ -98,6 +98,47 @@ fn figures_are_told() {
 }
 
 #[test]
+fn options_of_indexes_change() {
+    let mut bench = bench();
+    let index = |change: bson::Document| doc! { "collMod": "a", "index": change };
+    let invalid = |message: &str| error(72, message);
+    check_replies(
+        &mut bench,
+        vec![
+            (
+                doc! { "createIndexes": "a", "indexes": [
+                    { "key": { "t": 1 }, "name": "t", "expireAfterSeconds": 5 }, { "key": { "u": 1 }, "name": "u", "hidden": false },
+                ] },
+                doc! { "numIndexesBefore": 1, "numIndexesAfter": 3, "createdCollectionAutomatically": true },
+            ),
+            (
+                index(doc! { "name": "t", "expireAfterSeconds": 7 }),
+                doc! { "expireAfterSeconds_old": 5_i64, "expireAfterSeconds_new": 7_i64 },
+            ),
+            (
+                index(doc! { "keyPattern": { "u": 1 }, "hidden": true }),
+                doc! { "hidden_old": false, "hidden_new": true },
+            ),
+            (index(doc! { "name": "u", "hidden": true }), doc! {}),
+            (index(doc! { "name": "u", "expireAfterSeconds": -1 }), invalid(ANY)),
+            (index(doc! { "name": "u" }), invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
+            (index(doc! { "hidden": true }), invalid("Must specify either index name or key pattern.")),
+            (index(doc! { "name": "x", "hidden": true }), error(27, "cannot find index x for ns test.a")),
+            (index(doc! { "name": "_id_", "hidden": true }), error(2, "can't hide _id index")),
+            (index(doc! { "name": "u", "unique": true }), invalid(ANY)),
+            (
+                doc! { "listIndexes": "a" },
+                doc! { "cursor": { "id": 0_i64, "ns": "test.a", "firstBatch": [
+                    { "v": 2, "key": { "_id": 1 }, "name": "_id_" },
+                    { "v": 2, "key": { "t": 1 }, "name": "t", "expireAfterSeconds": 7 },
+                    { "v": 2, "key": { "u": 1 }, "name": "u", "hidden": true },
+                ] } },
+            ),
+        ],
+    );
+}
+
+#[test]
 fn documents_past_their_time_are_deleted() {
     let mut bench = bench();
     let date = |ms| bson::DateTime::from_millis(ms);

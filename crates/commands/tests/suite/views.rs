@@ -93,6 +93,26 @@ fn definitions_are_checked() {
 }
 
 #[test]
+fn a_definition_changes() {
+    let mut bench = bench();
+    ten_documents(&mut bench);
+    check_replies(
+        &mut bench,
+        vec![
+            (doc! { "create": "v", "viewOn": "a", "pipeline": [{ "$match": { "x": 1 } }] }, doc! {}),
+            (doc! { "create": "w", "viewOn": "v", "pipeline": [] }, doc! {}),
+            (doc! { "collMod": "v", "pipeline": [{ "$match": { "_id": 3 } }] }, doc! {}),
+            (doc! { "find": "w" }, batch("test.w", vec![doc! { "_id": 3, "x": 0 }])),
+            (doc! { "collMod": "v", "viewOn": "w", "pipeline": [] }, error(5, ANY)),
+            (doc! { "collMod": "v", "viewOn": "" }, error(2, "'viewOn' cannot be empty")),
+            (doc! { "collMod": "v", "validator": {} }, error(72, "option not supported on a view: validator")),
+            (doc! { "collMod": "a", "viewOn": "b" }, error(72, "option only supported on a view: viewOn")),
+            (doc! { "collMod": "nope" }, error(26, "ns does not exist")),
+        ],
+    );
+}
+
+#[test]
 fn views_stand_twenty_high() {
     let mut bench = bench();
     let view = |on: i32| doc! { "create": format!("v{on}"), "viewOn": format!("v{}", on + 1), "pipeline": [] };

@@ -77,21 +77,28 @@ impl Writer {
                 self.set_multikey(index)?;
             }
             for (position, key) in keys.iter().enumerate() {
-                let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
-                match insert {
-                    Ok(_) => {}
-                    Err(error) if is_duplicate(&error) => {
-                        self.remove_keys(index, seq, &keys[..position])?;
-                        for (index, keys) in collection.indexes.iter().zip(entries).take(at) {
-                            self.remove_keys(index, seq, keys)?;
-                        }
-                        return Ok(Some((index, key)));
+                if !self.add_key(index, key, seq)? {
+                    self.remove_keys(index, seq, &keys[..position])?;
+                    for (index, keys) in collection.indexes.iter().zip(entries).take(at) {
+                        self.remove_keys(index, seq, keys)?;
                     }
-                    Err(error) => return Err(error.into()),
+                    return Ok(Some((index, key)));
                 }
             }
         }
         Ok(None)
+    }
+
+    /// Adds an entry; false when the key is there already and may not be there twice.
+    fn add_key(&self, index: &Index, key: &Key, seq: i64) -> Attempt<bool> {
+        if index.prepare_unique && self.connection.prepare_cached(&index.sql.is_taken)?.exists((key.as_slice(), seq))? {
+            return Ok(false);
+        }
+        match self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq)) {
+            Ok(_) => Ok(true),
+            Err(error) if is_duplicate(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn remove_entries(&mut self, collection: &Collection, seq: i64, entries: &Entries) -> Attempt<()> {

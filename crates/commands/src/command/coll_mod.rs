@@ -1,0 +1,153 @@
+//! `collMod`: other options for a collection, a view or an index.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/collMod/>
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::create::{self, write_cap};
+use crate::command::index_modification::Modification;
+use crate::command::{options, validation, view_definitions, views};
+use crate::dispatch::{Call, Disposition};
+use document::{Doc, DocBuf, DocWriter, Element, Value};
+use error::{Code, Error, Result};
+use store::{CollectionInfo, Namespace};
+
+const WITHIN: &str = "collMod";
+
+#[derive(Default)]
+struct Arguments<'a> {
+    validator: Option<Doc<'a>>,
+    validation_level: Option<&'a str>,
+    validation_action: Option<&'a str>,
+    view_on: Option<&'a str>,
+    pipeline: Option<Doc<'a>>,
+    index: Option<Modification<'a>>,
+    capped_bytes: Option<i64>,
+    capped_documents: Option<i64>,
+    dry_run: bool,
+    /// The option that came last of those a view does not have.
+    not_for_views: Option<&'a str>,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(&mut self, field: Element<'a>) -> Result<()> {
+        let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
+        let key = field.key();
+        match key {
+            _ if is_absent(field) => return Ok(()),
+            "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
+            "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
+            "validationAction" => self.validation_action = Some(validation::action(WITHIN, field)?),
+            "viewOn" => self.view_on = Some(arguments::string(WITHIN, field)?),
+            "pipeline" => self.pipeline = Some(create::stages(WITHIN, field)?),
+            "index" => self.index = Some(Modification::read(arguments::document(WITHIN, field)?)?),
+            "cappedSize" => self.capped_bytes = Some(create::capped_bytes(WITHIN, field)?),
+            "cappedMax" => self.capped_documents = Some(create::capped_documents(WITHIN, field)?),
+            "dryRun" => self.dry_run = arguments::boolean_or_number(WITHIN, field)?,
+            "expireAfterSeconds" => {
+                return invalid("'expireAfterSeconds' option is only supported on collections clustered by _id");
+            }
+            "timeseries" => {
+                return invalid("option only supported on a time-series collection: isTimeseriesNamespace");
+            }
+            "changeStreamPreAndPostImages" => {
+                return Err(Error::new(
+                    Code::NOT_IMPLEMENTED,
+                    "change stream pre-images are not supported by this server",
+                ));
+            }
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+        if !matches!(key, "viewOn" | "pipeline") {
+            self.not_for_views = Some(key);
+        }
+        Ok(())
+    }
+}
+
+pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    let mut arguments = Arguments::default();
+    for field in call.fields() {
+        arguments.read(field)?;
+    }
+    let Some(info) = call.worker.store.collection(&namespace).await? else {
+        return modify_view(call, &namespace, &arguments).await;
+    };
+    if arguments.dry_run && arguments.index.as_ref().is_none_or(|index| !index.makes_unique()) {
+        return Err(Error::new(Code::INVALID_OPTIONS, "dry run mode requires an valid index modification."));
+    }
+    if arguments.pipeline.is_some() || arguments.view_on.is_some() {
+        let option = if arguments.pipeline.is_some() { "pipeline" } else { "viewOn" };
+        return Err(Error::new(Code::INVALID_OPTIONS, format!("option only supported on a view: {option}")));
+    }
+    let options = changed_options(call, &namespace, &info, &arguments)?;
+    if let Some(index) = &arguments.index {
+        index.carry_out(call, &namespace, arguments.dry_run, reply).await?;
+    }
+    if let Some(options) = options {
+        call.worker.store.modify_collection(&namespace, options.as_doc()).await?;
+    }
+    Ok(Disposition::Reply)
+}
+
+async fn modify_view(call: &Call<'_>, namespace: &Namespace, arguments: &Arguments<'_>) -> Result<Disposition> {
+    let Some(definition) = views::definition(call, namespace).await? else {
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, "ns does not exist"));
+    };
+    if let Some(option) = arguments.not_for_views {
+        return Err(Error::new(Code::INVALID_OPTIONS, format!("option not supported on a view: {option}")));
+    }
+    let definition = definition.as_doc();
+    let view_on = arguments.view_on.or(definition.get("viewOn").and_then(Value::as_str)).unwrap_or_default();
+    view_definitions::check_base(view_on)?;
+    let stages = arguments.pipeline.or(definition.get("pipeline").and_then(Value::as_array)).unwrap_or(Doc::EMPTY);
+    view_definitions::modify(call, namespace, view_on, stages).await?;
+    Ok(Disposition::Reply)
+}
+
+/// The collection's options as they shall be; `None` where nothing about them was asked.
+fn changed_options(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    info: &CollectionInfo,
+    arguments: &Arguments<'_>,
+) -> Result<Option<DocBuf>> {
+    let old = info.options.as_doc();
+    let mut options = None;
+    if arguments.capped_bytes.is_some() || arguments.capped_documents.is_some() {
+        if !options::is_set(old, "capped") {
+            return Err(Error::new(Code::INVALID_OPTIONS, "Collection must be capped."));
+        }
+        let number = |key: &str| old.get(key).and_then(arguments::number_to_i64);
+        let bytes = arguments.capped_bytes.or(number("size")).unwrap_or(1);
+        let documents = arguments.capped_documents.or(number("max"));
+        options = Some(DocBuf::build(|writer| {
+            write_cap(bytes, documents, writer);
+            let others = old.elements().filter(|option| !matches!(option.key(), "capped" | "size" | "max"));
+            others.for_each(|option| writer.append_element(option));
+        }));
+    }
+    let validates =
+        arguments.validator.is_some() || arguments.validation_level.is_some() || arguments.validation_action.is_some();
+    if !validates {
+        return Ok(options);
+    }
+    if let Some(validator) = arguments.validator {
+        let during = "Parsing of collection validator failed :: caused by :: ";
+        validation::check_validator(call, namespace, validator).map_err(|error| error.context(during))?;
+    }
+    let old = options.unwrap_or_else(|| old.to_owned());
+    let old = old.as_doc();
+    let validator = arguments.validator.or(old.get("validator").and_then(Value::as_document));
+    let word = |given: Option<&str>, key: &str, default: &str| {
+        given.or(old.get(key).and_then(Value::as_str)).unwrap_or(default).to_owned()
+    };
+    let changed = |key: &str| matches!(key, "validator" | "validationLevel" | "validationAction");
+    let mut new = options::without(old, changed);
+    if let Some(validator) = validator.filter(|validator| !validator.is_empty()) {
+        new.append("validator", validator);
+    }
+    new.append("validationLevel", &*word(arguments.validation_level, "validationLevel", "strict"));
+    new.append("validationAction", &*word(arguments.validation_action, "validationAction", "error"));
+    Ok(Some(new))
+}

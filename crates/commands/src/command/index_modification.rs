@@ -1,0 +1,249 @@
+//! What `collMod` can change about an index: when its documents expire, whether it is hidden, whether it is unique.
+
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::options::{self, display};
+use crate::dispatch::Call;
+use crate::read::{Visit, for_each};
+use document::{Doc, DocBuf, DocWriter, Path, Value, ValueBuf};
+use error::{Code, Error, Result};
+use query::Predicate;
+use std::collections::BTreeMap;
+use store::{IndexSelection, IndexSpec, Namespace, Query, index_rules};
+
+const WITHIN: &str = "collMod.index";
+
+/// The `index` of a `collMod`.
+#[derive(Default)]
+pub struct Modification<'a> {
+    name: Option<&'a str>,
+    key: Option<Doc<'a>>,
+    expire_after_seconds: Option<i64>,
+    hidden: Option<bool>,
+    unique: Option<bool>,
+    prepare_unique: Option<bool>,
+}
+
+impl<'a> Modification<'a> {
+    pub fn read(spec: Doc<'a>) -> Result<Self> {
+        let mut modification = Modification::default();
+        for field in spec.elements() {
+            match field.key() {
+                _ if is_absent(field) => {}
+                "name" => modification.name = Some(arguments::string(WITHIN, field)?),
+                "keyPattern" => modification.key = Some(arguments::document(WITHIN, field)?),
+                "expireAfterSeconds" => {
+                    modification.expire_after_seconds = Some(arguments::integer(WITHIN, field)?);
+                }
+                "hidden" => modification.hidden = Some(arguments::boolean_or_number(WITHIN, field)?),
+                "unique" => modification.unique = Some(arguments::boolean_or_number(WITHIN, field)?),
+                "prepareUnique" => {
+                    modification.prepare_unique = Some(arguments::boolean_or_number(WITHIN, field)?);
+                }
+                other => return Err(unknown_field(WITHIN, other)),
+            }
+        }
+        Ok(modification)
+    }
+
+    pub fn makes_unique(&self) -> bool {
+        self.unique == Some(true)
+    }
+
+    pub async fn carry_out(
+        &self,
+        call: &Call<'_>,
+        namespace: &Namespace,
+        dry_run: bool,
+        reply: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        self.check()?;
+        let index = self.find(call, namespace).await?;
+        self.check_for(&index)?;
+        if self.makes_unique() {
+            return self.make_unique(call, namespace, &index, dry_run, reply).await;
+        }
+        let old = index.spec.as_doc();
+        let mut spec = old.to_owned();
+        if let Some(seconds) = self.expire_after_seconds {
+            if let Some(seconds) = old.get("expireAfterSeconds").and_then(arguments::number_to_i64) {
+                reply.append("expireAfterSeconds_old", seconds);
+            }
+            let seconds = seconds.min(i32::MAX.into());
+            reply.append("expireAfterSeconds_new", seconds);
+            spec = with(spec.as_doc(), "expireAfterSeconds", Some((seconds as i32).into()));
+        }
+        for (key, new) in [("hidden", self.hidden), ("prepareUnique", self.prepare_unique)] {
+            let before = options::is_set(old, key);
+            let Some(new) = new.filter(|new| *new != before) else { continue };
+            reply.append(&format!("{key}_old"), before);
+            reply.append(&format!("{key}_new"), new);
+            spec = with(spec.as_doc(), key, new.then_some(Value::Boolean(true)));
+        }
+        if spec != index.spec {
+            call.worker.store.modify_index(namespace, IndexSpec { spec, ..index }).await?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the request, whatever the index.
+    fn check(&self) -> Result<()> {
+        let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
+        match (self.name, self.key) {
+            (None, None) => return invalid("Must specify either index name or key pattern."),
+            (Some(_), Some(_)) => return invalid("Cannot specify both key pattern and name."),
+            _ => {}
+        }
+        let nothing = self.expire_after_seconds.is_none()
+            && self.hidden.is_none()
+            && self.unique.is_none()
+            && self.prepare_unique.is_none();
+        if nothing {
+            return invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field");
+        }
+        if self.unique == Some(false) {
+            return Err(Error::bad_value("Cannot make index non-unique"));
+        }
+        if self.expire_after_seconds.is_some_and(|seconds| seconds < 0) {
+            return invalid("TTL index 'expireAfterSeconds' option cannot be less than 0");
+        }
+        Ok(())
+    }
+
+    async fn find(&self, call: &Call<'_>, namespace: &Namespace) -> Result<IndexSpec> {
+        let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
+        let named = |index: &IndexSpec| match (self.name, self.key) {
+            (Some(name), _) => index.name == name,
+            (None, Some(key)) => index_rules::same_key(index.key.as_doc(), key),
+            (None, None) => false,
+        };
+        let (found, others): (Vec<_>, Vec<_>) = indexes.into_iter().partition(named);
+        drop(others);
+        match <[IndexSpec; 1]>::try_from(found) {
+            Ok([index]) => Ok(index),
+            Err(found) if found.is_empty() => {
+                let asked = self.name.map(str::to_owned).or_else(|| self.key.map(display)).unwrap_or_default();
+                let message = format!("cannot find index {asked} for ns {namespace}");
+                Err(Error::new(Code::INDEX_NOT_FOUND, message))
+            }
+            Err(found) => Err(Error::new(
+                Code::AMBIGUOUS_INDEX_KEY_PATTERN,
+                format!(
+                    "index keyPattern {} matches {} indexes, must use index name. Conflicting indexes:{}, {}",
+                    self.key.map(display).unwrap_or_default(),
+                    found.len(),
+                    found.first().map(|index| display(index.spec.as_doc())).unwrap_or_default(),
+                    found.get(1).map(|index| display(index.spec.as_doc())).unwrap_or_default(),
+                ),
+            )),
+        }
+    }
+
+    /// What this index does not take.
+    fn check_for(&self, index: &IndexSpec) -> Result<()> {
+        let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
+        if self.expire_after_seconds.is_some() {
+            if index.name == "_id_" {
+                return invalid("the _id field does not support TTL indexes");
+            }
+            if index.key.as_doc().elements().count() > 1 {
+                return invalid("TTL indexes are single-field indexes, compound indexes do not support TTL");
+            }
+        }
+        if self.hidden.is_some() && index.name == "_id_" {
+            return Err(Error::bad_value("can't hide _id index"));
+        }
+        if self.makes_unique() && !index.unique && !options::is_set(index.spec.as_doc(), "prepareUnique") {
+            return invalid("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.");
+        }
+        Ok(())
+    }
+
+    /// The index is built anew as a unique one; error 359 names the documents that stand in the way.
+    async fn make_unique(
+        &self,
+        call: &Call<'_>,
+        namespace: &Namespace,
+        index: &IndexSpec,
+        dry_run: bool,
+        reply: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        if index.unique {
+            return Ok(());
+        }
+        let violations = violations(call, namespace, index).await?;
+        if !violations.is_empty() {
+            return Err(not_unique(&violations));
+        }
+        if dry_run {
+            return Ok(());
+        }
+        let spec = with(with(index.spec.as_doc(), "prepareUnique", None).as_doc(), "unique", Some(true.into()));
+        let unique = IndexSpec { unique: true, spec, ..index.clone() };
+        let store = &call.worker.store;
+        store.drop_indexes(namespace, IndexSelection::Names(vec![index.name.clone()])).await?;
+        if let Err(error) = store.create_indexes(namespace, vec![unique]).await {
+            // Somebody wrote the same key in between: all is as it was.
+            store.create_indexes(namespace, vec![index.clone()]).await?;
+            return Err(error);
+        }
+        reply.append("unique_new", true);
+        Ok(())
+    }
+}
+
+/// The specification with another value of an option, or without it.
+fn with(spec: Doc<'_>, key: &str, value: Option<Value<'_>>) -> DocBuf {
+    DocBuf::build(|writer| {
+        let mut pending = value;
+        for element in spec.elements() {
+            match element.key() == key {
+                true => {
+                    if let Some(value) = pending.take() {
+                        writer.append(key, value);
+                    }
+                }
+                false => writer.append_element(element),
+            }
+        }
+        if let Some(value) = pending {
+            writer.append(key, value);
+        }
+    })
+}
+
+/// The ids of documents that share a key, key by key.
+async fn violations(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -> Result<Vec<Vec<ValueBuf>>> {
+    let store = &*call.worker.store;
+    let partial = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);
+    let predicate = Predicate::parse(partial.unwrap_or(Doc::EMPTY), &call.context())?;
+    let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+    let plan = store.plan(namespace, query).await?;
+    let paths: Vec<Path> = index.key.as_doc().iter().map(|(path, _)| Path::new(path)).collect();
+    let mut holders: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
+    for_each(store, &*plan, &predicate, true, call.running, |document| {
+        let values: Vec<Option<Value<'_>>> = paths.iter().map(|path| path.get(document)).collect();
+        if index.sparse && values.iter().all(Option::is_none) {
+            return Ok(Visit::Continue);
+        }
+        let mut key = Vec::new();
+        values.iter().for_each(|value| document::key::encode(value.unwrap_or(Value::Null), &mut key));
+        holders.entry(key).or_default().extend(document.get("_id").map(Value::to_owned));
+        Ok(Visit::Continue)
+    })
+    .await?;
+    Ok(holders.into_values().filter(|ids| ids.len() > 1).collect())
+}
+
+fn not_unique(violations: &[Vec<ValueBuf>]) -> Error {
+    let details = DocBuf::build(|writer| {
+        let mut array = writer.array("violations");
+        for ids in violations {
+            let mut violation = array.document();
+            let mut array = violation.array("ids");
+            ids.iter().for_each(|id| array.push(id));
+        }
+    });
+    let message =
+        "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.";
+    Error::new(Code::CANNOT_CONVERT_INDEX_TO_UNIQUE, message).with_details(details.into_vec())
+}
