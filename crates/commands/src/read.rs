@@ -154,15 +154,14 @@ impl Reader {
             }
             documents = kept;
         }
-        self.source = Source::List(match self.sort.take() {
-            None => documents.into(),
+        self.source = match self.sort.take() {
+            None => Source::List(documents.into()),
             Some(sort) => {
-                let mut sorter = Sorter::new(sort, None, BLOCKING_BYTES_MAX);
+                let mut sorter = Sorter::new(sort, None, self.budget.clone());
                 documents.iter().try_for_each(|document| sorter.push(document.as_doc()))?;
-                self.sorted = true;
-                sorter.finish()
+                Source::Sorted(Box::new(sorter.finish()?), false)
             }
-        });
+        };
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub struct Arguments<'a> {
     no_cursor_timeout: bool,
     pub tailable: bool,
     await_data: bool,
-    allow_disk_use: Option<bool>,
+    pub allow_disk_use: Option<bool>,
     bounded: bool,
     unsupported: Option<&'static str>,
     /// An option that a view, which is read by a pipeline, cannot be read with.
