@@ -15,6 +15,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/>; where it is silent (undefined, symbol,
 //! DBPointer, code), what a 6.0 server does.
 
+use crate::collation::Collator;
 use crate::decimal::Parts;
 use crate::number;
 use crate::raw::{Doc, Element};
@@ -33,7 +34,7 @@ pub fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
         (Value::Int64(a), Value::Int64(b)) => a.cmp(&b),
         (Value::ObjectId(a), Value::ObjectId(b)) => a.cmp(&b),
         (Value::DateTime(a), Value::DateTime(b)) => a.cmp(&b),
-        _ => compare_any(a, b, 0),
+        _ => compare_any(a, b, 0, None),
     }
 }
 
@@ -48,7 +49,7 @@ pub fn equal(a: Value<'_>, b: Value<'_>) -> bool {
 
 /// Compares two documents in MongoDB's order.
 pub fn compare_documents(a: Doc<'_>, b: Doc<'_>) -> Ordering {
-    compare_elements(a, b, Names::Compared, 1)
+    compare_elements(a, b, Names::Compared, 1, None)
 }
 
 /// The place of a value's type in the order. A missing value ranks as [`RANK_MISSING`], with undefined.
@@ -91,17 +92,20 @@ enum Names {
     Ignored,
 }
 
-/// `depth` counts the documents around the two values.
-fn compare_any(a: Value<'_>, b: Value<'_>, depth: usize) -> Ordering {
+/// `depth` counts the documents around the two values. Strings compare by the collator where there is one.
+pub(crate) fn compare_any(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option<&Collator>) -> Ordering {
     let ranks = type_rank(a).cmp(&type_rank(b));
-    ranks.then_with(|| compare_within_rank(a, b, depth))
+    ranks.then_with(|| compare_within_rank(a, b, depth, collator))
 }
 
-fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize) -> Ordering {
+fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option<&Collator>) -> Ordering {
     match (a, b) {
-        (Value::String(a) | Value::Symbol(a), Value::String(b) | Value::Symbol(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (Value::Document(a), Value::Document(b)) => compare_elements(a, b, Names::Compared, depth + 1),
-        (Value::Array(a), Value::Array(b)) => compare_elements(a, b, Names::Ignored, depth + 1),
+        (Value::String(a) | Value::Symbol(a), Value::String(b) | Value::Symbol(b)) => match collator {
+            None => a.as_bytes().cmp(b.as_bytes()),
+            Some(collator) => collator.compare(a, b),
+        },
+        (Value::Document(a), Value::Document(b)) => compare_elements(a, b, Names::Compared, depth + 1, collator),
+        (Value::Array(a), Value::Array(b)) => compare_elements(a, b, Names::Ignored, depth + 1, collator),
         (Value::Binary { subtype: a_type, bytes: a }, Value::Binary { subtype: b_type, bytes: b }) => {
             a.len().cmp(&b.len()).then(a_type.cmp(&b_type)).then_with(|| a.cmp(b))
         }
@@ -119,9 +123,10 @@ fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize) -> Ordering {
             a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())).then(a_id.cmp(&b_id))
         }
         (Value::Code(a), Value::Code(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (Value::CodeWithScope { code: a, scope: a_scope }, Value::CodeWithScope { code: b, scope: b_scope }) => {
-            a.as_bytes().cmp(b.as_bytes()).then_with(|| compare_elements(a_scope, b_scope, Names::Compared, depth + 1))
-        }
+        (Value::CodeWithScope { code: a, scope: a_scope }, Value::CodeWithScope { code: b, scope: b_scope }) => a
+            .as_bytes()
+            .cmp(b.as_bytes())
+            .then_with(|| compare_elements(a_scope, b_scope, Names::Compared, depth + 1, collator)),
         _ => compare_numbers(a, b),
     }
 }
@@ -160,7 +165,7 @@ impl Number {
     }
 }
 
-fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize) -> Ordering {
+fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize, collator: Option<&Collator>) -> Ordering {
     // Deeper documents than a client can send come from a damaged file: the stack is worth more than their order.
     if a.as_bytes() == b.as_bytes() || depth > DEPTH_MAX {
         return a.as_bytes().cmp(b.as_bytes());
@@ -171,7 +176,7 @@ fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize) -> Order
             (None, None) => return Ordering::Equal,
             (None, Some(_)) => return Ordering::Less,
             (Some(_), None) => return Ordering::Greater,
-            (Some(a), Some(b)) => compare_element(a, b, names, depth),
+            (Some(a), Some(b)) => compare_element(a, b, names, depth, collator),
         };
         if order != Ordering::Equal {
             return order;
@@ -179,7 +184,13 @@ fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize) -> Order
     }
 }
 
-fn compare_element(a: Element<'_>, b: Element<'_>, names: Names, depth: usize) -> Ordering {
+fn compare_element(
+    a: Element<'_>,
+    b: Element<'_>,
+    names: Names,
+    depth: usize,
+    collator: Option<&Collator>,
+) -> Ordering {
     let ranks = kind_rank(a.kind).cmp(&kind_rank(b.kind));
     if ranks != Ordering::Equal {
         return ranks;
@@ -187,24 +198,30 @@ fn compare_element(a: Element<'_>, b: Element<'_>, names: Names, depth: usize) -
     if names == Names::Compared && a.key_bytes() != b.key_bytes() {
         return a.key_bytes().cmp(b.key_bytes());
     }
-    compare_within_rank(a.value(), b.value(), depth)
+    compare_within_rank(a.value(), b.value(), depth, collator)
 }
 
 /// Feeds a value into a hasher so that values that are [`equal`] hash the same.
 pub fn hash_value<H: Hasher>(value: Value<'_>, state: &mut H) {
-    hash_nested(value, state, 0);
+    hash_nested(value, state, 0, None);
 }
 
-fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usize) {
+pub(crate) fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usize, collator: Option<&Collator>) {
     state.write_u8(type_rank(value));
     match value {
         Value::Double(number) => hash_double(number, state),
         Value::Int32(number) => state.write_i64(number.into()),
         Value::Int64(number) => state.write_i64(number),
         Value::Decimal128(number) => hash_decimal(number, state),
+        Value::String(text) | Value::Symbol(text) if collator.is_some() => {
+            if let Some(collator) = collator {
+                state.write(&collator.sort_key(text));
+            }
+            state.write_u8(u8::MAX);
+        }
         Value::String(text) | Value::Symbol(text) | Value::Code(text) => hash_text(text, state),
-        Value::Document(document) => hash_elements(document, Names::Compared, state, depth + 1),
-        Value::Array(array) => hash_elements(array, Names::Ignored, state, depth + 1),
+        Value::Document(document) => hash_elements(document, Names::Compared, state, depth + 1, collator),
+        Value::Array(array) => hash_elements(array, Names::Ignored, state, depth + 1, collator),
         Value::Binary { subtype, bytes } => {
             state.write_usize(bytes.len());
             state.write_u8(subtype);
@@ -224,13 +241,13 @@ fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usize) {
         }
         Value::CodeWithScope { code, scope } => {
             hash_text(code, state);
-            hash_elements(scope, Names::Compared, state, depth + 1);
+            hash_elements(scope, Names::Compared, state, depth + 1, collator);
         }
         Value::Undefined | Value::Null | Value::MaxKey | Value::MinKey => {}
     }
 }
 
-fn hash_elements<H: Hasher>(document: Doc<'_>, names: Names, state: &mut H, depth: usize) {
+fn hash_elements<H: Hasher>(document: Doc<'_>, names: Names, state: &mut H, depth: usize, collator: Option<&Collator>) {
     if depth > DEPTH_MAX {
         return;
     }
@@ -238,7 +255,7 @@ fn hash_elements<H: Hasher>(document: Doc<'_>, names: Names, state: &mut H, dept
         if names == Names::Compared {
             state.write(element.key_bytes());
         }
-        hash_nested(element.value(), state, depth);
+        hash_nested(element.value(), state, depth, collator);
     }
     state.write_u8(u8::MAX);
 }

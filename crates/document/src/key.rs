@@ -23,6 +23,7 @@
 
 mod number;
 
+use crate::collation::Collator;
 use crate::compare::kind_rank;
 use crate::raw::Doc;
 use crate::value::Value;
@@ -64,7 +65,7 @@ pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
         Value::Int64(number) => encode_integer(number, out),
         Value::ObjectId(id) => encode_object_id(id, out),
         Value::String(text) => encode_text(lead::STRING, text, out),
-        _ => encode_nested(value, out, 0),
+        _ => encode_nested(value, out, 0, None),
     }
 }
 
@@ -87,8 +88,8 @@ fn encode_object_id(id: ObjectId, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes);
 }
 
-/// `depth` counts the documents around the value.
-fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize) {
+/// `depth` counts the documents around the value. With a collator, the bytes of a string are its sort key.
+pub(crate) fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
     match value {
         Value::MinKey => out.push(lead::MIN_KEY),
         Value::Undefined => out.push(lead::UNDEFINED),
@@ -97,14 +98,20 @@ fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize) {
         Value::Int32(number) => encode_integer(number.into(), out),
         Value::Int64(number) => encode_integer(number, out),
         Value::Decimal128(number) => encode_decimal(number, out),
-        Value::String(text) | Value::Symbol(text) => encode_text(lead::STRING, text, out),
+        Value::String(text) | Value::Symbol(text) => match collator {
+            None => encode_text(lead::STRING, text, out),
+            Some(collator) => {
+                out.push(lead::STRING);
+                encode_escaped(&collator.sort_key(text), out);
+            }
+        },
         Value::Document(document) => {
             out.push(lead::DOCUMENT);
-            encode_fields(document, out, depth + 1);
+            encode_fields(document, out, depth + 1, collator);
         }
         Value::Array(array) => {
             out.push(lead::ARRAY);
-            encode_items(array, out, depth + 1);
+            encode_items(array, out, depth + 1, collator);
         }
         Value::Binary { subtype, bytes } => {
             out.push(lead::BINARY);
@@ -139,13 +146,13 @@ fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize) {
         Value::Code(code) => encode_text(lead::CODE, code, out),
         Value::CodeWithScope { code, scope } => {
             encode_text(lead::CODE_WITH_SCOPE, code, out);
-            encode_fields(scope, out, depth + 1);
+            encode_fields(scope, out, depth + 1, collator);
         }
         Value::MaxKey => out.push(lead::MAX_KEY),
     }
 }
 
-fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize) {
+fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
     if depth > DEPTH_MAX {
         return encode_escaped(document.as_bytes(), out);
     }
@@ -153,16 +160,16 @@ fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize) {
         out.push(kind_rank(element.kind) + 1);
         out.extend_from_slice(element.key_bytes());
         out.push(END);
-        encode_nested(element.value(), out, depth);
+        encode_nested(element.value(), out, depth, collator);
     }
     out.push(END);
 }
 
-fn encode_items(array: Doc<'_>, out: &mut Vec<u8>, depth: usize) {
+fn encode_items(array: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
     if depth > DEPTH_MAX {
         return encode_escaped(array.as_bytes(), out);
     }
-    array.values().for_each(|value| encode_nested(value, out, depth));
+    array.values().for_each(|value| encode_nested(value, out, depth, collator));
     out.push(END);
 }
 

@@ -5,11 +5,13 @@
 //! it cannot make sense of (a damaged file) ends the iteration, it never panics.
 //!
 //! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`decimal`], [`write`](mod@write) (building
-//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`key`] (that order as byte
+//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`collation`] (strings as people order
+//! them), [`key`] (that order as byte
 //! strings), [`path`] (dotted paths and arrays), [`json`].
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
+pub mod collation;
 pub mod compare;
 pub mod decimal;
 pub mod json;
@@ -24,6 +26,7 @@ pub mod validate;
 pub mod value;
 pub mod write;
 
+pub use collation::Collation;
 pub use compare::{compare, equal};
 pub use decimal::Decimal128;
 pub use object_id::ObjectId;

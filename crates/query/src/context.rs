@@ -1,18 +1,20 @@
 //! What parsing and evaluation may depend on besides their arguments.
 
-use document::DocBuf;
+use document::{Collation, DocBuf};
 
-/// One command's surroundings: the moment it began, its `let` variables.
+/// One command's surroundings: the moment it began, its `let` variables, how its strings compare.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Milliseconds since 1970-01-01 UTC at which the command began (`$$NOW`, `$currentDate`).
     pub now_ms: i64,
     /// The command's `let` document: names and constant values.
     pub variables: DocBuf,
+    /// The command's `collation`, or the collection's.
+    pub collation: Collation,
 }
 
 impl Context {
     pub fn at(now_ms: i64) -> Self {
-        Context { now_ms, variables: DocBuf::new() }
+        Context { now_ms, variables: DocBuf::new(), collation: Collation::SIMPLE }
     }
 }

@@ -36,7 +36,7 @@ mod string;
 mod tests;
 
 use crate::Context;
-use document::{Doc, DocWriter, Value, ValueBuf};
+use document::{Collation, Doc, DocWriter, Value, ValueBuf};
 use error::{Error, Result};
 
 pub use evaluated::Evaluated;
@@ -49,6 +49,7 @@ pub(crate) use string::display;
 #[derive(Clone, Debug)]
 pub struct Expression {
     root: Expr,
+    collation: Collation,
 }
 
 /// The tree. Constants are folded.
@@ -92,7 +93,7 @@ impl Expression {
     pub fn parse_with(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<Expression> {
         let mut parser = parse::Parser::new(context, variables);
         let root = parser.parse(value)?;
-        parser.failure.map_or(Ok(Expression { root }), Err)
+        parser.failure.map_or(Ok(Expression { root, collation: context.collation.clone() }), Err)
     }
 
     /// As [`Expression::parse`]; a constant part that cannot be computed is given back as an error beside the expression,
@@ -100,7 +101,7 @@ impl Expression {
     pub(crate) fn parse_folding(value: Value<'_>, context: &Context) -> Result<(Expression, Option<Error>)> {
         let mut parser = parse::Parser::new(context, &[]);
         let root = parser.parse(value)?;
-        Ok((Expression { root }, parser.failure))
+        Ok((Expression { root, collation: context.collation.clone() }, parser.failure))
     }
 
     /// Whether there is an operator of this name (`$add`).
@@ -110,23 +111,23 @@ impl Expression {
 
     /// The value of a field path such as `a.b`, written without the `$`.
     pub fn field(path: &str) -> Result<Expression> {
-        Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?) })
+        Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?), collation: Collation::SIMPLE })
     }
 
     /// The expression that gives this value.
     pub fn literal(value: Value<'_>) -> Expression {
-        Expression { root: Expr::Literal(ValueBuf::from(value)) }
+        Expression { root: Expr::Literal(ValueBuf::from(value)), collation: Collation::SIMPLE }
     }
 
     /// Evaluates with `root` as `$$ROOT` and `$$CURRENT`.
     pub fn evaluate<'s>(&'s self, root: Doc<'s>) -> Result<Evaluated<'s>> {
-        self.root.evaluate(&Scope { root, frame: None })
+        self.root.evaluate(&Scope { root, frame: None, collation: &self.collation })
     }
 
     /// Evaluates with the values of the variables named when parsing, in that order; `None` is a missing value.
     pub fn evaluate_with<'s>(&'s self, root: Doc<'s>, variables: &'s [Option<Value<'s>>]) -> Result<Evaluated<'s>> {
         let frame = Frame { values: variables, outer: None };
-        let evaluated = self.root.evaluate(&Scope { root, frame: Some(&frame) })?;
+        let evaluated = self.root.evaluate(&Scope { root, frame: Some(&frame), collation: &self.collation })?;
         Ok(evaluated.detached())
     }
 

@@ -14,7 +14,7 @@ use crate::expression::check_field_path;
 use crate::predicate::number::truncated;
 use crate::{Context, text};
 use document::path::Path;
-use document::{Doc, Element, Value};
+use document::{Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
 
 pub use sorter::{Sorted, Sorter};
@@ -28,6 +28,7 @@ const NATURAL: &str = "$natural";
 #[derive(Clone, Debug, Default)]
 pub struct Sort {
     parts: Vec<SortPart>,
+    collation: Collation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,32 +42,33 @@ impl Sort {
     ///
     /// Errors: 15974 and 15975 for what is no direction, 2 for `$natural` beside other fields, those of field paths
     /// (40352, 40353, 15998, 16410), and for `$meta`.
-    pub fn parse(spec: Doc<'_>, _context: &Context) -> Result<Sort> {
+    pub fn parse(spec: Doc<'_>, context: &Context) -> Result<Sort> {
         if let Some(natural) = spec.element(NATURAL) {
             if spec.elements().count() > 1 {
                 let found = text::document(spec);
                 return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {found}")));
             }
             let backward = truncated(natural.value()).is_some_and(|direction| direction < 0);
-            return Ok(Sort { parts: vec![SortPart { path: Path::new(NATURAL), ascending: !backward }] });
+            let parts = vec![SortPart { path: Path::new(NATURAL), ascending: !backward }];
+            return Ok(Sort { parts, collation: Collation::SIMPLE });
         }
-        Self::parse_fields(spec)
+        Self::parse_fields(spec, context)
     }
 
     /// Parses the operand of a `$sort` stage, which must name a field. Errors: as [`Sort::parse`], and 15976.
-    pub fn parse_stage(spec: Doc<'_>, _context: &Context) -> Result<Sort> {
+    pub fn parse_stage(spec: Doc<'_>, context: &Context) -> Result<Sort> {
         if spec.is_empty() {
             return Err(Error::new(Code(15976), "$sort stage must have at least one sort key"));
         }
-        Self::parse_fields(spec)
+        Self::parse_fields(spec, context)
     }
 
-    fn parse_fields(spec: Doc<'_>) -> Result<Sort> {
+    fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<Sort> {
         let parts = spec.elements().map(parse_part).collect::<Result<Vec<_>>>()?;
         if parts.len() > PARTS_MAX {
             return Err(Error::new(Code(13103), "too many compound keys"));
         }
-        Ok(Sort { parts })
+        Ok(Sort { parts, collation: context.collation.clone() })
     }
 
     /// The fields to sort by; none where any order will do. The natural order is one part with the path `$natural`.
@@ -77,6 +79,11 @@ impl Sort {
     /// `$natural`: the order in which the store keeps documents; true is forward.
     pub fn natural(&self) -> Option<bool> {
         self.parts.first().filter(|part| part.path == NATURAL).map(|part| part.ascending)
+    }
+
+    /// How strings compare; what orders by their bytes gives this order only if it is simple.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Whether any order will do.
@@ -90,7 +97,7 @@ impl Sort {
     /// by side.
     #[inline]
     pub fn key(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        keys::append(&self.parts, document, out)
+        keys::append(self, document, out)
     }
 }
 

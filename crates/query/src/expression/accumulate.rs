@@ -2,10 +2,9 @@
 
 use super::Evaluated;
 use super::functions::Arity::Any;
-use super::functions::{Function, function};
+use super::functions::{Function, comparing, function};
 use super::number::{Number, Sum};
-use document::Value;
-use document::compare::compare;
+use document::{Collation, Value};
 use std::cmp::Ordering;
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -14,8 +13,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let (sum, count) = sum(&values(arguments));
         Ok(if count == 0 { Evaluated::NULL } else { sum.average(count).to_value().into() })
     }),
-    function("$min", Any, |_, arguments| Ok(extreme(arguments, Ordering::Less))),
-    function("$max", Any, |_, arguments| Ok(extreme(arguments, Ordering::Greater))),
+    comparing("$min", Any, |_, arguments, collation| Ok(extreme(arguments, Ordering::Less, collation))),
+    comparing("$max", Any, |_, arguments, collation| Ok(extreme(arguments, Ordering::Greater, collation))),
     function("$stdDevPop", Any, |_, arguments| Ok(deviation(&values(arguments), 0))),
     function("$stdDevSamp", Any, |_, arguments| Ok(deviation(&values(arguments), 1))),
 ];
@@ -39,11 +38,11 @@ fn sum(values: &[Value<'_>]) -> (Sum, u64) {
     (sum, count)
 }
 
-fn extreme<'a>(arguments: &[Evaluated<'_>], wanted: Ordering) -> Evaluated<'a> {
+fn extreme<'a>(arguments: &[Evaluated<'_>], wanted: Ordering, collation: &Collation) -> Evaluated<'a> {
     let values = values(arguments);
     let mut best: Option<Value<'_>> = None;
     for value in values.into_iter().filter(|value| !matches!(value, Value::Null | Value::Undefined)) {
-        if best.is_none_or(|best| compare(value, best) == wanted) {
+        if best.is_none_or(|best| collation.compare(value, best) == wanted) {
             best = Some(value);
         }
     }

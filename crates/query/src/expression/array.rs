@@ -2,14 +2,13 @@
 
 use super::arguments::named;
 use super::functions::Arity::{Between, Exactly, Named};
-use super::functions::{Function, function, stepwise};
+use super::functions::{Function, comparing, function, stepwise};
 use super::parse::Parser;
 use super::scope::Scope;
 use super::string::{display, search_range};
 use super::{Evaluated, Expr};
 use crate::predicate::number::exact;
-use document::compare::equal;
-use document::{Doc, Element, Value, ValueBuf};
+use document::{Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -24,8 +23,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     stepwise("$concatArrays", concat),
     function("$slice", Between(2, 3), slice),
     function("$reverseArray", Exactly(1), reverse),
-    function("$in", Exactly(2), contains),
-    function("$indexOfArray", Between(2, 4), index_of),
+    comparing("$in", Exactly(2), contains),
+    comparing("$indexOfArray", Between(2, 4), index_of),
     function("$range", Between(2, 3), range),
     function("$zip", Named(parse_zip), zip),
     function("$anyElementTrue", Exactly(1), |name, arguments| {
@@ -186,16 +185,16 @@ fn reverse<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
     }
 }
 
-fn contains<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn contains<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let Some(Value::Array(array)) = arguments[1].value() else {
         let found = arguments[1].type_name();
         let message = format!("$in requires an array as a second argument, found: {found}");
         return Err(Error::new(Code(40081), message));
     };
-    Ok(arguments[0].value().is_some_and(|wanted| array.values().any(|value| equal(value, wanted))).into())
+    Ok(arguments[0].value().is_some_and(|wanted| array.values().any(|value| collation.equal(value, wanted))).into())
 }
 
-fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     if arguments[0].is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -211,7 +210,7 @@ fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
         .enumerate()
         .skip(start)
         .take_while(|(index, _)| *index < end)
-        .find(|(_, value)| wanted.is_some_and(|wanted| equal(*value, wanted)));
+        .find(|(_, value)| wanted.is_some_and(|wanted| collation.equal(*value, wanted)));
     Ok(found.map_or(-1, |(index, _)| index as i32).into())
 }
 

@@ -5,7 +5,7 @@ use super::scope::Scope;
 use super::{
     Evaluated, Expr, accumulate, arithmetic, array, comparison, convert, date, object, ranked, regular, set, string,
 };
-use document::Value;
+use document::{Collation, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::fmt;
@@ -18,8 +18,15 @@ pub(crate) struct Function {
     pub pure: bool,
     /// Arguments behind the first null are not evaluated.
     pub stepwise: bool,
-    /// Computes the value; gets its own name for messages.
-    pub evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
+    pub evaluate: Evaluate,
+}
+
+/// Computes the value of an operator, which gets its own name for messages.
+#[derive(Clone, Copy)]
+pub(crate) enum Evaluate {
+    Plain(for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>),
+    /// For operators that compare values: strings go by the collation.
+    Comparing(for<'a> fn(&'static str, &mut [Evaluated<'a>], &Collation) -> Result<Evaluated<'a>>),
 }
 
 /// How many arguments an operator takes, or how to read them where they have names.
@@ -33,6 +40,13 @@ pub(crate) enum Arity {
 }
 
 impl Function {
+    fn apply<'a>(&self, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
+        match self.evaluate {
+            Evaluate::Plain(evaluate) => evaluate(self.name, arguments),
+            Evaluate::Comparing(evaluate) => evaluate(self.name, arguments, collation),
+        }
+    }
+
     /// Whether constants are computed while parsing. The server leaves two operators for later, and with them their errors.
     pub fn is_folded(&self) -> bool {
         self.pure && !matches!(self.name, "$zip" | "$sortArray")
@@ -60,7 +74,7 @@ pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope
         match argument.evaluate(scope) {
             // What is wrong with the arguments before comes first.
             Err(error) if function.stepwise => {
-                (function.evaluate)(function.name, &mut values)?;
+                function.apply(&mut values, scope.collation)?;
                 return Err(error);
             }
             value => values.push(value?),
@@ -69,7 +83,7 @@ pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope
             break;
         }
     }
-    let value = (function.evaluate)(function.name, &mut values)?;
+    let value = function.apply(&mut values, scope.collation)?;
     if let Evaluated::Owned(value) = &value {
         check_size(value.raw_value().len())?;
     }
@@ -94,7 +108,16 @@ pub(super) const fn function(
     arity: Arity,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity, pure: true, stepwise: false, evaluate }
+    Function { name, arity, pure: true, stepwise: false, evaluate: Evaluate::Plain(evaluate) }
+}
+
+/// One line of the table, for an operator that compares values.
+pub(super) const fn comparing(
+    name: &'static str,
+    arity: Arity,
+    evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>], &Collation) -> Result<Evaluated<'a>>,
+) -> Function {
+    Function { name, arity, pure: true, stepwise: false, evaluate: Evaluate::Comparing(evaluate) }
 }
 
 /// One line of the table, for an operator that looks at its arguments one by one.
@@ -102,7 +125,7 @@ pub(super) const fn stepwise(
     name: &'static str,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity: Arity::Any, pure: true, stepwise: true, evaluate }
+    Function { stepwise: true, ..function(name, Arity::Any, evaluate) }
 }
 
 static TABLES: &[&[Function]] = &[
@@ -124,7 +147,7 @@ static RANDOM: &[Function] = &[Function {
     arity: Arity::Named(parse_random),
     pure: false,
     stepwise: false,
-    evaluate: |_, _| Ok(rand::random::<f64>().into()),
+    evaluate: Evaluate::Plain(|_, _| Ok(rand::random::<f64>().into())),
 }];
 
 fn parse_random(_: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {

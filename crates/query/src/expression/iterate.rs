@@ -101,7 +101,7 @@ fn parse_reduce(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
 }
 
 fn inside<'f>(scope: &Scope<'f>, frame: &'f Frame<'f>) -> Scope<'f> {
-    Scope { root: scope.root, frame: Some(frame) }
+    Scope { root: scope.root, frame: Some(frame), collation: scope.collation }
 }
 
 pub(super) fn bind<'s>(values: &'s [Expr], body: &'s Expr, scope: &Scope<'s>) -> Result<Evaluated<'s>> {

@@ -202,7 +202,9 @@ impl<'c> Parser<'c> {
     }
 
     fn evaluate_constant(&mut self, expression: Expr) -> Expr {
-        let evaluated = expression.evaluate(&Scope { root: Doc::EMPTY, frame: None }).map(Evaluated::into_owned);
+        let evaluated = expression
+            .evaluate(&Scope { root: Doc::EMPTY, frame: None, collation: &self.context.collation })
+            .map(Evaluated::into_owned);
         match evaluated {
             Ok(value) => value.map_or(Expr::Missing, Expr::Literal),
             Err(error) => {

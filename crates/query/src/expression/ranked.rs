@@ -2,19 +2,18 @@
 
 use super::arguments::named;
 use super::functions::Arity::Named;
-use super::functions::{Function, function};
+use super::functions::{Function, comparing, function};
 use super::parse::Parser;
 use super::string::display;
 use super::{Evaluated, Expr};
 use crate::predicate::number::exact;
 use crate::sort::Sort;
 use crate::{Context, text};
-use document::compare::compare;
-use document::{Doc, Element, Value, ValueBuf};
+use document::{Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    function("$sortArray", Named(parse_sort), sort),
+    comparing("$sortArray", Named(parse_sort), sort),
     function("$firstN", Named(parse_count), |_, arguments| {
         count(arguments, |elements, count| {
             elements.truncate(count);
@@ -25,17 +24,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
             elements.drain(..elements.len().saturating_sub(count));
         })
     }),
-    function("$minN", Named(parse_count), |_, arguments| {
+    comparing("$minN", Named(parse_count), |_, arguments, collation| {
         count(arguments, |elements, count| {
             elements.retain(|element| !is_null(*element));
-            elements.sort_by(|a, b| compare(a.value(), b.value()));
+            elements.sort_by(|a, b| collation.compare(a.value(), b.value()));
             elements.truncate(count);
         })
     }),
-    function("$maxN", Named(parse_count), |_, arguments| {
+    comparing("$maxN", Named(parse_count), |_, arguments, collation| {
         count(arguments, |elements, count| {
             elements.retain(|element| !is_null(*element));
-            elements.sort_by(|a, b| compare(b.value(), a.value()));
+            elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
             elements.truncate(count);
         })
     }),
@@ -70,7 +69,7 @@ fn parse_sort(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result
     Ok(vec![parser.parse(input)?, Expr::Literal(ValueBuf::from(by))])
 }
 
-fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let [input, by] = &*arguments else { return Ok(Evaluated::Missing) };
     let array = match input.value() {
         None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
@@ -82,13 +81,13 @@ fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluate
         }
     };
     let elements = match by.value_or_null() {
-        Value::Document(fields) => sorted_by_fields(array, fields)?,
+        Value::Document(fields) => sorted_by_fields(array, fields, collation)?,
         by => {
             let mut elements: Vec<Element<'_>> = array.elements().collect();
             if exact(by) == Some(-1) {
-                elements.sort_by(|a, b| compare(b.value(), a.value()));
+                elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
             } else {
-                elements.sort_by(|a, b| compare(a.value(), b.value()));
+                elements.sort_by(|a, b| collation.compare(a.value(), b.value()));
             }
             elements
         }
@@ -98,8 +97,8 @@ fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluate
     }))
 }
 
-fn sorted_by_fields<'d>(array: Doc<'d>, fields: Doc<'_>) -> Result<Vec<Element<'d>>> {
-    let sort = Sort::parse_stage(fields, &Context::at(0))?;
+fn sorted_by_fields<'d>(array: Doc<'d>, fields: Doc<'_>, collation: &Collation) -> Result<Vec<Element<'d>>> {
+    let sort = Sort::parse_stage(fields, &Context { collation: collation.clone(), ..Context::at(0) })?;
     let mut keyed = Vec::new();
     for element in array.elements() {
         let mut key = Vec::new();
@@ -144,7 +143,7 @@ pub fn checked_count(count: Value<'_>) -> Result<usize> {
         .ok_or_else(|| Error::new(Code(5787908), format!("'n' must be greater than 0, found {}", found())))
 }
 
-fn count<'a>(arguments: &[Evaluated<'a>], choose: fn(&mut Vec<Element<'_>>, usize)) -> Result<Evaluated<'a>> {
+fn count<'a>(arguments: &[Evaluated<'a>], choose: impl Fn(&mut Vec<Element<'_>>, usize)) -> Result<Evaluated<'a>> {
     let [count, input] = arguments else { return Ok(Evaluated::Missing) };
     let count = checked_count(count.value_or_null())?;
     let Some(Value::Array(array)) = input.value() else {

@@ -1,6 +1,6 @@
 //! Variables. Parsing resolves names to positions; evaluation keeps the values in frames on the stack.
 
-use document::{Doc, Value};
+use document::{Collation, Doc, Value};
 
 /// Which frame, counted from the innermost, and which of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub(crate) struct Frame<'s> {
 pub(crate) struct Scope<'s> {
     pub root: Doc<'s>,
     pub frame: Option<&'s Frame<'s>>,
+    pub collation: &'s Collation,
 }
 
 impl<'s> Scope<'s> {

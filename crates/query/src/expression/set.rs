@@ -2,40 +2,41 @@
 
 use super::Evaluated;
 use super::functions::Arity::{Any, Exactly};
-use super::functions::{Function, function, stepwise};
-use document::compare::compare;
-use document::{Doc, Value};
+use super::functions::{Function, comparing};
+use document::{Collation, Doc, Value};
 use error::{Code, Error, Result};
-use std::cmp::Ordering;
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    stepwise("$setUnion", union),
-    stepwise("$setIntersection", intersection),
-    function("$setDifference", Exactly(2), difference),
-    function("$setIsSubset", Exactly(2), is_subset),
-    function("$setEquals", Any, equals),
+    Function { stepwise: true, ..comparing("$setUnion", Any, union) },
+    Function { stepwise: true, ..comparing("$setIntersection", Any, intersection) },
+    comparing("$setDifference", Exactly(2), difference),
+    comparing("$setIsSubset", Exactly(2), is_subset),
+    comparing("$setEquals", Any, equals),
 ];
 
-/// Distinct values in order.
-struct Set<'v>(Vec<Value<'v>>);
+/// Distinct values in the order of a collation.
+struct Set<'v, 'c> {
+    values: Vec<Value<'v>>,
+    collation: &'c Collation,
+}
 
-impl<'v> Set<'v> {
-    fn of(array: Doc<'v>) -> Self {
-        Self::of_values(array.values().collect())
+impl<'v, 'c> Set<'v, 'c> {
+    fn of(array: Doc<'v>, collation: &'c Collation) -> Self {
+        Self::of_values(array.values().collect(), collation)
     }
 
-    fn of_values(mut values: Vec<Value<'v>>) -> Self {
-        values.sort_by(|a, b| compare(*a, *b));
-        values.dedup_by(|a, b| compare(*a, *b) == Ordering::Equal);
-        Set(values)
+    fn of_values(mut values: Vec<Value<'v>>, collation: &'c Collation) -> Self {
+        values.sort_by(|a, b| collation.compare(*a, *b));
+        values.dedup_by(|a, b| collation.equal(*a, *b));
+        Set { values, collation }
     }
 
     fn contains(&self, value: Value<'_>) -> bool {
-        self.0.binary_search_by(|candidate| compare(*candidate, value)).is_ok()
+        self.values.binary_search_by(|candidate| self.collation.compare(*candidate, value)).is_ok()
     }
 
-    fn is_subset(&self, other: &Set<'_>) -> bool {
-        self.0.iter().all(|value| other.contains(*value))
+    fn is_subset(&self, other: &Set<'_, '_>) -> bool {
+        self.values.iter().all(|value| other.contains(*value))
     }
 }
 
@@ -60,15 +61,19 @@ fn arrays<'v>(name: &str, code: i32, arguments: &'v [Evaluated<'_>]) -> Result<O
     Ok(Some(arrays))
 }
 
-fn union<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn union<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let Some(arrays) = arrays(name, 17043, arguments)? else { return Ok(Evaluated::NULL) };
-    Ok(to_array(Set::of_values(arrays.into_iter().flat_map(Doc::values).collect()).0))
+    Ok(to_array(Set::of_values(arrays.into_iter().flat_map(Doc::values).collect(), collation).values))
 }
 
-fn intersection<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn intersection<'a>(
+    name: &'static str,
+    arguments: &mut [Evaluated<'a>],
+    collation: &Collation,
+) -> Result<Evaluated<'a>> {
     let Some(arrays) = arrays(name, 17047, arguments)? else { return Ok(Evaluated::NULL) };
-    let mut sets = arrays.into_iter().map(Set::of);
-    let mut common = sets.next().map_or_else(Vec::new, |set| set.0);
+    let mut sets = arrays.into_iter().map(|array| Set::of(array, collation));
+    let mut common = sets.next().map_or_else(Vec::new, |set| set.values);
     for set in sets {
         common.retain(|value| set.contains(*value));
     }
@@ -86,29 +91,29 @@ fn operand<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &st
     }
 }
 
-fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
     let (from, without) =
         (operand(name, &arguments[0], 17048, "First")?, operand(name, &arguments[1], 17049, "Second")?);
-    let without = Set::of(without);
+    let without = Set::of(without, collation);
     let mut kept: Vec<Value<'_>> = Vec::new();
     for value in from.values() {
-        if !without.contains(value) && !kept.iter().any(|other| compare(*other, value) == Ordering::Equal) {
+        if !without.contains(value) && !kept.iter().any(|other| collation.equal(*other, value)) {
             kept.push(value);
         }
     }
     Ok(to_array(kept))
 }
 
-fn is_subset<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn is_subset<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let part = operand(name, &arguments[0], 17046, "First")?;
     let whole = operand(name, &arguments[1], 17042, "Second")?;
-    Ok(Set::of(part).is_subset(&Set::of(whole)).into())
+    Ok(Set::of(part, collation).is_subset(&Set::of(whole, collation)).into())
 }
 
-fn equals<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn equals<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     if arguments.len() < 2 {
         let given = arguments.len();
         return Err(Error::new(Code(17045), format!("$setEquals needs at least two arguments had: {given}")));
@@ -116,7 +121,7 @@ fn equals<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eva
     let mut sets = Vec::with_capacity(arguments.len());
     for (position, argument) in arguments.iter().enumerate() {
         match argument.value() {
-            Some(Value::Array(array)) => sets.push(Set::of(array)),
+            Some(Value::Array(array)) => sets.push(Set::of(array, collation)),
             _ => {
                 let (position, found) = (position + 1, argument.type_name());
                 let message =
@@ -129,5 +134,5 @@ fn equals<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eva
         Some(split) => split,
         None => return Ok(true.into()),
     };
-    Ok(others.iter().all(|other| first.0.len() == other.0.len() && first.is_subset(other)).into())
+    Ok(others.iter().all(|other| first.values.len() == other.values.len() && first.is_subset(other)).into())
 }

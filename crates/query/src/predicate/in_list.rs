@@ -1,10 +1,9 @@
 //! The list of an `$in`: values in MongoDB's order for binary search, regular expressions beside them.
 
 use super::regex::Regex;
-use document::compare::{compare, kind_rank};
-use document::{Element, Kind, Value, ValueBuf};
+use document::compare::kind_rank;
+use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::Result;
-use std::cmp::Ordering;
 
 /// Values of which one has to be equal, or regular expressions of which one has to match.
 #[derive(Clone, Debug, Default)]
@@ -14,18 +13,19 @@ pub struct InList {
     /// Bit per [`kind_rank`], so that a value of a type that the list does not have is turned away at once.
     ranks: u64,
     has_null: bool,
+    collation: Collation,
 }
 
 impl InList {
-    pub fn new(mut values: Vec<ValueBuf>, regexes: Vec<Regex>) -> InList {
-        values.sort_by(|a, b| compare(a.as_value(), b.as_value()));
-        values.dedup_by(|a, b| compare(a.as_value(), b.as_value()) == Ordering::Equal);
+    pub fn new(mut values: Vec<ValueBuf>, regexes: Vec<Regex>, collation: Collation) -> InList {
+        values.sort_by(|a, b| collation.compare(a.as_value(), b.as_value()));
+        values.dedup_by(|a, b| collation.equal(a.as_value(), b.as_value()));
         let ranks = values.iter().fold(0, |ranks, value| ranks | rank_bit(value.kind()));
         let has_null = values.iter().any(|value| value.kind() == Kind::Null);
-        InList { values, regexes, ranks, has_null }
+        InList { values, regexes, ranks, has_null, collation }
     }
 
-    /// The values in MongoDB's order, each once.
+    /// The values in the order of the list's collation, each once.
     pub fn values(&self) -> &[ValueBuf] {
         &self.values
     }
@@ -51,7 +51,7 @@ impl InList {
     }
 
     fn has_value(&self, value: Value<'_>) -> bool {
-        self.values.binary_search_by(|candidate| compare(candidate.as_value(), value)).is_ok()
+        self.values.binary_search_by(|candidate| self.collation.compare(candidate.as_value(), value)).is_ok()
     }
 }
 

@@ -29,15 +29,15 @@ fn parse_operator(
 ) -> Result<()> {
     let operand = element.value();
     let test = match element.key() {
-        "$eq" => Test::Equal(comparable(operand)?),
+        "$eq" => level.collated(Test::Equal(comparable(operand)?)),
         "$ne" if element.kind == Kind::Regex => return Err(Error::bad_value("Can't have regex as arg to $ne.")),
-        "$ne" => not(Test::Equal(comparable(operand)?)),
-        "$lt" => Test::Less(ordered(field, operand)?),
-        "$lte" => Test::LessOrEqual(ordered(field, operand)?),
-        "$gt" => Test::Greater(ordered(field, operand)?),
-        "$gte" => Test::GreaterOrEqual(ordered(field, operand)?),
-        "$in" => parse_in("$in", operand)?,
-        "$nin" => not(parse_in("$nin", operand)?),
+        "$ne" => not(level.collated(Test::Equal(comparable(operand)?))),
+        "$lt" => level.collated(Test::Less(ordered(field, operand)?)),
+        "$lte" => level.collated(Test::LessOrEqual(ordered(field, operand)?)),
+        "$gt" => level.collated(Test::Greater(ordered(field, operand)?)),
+        "$gte" => level.collated(Test::GreaterOrEqual(ordered(field, operand)?)),
+        "$in" => parse_in("$in", operand, level)?,
+        "$nin" => not(parse_in("$nin", operand, level)?),
         "$not" => parse_not(field, operand, level.deeper("$not")?)?,
         "$exists" if operand.is_truthy() => Test::Exists,
         "$exists" => not(Test::Exists),
@@ -110,7 +110,7 @@ fn ordered(field: &str, operand: Value<'_>) -> Result<document::ValueBuf> {
     }
 }
 
-fn parse_in(operator: &str, operand: Value<'_>) -> Result<Test> {
+fn parse_in(operator: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> {
     let Value::Array(list) = operand else {
         return Err(Error::bad_value(format!("{operator} needs an array")));
     };
@@ -125,10 +125,10 @@ fn parse_in(operator: &str, operand: Value<'_>) -> Result<Test> {
         }
     }
     match (values.pop(), values.is_empty() && regexes.is_empty()) {
-        (Some(only), true) => Ok(Test::Equal(only)),
+        (Some(only), true) => Ok(level.collated(Test::Equal(only))),
         (last, _) => {
             values.extend(last);
-            Ok(Test::In(InList::new(values, regexes)))
+            Ok(level.collated(Test::In(InList::new(values, regexes, level.context.collation.clone()))))
         }
     }
 }
@@ -341,7 +341,7 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<
             value if first_name(value).is_some_and(|name| is_operator(&name)) => {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }
-            value => Test::Equal(comparable(value)?),
+            value => level.collated(Test::Equal(comparable(value)?)),
         });
     }
     Ok(())

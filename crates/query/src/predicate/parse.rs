@@ -34,6 +34,24 @@ impl<'c> Level<'c> {
         Ok(Level { depth: self.depth + 1, ..self })
     }
 
+    /// The test as it is, or by the command's collation where that makes a difference.
+    pub fn collated(self, test: Test) -> Test {
+        let collation = &self.context.collation;
+        if collation.is_simple() {
+            return test;
+        }
+        let concerned = match &test {
+            Test::Equal(operand)
+            | Test::Less(operand)
+            | Test::LessOrEqual(operand)
+            | Test::Greater(operand)
+            | Test::GreaterOrEqual(operand) => collation.concerns(operand.kind()),
+            Test::In(list) => list.values().iter().any(|value| collation.concerns(value.kind())),
+            _ => false,
+        };
+        if concerned { Test::Collated(Box::new(test), collation.clone()) } else { test }
+    }
+
     pub fn inside_element(self) -> Result<Self> {
         Ok(Level { whole_document: false, ..self.deeper("$elemMatch")? })
     }
@@ -58,7 +76,7 @@ pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
             Value::Regex { pattern, options } => {
                 all.push(Node::Path { path, test: parse_regex_value(pattern, options)? });
             }
-            value => all.push(Node::Path { path, test: Test::Equal(comparable(value)?) }),
+            value => all.push(Node::Path { path, test: level.collated(Test::Equal(comparable(value)?)) }),
         }
     }
     Ok(super::simplify::and(all))

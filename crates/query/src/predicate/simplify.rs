@@ -75,6 +75,7 @@ fn test_rank(test: &Test) -> u8 {
         Test::Mod { .. } => 11,
         Test::Exists => 12,
         Test::In(_) => 13,
+        Test::Collated(test, _) => test_rank(test),
         Test::Bits(bits) => 14 + bits.condition as u8,
         Test::Not(_) | Test::And(_) => 20,
         Test::Type(_) => 22,

@@ -8,7 +8,7 @@ use super::type_set::TypeSet;
 use super::{MatchDetails, matches_node};
 use document::compare::{compare, equal, kind_rank};
 use document::path::{End, Path};
-use document::{Doc, Element, Kind, Value, ValueBuf};
+use document::{Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::Result;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -25,6 +25,8 @@ pub enum Test {
     Greater(ValueBuf),
     GreaterOrEqual(ValueBuf),
     In(InList),
+    /// One of the six above where strings compare by a collation. Nothing that goes by bytes can answer it.
+    Collated(Box<Test>, Collation),
     Regex(Regex),
     /// `$exists: true`; false is `Not(Exists)`.
     Exists,
@@ -94,6 +96,7 @@ impl Test {
             Test::Greater(operand) => is_ordered(element, operand, Ordering::Greater, false),
             Test::GreaterOrEqual(operand) => is_ordered(element, operand, Ordering::Greater, true),
             Test::In(list) => list.contains(element)?,
+            Test::Collated(test, collation) => return holds_in(test, element, collation),
             Test::Regex(regex) => element.map_or(Ok(false), |element| regex.matches(element))?,
             Test::Exists => element.is_some(),
             Test::Type(types) => element.is_some_and(|element| types.contains(element.kind)),
@@ -119,6 +122,30 @@ impl Test {
             Test::Never => false,
         })
     }
+}
+
+/// A comparison by a collation.
+fn holds_in(test: &Test, element: Option<Element<'_>>, collation: &Collation) -> Result<bool> {
+    let (operand, order, or_equal) = match test {
+        Test::Equal(operand) => {
+            return Ok(match element {
+                None => operand.kind() == Kind::Null,
+                Some(element) => collation.equal(element.value(), operand.as_value()),
+            });
+        }
+        Test::Less(operand) => (operand, Ordering::Less, false),
+        Test::LessOrEqual(operand) => (operand, Ordering::Less, true),
+        Test::Greater(operand) => (operand, Ordering::Greater, false),
+        Test::GreaterOrEqual(operand) => (operand, Ordering::Greater, true),
+        other => return other.holds_for(element, &mut None),
+    };
+    Ok(element.is_some_and(|element| {
+        kind_rank(element.kind) == kind_rank(operand.kind())
+            && match collation.compare(element.value(), operand.as_value()) {
+                Ordering::Equal => or_equal,
+                found => found == order,
+            }
+    }))
 }
 
 /// The document or array an element holds.

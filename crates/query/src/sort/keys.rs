@@ -4,19 +4,20 @@
 //! With several fields the elements of an array that the fields share are taken together: by `{a.b: 1, a.c: 1}` the
 //! document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9). Two arrays side by side have no such order.
 
-use super::SortPart;
-use document::key::{encode_descending, encode_field};
+use super::{Sort, SortPart};
+use document::key::encode_field;
 use document::path::{Path, position};
-use document::{Doc, Kind, Value};
+use document::{Collation, Doc, Kind, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-pub(super) fn append(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn append(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let (parts, collation) = (&*sort.parts, &sort.collation);
     if let [part] = parts
         && !part.path.components().any(|name| position(name).is_some())
     {
-        append_single(part, document, out);
+        append_single(part, collation, document, out);
         return Ok(());
     }
     let start = out.len();
@@ -24,11 +25,11 @@ pub(super) fn append(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>) -
     for part in parts {
         match scalar(&part.path, document) {
             Some(value) => values.push(value),
-            None => return append_compound(parts, document, out, start),
+            None => return append_compound(sort, document, out, start),
         }
     }
     for (part, value) in parts.iter().zip(values) {
-        encode_field(Some(value), part.ascending, out);
+        encode(Some(value), part.ascending, collation, out);
     }
     Ok(())
 }
@@ -47,20 +48,33 @@ fn scalar<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
     (value.kind() != Kind::Array).then_some(value)
 }
 
-fn append_single(part: &SortPart, document: Doc<'_>, out: &mut Vec<u8>) {
+fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out: &mut Vec<u8>) {
     if let Some(value) = scalar(&part.path, document) {
-        return encode_field(Some(value), part.ascending, out);
+        return encode(Some(value), part.ascending, collation, out);
     }
     let wanted = if part.ascending { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
     let mut first: Option<Value<'_>> = None;
     let _ = part.path.visit_keys(document, &mut |key| {
         let value = key.sort_value();
-        if first.is_none_or(|first| document::compare::compare(value, first) == wanted) {
+        if first.is_none_or(|first| collation.compare(value, first) == wanted) {
             first = Some(value);
         }
         ControlFlow::Continue(())
     });
-    encode_field(first, part.ascending, out);
+    encode(first, part.ascending, collation, out);
+}
+
+/// Appends the key of a value, or of a missing one.
+#[inline]
+fn encode(value: Option<Value<'_>>, ascending: bool, collation: &Collation, out: &mut Vec<u8>) {
+    if collation.is_simple() {
+        return encode_field(value, ascending, out);
+    }
+    let start = out.len();
+    collation.encode_key(value.unwrap_or(Value::Null), out);
+    if !ascending {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
 }
 
 /// Where one field of a compound sort stands while arrays are taken apart.
@@ -75,10 +89,10 @@ enum Field<'d> {
 
 type Fields<'d> = SmallVec<[Field<'d>; 4]>;
 
-fn append_compound(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
+fn append_compound(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
     out.truncate(start);
-    let fields = parts.iter().map(|_| Field::Pending(Value::Document(document), 0)).collect();
-    let mut keys = Keys { parts, best: Vec::new(), candidate: Vec::new() };
+    let fields = sort.parts.iter().map(|_| Field::Pending(Value::Document(document), 0)).collect();
+    let mut keys = Keys { parts: &sort.parts, collation: &sort.collation, best: Vec::new(), candidate: Vec::new() };
     keys.generate(fields)?;
     out.extend_from_slice(&keys.best);
     Ok(())
@@ -86,6 +100,7 @@ fn append_compound(parts: &[SortPart], document: Doc<'_>, out: &mut Vec<u8>, sta
 
 struct Keys<'p> {
     parts: &'p [SortPart],
+    collation: &'p Collation,
     best: Vec<u8>,
     candidate: Vec<u8>,
 }
@@ -129,9 +144,8 @@ impl Keys<'_> {
         self.candidate.clear();
         for (field, part) in fields.iter().zip(self.parts) {
             match field {
-                Field::Found(value) if part.ascending => encode_field(Some(*value), true, &mut self.candidate),
-                Field::Found(value) => encode_descending(*value, &mut self.candidate),
-                _ => encode_field(None, part.ascending, &mut self.candidate),
+                Field::Found(value) => encode(Some(*value), part.ascending, self.collation, &mut self.candidate),
+                _ => encode(None, part.ascending, self.collation, &mut self.candidate),
             }
         }
         if self.best.is_empty() || self.candidate < self.best {

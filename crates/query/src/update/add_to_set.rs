@@ -3,8 +3,7 @@
 use super::apply::header;
 use super::place::{Place, levels};
 use crate::text;
-use document::compare::equal;
-use document::{ArrayWriter, Element, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Collation, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 
 #[derive(Clone, Debug)]
@@ -12,10 +11,11 @@ pub(super) struct AddToSet {
     /// No two of them equal.
     values: Vec<ValueBuf>,
     levels: usize,
+    collation: Collation,
 }
 
 impl AddToSet {
-    pub fn parse(argument: Value<'_>) -> Result<Self> {
+    pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
         let each = argument.as_document().filter(|spec| spec.first().is_some_and(|first| first.key() == "$each"));
         let mut values: Vec<ValueBuf> = Vec::new();
         match each {
@@ -35,14 +35,14 @@ impl AddToSet {
                     )));
                 }
                 for value in list.values() {
-                    if !values.iter().any(|known| equal(known.as_value(), value)) {
+                    if !values.iter().any(|known| collation.equal(known.as_value(), value)) {
                         values.push(value.to_owned());
                     }
                 }
             }
         }
         let levels = values.iter().map(|value| levels(value.as_value())).max().unwrap_or(0);
-        Ok(AddToSet { values, levels })
+        Ok(AddToSet { values, levels, collation: collation.clone() })
     }
 
     pub fn create(&self, key: &[u8], place: &Place<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -64,7 +64,7 @@ impl AddToSet {
         let mut new: Vec<&ValueBuf> = self.values.iter().collect();
         let mut count = 0;
         for value in array.values() {
-            new.retain(|candidate| !equal(candidate.as_value(), value));
+            new.retain(|candidate| !self.collation.equal(candidate.as_value(), value));
             count += 1;
         }
         if new.is_empty() {

@@ -9,8 +9,7 @@ use super::pull::Pull;
 use super::push::Push;
 use super::rename;
 use crate::text;
-use document::compare::compare;
-use document::{Element, Kind, Value, ValueBuf};
+use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 
@@ -24,6 +23,7 @@ pub(super) enum Operator {
     Extreme {
         replaces: Ordering,
         operand: Operand,
+        collation: Collation,
     },
     /// Stands at the target and fetches from `source`.
     Rename {
@@ -80,8 +80,8 @@ impl Operator {
             }
             Operator::Unset | Operator::RenameSource => return Ok(Outcome::Removed),
             Operator::Arithmetic(arithmetic) => arithmetic.change(element, place, run, out)?,
-            Operator::Extreme { replaces, operand } => {
-                let replaced = compare(operand.value.as_value(), element.value()) == *replaces;
+            Operator::Extreme { replaces, operand, collation } => {
+                let replaced = collation.compare(operand.value.as_value(), element.value()) == *replaces;
                 if replaced {
                     operand.write(key, place, out)?;
                 }

@@ -108,16 +108,21 @@ impl Parser<'_> {
             "$unset" => Operator::Unset,
             "$inc" => Operator::Arithmetic(Arithmetic::parse(Operation::Increment, path, argument)?),
             "$mul" => Operator::Arithmetic(Arithmetic::parse(Operation::Multiply, path, argument)?),
-            "$min" => Operator::Extreme { replaces: Ordering::Less, operand: Operand::new(argument) },
-            "$max" => Operator::Extreme { replaces: Ordering::Greater, operand: Operand::new(argument) },
+            "$min" => self.extreme(Ordering::Less, argument),
+            "$max" => self.extreme(Ordering::Greater, argument),
             "$currentDate" => current_date(argument)?,
-            "$push" => Operator::Push(Box::new(Push::parse(argument)?)),
-            "$addToSet" => Operator::AddToSet(Box::new(AddToSet::parse(argument)?)),
+            "$push" => Operator::Push(Box::new(Push::parse(argument, &self.context.collation)?)),
+            "$addToSet" => Operator::AddToSet(Box::new(AddToSet::parse(argument, &self.context.collation)?)),
             "$pull" => Operator::Pull(Box::new(Pull::parse(argument, self.context)?)),
-            "$pullAll" => Operator::Pull(Box::new(Pull::parse_all(argument)?)),
+            "$pullAll" => Operator::Pull(Box::new(Pull::parse_all(argument, self.context)?)),
             "$pop" => Operator::Pop { first: pops_first(path, argument)? },
             _ => Operator::Bit(Bit::parse(argument)?),
         })
+    }
+
+    fn extreme(&self, replaces: Ordering, argument: Value<'_>) -> Operator {
+        let collation = self.context.collation.clone();
+        Operator::Extreme { replaces, operand: Operand::new(argument), collation }
     }
 
     fn add_rename(&mut self, source: &str, target: Value<'_>) -> Result<()> {

@@ -2,14 +2,13 @@
 
 use super::apply::header;
 use crate::{Context, Predicate};
-use document::compare::equal;
-use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 
 #[derive(Clone, Debug)]
 pub(super) enum Pull {
     /// Elements equal to one of these.
-    Values(Vec<ValueBuf>),
+    Values(Vec<ValueBuf>, Collation),
     /// Elements that are documents and match.
     Documents(Predicate),
     /// Elements that match as the value of the field with the empty name.
@@ -18,9 +17,11 @@ pub(super) enum Pull {
 
 impl Pull {
     /// `$pullAll`'s argument.
-    pub fn parse_all(argument: Value<'_>) -> Result<Self> {
+    pub fn parse_all(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
-            Value::Array(values) => Ok(Pull::Values(values.values().map(Value::to_owned).collect())),
+            Value::Array(values) => {
+                Ok(Pull::Values(values.values().map(Value::to_owned).collect(), context.collation.clone()))
+            }
             other => Err(Error::bad_value(format!(
                 "$pullAll requires an array argument but was given a {}",
                 other.kind().alias()
@@ -39,7 +40,7 @@ impl Pull {
                 let filter = wrap("", argument, &mut wrapped);
                 Ok(Pull::Wrapped(Predicate::parse(filter, context)?))
             }
-            value => Ok(Pull::Values(vec![value.to_owned()])),
+            value => Ok(Pull::Values(vec![value.to_owned()], context.collation.clone())),
         }
     }
 
@@ -63,7 +64,9 @@ impl Pull {
 
     fn takes(&self, value: Value<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         match self {
-            Pull::Values(values) => Ok(values.iter().any(|pulled| equal(pulled.as_value(), value))),
+            Pull::Values(values, collation) => {
+                Ok(values.iter().any(|pulled| collation.equal(pulled.as_value(), value)))
+            }
             Pull::Documents(predicate) => match value {
                 Value::Document(document) => predicate.matches(document),
                 _ => Ok(false),

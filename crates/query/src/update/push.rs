@@ -2,8 +2,7 @@
 
 use super::apply::header;
 use super::place::{Place, Run, levels};
-use document::compare::compare;
-use document::{ArrayWriter, Doc, Element, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use std::cmp::Ordering;
 
@@ -14,6 +13,7 @@ pub(super) struct Push {
     position: Option<i64>,
     slice: Option<i64>,
     order: Option<Order>,
+    collation: Collation,
 }
 
 /// `$sort`'s argument.
@@ -24,8 +24,9 @@ enum Order {
 }
 
 impl Push {
-    pub fn parse(argument: Value<'_>) -> Result<Self> {
-        let mut push = Push { values: Vec::new(), levels: 0, position: None, slice: None, order: None };
+    pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
+        let collation = collation.clone();
+        let mut push = Push { values: Vec::new(), levels: 0, position: None, slice: None, order: None, collation };
         match argument.as_document().filter(|spec| spec.get("$each").is_some()) {
             Some(spec) => push.parse_clauses(spec)?,
             None => push.values.push(argument.to_owned()),
@@ -111,7 +112,7 @@ impl Push {
         };
         values.splice(position..position, self.values.iter().map(ValueBuf::as_value));
         if let Some(order) = &self.order {
-            values.sort_by(|&a, &b| order.compare(a, b));
+            values.sort_by(|&a, &b| order.compare(a, b, &self.collation));
         }
         let kept = match self.slice {
             None => &values[..],
@@ -178,14 +179,17 @@ impl Order {
         }
     }
 
-    fn compare(&self, a: Value<'_>, b: Value<'_>) -> Ordering {
+    fn compare(&self, a: Value<'_>, b: Value<'_>, collation: &Collation) -> Ordering {
         match self {
-            Order::Whole { ascending } => directed(compare(a, b), *ascending),
+            Order::Whole { ascending } => directed(collation.compare(a, b), *ascending),
             Order::Fields(parts) => parts
                 .iter()
                 .map(|(path, ascending)| {
                     directed(
-                        compare(sort_value(a, path).unwrap_or(Value::Null), sort_value(b, path).unwrap_or(Value::Null)),
+                        collation.compare(
+                            sort_value(a, path).unwrap_or(Value::Null),
+                            sort_value(b, path).unwrap_or(Value::Null),
+                        ),
                         *ascending,
                     )
                 })

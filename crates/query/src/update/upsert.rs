@@ -32,16 +32,23 @@ fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()>
     match node {
         Node::And(branches) => branches.iter().try_for_each(|branch| collect(branch, equalities)),
         Node::Or(branches) if branches.len() == 1 => collect(&branches[0], equalities),
-        Node::Path { path, test: Test::Equal(value) } => {
-            equalities.push((path.as_str(), value.as_value()));
-            Ok(())
-        }
-        Node::Path { path, test: Test::In(list) } if list.values().len() == 1 && list.regexes().is_empty() => {
-            equalities.extend(list.values().iter().map(|value| (path.as_str(), value.as_value())));
+        Node::Path { path, test } => {
+            collect_test(path.as_str(), test, equalities);
             Ok(())
         }
         Node::Expression(_) => Err(Error::new(Code(224), "$expr is not allowed in the query predicate for an upsert")),
         _ => Ok(()),
+    }
+}
+
+fn collect_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality<'p>>) {
+    match test {
+        Test::Equal(value) => equalities.push((path, value.as_value())),
+        Test::In(list) if list.values().len() == 1 && list.regexes().is_empty() => {
+            equalities.extend(list.values().iter().map(|value| (path, value.as_value())));
+        }
+        Test::Collated(test, _) => collect_test(path, test, equalities),
+        _ => {}
     }
 }
 

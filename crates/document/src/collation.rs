@@ -1,0 +1,115 @@
+//! Collations: how strings compare where bytes are not what people go by.
+//!
+//! What comes in is the `collation` document of a command ([`Collation::parse`]); what goes out is an order over values that differs
+//! from [`crate::compare`] in strings alone, wherever they stand: in documents and arrays, too. Names of fields always compare by
+//! their bytes.
+//!
+//! The rules are those of the Unicode Collation Algorithm with the tailorings of CLDR, as the ICU project keeps them. A MongoDB
+//! server has them as of ICU 57; characters that are younger than that may sort elsewhere there.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/collation/>; where it is silent, what a 6.0 server does.
+
+mod locales;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use crate::compare::{compare_any, hash_nested};
+use crate::key::encode_nested;
+use crate::{DocBuf, Value, compare, equal};
+use icu_collator::CollatorBorrowed;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::Hasher;
+use std::sync::Arc;
+
+/// How strings compare: by their bytes ([`Collation::SIMPLE`]) or by a collator. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Collation(Option<Arc<Collator>>);
+
+/// The rules of one collation that is not simple.
+pub(crate) struct Collator {
+    rules: CollatorBorrowed<'static>,
+    /// The document that asks for it, everything spelled out.
+    specification: DocBuf,
+}
+
+impl Collation {
+    /// By bytes.
+    pub const SIMPLE: Collation = Collation(None);
+
+    pub fn is_simple(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The collation as a document with all its options, as `listCollections` shows it; `None` for the simple one.
+    pub fn specification(&self) -> Option<&DocBuf> {
+        self.0.as_deref().map(|collator| &collator.specification)
+    }
+
+    #[inline]
+    pub fn compare(&self, a: Value<'_>, b: Value<'_>) -> Ordering {
+        match self.0.as_deref() {
+            None => compare(a, b),
+            collator => compare_any(a, b, 0, collator),
+        }
+    }
+
+    #[inline]
+    pub fn equal(&self, a: Value<'_>, b: Value<'_>) -> bool {
+        match self.0.as_deref() {
+            None => equal(a, b),
+            collator => compare_any(a, b, 0, collator) == Ordering::Equal,
+        }
+    }
+
+    /// Feeds a value into a hasher so that values that are equal in this collation hash the same.
+    pub fn hash<H: Hasher>(&self, value: Value<'_>, state: &mut H) {
+        hash_nested(value, state, 0, self.0.as_deref());
+    }
+
+    /// Appends the value's key, as [`crate::key`] has it; strings are spelled by their sort keys.
+    pub fn encode_key(&self, value: Value<'_>, out: &mut Vec<u8>) {
+        match self.0.as_deref() {
+            None => crate::key::encode(value, out),
+            collator => encode_nested(value, out, 0, collator),
+        }
+    }
+
+    /// Whether values of this kind compare in another way than by their bytes: strings, and what may hold them.
+    pub fn concerns(&self, kind: crate::Kind) -> bool {
+        use crate::Kind;
+        self.0.is_some()
+            && matches!(kind, Kind::String | Kind::Symbol | Kind::Document | Kind::Array | Kind::CodeWithScope)
+    }
+}
+
+impl PartialEq for Collation {
+    fn eq(&self, other: &Self) -> bool {
+        self.specification() == other.specification()
+    }
+}
+
+impl Eq for Collation {}
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.specification() {
+            None => f.write_str("simple"),
+            Some(specification) => specification.fmt(f),
+        }
+    }
+}
+
+impl Collator {
+    pub(crate) fn compare(&self, a: &str, b: &str) -> Ordering {
+        if a == b { Ordering::Equal } else { self.rules.compare(a, b) }
+    }
+
+    /// Bytes that compare as the strings do. May contain zeros.
+    pub(crate) fn sort_key(&self, text: &str) -> Vec<u8> {
+        let mut key = Vec::with_capacity(text.len() + 8);
+        let Ok(()) = self.rules.write_sort_key_to(text, &mut key);
+        key
+    }
+}
