@@ -9,9 +9,9 @@ use super::group::Operand;
 use crate::expression::Evaluated;
 use crate::expression::number::{Number, Sum};
 use crate::{Context, Expression};
+pub(super) use collect::hash_of;
 use collect::{Several, Unique};
-use document::compare::compare;
-use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use top::{Ranked, Top};
@@ -23,11 +23,11 @@ pub(crate) enum Accumulator {
     Sum(Operand),
     Average(Operand),
     /// `$min` and `$max`: a value replaces one that it compares to this way.
-    Extreme(Operand, Ordering),
+    Extreme(Operand, Ordering, Collation),
     First(Operand),
     Last(Operand),
     Push(Operand),
-    AddToSet(Operand),
+    AddToSet(Operand, Collation),
     /// `$stdDevPop`; `$stdDevSamp` has an excess of 1.
     Deviation {
         operand: Operand,
@@ -98,18 +98,18 @@ impl Accumulator {
             }
             _ => {}
         }
-        let make: fn(Operand) -> Accumulator = match operator {
-            "$sum" => Accumulator::Sum,
-            "$avg" => Accumulator::Average,
-            "$min" => |operand| Accumulator::Extreme(operand, Ordering::Less),
-            "$max" => |operand| Accumulator::Extreme(operand, Ordering::Greater),
-            "$first" => Accumulator::First,
-            "$last" => Accumulator::Last,
-            "$push" => Accumulator::Push,
+        let make: fn(Operand, Collation) -> Accumulator = match operator {
+            "$sum" => |operand, _| Accumulator::Sum(operand),
+            "$avg" => |operand, _| Accumulator::Average(operand),
+            "$min" => |operand, collation| Accumulator::Extreme(operand, Ordering::Less, collation),
+            "$max" => |operand, collation| Accumulator::Extreme(operand, Ordering::Greater, collation),
+            "$first" => |operand, _| Accumulator::First(operand),
+            "$last" => |operand, _| Accumulator::Last(operand),
+            "$push" => |operand, _| Accumulator::Push(operand),
             "$addToSet" => Accumulator::AddToSet,
-            "$stdDevPop" => |operand| Accumulator::Deviation { operand, excess: 0 },
-            "$stdDevSamp" => |operand| Accumulator::Deviation { operand, excess: 1 },
-            "$mergeObjects" => Accumulator::MergeObjects,
+            "$stdDevPop" => |operand, _| Accumulator::Deviation { operand, excess: 0 },
+            "$stdDevSamp" => |operand, _| Accumulator::Deviation { operand, excess: 1 },
+            "$mergeObjects" => |operand, _| Accumulator::MergeObjects(operand),
             _ => return Err(Error::new(Code(15952), format!("unknown group operator '{operator}'"))),
         };
         if let Value::Array(_) = argument {
@@ -120,7 +120,7 @@ impl Accumulator {
         {
             return Ok(Accumulator::SumConstant(number));
         }
-        Ok(make(Operand::parse(argument, context)?))
+        Ok(make(Operand::parse(argument, context)?, context.collation.clone()))
     }
 
     /// The state of a new group with this key.
@@ -130,7 +130,7 @@ impl Accumulator {
             Accumulator::Average(_) => State::Average { sum: Sum::default(), count: 0 },
             Accumulator::Extreme(..) | Accumulator::First(_) | Accumulator::Last(_) => State::One(None),
             Accumulator::Push(_) => State::Array { bytes: vec![0; 4], count: 0 },
-            Accumulator::AddToSet(_) => State::Set(Box::default()),
+            Accumulator::AddToSet(_, collation) => State::Set(Box::new(Unique::new(collation.clone()))),
             Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
             Accumulator::MergeObjects(_) => State::Merged(DocBuf::new()),
             Accumulator::Several(several) => State::Several { limit: several.limit(key)?, values: Default::default() },
@@ -154,8 +154,8 @@ impl Accumulator {
                     *count += 1;
                 }
             }
-            (Accumulator::Extreme(operand, wanted), State::One(best)) => {
-                return Ok(take_extreme(&operand.evaluate(document)?, *wanted, best));
+            (Accumulator::Extreme(operand, wanted, collation), State::One(best)) => {
+                return Ok(take_extreme(&operand.evaluate(document)?, *wanted, collation, best));
             }
             (Accumulator::First(_), State::One(Some(_))) => {}
             (Accumulator::First(operand) | Accumulator::Last(operand), State::One(held)) => {
@@ -182,7 +182,7 @@ impl Accumulator {
                 let evaluated = operand.evaluate(document)?;
                 Ok(evaluated.value().map_or(0, |value| collect::push(value, bytes, count)))
             }
-            (Accumulator::AddToSet(operand), State::Set(set)) => {
+            (Accumulator::AddToSet(operand, _), State::Set(set)) => {
                 let evaluated = operand.evaluate(document)?;
                 Ok(evaluated.value().map_or(0, |value| set.insert(value)))
             }
@@ -244,12 +244,17 @@ impl Accumulator {
     }
 }
 
-fn take_extreme(evaluated: &Evaluated<'_>, wanted: Ordering, best: &mut Option<ValueBuf>) -> usize {
+fn take_extreme(
+    evaluated: &Evaluated<'_>,
+    wanted: Ordering,
+    collation: &Collation,
+    best: &mut Option<ValueBuf>,
+) -> usize {
     let Some(value) = evaluated.value().filter(|value| !matches!(value, Value::Null | Value::Undefined)) else {
         return 0;
     };
     match best {
-        Some(best) if compare(value, best.as_value()) != wanted => 0,
+        Some(best) if collation.compare(value, best.as_value()) != wanted => 0,
         _ => replace(best, value),
     }
 }

@@ -5,8 +5,8 @@ use super::group::Group;
 use super::reshape::{is_expression, quoted};
 use crate::expression::display;
 use crate::{Context, Expression, Sort};
-use document::compare::{compare, kind_rank};
-use document::{DocBuf, Value, ValueBuf, doc};
+use document::compare::kind_rank;
+use document::{Collation, DocBuf, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ pub(crate) struct Boundaries {
     /// In ascending order; two at the least.
     values: Vec<ValueBuf>,
     default: Option<ValueBuf>,
+    collation: Collation,
 }
 
 impl Boundaries {
     /// The key of the bucket that takes `value`: its lower boundary, or the default.
     pub fn bucket(&self, value: Value<'_>) -> Result<Value<'_>> {
-        let above = self.values.partition_point(|boundary| compare(boundary.as_value(), value).is_le());
+        let above = self.values.partition_point(|boundary| self.collation.compare(boundary.as_value(), value).is_le());
         if above > 0 && above < self.values.len() {
             return Ok(self.values[above - 1].as_value());
         }
@@ -71,7 +72,7 @@ pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<[Stage; 2]> {
     let (Some(group_by), Some(values)) = (group_by, boundaries) else {
         return Err(Error::new(Code(40198), "$bucket requires 'groupBy' and 'boundaries' to be specified."));
     };
-    let boundaries = Boundaries { values, default };
+    let boundaries = Boundaries { values, default, collation: context.collation.clone() };
     check_default(&boundaries)?;
     let counting = doc! { "count": &doc! { "$sum": 1 } };
     let group = Group::by_boundaries(group_by, boundaries, output.unwrap_or(counting.as_doc()), context)?;
@@ -117,7 +118,7 @@ fn parse_boundaries(value: Value<'_>, context: &Context) -> Result<Vec<ValueBuf>
                 ),
             ));
         }
-        if compare(low.as_value(), high.as_value()).is_ge() {
+        if context.collation.compare(low.as_value(), high.as_value()).is_ge() {
             return Err(Error::new(
                 Code(40194),
                 format!(
@@ -138,7 +139,8 @@ fn check_default(boundaries: &Boundaries) -> Result<()> {
     let Some(default) = &boundaries.default else { return Ok(()) };
     let (Some(low), Some(high)) = (boundaries.values.first(), boundaries.values.last()) else { return Ok(()) };
     let default = default.as_value();
-    if compare(default, low.as_value()).is_ge() && compare(default, high.as_value()).is_lt() {
+    let compare = |boundary: &ValueBuf| boundaries.collation.compare(default, boundary.as_value());
+    if compare(low).is_ge() && compare(high).is_lt() {
         let message = "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the \
                        highest boundary.";
         return Err(Error::new(Code(40199), message));

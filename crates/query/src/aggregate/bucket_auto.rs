@@ -9,8 +9,7 @@ use super::steps::{Give, Hold};
 use crate::Context;
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
-use document::compare::compare;
-use document::{Doc, DocBuf, DocWriter, Value, ValueBuf, doc};
+use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ pub(crate) struct BucketAuto {
     buckets: usize,
     granularity: Option<Granularity>,
     fields: Vec<(Box<str>, Accumulator)>,
+    collation: Collation,
 }
 
 impl BucketAuto {
@@ -60,7 +60,7 @@ impl BucketAuto {
         };
         let counting = doc! { "count": &doc! { "$sum": 1 } };
         let fields = parse_fields(output.unwrap_or(counting.as_doc()), context)?;
-        Ok(BucketAuto { group_by, buckets, granularity, fields })
+        Ok(BucketAuto { group_by, buckets, granularity, fields, collation: context.collation.clone() })
     }
 }
 
@@ -113,7 +113,8 @@ impl Buckets {
     }
 
     fn into_documents(mut self) -> Result<Vec<DocBuf>> {
-        self.entries.sort_by(|a, b| compare(a.value.as_value(), b.value.as_value()));
+        let collation = &self.spec.collation;
+        self.entries.sort_by(|a, b| collation.compare(a.value.as_value(), b.value.as_value()));
         let mut entries: VecDeque<Entry> = std::mem::take(&mut self.entries).into();
         let size = ((entries.len() as f64 / self.spec.buckets as f64).round() as usize).max(1);
         let mut buckets: Vec<Bucket> = Vec::new();
@@ -139,7 +140,10 @@ impl Buckets {
     /// Takes in what belongs to the bucket as well, and puts its upper end where the next bucket begins.
     fn settle_max(&self, bucket: &mut Bucket, entries: &mut VecDeque<Entry>) {
         let Some(granularity) = &self.spec.granularity else {
-            while entries.front().is_some_and(|next| compare(bucket.max.as_value(), next.value.as_value()).is_eq()) {
+            while entries
+                .front()
+                .is_some_and(|next| self.spec.collation.compare(bucket.max.as_value(), next.value.as_value()).is_eq())
+            {
                 bucket.documents.extend(entries.pop_front().map(|entry| entry.document));
             }
             if let Some(next) = entries.front() {
@@ -148,7 +152,10 @@ impl Buckets {
             return;
         };
         let boundary = rounded(granularity, &bucket.max, Granularity::round_up);
-        while entries.front().is_some_and(|next| compare(boundary.as_value(), next.value.as_value()).is_gt()) {
+        while entries
+            .front()
+            .is_some_and(|next| self.spec.collation.compare(boundary.as_value(), next.value.as_value()).is_gt())
+        {
             bucket.documents.extend(entries.pop_front().map(|entry| entry.document));
         }
         let is_zero = Number::from_value(boundary.as_value()).is_some_and(Number::is_zero);

@@ -1,17 +1,15 @@
 //! `$group`: documents by a key, and what accumulates per key.
 
 use super::Demand;
-use super::accumulate::{Accumulator, State};
+use super::accumulate::{Accumulator, State, hash_of};
 use super::bucket::Boundaries;
 use super::steps::{Give, Hold};
 use crate::expression::Evaluated;
 use crate::spill::Budget;
 use crate::{Context, Expression};
-use document::compare::{equal, hash_value};
-use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 /// What a group costs besides its key and its states, roughly.
@@ -21,6 +19,7 @@ const GROUP_BYTES: usize = 64;
 pub(crate) struct Group {
     key: Key,
     fields: Vec<(Box<str>, Accumulator)>,
+    collation: Collation,
 }
 
 /// What documents are grouped by.
@@ -77,7 +76,7 @@ impl Group {
             }
         }
         let key = key.ok_or_else(|| Error::new(Code(15955), "a group specification must include an _id"))?;
-        Ok(Group { key, fields })
+        Ok(Group { key, fields, collation: context.collation.clone() })
     }
 
     fn parse_key(value: Value<'_>, context: &Context) -> Result<Key> {
@@ -100,12 +99,14 @@ impl Group {
         context: &Context,
     ) -> Result<Group> {
         let fields = parse_fields(output, context)?;
-        Ok(Group { key: Key::Bucket(Operand::parse(group_by, context)?, boundaries), fields })
+        let key = Key::Bucket(Operand::parse(group_by, context)?, boundaries);
+        Ok(Group { key, fields, collation: context.collation.clone() })
     }
 
     /// The stage that `$sortByCount` comes to.
     pub fn counting(by: Value<'_>, context: &Context) -> Result<Group> {
-        Ok(Group { key: Self::parse_key(by, context)?, fields: vec![("count".into(), Accumulator::count())] })
+        let fields = vec![("count".into(), Accumulator::count())];
+        Ok(Group { key: Self::parse_key(by, context)?, fields, collation: context.collation.clone() })
     }
 }
 
@@ -185,14 +186,15 @@ struct Found {
 impl Found {
     /// The position of a key, which becomes a new group if it is not known.
     fn find(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
-        let hash = hash_of(&self.hasher, key);
+        let collation = &group.collation;
+        let hash = hash_of(&self.hasher, key, collation);
         let keys = &self.keys;
         let at = |index: u32| keys.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
-        if let Some(&index) = self.table.find(hash, |&index| equal(at(index), key)) {
+        if let Some(&index) = self.table.find(hash, |&index| collation.equal(at(index), key)) {
             return Ok(index as usize);
         }
         let hasher = &self.hasher;
-        self.table.insert_unique(hash, keys.len() as u32, |&index| hash_of(hasher, at(index)));
+        self.table.insert_unique(hash, keys.len() as u32, |&index| hash_of(hasher, at(index), collation));
         let index = self.keys.len();
         let owned = key.to_owned();
         self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<State>();
@@ -202,12 +204,6 @@ impl Found {
         }
         Ok(index)
     }
-}
-
-fn hash_of(hasher: &ahash::RandomState, value: Value<'_>) -> u64 {
-    let mut state = hasher.build_hasher();
-    hash_value(value, &mut state);
-    state.finish()
 }
 
 impl Groups {

@@ -2,8 +2,7 @@
 
 use crate::aggregate::group::Operand;
 use crate::{Context, Expression, text};
-use document::compare::{compare, equal, hash_value};
-use document::{Doc, DocBuf, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use std::cmp::Ordering;
@@ -51,18 +50,24 @@ pub(crate) struct Unique {
     values: Vec<ValueBuf>,
     table: HashTable<u32>,
     hasher: ahash::RandomState,
+    collation: Collation,
 }
 
 impl Unique {
+    pub fn new(collation: Collation) -> Unique {
+        Unique { collation, ..Unique::default() }
+    }
+
     pub fn insert(&mut self, value: Value<'_>) -> usize {
-        let hash = hash_of(&self.hasher, value);
+        let collation = &self.collation;
+        let hash = hash_of(&self.hasher, value, collation);
         let values = &self.values;
         let at = |index: u32| values.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
-        if self.table.find(hash, |&index| equal(at(index), value)).is_some() {
+        if self.table.find(hash, |&index| collation.equal(at(index), value)).is_some() {
             return 0;
         }
         let (index, hasher) = (values.len() as u32, &self.hasher);
-        self.table.insert_unique(hash, index, |&index| hash_of(hasher, at(index)));
+        self.table.insert_unique(hash, index, |&index| hash_of(hasher, at(index), collation));
         let owned = value.to_owned();
         let bytes = owned.raw_value().len() + size_of::<ValueBuf>();
         self.values.push(owned);
@@ -74,9 +79,9 @@ impl Unique {
     }
 }
 
-fn hash_of(hasher: &ahash::RandomState, value: Value<'_>) -> u64 {
+pub(in crate::aggregate) fn hash_of(hasher: &ahash::RandomState, value: Value<'_>, collation: &Collation) -> u64 {
     let mut state = hasher.build_hasher();
-    hash_value(value, &mut state);
+    collation.hash(value, &mut state);
     state.finish()
 }
 
@@ -86,6 +91,7 @@ pub(crate) struct Several {
     which: Which,
     input: Operand,
     limit: Expression,
+    collation: Collation,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +124,7 @@ impl Several {
         }
         let limit = limit.ok_or_else(|| Error::new(Code(5787906), "Missing value for 'n'"))?;
         let input = input.ok_or_else(|| Error::new(Code(5787907), "Missing value for 'input'"))?;
-        Ok(Several { which, input, limit })
+        Ok(Several { which, input, limit, collation: context.collation.clone() })
     }
 
     pub fn limit(&self, key: Value<'_>) -> Result<usize> {
@@ -145,7 +151,7 @@ impl Several {
             }
             Which::Extreme(_) if matches!(value, Value::Null | Value::Undefined) => return Ok(0),
             Which::Extreme(wanted) => {
-                let place = values.partition_point(|known| compare(value, known.as_value()) != wanted);
+                let place = values.partition_point(|known| self.collation.compare(value, known.as_value()) != wanted);
                 if place >= limit {
                     return Ok(0);
                 }

@@ -3,8 +3,7 @@
 use super::collect::evaluate_limit;
 use crate::aggregate::group::Operand;
 use crate::{Context, Expression, Sort, text};
-use document::compare::compare;
-use document::{Doc, DocWriter, Value, ValueBuf};
+use document::{Collation, Doc, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 
@@ -16,6 +15,7 @@ pub(crate) struct Top {
     /// `None` for the forms that give one value rather than an array.
     limit: Option<Expression>,
     bottom: bool,
+    collation: Collation,
 }
 
 /// A kept value with its sort key and the number of its document.
@@ -55,7 +55,8 @@ impl Top {
         let sort = sort.ok_or_else(|| Error::new(Code(5788005), "Missing value for 'sortBy'"))?;
         let operand = |path: &str| Operand::parse(Value::String(&format!("${path}")), context);
         let parts = sort.parts().iter().map(|part| Ok((operand(part.path.as_str())?, part.ascending)));
-        Ok(Top { order: parts.collect::<Result<_>>()?, output, limit, bottom: operator.starts_with("$bottom") })
+        let (order, collation) = (parts.collect::<Result<_>>()?, context.collation.clone());
+        Ok(Top { order, output, limit, bottom: operator.starts_with("$bottom"), collation })
     }
 
     pub fn limit(&self, key: Value<'_>) -> Result<usize> {
@@ -95,7 +96,7 @@ impl Top {
         let parts = a.iter().zip(b).zip(&self.order);
         parts
             .map(|((a, b), (_, ascending))| {
-                let order = compare(a.as_value(), b.as_value());
+                let order = self.collation.compare(a.as_value(), b.as_value());
                 if *ascending { order } else { order.reverse() }
             })
             .find(|order| order.is_ne())
