@@ -36,7 +36,8 @@ compat: tools build ## the same questions to Selkie on both stores and to MongoD
 bench: tools build ## MongoDB, Selkie embedded and Selkie on MariaDB, side by side; BENCH_ARGS=--quick to try it out
 	$(SELKIE) bench compare --mongod $(MONGOD) --json $(TOOLS)/bench.json $(BENCH_ARGS)
 
-fuzz: ## run each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain and cargo-fuzz
+fuzz: tools ## run each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain and cargo-fuzz
+	$(PYTHON) fuzz/make_seeds.py fuzz/corpus
 	cd fuzz && for target in $$(cargo +nightly fuzz list); do \
 	    mkdir -p corpus/$$target && \
 	    cargo +nightly fuzz run $$target corpus/$$target $$(ls -d seeds/$$target 2>/dev/null) -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done

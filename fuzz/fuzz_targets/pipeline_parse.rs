@@ -1,0 +1,40 @@
+//! Any pipeline, `{pipeline: […], documents: […]}`, run over `documents`, as far as it needs no other collections.
+//!
+//! Holds besides not crashing: what comes out are documents.
+
+#![no_main]
+
+use document::{Doc, Value};
+use libfuzzer_sys::fuzz_target;
+use query::Context;
+use query::aggregate::{Demand, Pipeline};
+
+/// Small, so that the fuzzer meets it.
+const MEMORY_BYTES_MAX: usize = 1 << 20;
+/// More than one stage after another may make of a small input; the rest is not looked at.
+const RESULTS_MAX: usize = 10_000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(command) = document::validate::check(bytes) else { return };
+    let Some(Value::Array(stages)) = command.get("pipeline") else { return };
+    let Ok(pipeline) = Pipeline::parse(stages, &Context::at(1_600_000_000_000)) else { return };
+    if pipeline.has_foreign() {
+        return;
+    }
+    let mut run = pipeline.start(MEMORY_BYTES_MAX);
+    if let Some(Value::Array(documents)) = command.get("documents") {
+        for value in documents.values() {
+            let Value::Document(document) = value else { continue };
+            match run.push(document) {
+                Ok(Demand::More) if run.ready() < RESULTS_MAX => {}
+                Ok(_) => break,
+                Err(_) => return,
+            }
+        }
+    }
+    if run.finish().is_ok() {
+        while let Some(result) = run.pop() {
+            assert!(Doc::from_bytes(result.as_bytes()).is_some(), "a pipeline gives documents");
+        }
+    }
+});
