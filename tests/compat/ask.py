@@ -9,7 +9,7 @@ import bson
 from bson import Int64
 
 from compat.case import DATABASE, Block, Differs
-from compat.compare import same, shown
+from compat.compare import same, shown_apart
 
 # Stands for the id of the cursor that the command before gave.
 CURSOR = Int64(-1)
@@ -155,7 +155,7 @@ class Pair:
         if not wrong:
             return []
         tally[block.family, "differ"] += 1
-        return [Difference(block.family, block.collections, command, shown(wrong[0][0]), shown(wrong[0][1]))]
+        return [Difference(block.family, block.collections, command, *shown_apart(*wrong[0]))]
 
 
 def plain(case) -> dict:

@@ -174,3 +174,19 @@ def shown(reply: bytes, length: int = 500) -> str:
     if isinstance(cursor, dict) and "firstBatch" in cursor:
         return f"{cursor['firstBatch']}"[:length] + (" and more to come" if cursor.get("id") else "")
     return str({name: value for name, value in document.items() if name != "ok"})[:length]
+
+
+def shown_apart(ours: bytes, theirs: bytes) -> tuple[str, str]:
+    """Two replies for people to read; of long lists only what one has and the other has not."""
+    try:
+        our_batch, their_batch = (batch_of(RawBSONDocument(reply, RAW)) for reply in (ours, theirs))
+    except bson.errors.InvalidBSON:
+        our_batch = their_batch = None
+    if our_batch is None or their_batch is None or max(len(our_batch), len(their_batch)) < 3 or sorted(our_batch) == sorted(their_batch):
+        return shown(ours), shown(theirs)
+
+    def only(one, other):
+        extra = [decoded(document) for document in one if document not in other]
+        return f"of {len(one)} documents, these: {extra[:4]}"[:500]
+
+    return only(our_batch, their_batch), only(their_batch, our_batch)

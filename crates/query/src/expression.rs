@@ -173,6 +173,15 @@ impl Expr {
         })
     }
 
+    /// The value of a constant, which may be a missing one; `None` for what depends on the document.
+    pub(crate) fn as_constant(&self) -> Option<Option<Value<'_>>> {
+        match self {
+            Expr::Literal(value) => Some(Some(value.as_value())),
+            Expr::Missing => Some(None),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Expr::Literal(_) | Expr::Missing)
     }

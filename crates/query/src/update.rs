@@ -32,6 +32,7 @@ use array_filter::ArrayFilter;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use place::Run;
+pub(crate) use push::ElementOrder;
 pub(crate) use push::integer as whole_number;
 use replace::Replacement;
 use tree::Fields;

@@ -5,7 +5,7 @@ import re
 from bson import Int64
 
 from compat.ask import Block, Difference, Pair
-from compat.compare import same, shown
+from compat.compare import same, shown_apart
 
 ATTEMPTS_MAX = 400
 
@@ -42,7 +42,7 @@ def ask_one(pair: Pair, family: str, collections: dict, command: dict, writes: b
     except (OverflowError, ValueError):
         return None
     wrong = [found for found in pairs if not same(command, *found)]
-    return Difference(family, collections, command, shown(wrong[0][0]), shown(wrong[0][1])) if wrong else None
+    return Difference(family, collections, command, *shown_apart(*wrong[0])) if wrong else None
 
 
 def smaller(collections: dict, command: dict):

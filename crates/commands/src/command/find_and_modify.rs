@@ -4,13 +4,13 @@
 
 use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::command::options;
-use crate::command::update::check_update;
+use crate::command::update::{check_update, check_upsert};
 use crate::dispatch::{Call, Disposition};
 use crate::reply::in_executor;
 use crate::write;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::{Context, MatchDetails, Predicate, Projection, Sort, Update};
+use query::{MatchDetails, Predicate, Projection, Sort, Update};
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
 
 const WITHIN: &str = "findAndModify";
@@ -78,7 +78,10 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let namespace = namespace_to_write(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
     let context = options::context(call, arguments.variables)?;
+    let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
+    let update = update.transpose()?;
     let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    check_upsert(arguments.upsert, &predicate)?;
     let projection = match arguments.fields {
         Some(fields) => Some(Projection::parse(fields, &predicate, &context)?),
         None => None,
@@ -90,9 +93,9 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,
     };
-    let outcomes = match arguments.update {
+    let outcomes = match update {
         Some(update) => {
-            let statement = update_statement(call, &arguments, update, predicate, sort, &context)?;
+            let statement = update_statement(call, &arguments, update, predicate, sort);
             write::carry_out(call, &namespace, true, vec![Ok(statement)]).await?
         }
         None => {
@@ -128,21 +131,20 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
 fn update_statement(
     call: &Call<'_>,
     arguments: &Arguments<'_>,
-    update: Element<'_>,
+    update: Update,
     predicate: Predicate,
     sort: Option<Sort>,
-    context: &Context,
-) -> Result<UpdateStatement> {
-    Ok(UpdateStatement {
+) -> UpdateStatement {
+    UpdateStatement {
         predicate,
         sort,
-        update: Update::parse(update.value(), arguments.array_filters, context)?,
+        update,
         multi: false,
         upsert: arguments.upsert,
         new_id: call.worker.new_object_id(call.now_ms),
         hint: arguments.hint.map(Value::to_owned),
         image: if arguments.new { ReturnImage::After } else { ReturnImage::Before },
-    })
+    }
 }
 
 fn count(call: &Call<'_>, arguments: &Arguments<'_>, outcome: &StatementOutcome) {

@@ -136,8 +136,9 @@ impl<'a> UpdateArguments<'a> {
                 &with_constants
             }
         };
-        let predicate = Predicate::parse(self.query, context)?;
         let update = Update::parse(self.update.value(), self.array_filters, context)?;
+        let predicate = Predicate::parse(self.query, context)?;
+        check_upsert(self.upsert, &predicate)?;
         if self.multi && update.is_replacement() {
             return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
         }
@@ -152,6 +153,17 @@ impl<'a> UpdateArguments<'a> {
             image: ReturnImage::None,
         })
     }
+}
+
+/// Errors: 224 for an upsert whose filter has an expression, from which no document can be made.
+pub fn check_upsert(upsert: bool, predicate: &Predicate) -> Result<()> {
+    if upsert && predicate.has_expression() {
+        return Err(Error::new(
+            Code::QUERY_FEATURE_NOT_ALLOWED,
+            "$expr is not allowed in the query predicate for an upsert",
+        ));
+    }
+    Ok(())
 }
 
 /// An update is a document or a pipeline.

@@ -144,7 +144,10 @@ impl Buckets {
                 .front()
                 .is_some_and(|next| self.spec.collation.compare(bucket.max.as_value(), next.value.as_value()).is_eq())
             {
-                bucket.documents.extend(entries.pop_front().map(|entry| entry.document));
+                if let Some(entry) = entries.pop_front() {
+                    bucket.max = entry.value;
+                    bucket.documents.push(entry.document);
+                }
             }
             if let Some(next) = entries.front() {
                 bucket.max = next.value.clone();

@@ -5,7 +5,7 @@ use super::functions::{Function, function, stepwise};
 use super::number::{Number, Sum};
 use super::string::display;
 use super::{Evaluated, decimal};
-use crate::predicate::number::{exact, rounded};
+use crate::predicate::number::{as_milliseconds, exact};
 use document::Value;
 use error::{Code, Error, Result};
 
@@ -36,7 +36,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$cosh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::cosh)),
     function("$tanh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::tanh)),
     function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::asinh)),
-    function("$acosh", Exactly(1), |name, arguments| bounded(name, &arguments[0], FROM_ONE, f64::acosh)),
+    function("$acosh", Exactly(1), |name, arguments| bounded(name, &arguments[0], FROM_ONE, arc_hyperbolic_cosine)),
     function("$atanh", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::atanh)),
     function("$atan2", Exactly(2), arc_tangent),
     function("$degreesToRadians", Exactly(1), |name, arguments| {
@@ -46,6 +46,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         real(name, &arguments[0], |radians| radians * (180.0 / std::f64::consts::PI))
     }),
 ];
+
+/// As C libraries compute it; `f64::acosh` rounds its last digit otherwise.
+fn arc_hyperbolic_cosine(number: f64) -> f64 {
+    if number > 2.0 {
+        (2.0 * number - 1.0 / (number + (number * number - 1.0).sqrt())).ln()
+    } else {
+        let above = number - 1.0;
+        (above + (2.0 * above + above * above).sqrt()).ln_1p()
+    }
+}
 
 fn number(value: &Evaluated<'_>) -> Option<Number> {
     value.value().and_then(Number::from_value)
@@ -90,7 +100,7 @@ fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eval
     match (a.value_or_null(), b.value_or_null()) {
         (Value::DateTime(a), Value::DateTime(b)) => Ok(a.checked_sub(b).ok_or_else(overflow)?.into()),
         (Value::DateTime(a), b) if b.kind().is_number() => {
-            let b = rounded(b).ok_or_else(|| {
+            let b = as_milliseconds(b).ok_or_else(|| {
                 Error::new(Code(31109), format!("Can't coerce out of range value {} to long", display(b)))
             })?;
             Ok(Value::DateTime(a.checked_sub(b).ok_or_else(overflow)?).into())
@@ -163,7 +173,8 @@ fn modulo<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
         return Err(Error::new(Code(16611), format!("$mod only supports numeric types, not {a} and {b}")));
     };
     if divisor.is_zero() {
-        return Err(Error::new(Code(16610), "can't $mod by zero"));
+        let code = if dividend.is_decimal() || divisor.is_decimal() { 5733415 } else { 16610 };
+        return Err(Error::new(Code(code), "can't $mod by zero"));
     }
     Ok(remainder(dividend, divisor).to_value().into())
 }

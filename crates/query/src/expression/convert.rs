@@ -68,6 +68,8 @@ fn convert<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
 /// The type that `to` names, by number or alias.
 fn target(to: Value<'_>) -> Result<Kind> {
     match to {
+        // The server counts the type of no value among the types.
+        Value::String("missing") => Ok(Kind::Undefined),
         Value::String(name) => (0..=255)
             .filter_map(Kind::from_byte)
             .find(|kind| kind.alias() == name)
@@ -75,6 +77,9 @@ fn target(to: Value<'_>) -> Result<Kind> {
         to if to.kind().is_number() => {
             let code = exact(to)
                 .ok_or_else(|| Error::failed_to_parse("In $convert, numeric 'to' argument is not an integer"))?;
+            if code == 0 {
+                return Ok(Kind::Undefined);
+            }
             let byte = if code == -1 { Some(0xFF) } else { u8::try_from(code).ok().filter(|code| *code != 0xFF) };
             byte.and_then(Kind::from_byte).ok_or_else(|| {
                 Error::failed_to_parse(format!(

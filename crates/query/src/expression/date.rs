@@ -48,6 +48,15 @@ pub(super) fn iso_text(milliseconds: i64) -> String {
     )
 }
 
+/// A timestamp as string operators spell it: `Jan  1 00:00:05:1`, without the year, the increment in base 16.
+pub(super) fn timestamp_text(seconds: u32, increment: u32) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (date, time) = calendar::split(i64::from(seconds) * 1000);
+    let month = usize::try_from(date.month - 1).ok().and_then(|index| MONTHS.get(index)).copied().unwrap_or_default();
+    let (day, hour, minute, second) = (date.day, time.hour, time.minute, time.second);
+    format!("{month} {day:>2} {hour:02}:{minute:02}:{second:02}:{increment:x}")
+}
+
 /// The moment that a date, a timestamp or an ObjectId stands for.
 fn moment(argument: &Evaluated<'_>) -> Result<i64> {
     moment_if_any(argument).ok_or_else(|| {

@@ -16,8 +16,8 @@ pub(crate) struct Function {
     pub arity: Arity,
     /// False where the same arguments give another value each time.
     pub pure: bool,
-    /// Arguments behind the first null are not evaluated.
-    pub stepwise: bool,
+    /// Whether an argument is looked at before the next one is evaluated.
+    pub steps: Steps,
     pub evaluate: Evaluate,
 }
 
@@ -37,6 +37,16 @@ pub(crate) enum Arity {
     Any,
     /// Gives the arguments in the order that `evaluate` expects, [`Expr::Missing`] for those not given.
     Named(fn(&mut Parser<'_>, &str, Value<'_>) -> Result<Vec<Expr>>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// All arguments are evaluated first.
+    None,
+    /// What is wrong with one argument comes before what is wrong with evaluating the next.
+    Checked,
+    /// The same, and arguments behind the first null are not evaluated.
+    UntilNull,
 }
 
 impl Function {
@@ -73,13 +83,13 @@ pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope
     for argument in arguments {
         match argument.evaluate(scope) {
             // What is wrong with the arguments before comes first.
-            Err(error) if function.stepwise => {
+            Err(error) if function.steps != Steps::None => {
                 function.apply(&mut values, scope.collation)?;
                 return Err(error);
             }
             value => values.push(value?),
         }
-        if function.stepwise && values.last().is_some_and(Evaluated::is_nullish) {
+        if function.steps == Steps::UntilNull && values.last().is_some_and(Evaluated::is_nullish) {
             break;
         }
     }
@@ -108,7 +118,7 @@ pub(super) const fn function(
     arity: Arity,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity, pure: true, stepwise: false, evaluate: Evaluate::Plain(evaluate) }
+    Function { name, arity, pure: true, steps: Steps::None, evaluate: Evaluate::Plain(evaluate) }
 }
 
 /// One line of the table, for an operator that compares values.
@@ -117,7 +127,7 @@ pub(super) const fn comparing(
     arity: Arity,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>], &Collation) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity, pure: true, stepwise: false, evaluate: Evaluate::Comparing(evaluate) }
+    Function { name, arity, pure: true, steps: Steps::None, evaluate: Evaluate::Comparing(evaluate) }
 }
 
 /// One line of the table, for an operator that looks at its arguments one by one.
@@ -125,7 +135,15 @@ pub(super) const fn stepwise(
     name: &'static str,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { stepwise: true, ..function(name, Arity::Any, evaluate) }
+    Function { steps: Steps::UntilNull, ..function(name, Arity::Any, evaluate) }
+}
+
+/// One line of the table, for an operator that looks at each argument before the next, nulls too.
+pub(super) const fn checked(
+    name: &'static str,
+    evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
+) -> Function {
+    Function { steps: Steps::Checked, ..function(name, Arity::Any, evaluate) }
 }
 
 static TABLES: &[&[Function]] = &[
@@ -146,7 +164,7 @@ static RANDOM: &[Function] = &[Function {
     name: "$rand",
     arity: Arity::Named(parse_random),
     pure: false,
-    stepwise: false,
+    steps: Steps::None,
     evaluate: Evaluate::Plain(|_, _| Ok(rand::random::<f64>().into())),
 }];
 

@@ -143,6 +143,9 @@ pub(super) fn filter<'s>(
     let Some(Value::Array(array)) = input.value() else {
         return Err(Error::new(Code(28651), format!("input to $filter must be an array not {}", input.type_name())));
     };
+    if array.is_empty() {
+        return Ok(Evaluated::array(|_| ()));
+    }
     let limit = match limit {
         Some(limit) => filter_limit(&limit.evaluate(scope)?)?,
         None => usize::MAX,

@@ -164,7 +164,9 @@ impl Sum {
             Number::Int32(number) => Some(i64::from(number)),
             Number::Int64(number) => Some(number),
             Number::Double(_) if self.widest != Widest::Double => None,
-            number => crate::predicate::number::rounded(number.to_value()),
+            // To the nearest whole one, halves towards zero.
+            Number::Double(sum) => crate::predicate::number::truncated_double((sum.abs() - 0.5).ceil().copysign(sum)),
+            number => crate::predicate::number::as_milliseconds(number.to_value()),
         }
     }
 

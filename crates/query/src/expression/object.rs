@@ -1,8 +1,8 @@
 //! Documents.
 
 use super::arguments::named;
-use super::functions::Arity::{Any, Exactly, Named};
-use super::functions::{Function, function};
+use super::functions::Arity::{Exactly, Named};
+use super::functions::{Function, checked, function};
 use super::parse::Parser;
 use super::scope::Scope;
 use super::string::display;
@@ -11,7 +11,7 @@ use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    function("$mergeObjects", Any, merge),
+    checked("$mergeObjects", merge),
     function("$objectToArray", Exactly(1), to_array),
     function("$arrayToObject", Exactly(1), from_array),
     function("$bsonSize", Exactly(1), size),

@@ -3,7 +3,7 @@
 use super::functions::{self, Arity, Function};
 use super::path::FieldPath;
 use super::scope::{Scope, Variable};
-use super::{Evaluated, Expr, Form, control, iterate};
+use super::{Evaluated, Expr, Form, control, iterate, set};
 use crate::Context;
 use crate::text;
 use document::{Doc, Value, ValueBuf};
@@ -104,7 +104,7 @@ impl<'c> Parser<'c> {
         if let Some(form) = iterate::parse(self, name, operand)? {
             return Ok(Expr::Form(Box::new(form)));
         }
-        let Some(function) = functions::find(name) else {
+        let Some(mut function) = functions::find(name) else {
             return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, format!("Unrecognized expression '{name}'")));
         };
         let arguments = match function.arity {
@@ -112,6 +112,12 @@ impl<'c> Parser<'c> {
             _ => self.parse_arguments(operand)?,
         };
         check_arity(function, arguments.len())?;
+        if let Err(error) = set::check_constants(name, &arguments) {
+            self.failure.get_or_insert(error);
+        }
+        if name == "$setIsSubset" && arguments[1].is_constant() && !arguments[0].is_constant() {
+            function = &set::SUBSET_OF_CONSTANT;
+        }
         let arguments = if function.is_commutative() { self.gather_constants(function, arguments) } else { arguments };
         self.fold(Expr::Call(function, arguments))
     }
@@ -130,6 +136,7 @@ impl<'c> Parser<'c> {
             });
         };
         let (name, path) = match variable.split_once('.') {
+            Some((_, "")) => return Err(Error::new(Code(40353), "FieldPath must not end with a '.'.")),
             Some((name, path)) => (name, FieldPath::parse(path)?),
             None => (variable, FieldPath::default()),
         };
@@ -149,7 +156,17 @@ impl<'c> Parser<'c> {
             "ROOT" | "CURRENT" => Ok(Expr::Root(path)),
             "NOW" => Ok(constant(Some(Value::DateTime(self.context.now_ms)))),
             "REMOVE" => Ok(Expr::Missing),
-            "CLUSTER_TIME" => Err(Error::new(Code(51144), "Builtin variable '$$CLUSTER_TIME' is not available")),
+            "CLUSTER_TIME" => {
+                let time = u32::try_from(self.context.now_ms.div_euclid(1000)).unwrap_or(0);
+                Ok(constant(Some(Value::Timestamp { time, increment: 1 })))
+            }
+            "IS_MR" | "JS_SCOPE" => {
+                Err(Error::new(Code(51144), format!("Builtin variable '$${name}' is not available")))
+            }
+            "SEARCH_META" => {
+                let message = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
+                Err(Error::new(Code(6347903), message))
+            }
             _ => match self.context.variables.as_doc().get(name) {
                 Some(value) => Ok(constant(Some(value))),
                 None => Err(Error::new(Code(17276), format!("Use of undefined variable: {name}"))),
@@ -229,6 +246,12 @@ fn literal(value: Value<'_>) -> Expr {
 fn check_arity(function: &Function, given: usize) -> Result<()> {
     let name = function.name;
     match function.arity {
+        Arity::Any if name == "$setEquals" && given < 2 => {
+            Err(Error::new(Code(17045), format!("$setEquals needs at least two arguments had: {given}")))
+        }
+        Arity::Exactly(1) if given != 1 && name.starts_with("$to") && !matches!(name, "$toLower" | "$toUpper") => {
+            Err(Error::new(Code(50723), format!("{name} requires a single argument, got {given}")))
+        }
         Arity::Exactly(wanted) if given != wanted => Err(Error::new(
             Code(16020),
             format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in."),

@@ -7,9 +7,9 @@ use super::parse::Parser;
 use super::string::display;
 use super::{Evaluated, Expr};
 use crate::predicate::number::exact;
-use crate::sort::Sort;
-use crate::{Context, text};
-use document::{Collation, Doc, Element, Value, ValueBuf};
+use crate::text;
+use crate::update::ElementOrder;
+use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -36,6 +36,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             elements.retain(|element| !is_null(*element));
             elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
             elements.truncate(count);
+            // Of equal values the last one comes first.
+            elements.reverse();
+            elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
         })
     }),
 ];
@@ -55,7 +58,7 @@ fn parse_sort(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result
     let input = input.ok_or_else(|| Error::new(Code(2942502), "$sortArray requires 'input' to be specified"))?;
     let by = by.ok_or_else(|| Error::new(Code(2942503), "$sortArray requires 'sortBy' to be specified"))?;
     match by {
-        Value::Document(fields) => drop(Sort::parse_stage(fields, &Context::at(0))?),
+        Value::Document(_) => drop(element_order(by)?),
         by if by.kind().is_number() && matches!(exact(by), Some(1 | -1)) => {}
         by if by.kind().is_number() => {
             return Err(Error::new(Code(2942506), "The $sort element value must be either 1 or -1"));
@@ -80,33 +83,17 @@ fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collat
             return Err(Error::new(Code(2942504), message));
         }
     };
-    let elements = match by.value_or_null() {
-        Value::Document(fields) => sorted_by_fields(array, fields, collation)?,
-        by => {
-            let mut elements: Vec<Element<'_>> = array.elements().collect();
-            if exact(by) == Some(-1) {
-                elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
-            } else {
-                elements.sort_by(|a, b| collation.compare(a.value(), b.value()));
-            }
-            elements
-        }
-    };
+    let order = element_order(by.value_or_null())?;
+    let mut elements: Vec<Element<'_>> = array.elements().collect();
+    elements.sort_by(|a, b| order.compare(a.value(), b.value(), collation));
     Ok(Evaluated::array(|writer| {
         elements.iter().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
     }))
 }
 
-fn sorted_by_fields<'d>(array: Doc<'d>, fields: Doc<'_>, collation: &Collation) -> Result<Vec<Element<'d>>> {
-    let sort = Sort::parse_stage(fields, &Context { collation: collation.clone(), ..Context::at(0) })?;
-    let mut keyed = Vec::new();
-    for element in array.elements() {
-        let mut key = Vec::new();
-        sort.key(element.value().as_document().unwrap_or(Doc::EMPTY), &mut key)?;
-        keyed.push((key, element));
-    }
-    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(keyed.into_iter().map(|(_, element)| element).collect())
+/// The order is that of a `$push` with `$sort`: arrays count as they stand. Errors: 2942505.
+fn element_order(by: Value<'_>) -> Result<ElementOrder> {
+    ElementOrder::parse(by).map_err(|error| Error::new(Code(2942505), format!("BadValue: {}", error.message())))
 }
 
 fn parse_count(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {

@@ -8,7 +8,7 @@ use super::{Evaluated, Expr};
 use crate::predicate::regex;
 use document::{ArrayWriter, DocWriter, Value};
 use error::{Code, Error, Result};
-use pcre2::bytes::{Captures, Regex};
+use pcre2::bytes::Regex;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$regexMatch", Named(parse), |name, arguments| {
@@ -19,7 +19,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::NULL) };
         let captures = pattern.captures(text.as_bytes()).map_err(|error| failed(name, &error))?;
         Ok(captures.map_or(Evaluated::NULL, |captures| {
-            Evaluated::document(|writer| write_match(text, &pattern, &captures, writer))
+            let place = |index| captures.get(index).map(|found| (found.start(), found.end()));
+            Evaluated::document(|writer| write_match(text, &pattern, &place, writer))
         }))
     }),
     function("$regexFindAll", Named(parse), |name, arguments| {
@@ -40,7 +41,17 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
     let input = input.ok_or_else(|| Error::new(Code(31022), format!("{name} requires 'input' parameter")))?;
     let pattern = pattern.ok_or_else(|| Error::new(Code(31023), format!("{name} requires 'regex' parameter")))?;
     let options = options.map_or(Ok(Expr::Missing), |options| parser.parse(options))?;
-    Ok(vec![parser.parse(input)?, parser.parse(pattern)?, options])
+    let (input, pattern) = (parser.parse(input)?, parser.parse(pattern)?);
+    // A constant pattern is read, and refused, before there is anything to match.
+    if let (Some(pattern), Some(options)) = (pattern.as_constant(), options.as_constant()) {
+        let evaluated =
+            |value: Option<Value<'_>>| value.map_or(Evaluated::Missing, |value| Evaluated::Owned(value.to_owned()));
+        let arguments = [Evaluated::string(""), evaluated(pattern), evaluated(options)];
+        if let Err(error) = compile(name, &arguments) {
+            parser.failure.get_or_insert(error);
+        }
+    }
+    Ok(vec![input, pattern, options])
 }
 
 /// The text and the pattern to look for in it; `None` when one of them is null.
@@ -89,21 +100,32 @@ fn failed(name: &str, error: &pcre2::Error) -> Error {
 }
 
 fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_>) -> Result<()> {
-    for captures in pattern.captures_iter(text.as_bytes()) {
-        let captures = captures.map_err(|error| failed(name, &error))?;
+    let mut locations = pattern.capture_locations();
+    let mut start = 0;
+    loop {
+        let found = pattern.captures_read_at(&mut locations, text.as_bytes(), start);
+        let Some(found) = found.map_err(|error| failed(name, &error))? else { return Ok(()) };
+        let part = |index| locations.get(index);
+        write_match(text, pattern, &part, &mut writer.document());
+        // Behind an empty match the search goes on one letter further.
+        let letter = text.get(found.end()..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+        start = if found.start() == found.end() { found.end() + letter } else { found.end() };
         // An empty match behind the last letter is not reported.
-        if captures.get(0).is_some_and(|found| found.start() == text.len() && !text.is_empty()) {
-            break;
+        if start >= text.len() {
+            return Ok(());
         }
-        write_match(text, pattern, &captures, &mut writer.document());
     }
-    Ok(())
 }
 
-fn write_match(text: &str, pattern: &Regex, captures: &Captures<'_>, writer: &mut DocWriter<'_>) {
-    let part = |index| captures.get(index).and_then(|found| text.get(found.start()..found.end()));
-    let letters_before =
-        captures.get(0).and_then(|found| text.get(..found.start())).map_or(0, |text| text.chars().count());
+/// `place` gives where a group matched; group 0 is the whole.
+fn write_match(
+    text: &str,
+    pattern: &Regex,
+    place: &dyn Fn(usize) -> Option<(usize, usize)>,
+    writer: &mut DocWriter<'_>,
+) {
+    let part = |index| place(index).and_then(|(start, end)| text.get(start..end));
+    let letters_before = place(0).and_then(|(start, _)| text.get(..start)).map_or(0, |text| text.chars().count());
     writer.append("match", part(0).unwrap_or_default());
     writer.append("idx", letters_before as i32);
     let mut groups = writer.array("captures");

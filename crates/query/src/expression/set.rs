@@ -1,16 +1,20 @@
 //! Arrays as sets: order and repetition do not count.
 
-use super::Evaluated;
 use super::functions::Arity::{Any, Exactly};
-use super::functions::{Function, comparing};
-use document::{Collation, Doc, Value};
+use super::functions::{Function, Steps, comparing};
+use super::{Evaluated, Expr};
+use document::{Collation, Doc, Kind, Value};
 use error::{Code, Error, Result};
 
+/// `$setIsSubset` of a constant set, where the server's error has a code of its own.
+pub(super) static SUBSET_OF_CONSTANT: Function =
+    comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17310));
+
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function { stepwise: true, ..comparing("$setUnion", Any, union) },
-    Function { stepwise: true, ..comparing("$setIntersection", Any, intersection) },
+    Function { steps: Steps::UntilNull, ..comparing("$setUnion", Any, union) },
+    Function { steps: Steps::UntilNull, ..comparing("$setIntersection", Any, intersection) },
     comparing("$setDifference", Exactly(2), difference),
-    comparing("$setIsSubset", Exactly(2), is_subset),
+    comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17046)),
     comparing("$setEquals", Any, equals),
 ];
 
@@ -73,11 +77,15 @@ fn intersection<'a>(
 ) -> Result<Evaluated<'a>> {
     let Some(arrays) = arrays(name, 17047, arguments)? else { return Ok(Evaluated::NULL) };
     let mut sets = arrays.into_iter().map(|array| Set::of(array, collation));
-    let mut common = sets.next().map_or_else(Vec::new, |set| set.values);
-    for set in sets {
-        common.retain(|value| set.contains(*value));
+    let Some(mut common) = sets.next() else { return Ok(to_array([])) };
+    for mut set in sets {
+        // Of equal values the smaller set's stay: 1 or 1.0.
+        if set.values.len() < common.values.len() {
+            std::mem::swap(&mut set, &mut common);
+        }
+        common.values.retain(|value| set.contains(*value));
     }
-    Ok(to_array(common))
+    Ok(to_array(common.values))
 }
 
 fn operand<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &str) -> Result<Doc<'v>> {
@@ -107,27 +115,49 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     Ok(to_array(kept))
 }
 
-fn is_subset<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
-    let part = operand(name, &arguments[0], 17046, "First")?;
+/// What the server finds wrong with constant arguments while it prepares a query, where it has codes of its own.
+pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
+    let wrong = |argument: &Expr| match argument {
+        Expr::Literal(value) if value.as_value().kind() != Kind::Array => Some(value.as_value().kind().alias()),
+        Expr::Missing => Some("missing"),
+        _ => None,
+    };
+    match (name, arguments) {
+        ("$setEquals", _) => {
+            let mut found =
+                arguments.iter().enumerate().filter_map(|(index, argument)| Some((index + 1, wrong(argument)?)));
+            found.next().map_or(Ok(()), |(position, kind)| Err(not_an_array(5887502, position, kind)))
+        }
+        ("$setIsSubset", [part, whole]) if !part.is_constant() => wrong(whole).map_or(Ok(()), |kind| {
+            let message = format!("both operands of {name} must be arrays. Second argument is of type: {kind}");
+            Err(Error::new(Code(17311), message))
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn not_an_array(code: i32, position: usize, kind: &str) -> Error {
+    let message = format!("All operands of $setEquals must be arrays. {position}-th argument is of type: {kind}");
+    Error::new(Code(code), message)
+}
+
+fn is_subset<'a>(
+    name: &'static str,
+    arguments: &mut [Evaluated<'a>],
+    collation: &Collation,
+    code: i32,
+) -> Result<Evaluated<'a>> {
+    let part = operand(name, &arguments[0], code, "First")?;
     let whole = operand(name, &arguments[1], 17042, "Second")?;
     Ok(Set::of(part, collation).is_subset(&Set::of(whole, collation)).into())
 }
 
-fn equals<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
-    if arguments.len() < 2 {
-        let given = arguments.len();
-        return Err(Error::new(Code(17045), format!("$setEquals needs at least two arguments had: {given}")));
-    }
+fn equals<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let mut sets = Vec::with_capacity(arguments.len());
     for (position, argument) in arguments.iter().enumerate() {
         match argument.value() {
             Some(Value::Array(array)) => sets.push(Set::of(array, collation)),
-            _ => {
-                let (position, found) = (position + 1, argument.type_name());
-                let message =
-                    format!("All operands of {name} must be arrays. {position}-th argument is of type: {found}");
-                return Err(Error::new(Code(17044), message));
-            }
+            _ => return Err(not_an_array(17044, position + 1, argument.type_name())),
         }
     }
     let (first, others) = match sets.split_first() {

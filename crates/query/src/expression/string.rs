@@ -81,10 +81,11 @@ pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
         Some(Value::String(text) | Value::Symbol(text) | Value::Code(text)) => Cow::Borrowed(text),
         Some(Value::Int32(number)) => Cow::Owned(number.to_string()),
         Some(Value::Int64(number)) => Cow::Owned(number.to_string()),
+        Some(Value::Double(number)) if !number.is_finite() => Cow::Owned(number.to_string().to_ascii_lowercase()),
         Some(Value::Double(number)) => Cow::Owned(double_text(number)),
         Some(Value::Decimal128(number)) => Cow::Owned(number.to_string()),
         Some(Value::DateTime(milliseconds)) => Cow::Owned(super::date::iso_text(milliseconds)),
-        Some(Value::Timestamp { time, increment }) => Cow::Owned(format!("Timestamp({time}, {increment})")),
+        Some(Value::Timestamp { time, increment }) => Cow::Owned(super::date::timestamp_text(time, increment)),
         Some(_) => {
             let found = value.type_name();
             return Err(Error::new(Code(16007), format!("can't convert from BSON type {found} to String")));
@@ -262,8 +263,7 @@ fn index_of_bytes<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Re
     let (start, end) = search_range(name, &arguments[2..], text.len())?;
     // Bytes rather than text: the bounds may lie inside of a letter.
     let found = text.as_bytes().get(start..end).and_then(|part| memchr::memmem::find(part, token.as_bytes()));
-    let empty_at_end = token.is_empty() && start >= text.len() && !text.is_empty();
-    Ok(found.filter(|_| !empty_at_end).map_or(-1, |position| (start + position) as i32).into())
+    Ok(found.map_or(-1, |position| (start + position) as i32).into())
 }
 
 fn index_of_letter<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {

@@ -36,10 +36,11 @@ impl Bits {
     pub(crate) fn holds_for(&self, value: Value<'_>) -> bool {
         match value {
             Value::Binary { bytes, .. } => self.holds_for_bytes(bytes),
-            // A decimal is rounded, other than a double, which has to be whole.
-            Value::Decimal128(number) => crate::expression::decimal::round(number, 0, false)
-                .to_i64_exact()
-                .is_some_and(|number| self.holds_for_number(number as u64)),
+            // A decimal is rounded, other than a double, which has to be whole; what fits no integer counts as the lowest one.
+            Value::Decimal128(number) => {
+                let whole = crate::expression::decimal::round(number, 0, false).to_i64_exact();
+                self.holds_for_number(whole.unwrap_or(i64::MIN) as u64)
+            }
             _ => exact(value).is_some_and(|number| self.holds_for_number(number as u64)),
         }
     }

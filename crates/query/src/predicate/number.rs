@@ -27,10 +27,11 @@ pub(crate) fn truncated_double(number: f64) -> Option<i64> {
     (-LIMIT..LIMIT).contains(&number).then_some(number as i64)
 }
 
-/// A number rounded to the nearest whole one, halves away from zero; `None` where that does not fit 64 bits.
-pub(crate) fn rounded(value: Value<'_>) -> Option<i64> {
+/// A number as milliseconds to move a date by: doubles are cut, decimals rounded, halves to even; `None` where that does
+/// not fit 64 bits.
+pub(crate) fn as_milliseconds(value: Value<'_>) -> Option<i64> {
     match value {
-        Value::Double(number) => truncated_double(number.round()),
+        Value::Decimal128(number) => crate::expression::decimal::round(number, 0, false).to_i64_exact(),
         _ => truncated(value),
     }
 }

@@ -245,7 +245,10 @@ pub(crate) fn non_negative(element: Element<'_>) -> std::result::Result<i64, Str
 
 fn parse_size(element: Element<'_>) -> Result<Test> {
     non_negative(element)
-        .map(Test::Size)
+        .and_then(|size| match i32::try_from(size) {
+            Ok(_) => Ok(Test::Size(size)),
+            Err(_) => Err(format!("Cannot represent {} in an int", text::element("$size", element.value()))),
+        })
         .map_err(|complaint| Error::bad_value(format!("Failed to parse $size. {complaint}")))
 }
 

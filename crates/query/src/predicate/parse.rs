@@ -6,7 +6,7 @@ use super::{Node, Test};
 use crate::expression::Expression;
 use crate::{Context, text};
 use document::path::Path;
-use document::{Doc, Element, Kind, Value, ValueBuf};
+use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 
@@ -139,7 +139,8 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             Value::Document(schema) => all.push(Node::Schema(Arc::new(Schema::parse(schema)?))),
             _ => return Err(Error::type_mismatch("$jsonSchema must be an object")),
         },
-        "where" | "text" | "sampleRate" => return Err(unsupported(operator, element)),
+        "where" | "text" => return Err(unsupported(operator, element)),
+        "sampleRate" => all.push(parse_sample_rate(element.value(), level.context)?),
         "not" => {
             return Err(Error::bad_value(
                 "unknown top level operator: $not. If you are trying to negate an entire expression, use $nor.",
@@ -162,9 +163,38 @@ fn unsupported(operator: &str, element: Element<'_>) -> Error {
             Error::bad_value("no globalScriptEngine in $where parsing")
         }
         ("where", _) => Error::bad_value("$where got bad type"),
+        ("text", kind) if kind != Kind::Document => Error::bad_value("$text expects an object"),
         ("text", _) => Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"),
         _ => Error::new(Code::NOT_IMPLEMENTED, format!("${operator} is not supported")),
     }
+}
+
+/// `{$sampleRate: p}` is a comparison with a random number.
+fn parse_sample_rate(rate: Value<'_>, context: &Context) -> Result<Node> {
+    if !rate.kind().is_number() {
+        return Err(Error::bad_value("argument to $sampleRate must be a numeric type"));
+    }
+    let number = match rate {
+        Value::Double(number) => number,
+        Value::Decimal128(number) => number.to_f64(),
+        whole => super::number::truncated(whole).unwrap_or(-1) as f64,
+    };
+    if !(0.0..=1.0).contains(&number) {
+        return Err(Error::bad_value("numeric argument to $sampleRate must be in [0, 1]"));
+    }
+    if number == 1.0 {
+        return Ok(super::simplify::and(Vec::new()));
+    }
+    if number == 0.0 {
+        return Ok(Node::Never);
+    }
+    let random = doc! { "$rand": &doc! {} };
+    let mut operands = DocBuf::new();
+    operands.append("0", &random);
+    operands.append("1", number);
+    let mut test = DocBuf::new();
+    test.append("$lt", Value::Array(operands.as_doc()));
+    Ok(Node::Expression(Arc::new(Expression::parse(Value::Document(test.as_doc()), context)?)))
 }
 
 fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {

@@ -130,6 +130,14 @@ fn plain_text(pattern: &str, options: &str) -> Option<Program> {
 pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
     // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
     let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}");
+    if options.contains('x') && pattern.contains('#') {
+        // The server puts a parenthesis behind the pattern, which a comment at its end swallows.
+        build(&format!("(?:{pattern})"), options)?;
+    }
+    build(&limited, options)
+}
+
+fn build(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
     pcre2::bytes::RegexBuilder::new()
         .caseless(options.contains('i'))
         .multi_line(options.contains('m'))
@@ -137,7 +145,7 @@ pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Rege
         .extended(options.contains('x'))
         .utf(true)
         .jit_if_available(true)
-        .build(&limited)
+        .build(pattern)
         .map_err(|error| Error::new(Code(51091), format!("Regular expression is invalid: {}", reason(&error))))
 }
 

@@ -12,13 +12,13 @@ pub(super) struct Push {
     levels: usize,
     position: Option<i64>,
     slice: Option<i64>,
-    order: Option<Order>,
+    order: Option<ElementOrder>,
     collation: Collation,
 }
 
-/// `$sort`'s argument.
+/// How elements of an array are sorted: `$sort`'s argument.
 #[derive(Clone, Debug)]
-enum Order {
+pub(crate) enum ElementOrder {
     Whole { ascending: bool },
     Fields(Vec<(Box<str>, bool)>),
 }
@@ -63,7 +63,7 @@ impl Push {
                         ))
                     })?);
                 }
-                "$sort" => self.order = Some(Order::parse(argument)?),
+                "$sort" => self.order = Some(ElementOrder::parse(argument)?),
                 _ => return Err(Error::bad_value(format!("Unrecognized clause in $push: {name}"))),
             }
         }
@@ -158,8 +158,9 @@ pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     }
 }
 
-impl Order {
-    fn parse(argument: Value<'_>) -> Result<Self> {
+impl ElementOrder {
+    /// Errors: 2.
+    pub fn parse(argument: Value<'_>) -> Result<Self> {
         match argument {
             Value::Document(spec) if spec.is_empty() => {
                 Err(Error::bad_value("The sort pattern is empty when it should be a set of fields."))
@@ -168,9 +169,9 @@ impl Order {
                 .iter()
                 .map(|(path, direction)| parse_part(path, direction))
                 .collect::<Result<_>>()
-                .map(Order::Fields),
+                .map(ElementOrder::Fields),
             number if number.kind().is_number() => match integer(number) {
-                Some(direction @ (1 | -1)) => Ok(Order::Whole { ascending: direction == 1 }),
+                Some(direction @ (1 | -1)) => Ok(ElementOrder::Whole { ascending: direction == 1 }),
                 _ => Err(Error::bad_value("The $sort element value must be either 1 or -1")),
             },
             _ => Err(Error::bad_value(
@@ -179,10 +180,10 @@ impl Order {
         }
     }
 
-    fn compare(&self, a: Value<'_>, b: Value<'_>, collation: &Collation) -> Ordering {
+    pub fn compare(&self, a: Value<'_>, b: Value<'_>, collation: &Collation) -> Ordering {
         match self {
-            Order::Whole { ascending } => directed(collation.compare(a, b), *ascending),
-            Order::Fields(parts) => parts
+            ElementOrder::Whole { ascending } => directed(collation.compare(a, b), *ascending),
+            ElementOrder::Fields(parts) => parts
                 .iter()
                 .map(|(path, ascending)| {
                     directed(

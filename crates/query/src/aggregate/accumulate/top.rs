@@ -78,10 +78,12 @@ impl Top {
         let place =
             ranked.partition_point(|known| self.compare(&known.key, &key).then(known.arrival.cmp(&arrival)).is_lt());
         let full = ranked.len() >= limit;
+        // The output is computed whether it is kept or not: it may fail.
+        let value = self.output.evaluate(document)?;
         if full && (if self.bottom { place == 0 } else { place == ranked.len() }) {
             return Ok(0);
         }
-        let value = self.output.evaluate(document)?.value_or_null().to_owned();
+        let value = value.value_or_null().to_owned();
         let key_bytes: usize = key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
         let bytes = key_bytes + value.raw_value().len() + size_of::<Ranked>();
         ranked.insert(place, Ranked { key, arrival, value });

@@ -90,6 +90,9 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     };
     // More than that leaves the range of dates whatever the unit.
     let number = number.checked_mul(sign).ok_or_else(invalid)?;
+    // Before 1970 the server loses a second where there are milliseconds, unless it counts these.
+    let lost = if unit != Unit::Milliseconds(1) && moment < 0 && moment % 1000 != 0 { 1000 } else { 0 };
+    let moment = moment.saturating_sub(lost);
     let moved = match unit {
         Unit::Milliseconds(length) => number.checked_mul(length).and_then(|length| moment.checked_add(length)),
         Unit::Days(length) => number
@@ -260,6 +263,9 @@ fn bin_size(name: &str, size: &Evaluated<'_>) -> Result<i64> {
     if whole <= 0 {
         let message = format!("{name} requires 'binSize' to be greater than 0, but got value {whole}");
         return Err(Error::new(Code(5439018), message));
+    }
+    if whole > 100_000_000_000 {
+        return Err(Error::new(Code(5439006), format!("{name} unsupported binSize value")));
     }
     Ok(whole)
 }

@@ -35,6 +35,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$dateFromParts", Named(parse_from_parts), from_parts),
 ];
 
+/// Whether an operator takes a date apart.
+pub(super) fn is_part(operator: &str) -> bool {
+    FUNCTIONS.iter().any(|function| function.name == operator) && !operator.starts_with("$dateFrom")
+}
+
 /// An argument that may be left out, and whether it was given.
 pub(super) fn optional(parser: &mut Parser<'_>, value: Option<Value<'_>>) -> Result<[Expr; 2]> {
     let given = Expr::Literal(ValueBuf::from(Value::Boolean(value.is_some())));
@@ -185,7 +190,8 @@ fn from_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     let Some(zone) = Zone::from_argument(name, zone, given.is_truthy())? else { return Ok(Evaluated::NULL) };
     let [year, month, day, hour, minute, second, millisecond] = numbers;
     let days = if is_iso.is_truthy() { calendar::iso_days(year, month, day) } else { calendar::days(year, month, day) };
-    let local = days * calendar::DAY_MS + hour * 3_600_000 + minute * 60_000 + second * 1000 + millisecond;
+    let local = days * calendar::DAY_MS + hour * 3_600_000 + minute * 60_000;
+    let local = local.wrapping_add(second.wrapping_mul(1000)).wrapping_add(millisecond);
     Ok(Value::DateTime(zone.to_moment(local)).into())
 }
 
@@ -198,7 +204,7 @@ fn part_number(name: &str, part: &Evaluated<'_>) -> Result<i64> {
     let is_year = matches!(name, "year" | "isoWeekYear");
     let in_range = match name {
         _ if is_year => (1..=9999).contains(&number),
-        "second" | "millisecond" => i32::try_from(number).is_ok(),
+        "second" | "millisecond" => true,
         _ => i16::try_from(number).is_ok(),
     };
     match (in_range, is_year) {

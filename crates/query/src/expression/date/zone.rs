@@ -1,5 +1,6 @@
 //! Time zones: offsets such as `+05:30` and names of the IANA database, which is compiled in.
 
+use super::parts;
 use crate::expression::Evaluated;
 use crate::expression::string::display;
 use document::Value;
@@ -29,21 +30,26 @@ impl Zone {
         }
         // Names of a single letter are military zones, which the server does not know.
         let known = name.len() > 1;
-        TimeZone::get(name).ok().filter(|_| known).map(Zone::Named).ok_or_else(unrecognized)
+        let spelled = |zone: &TimeZone| zone.iana_name() == Some(name);
+        TimeZone::get(name).ok().filter(|zone| known && spelled(zone)).map(Zone::Named).ok_or_else(unrecognized)
     }
 
-    /// The zone an operator is given; `None` when it is null. Errors: 40485, and 40533 for another type.
+    /// The zone an operator is given; `None` when it is null. Errors: 40485; for another type 40533 or 40517.
     pub fn from_argument(operator: &str, argument: &Evaluated<'_>, given: bool) -> Result<Option<Zone>> {
         match argument.value() {
             _ if !given => Ok(Some(UTC)),
             None | Some(Value::Null | Value::Undefined) => Ok(None),
             Some(Value::String(name)) => Zone::parse(name).map(Some),
-            Some(value) => {
+            Some(value) if parts::is_part(operator) => {
                 let (found, value) = (argument.type_name(), display(value));
                 let message = format!(
                     "{operator} requires a string for the timezone argument, but was given a {found} ({value})"
                 );
                 Err(Error::new(Code(40533), message))
+            }
+            Some(_) => {
+                let message = format!("timezone must evaluate to a string, found {}", argument.type_name());
+                Err(Error::new(Code(40517), message))
             }
         }
     }
@@ -52,8 +58,7 @@ impl Zone {
     pub fn offset_ms(&self, milliseconds: i64) -> i64 {
         match self {
             Zone::Offset(offset) => *offset,
-            // Beyond the years that the database covers there is nothing better than UTC.
-            Zone::Named(zone) => Timestamp::from_millisecond(milliseconds)
+            Zone::Named(zone) => Timestamp::from_millisecond(within_known_years(milliseconds))
                 .map_or(0, |moment| i64::from(zone.to_offset(moment).seconds()) * 1000),
         }
     }
@@ -71,6 +76,18 @@ impl Zone {
         }
         let after = local.saturating_sub(self.offset_ms(local.saturating_add(super::calendar::DAY_MS)));
         if self.to_local(after) == local { after } else { before }
+    }
+}
+
+/// The moment itself or, beyond the years that the library covers, one that many times 400 years away, when calendars repeat.
+fn within_known_years(milliseconds: i64) -> i64 {
+    const ERA_MS: i64 = 146_097 * super::calendar::DAY_MS;
+    /// The years 0 and 9900.
+    const KNOWN: std::ops::Range<i64> = -62_167_219_200_000..250_246_368_000_000;
+    match milliseconds {
+        late if late >= KNOWN.end => KNOWN.end - ERA_MS + (late - KNOWN.end).rem_euclid(ERA_MS),
+        early if early < KNOWN.start => KNOWN.start + (early.wrapping_sub(KNOWN.start)).rem_euclid(ERA_MS),
+        known => known,
     }
 }
 
