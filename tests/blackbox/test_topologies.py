@@ -1,0 +1,90 @@
+"""What drivers make of each topology that Selkie can announce: they choose servers, retry and stream by it."""
+
+import threading
+import time
+
+import gridfs
+import pymongo
+import pytest
+from pymongo.errors import AutoReconnect
+
+from support.node import run
+
+pytestmark = pytest.mark.selkie_only
+
+TOPOLOGIES = {
+    "router": ((), "", "Sharded"),
+    "replica-set": (("--topology", "replica-set", "--replica-set", "rs7"), "?replicaSet=rs7", "ReplicaSetWithPrimary"),
+    "standalone": (("--topology", "standalone"), "", "Single"),
+}
+
+
+@pytest.fixture(params=TOPOLOGIES)
+def topology(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def uri(topology, own_server) -> str:
+    """The address of a server of that topology, as its users would write it."""
+    options, query, _ = TOPOLOGIES[topology]
+    return f"{own_server(*options).uri}/{query}"
+
+
+def test_pymongo(uri, topology, database_name):
+    with pymongo.MongoClient(uri) as client:
+        db = client[database_name]
+        db.c.insert_many([{"_id": number} for number in range(1000)])
+        assert client.topology_description.topology_type_name == TOPOLOGIES[topology][2]
+        assert [row["_id"] for row in db.c.find(sort=[("_id", 1)], batch_size=100)] == list(range(1000))
+        assert db.c.update_many({"_id": {"$lt": 10}}, {"$set": {"x": 1}}).modified_count == 10
+        assert db.c.find_one_and_delete({"_id": 3})["x"] == 1
+        files = gridfs.GridFS(db)
+        assert files.get(files.put(b"ab" * 2**20)).read() == b"ab" * 2**20
+        with client.start_session(causal_consistency=True) as session:
+            assert db.c.with_options(read_concern=pymongo.read_concern.ReadConcern("majority")).count_documents({}, session=session) == 999
+        assert db.c.with_options(write_concern=pymongo.WriteConcern("majority")).delete_many({}).deleted_count == 999
+        client.drop_database(database_name)
+
+
+def test_exhaust_cursor(uri, topology, database_name):
+    if topology == "router":
+        pytest.skip("pymongo does not ask routers for exhaust cursors")
+    with pymongo.MongoClient(uri) as client:
+        db = client[database_name]
+        db.c.insert_many([{"_id": number, "pad": "x" * 1000} for number in range(5000)])
+        with db.c.find(cursor_type=pymongo.CursorType.EXHAUST, batch_size=100) as cursor:
+            assert [row["_id"] for row in cursor] == list(range(5000))
+        # Given up half-way, it takes its connection with it; the others work on.
+        with db.c.find(cursor_type=pymongo.CursorType.EXHAUST, batch_size=2) as cursor:
+            next(cursor)
+        assert db.c.count_documents({}) == 5000
+        client.drop_database(database_name)
+
+
+@pytest.mark.parametrize("script", ["driver.mjs", "mongoose.mjs"])
+def test_node(uri, script, database_name, tmp_path):
+    assert run(["node", script, uri, database_name], tmp_path).count("ok ") >= 5
+
+
+def test_clients_notice_that_a_server_comes_back(topology, own_server, database_name):
+    """Monitors stream hello; a write that meets the restart is retried where the topology has retryable writes."""
+    options, query, _ = TOPOLOGIES[topology]
+    server = own_server(*options)
+    with pymongo.MongoClient(f"{server.uri}/{query}", heartbeatFrequencyMS=500, serverSelectionTimeoutMS=20_000) as client:
+        collection = client[database_name].c
+        collection.insert_one({"_id": "before"})
+        restart = threading.Thread(target=lambda: (server.kill(), time.sleep(0.5), server.start()))
+        restart.start()
+        written, deadline = 0, time.monotonic() + 20
+        while (restart.is_alive() or written < 20) and time.monotonic() < deadline:
+            try:
+                collection.insert_one({})
+                written += 1
+            except AutoReconnect:
+                # Without retryable writes, or where the restart takes longer than the one retry.
+                time.sleep(0.05)
+        restart.join()
+        assert written >= 20
+        assert collection.count_documents({}) >= written + 1
+        client.drop_database(database_name)
