@@ -14,6 +14,7 @@ mod accumulate;
 mod add_fields;
 mod bucket;
 mod bucket_auto;
+mod field_tree;
 pub mod foreign;
 mod granularity;
 mod group;
@@ -25,6 +26,7 @@ mod sample;
 mod steps;
 mod transform;
 mod unwind;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -66,6 +68,7 @@ pub(crate) enum Stage {
     BucketAuto(Arc<bucket_auto::BucketAuto>),
     Sample(u64),
     Redact(Arc<redact::Redact>),
+    SetWindowFields(Arc<window::SetWindowFields>),
     Facet(Arc<Vec<(Box<str>, Pipeline)>>),
     Foreign(Arc<Foreign>),
 }

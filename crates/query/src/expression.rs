@@ -17,7 +17,7 @@ mod array;
 mod comparison;
 mod control;
 mod convert;
-mod date;
+pub(crate) mod date;
 pub(crate) mod decimal;
 mod evaluated;
 mod functions;
@@ -145,6 +145,11 @@ impl Expression {
         }
     }
 
+    /// Whether the value does not depend on the document.
+    pub fn is_constant(&self) -> bool {
+        self.root.is_constant()
+    }
+
     /// The dotted path, if the expression is nothing but a field of the document.
     pub fn as_field(&self) -> Option<String> {
         match &self.root {
@@ -157,6 +162,14 @@ impl Expression {
     pub fn is_root(&self) -> bool {
         matches!(&self.root, Expr::Root(path) if path.is_empty())
     }
+}
+
+/// Applies an operator such as `$add` to values.
+pub(crate) fn apply(operator: &str, values: &[Value<'_>]) -> Result<ValueBuf> {
+    let Some(function) = functions::find(operator) else { return Ok(Value::Null.to_owned()) };
+    let mut arguments: Vec<Evaluated<'_>> = values.iter().map(|value| Evaluated::Value(*value)).collect();
+    let result = function.apply(&mut arguments, &Collation::SIMPLE)?;
+    Ok(result.into_owned().unwrap_or_else(|| Value::Null.to_owned()))
 }
 
 impl Expr {

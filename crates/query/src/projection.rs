@@ -3,7 +3,7 @@
 //! A projection is a tree of paths that is walked once beside the document; what it keeps is copied as bytes. In reading
 //! order: [`parse`](mod@parse) (from the specification to the tree), [`tree`], [`apply`] (the walk).
 //!
-//! The stages `$project`, `$addFields` and `$unset` are projections too, without what only `find` has: `$slice` by its
+//! The stages `$project` and `$unset` are projections too, without what only `find` has: `$slice` by its
 //! short form, `$elemMatch` and the positional `$`.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/projection/>; where it is silent, what a 6.0 server does.
@@ -44,16 +44,6 @@ impl Projection {
             return Err(Error::new(Code(51272), "projection specification must have at least one field"));
         }
         parse::Parser::stage(context).parse(spec)
-    }
-
-    /// Parses the operand of an `$addFields` stage: all fields stay, those named are computed.
-    pub fn parse_add_fields(spec: Doc<'_>, context: &Context) -> Result<Projection> {
-        parse::Parser::stage(context).parse_added(spec)
-    }
-
-    /// The projection that leaves out these paths (`$unset`).
-    pub fn without<'p>(paths: impl IntoIterator<Item = &'p str>, context: &Context) -> Result<Projection> {
-        parse::Parser::stage(context).parse_removed(paths)
     }
 
     /// Whether documents come out as they go in.

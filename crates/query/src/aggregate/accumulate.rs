@@ -9,12 +9,14 @@ use super::group::Operand;
 use crate::expression::Evaluated;
 use crate::expression::number::{Number, Sum};
 use crate::{Context, Expression};
+use collect::Unique;
 pub(super) use collect::hash_of;
-use collect::{Several, Unique};
+pub(crate) use collect::{Several, Which};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
-use top::{Ranked, Top};
+use top::Ranked;
+pub(crate) use top::Top;
 
 #[derive(Debug)]
 pub(crate) enum Accumulator {
@@ -98,7 +100,23 @@ impl Accumulator {
             }
             _ => {}
         }
-        let make: fn(Operand, Collation) -> Accumulator = match operator {
+        let Some(make) = Self::maker(operator) else {
+            return Err(Error::new(Code(15952), format!("unknown group operator '{operator}'")));
+        };
+        if let Value::Array(_) = argument {
+            return Err(Error::new(Code(40237), format!("The {operator} accumulator is a unary operator")));
+        }
+        if operator == "$sum"
+            && let Some(number) = Expression::parse(argument, context)?.as_literal().and_then(Number::from_value)
+        {
+            return Ok(Accumulator::SumConstant(number));
+        }
+        Ok(make(Operand::parse(argument, context)?, context.collation.clone()))
+    }
+
+    /// What makes an accumulator of its operand, for those that have but one.
+    pub fn maker(operator: &str) -> Option<fn(Operand, Collation) -> Accumulator> {
+        Some(match operator {
             "$sum" => |operand, _| Accumulator::Sum(operand),
             "$avg" => |operand, _| Accumulator::Average(operand),
             "$min" => |operand, collation| Accumulator::Extreme(operand, Ordering::Less, collation),
@@ -110,17 +128,8 @@ impl Accumulator {
             "$stdDevPop" => |operand, _| Accumulator::Deviation { operand, excess: 0 },
             "$stdDevSamp" => |operand, _| Accumulator::Deviation { operand, excess: 1 },
             "$mergeObjects" => |operand, _| Accumulator::MergeObjects(operand),
-            _ => return Err(Error::new(Code(15952), format!("unknown group operator '{operator}'"))),
-        };
-        if let Value::Array(_) = argument {
-            return Err(Error::new(Code(40237), format!("The {operator} accumulator is a unary operator")));
-        }
-        if operator == "$sum"
-            && let Some(number) = Expression::parse(argument, context)?.as_literal().and_then(Number::from_value)
-        {
-            return Ok(Accumulator::SumConstant(number));
-        }
-        Ok(make(Operand::parse(argument, context)?, context.collation.clone()))
+            _ => return None,
+        })
     }
 
     /// The state of a new group with this key.
@@ -211,14 +220,14 @@ impl Accumulator {
     }
 
     /// Writes the result as a field.
-    pub fn write(&self, state: State, name: &str, writer: &mut DocWriter<'_>) {
+    pub fn write(&self, state: &State, name: &str, writer: &mut DocWriter<'_>) {
         match state {
             State::Sum(sum) => writer.append(name, sum.total().to_value()),
             State::Average { count: 0, .. } => writer.append(name, Value::Null),
-            State::Average { sum, count } => writer.append(name, sum.average(count).to_value()),
+            State::Average { sum, count } => writer.append(name, sum.average(*count).to_value()),
             State::One(value) => writer.append(name, value.as_ref().map_or(Value::Null, ValueBuf::as_value)),
             State::Array { bytes, .. } => {
-                writer.append_raw(Kind::Array, name.as_bytes(), &collect::closed(bytes));
+                writer.append_raw(Kind::Array, name.as_bytes(), &collect::closed(bytes.clone()));
             }
             State::Set(set) => {
                 let mut array = writer.array(name);
@@ -228,16 +237,16 @@ impl Accumulator {
                 let excess = if let Accumulator::Deviation { excess, .. } = self { *excess } else { 0 };
                 match count.checked_sub(excess) {
                     None | Some(0) => writer.append(name, Value::Null),
-                    Some(divisor) => writer.append(name, (squares / divisor as f64).sqrt()),
+                    Some(divisor) => writer.append(name, (*squares / divisor as f64).sqrt()),
                 }
             }
-            State::Merged(document) => writer.append(name, &document),
+            State::Merged(document) => writer.append(name, document),
             State::Several { values, .. } => {
                 let mut array = writer.array(name);
                 values.iter().for_each(|value| array.push(value));
             }
             State::Top { ranked, .. } => match self {
-                Accumulator::Top(top) => top.write(&ranked, name, writer),
+                Accumulator::Top(top) => top.write(ranked, name, writer),
                 _ => writer.append(name, Value::Null),
             },
         }

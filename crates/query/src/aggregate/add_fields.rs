@@ -1,22 +1,14 @@
 //! `$addFields` and `$set`: fields computed from the document, put into it.
 
+use super::field_tree::{FieldTree, collide};
 use crate::expression::check_field_path;
 use crate::{Context, Expression, text};
-use document::{ArrayWriter, DEPTH_MAX, Doc, DocWriter, Value};
+use document::{DEPTH_MAX, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 
 #[derive(Debug)]
 pub(crate) struct AddFields {
-    fields: Fields,
-}
-
-/// Fields to put into a document, in the order of the specification.
-type Fields = Vec<(Box<str>, Added)>;
-
-#[derive(Debug)]
-enum Added {
-    Value(Expression),
-    Below(Fields),
+    fields: FieldTree<Expression>,
 }
 
 impl AddFields {
@@ -26,7 +18,7 @@ impl AddFields {
             let kind = spec.kind().alias();
             return Err(Error::new(Code(40272), format!("{stage} specification stage must be an object, got {kind}")));
         };
-        let mut parser = Parser { spec, context, fields: Vec::new(), paths: Vec::new() };
+        let mut parser = Parser { spec, context, fields: FieldTree::default(), paths: Vec::new() };
         let parsed = spec.iter().try_for_each(|(path, value)| parser.add(path, value));
         parsed.map_err(|error| error.context(&format!("Invalid {stage} :: caused by :: ")))?;
         Ok(AddFields { fields: parser.fields })
@@ -34,18 +26,20 @@ impl AddFields {
 
     /// The top-level fields that the stage writes to.
     pub fn written(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|(name, _)| &**name)
+        self.fields.names()
     }
 
     pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        add(&self.fields, document, document, &mut DocWriter::begin(out))
+        self.fields.apply(document, &mut DocWriter::begin(out), &mut |expression, name, writer| {
+            expression.evaluate_into(document, writer, name)
+        })
     }
 }
 
 struct Parser<'p> {
     spec: Doc<'p>,
     context: &'p Context,
-    fields: Fields,
+    fields: FieldTree<Expression>,
     /// All paths so far.
     paths: Vec<String>,
 }
@@ -72,7 +66,7 @@ impl Parser<'_> {
         self.check_conflict(path)?;
         let expression = Expression::parse(value, self.context)?;
         self.paths.push(path.to_owned());
-        insert(&mut self.fields, path, expression);
+        self.fields.insert(path, expression);
         Ok(())
     }
 
@@ -90,11 +84,7 @@ impl Parser<'_> {
     }
 
     fn check_conflict(&self, path: &str) -> Result<()> {
-        let collides = |other: &&String| {
-            let (short, long) = if other.len() < path.len() { (other.as_str(), path) } else { (path, other.as_str()) };
-            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        match self.paths.iter().find(collides) {
+        match self.paths.iter().find(|other| collide(other, path)) {
             None => Ok(()),
             Some(other) => Err(Error::new(
                 Code(40176),
@@ -105,77 +95,6 @@ impl Parser<'_> {
             )),
         }
     }
-}
-
-fn insert(fields: &mut Fields, path: &str, expression: Expression) {
-    let (name, rest) = match path.split_once('.') {
-        Some((name, rest)) => (name, Some(rest)),
-        None => (path, None),
-    };
-    let Some(rest) = rest else {
-        fields.push((name.into(), Added::Value(expression)));
-        return;
-    };
-    let index = fields.iter().position(|(known, _)| **known == *name).unwrap_or_else(|| {
-        fields.push((name.into(), Added::Below(Vec::new())));
-        fields.len() - 1
-    });
-    if let Added::Below(below) = &mut fields[index].1 {
-        insert(below, rest, expression);
-    }
-}
-
-/// Writes the elements of `document` with the fields put in; `root` is what expressions see.
-fn add(fields: &Fields, document: Doc<'_>, root: Doc<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
-    let mut found = 0u64;
-    let mut found_beyond: Vec<usize> = Vec::new();
-    for element in document.elements() {
-        let index = fields.iter().position(|(name, _)| name.as_bytes() == element.key_bytes());
-        let Some(index) = index else {
-            writer.append_element(element);
-            continue;
-        };
-        match u32::try_from(index) {
-            Ok(bit) if bit < u64::BITS => found |= 1 << bit,
-            _ => found_beyond.push(index),
-        }
-        write(&fields[index], Some(element.value()), root, writer)?;
-    }
-    for (index, field) in fields.iter().enumerate() {
-        let known = if index < 64 { found >> index & 1 == 1 } else { found_beyond.contains(&index) };
-        if !known {
-            write(field, None, root, writer)?;
-        }
-    }
-    Ok(())
-}
-
-fn write(
-    (name, added): &(Box<str>, Added),
-    current: Option<Value<'_>>,
-    root: Doc<'_>,
-    writer: &mut DocWriter<'_>,
-) -> Result<()> {
-    let below = match added {
-        Added::Value(expression) => return expression.evaluate_into(root, writer, name),
-        Added::Below(below) => below,
-    };
-    match current {
-        Some(Value::Document(document)) => add(below, document, root, &mut writer.document(name)),
-        Some(Value::Array(array)) => add_to_elements(below, array, root, writer.array(name)),
-        _ => add(below, Doc::EMPTY, root, &mut writer.document(name)),
-    }
-}
-
-fn add_to_elements(fields: &Fields, array: Doc<'_>, root: Doc<'_>, mut writer: ArrayWriter<'_>) -> Result<()> {
-    for value in array.values() {
-        match value {
-            Value::Document(document) => add(fields, document, root, &mut writer.document())?,
-            Value::Array(nested) => add_to_elements(fields, nested, root, writer.array())?,
-            _ => add(fields, Doc::EMPTY, root, &mut writer.document())?,
-        }
-    }
-    Ok(())
 }
 
 /// Writes `document` with `value` at a path; `None` removes what is there. What is no document on the way gives way to one.

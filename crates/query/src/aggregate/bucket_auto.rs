@@ -182,7 +182,7 @@ impl Buckets {
         Ok(DocBuf::build(|writer: &mut DocWriter<'_>| {
             writer.append("_id", &id);
             for ((name, accumulator), state) in self.spec.fields.iter().zip(states) {
-                accumulator.write(state, name, writer);
+                accumulator.write(&state, name, writer);
             }
         }))
     }

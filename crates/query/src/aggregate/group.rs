@@ -289,7 +289,7 @@ fn write_group(
     let mut writer = DocWriter::begin(scratch);
     writer.append("_id", key);
     for ((name, accumulator), state) in group.fields.iter().zip(states) {
-        accumulator.write(state, name, &mut writer);
+        accumulator.write(&state, name, &mut writer);
     }
     drop(writer);
     let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);

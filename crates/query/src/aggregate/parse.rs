@@ -7,6 +7,7 @@ use super::group::Group;
 use super::redact::Redact;
 use super::reshape::{Project, ReplaceRoot};
 use super::unwind::Unwind;
+use super::window::SetWindowFields;
 use super::{Pipeline, Stage, bucket, sample};
 use crate::expression::check_name;
 use crate::{Context, Predicate, Sort, text};
@@ -103,6 +104,7 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
         }
         "$bucketAuto" => Stage::BucketAuto(Arc::new(BucketAuto::parse(spec, context)?)),
         "$sample" => Stage::Sample(sample::parse(spec)?),
+        "$setWindowFields" => Stage::SetWindowFields(Arc::new(SetWindowFields::parse(spec, context)?)),
         "$redact" => Stage::Redact(Arc::new(Redact::parse(spec, context)?)),
         "$facet" => Stage::Facet(Arc::new(facets(spec, context)?)),
         "$_internalInhibitOptimization" => return Ok(()),

@@ -4,6 +4,7 @@ use super::bucket_auto::Buckets;
 use super::group::Groups;
 use super::sample::Sampler;
 use super::unwind::Unwind;
+use super::window::Partitions;
 use super::{Demand, Execution, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use crate::Predicate;
@@ -124,6 +125,7 @@ impl Step {
             Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
             Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), memory_bytes_max))),
             Stage::Sample(size) => Step::Hold(Box::new(Sampler::new(*size, memory_bytes_max))),
+            Stage::SetWindowFields(stage) => Step::Hold(Box::new(Partitions::new(stage.clone(), budget.clone()))),
             Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
             Stage::Facet(facets) => Step::Facet(
                 facets

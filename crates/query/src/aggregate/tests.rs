@@ -277,3 +277,35 @@ fn a_lookup_gives_its_pipeline_variables() {
     let found = run(&pipeline, array(&value("[{n: 4}, {n: 6}]"))).unwrap();
     assert_eq!(found, value("[{n: 4}]"));
 }
+
+#[test]
+fn windows() {
+    let documents =
+        "[{_id: 0, p: 'x', v: 5}, {_id: 1, p: 'y', v: null}, {_id: 2, p: 'x', v: 2.5}, {_id: 3, p: 'y', v: 's'}]";
+    let check = |function: &str, expected: &str| {
+        let stages = format!(
+            "[{{$setWindowFields: {{sortBy: {{_id: 1}}, output: {{r: {function}}}}}}}, {{$replaceWith: {{r: '$r'}}}}]"
+        );
+        check_on(documents, &stages, expected);
+    };
+    check("{$sum: '$v', window: {documents: [-1, 1]}}", "[{r: 5}, {r: 7.5}, {r: 2.5}, {r: 2.5}]");
+    check("{$stdDevPop: '$v', window: {documents: [0, 1]}}", "[{r: 0}, {r: 0}, {r: 0}, {r: null}]");
+    check("{$push: '$v', window: {range: ['unbounded', -2]}}", "[{r: []}, {r: []}, {r: [5]}, {r: [5, null]}]");
+    check("{$max: '$v', window: {documents: ['current', 'unbounded']}}", "[{r: 's'}, {r: 's'}, {r: 's'}, {r: 's'}]");
+    check("{$shift: {output: '$_id', by: -1, default: 'none'}}", "[{r: 'none'}, {r: 0}, {r: 1}, {r: 2}]");
+    check(
+        "{$derivative: {input: {$multiply: ['$_id', '$_id']}}, window: {documents: [-1, 0]}}",
+        "[{r: null}, {r: 1.0}, {r: 3.0}, {r: 5.0}]",
+    );
+    check("{$locf: '$v'}", "[{r: 5}, {r: 5}, {r: 2.5}, {r: 's'}]");
+    check_on(
+        documents,
+        "[{$setWindowFields: {partitionBy: '$p', sortBy: {_id: -1}, output: {n: {$documentNumber: {}}}}}, {$unset: ['p', 'v']}]",
+        "[{_id: 2, n: 1}, {_id: 0, n: 2}, {_id: 3, n: 1}, {_id: 1, n: 2}]",
+    );
+    check_error(
+        "[{$setWindowFields: {output: {r: {$rank: {}}}}}]",
+        5371602,
+        "$rank must be specified with a top level sortBy expression with exactly one element",
+    );
+}

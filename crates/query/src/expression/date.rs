@@ -3,7 +3,7 @@
 //! In reading order: `calendar` (days, weeks, years), `zone` (time zones), `parts` (`$year` and its siblings, `$dateToParts`,
 //! `$dateFromParts`), `format` (`$dateToString`), `read` (`$dateFromString`), `calculate` (`$dateAdd`, `$dateDiff`, `$dateTrunc`).
 
-mod calculate;
+pub(crate) mod calculate;
 mod calendar;
 mod format;
 mod parts;

@@ -50,7 +50,7 @@ pub(crate) enum Steps {
 }
 
 impl Function {
-    fn apply<'a>(&self, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
+    pub fn apply<'a>(&self, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
         match self.evaluate {
             Evaluate::Plain(evaluate) => evaluate(self.name, arguments),
             Evaluate::Comparing(evaluate) => evaluate(self.name, arguments, collation),

@@ -98,49 +98,6 @@ impl<'c> Parser<'c> {
         }
     }
 
-    pub fn parse_added(mut self, spec: Doc<'_>) -> Result<Projection> {
-        self.mode = Some(Mode::Add);
-        for element in spec.elements() {
-            self.parse_added_field(&mut Vec::new(), element)?;
-        }
-        self.failure.map_or(Ok(()), Err)?;
-        Ok(Projection { mode: Mode::Add, root: self.root, positional: false })
-    }
-
-    fn parse_added_field<'v>(&mut self, prefix: &mut Vec<&'v str>, element: Element<'v>) -> Result<()> {
-        check_field_path(element.key())?;
-        let depth = prefix.len();
-        prefix.extend(element.key().split('.'));
-        match element.value() {
-            Value::Document(document) if !is_operator(document) => {
-                if document.is_empty() {
-                    return self.insert_expression(prefix, element.value());
-                }
-                document.elements().try_for_each(|inner| self.parse_added_field(prefix, inner))?;
-            }
-            Value::Document(document) => {
-                check_single(document)?;
-                self.insert_expression(prefix, element.value())?;
-            }
-            value => self.insert_expression(prefix, value)?,
-        }
-        prefix.truncate(depth);
-        Ok(())
-    }
-
-    fn insert_expression(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
-        let expression = self.expression(value)?;
-        self.root.insert(path, Action::Compute(expression), false)
-    }
-
-    pub fn parse_removed<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Result<Projection> {
-        for path in paths {
-            check_field_path(path)?;
-            self.root.insert(&path.split('.').collect::<Vec<_>>(), Action::Drop, false)?;
-        }
-        Ok(Projection { mode: Mode::Exclude, root: self.root, positional: false })
-    }
-
     /// Parses one field within `prefix`, which is as before when this returns without an error.
     fn parse_field<'v>(&mut self, prefix: &mut Vec<&'v str>, element: Element<'v>) -> Result<()> {
         let (name, positional) = self.split_positional(element.key())?;

@@ -95,22 +95,6 @@ fn positional() {
 }
 
 #[test]
-fn added_fields() {
-    let check = |spec: &str, expected: &str| {
-        let projection = Projection::parse_add_fields(document(spec).as_doc(), &CONTEXT()).unwrap();
-        assert_eq!(
-            apply(&projection, &Predicate::everything(), "{_id: 1, a: 1, b: [{c: 1}, 2]}").unwrap(),
-            document(expected),
-            "{spec}"
-        );
-    };
-    check("{z: 5}", "{_id: 1, a: 1, b: [{c: 1}, 2], z: 5}");
-    check("{a: '$_id', _id: 7}", "{_id: 7, a: 1, b: [{c: 1}, 2]}");
-    check("{'b.c': 9, 'a.q': 1}", "{_id: 1, a: {q: 1}, b: [{c: 9}, {c: 9}]}");
-    check("{a: '$$REMOVE'}", "{_id: 1, b: [{c: 1}, 2]}");
-}
-
-#[test]
 fn refusals() {
     let cases = [
         ("{a: 1, b: 0}", 31254, "Cannot do exclusion on field b in inclusion projection"),

@@ -11,8 +11,6 @@ pub(super) enum Mode {
     Include,
     /// They stay.
     Exclude,
-    /// They stay, and fields are added.
-    Add,
 }
 
 /// The named fields of one level, in the order of the specification.

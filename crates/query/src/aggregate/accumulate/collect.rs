@@ -95,7 +95,7 @@ pub(crate) struct Several {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Which {
+pub(crate) enum Which {
     First,
     Last,
     /// The values that compare this way to others.
@@ -129,6 +129,14 @@ impl Several {
 
     pub fn limit(&self, key: Value<'_>) -> Result<usize> {
         evaluate_limit(&self.limit, key)
+    }
+
+    pub fn input(&self) -> &Operand {
+        &self.input
+    }
+
+    pub fn which(&self) -> Which {
+        self.which
     }
 
     pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Doc<'_>) -> Result<usize> {

@@ -63,6 +63,34 @@ impl Top {
         self.limit.as_ref().map_or(Ok(1), |limit| evaluate_limit(limit, key))
     }
 
+    /// The document's sort key as bytes that compare as the documents sort, and its output.
+    pub fn keyed(&self, document: Doc<'_>) -> Result<(Vec<u8>, ValueBuf)> {
+        let mut key = Vec::new();
+        for (operand, ascending) in &self.order {
+            let evaluated = operand.evaluate(document)?;
+            let value = match evaluated.value_or_null() {
+                Value::Array(array) if array.is_empty() => Value::Undefined,
+                value => value,
+            };
+            let start = key.len();
+            self.collation.encode_key(value, &mut key);
+            if !ascending {
+                key[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+        Ok((key, self.output.evaluate(document)?.value_or_null().to_owned()))
+    }
+
+    /// Whether the last ones by the sort are wanted.
+    pub fn is_bottom(&self) -> bool {
+        self.bottom
+    }
+
+    /// Whether it gives an array.
+    pub fn is_many(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// Takes a document in, the `arrival`th of its group; gives the bytes by which the state grew.
     pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Doc<'_>) -> Result<usize> {
         let mut key = Vec::with_capacity(self.order.len());

@@ -21,8 +21,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$dateTrunc", Named(parse_truncation), truncate),
 ];
 
+/// A unit of time, by the name it has in `$dateAdd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+pub(crate) enum Unit {
     /// Counted in months: 1, 3, 12.
     Months(i64),
     /// Counted in days: 1, 7.
@@ -32,7 +33,25 @@ enum Unit {
 }
 
 impl Unit {
-    fn parse(name: &str) -> Option<Unit> {
+    /// How many milliseconds it has; `None` for those whose length varies, from the month on.
+    pub fn milliseconds(self) -> Option<i64> {
+        match self {
+            Unit::Months(_) => None,
+            Unit::Days(days) => Some(days * DAY_MS),
+            Unit::Milliseconds(milliseconds) => Some(milliseconds),
+        }
+    }
+
+    /// A moment this many units later, in UTC; `None` where that is no date any more.
+    pub fn add(self, moment: i64, amount: i64) -> Option<i64> {
+        match self {
+            Unit::Months(length) if amount.abs() < 4_000_000_000 => Some(add_months(moment, amount * length)),
+            Unit::Months(_) => None,
+            unit => moment.checked_add(amount.checked_mul(unit.milliseconds()?)?),
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Unit> {
         Some(match name {
             "year" => Unit::Months(12),
             "quarter" => Unit::Months(3),

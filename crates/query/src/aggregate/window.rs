@@ -1,0 +1,200 @@
+//! `$setWindowFields`: fields computed from a document's neighbors.
+//!
+//! The input is sorted by partition and then as the stage says; each partition is held while its documents are given out. In reading
+//! order: this file (the stage and its run), `parse` (output fields), `bounds` (which neighbors a window takes in), `run` (the
+//! functions at work), `removable` and `ordered` (what they compute while windows move), `fill` (gaps between known values).
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setWindowFields/>
+
+mod bounds;
+mod fill;
+mod ordered;
+mod parse;
+mod removable;
+mod run;
+
+use super::Demand;
+use super::field_tree::FieldTree;
+use super::steps::{Give, Hold};
+use crate::sort::{Sorted, Sorter};
+use crate::spill::Budget;
+use crate::{Context, Expression, Sort};
+use document::{Collation, Doc, DocBuf, DocWriter, Value};
+use error::{Code, Error, Result};
+use parse::Function;
+use run::Run;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct SetWindowFields {
+    partition: Option<Expression>,
+    sort: Option<Sort>,
+    collation: Collation,
+    /// The one field that is sorted by, where it is one.
+    sort_by: Option<Expression>,
+    functions: Vec<Function>,
+    /// Where the functions' values go, by their position.
+    fields: FieldTree<usize>,
+}
+
+impl SetWindowFields {
+    pub fn parse(spec: Value<'_>, context: &Context) -> Result<SetWindowFields> {
+        parse::stage(spec, context)
+    }
+
+    /// Writes the value that documents are kept apart by.
+    fn write_partition(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(partition) = &self.partition else { return Ok(()) };
+        let evaluated = partition.evaluate(document)?;
+        if let Some(Value::Array(_)) = evaluated.value() {
+            return Err(array_partition());
+        }
+        self.collation.encode_key(evaluated.value_or_null(), out);
+        Ok(())
+    }
+}
+
+fn array_partition() -> Error {
+    Error::type_mismatch("An expression used to partition cannot evaluate to value of type array")
+}
+
+/// The documents of a run, being sorted.
+pub(super) struct Partitions {
+    stage: Arc<SetWindowFields>,
+    sorter: Sorter,
+    budget: Budget,
+}
+
+impl Partitions {
+    pub fn new(stage: Arc<SetWindowFields>, budget: Budget) -> Partitions {
+        let sorter = Sorter::new(stage.sort.clone().unwrap_or_default(), None, budget.clone());
+        Partitions { stage, sorter, budget }
+    }
+}
+
+impl Hold for Partitions {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        let stage = &self.stage;
+        self.sorter.push_behind(document, |key| stage.write_partition(document, key))?;
+        Ok(Demand::More)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+        let runs = self.stage.functions.iter().map(|_| Run::Idle).collect();
+        Ok(Box::new(Windows {
+            sorted: self.sorter.finish()?,
+            ahead: None,
+            partition: Partition::default(),
+            row: 0,
+            runs,
+            scratch: Vec::new(),
+            stage: self.stage,
+            budget: self.budget,
+        }))
+    }
+}
+
+/// The documents of one partition, in order.
+#[derive(Default)]
+struct Partition {
+    documents: Vec<DocBuf>,
+}
+
+impl Partition {
+    fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    fn get(&self, index: usize) -> Doc<'_> {
+        self.documents.get(index).map_or(Doc::EMPTY, DocBuf::as_doc)
+    }
+}
+
+/// A partition's documents on their way out.
+struct Windows {
+    stage: Arc<SetWindowFields>,
+    budget: Budget,
+    sorted: Sorted,
+    /// The first document of the next partition, with its partition.
+    ahead: Option<(Vec<u8>, DocBuf)>,
+    partition: Partition,
+    row: usize,
+    runs: Vec<Run>,
+    scratch: Vec<u8>,
+}
+
+impl Windows {
+    /// Reads the next partition; false when there is none.
+    fn load(&mut self) -> Result<bool> {
+        self.partition.documents.clear();
+        self.row = 0;
+        let Some((current, first)) = self.take_ahead()? else { return Ok(false) };
+        let mut bytes = first.as_bytes().len();
+        self.partition.documents.push(first);
+        while let Some((partition, document)) = self.take_ahead()? {
+            if partition != current {
+                self.ahead = Some((partition, document));
+                break;
+            }
+            bytes += document.as_bytes().len() + size_of::<DocBuf>();
+            if bytes > self.budget.memory_bytes_max {
+                return Err(too_large(bytes, &self.budget));
+            }
+            self.partition.documents.push(document);
+        }
+        for (run, function) in self.runs.iter_mut().zip(&self.stage.functions) {
+            *run = Run::begin(function, &self.stage, &self.partition)?;
+        }
+        Ok(true)
+    }
+
+    fn take_ahead(&mut self) -> Result<Option<(Vec<u8>, DocBuf)>> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(Some(ahead));
+        }
+        let Some(document) = self.sorted.take_next()? else { return Ok(None) };
+        let mut partition = Vec::new();
+        self.stage.write_partition(document.as_doc(), &mut partition)?;
+        Ok(Some((partition, document)))
+    }
+}
+
+fn too_large(bytes: usize, budget: &Budget) -> Error {
+    if budget.disk.is_none() {
+        let message = "Exceeded max memory. Set 'allowDiskUse: true' to spill to disk";
+        return Error::new(Code(5643011), message);
+    }
+    let max = budget.memory_bytes_max;
+    let message =
+        format!("Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed is {max}");
+    Error::new(Code(5414201), message)
+}
+
+impl Give for Windows {
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        if self.row == self.partition.len() && !self.load()? {
+            return Ok(None);
+        }
+        let (row, stage) = (self.row, &self.stage);
+        let mut values = Vec::with_capacity(self.runs.len());
+        let mut bytes = 0;
+        for (run, function) in self.runs.iter_mut().zip(&stage.functions) {
+            values.push(run.next(function, stage, &self.partition, row)?);
+            bytes += run.memory_bytes();
+        }
+        if bytes > self.budget.memory_bytes_max {
+            return Err(too_large(bytes, &self.budget));
+        }
+        self.scratch.clear();
+        let mut writer = DocWriter::begin(&mut self.scratch);
+        stage.fields.apply(self.partition.get(row), &mut writer, &mut |index, name, writer| {
+            if let Some(Some(value)) = values.get(*index) {
+                writer.append(name, value);
+            }
+            Ok(())
+        })?;
+        drop(writer);
+        self.row += 1;
+        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
+    }
+}

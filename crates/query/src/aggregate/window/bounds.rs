@@ -1,0 +1,232 @@
+//! Which neighbors of a document its window takes in.
+
+use super::Partition;
+use crate::Expression;
+use crate::expression::date::calculate::Unit;
+use crate::expression::number::{Number, Sum};
+use crate::text;
+use document::compare::compare;
+use document::{Doc, Value, ValueBuf};
+use error::{Code, Error, Result};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+#[derive(Debug)]
+pub(super) enum Bounds {
+    /// By position, relative to the document; `None` is unbounded.
+    Documents(Option<i64>, Option<i64>),
+    /// By the value that is sorted by, relative to the document's.
+    Range(Option<Number>, Option<Number>, Option<Unit>),
+}
+
+impl Bounds {
+    /// `sorted` tells how many fields the stage sorts by, where it sorts.
+    pub fn parse(window: Option<Value<'_>>, sorted: Option<usize>) -> Result<Bounds> {
+        let Some(window) = window else { return Ok(Bounds::Documents(None, None)) };
+        let Value::Document(window) = window else {
+            return Err(Error::failed_to_parse("'window' field must be an object"));
+        };
+        let (documents, range, unit) = (window.element("documents"), window.element("range"), window.get("unit"));
+        let is_known = |name: &str| matches!(name, "documents" | "range" | "unit");
+        if !window.elements().all(|element| is_known(element.key())) {
+            return Err(Error::failed_to_parse(match documents {
+                Some(_) => "'window' field that specifies documents cannot have other fields",
+                None => {
+                    "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' \
+                     field"
+                }
+            }));
+        }
+        match (documents, range) {
+            (Some(_), Some(_)) => {
+                Err(Error::failed_to_parse("Window bounds can specify either 'documents' or 'unit', not both."))
+            }
+            (_, None) if unit.is_some() => {
+                Err(Error::failed_to_parse("Window bounds can only specify 'unit' with range-based bounds."))
+            }
+            (None, None) => Ok(Bounds::Documents(None, None)),
+            (Some(pair), None) => Self::parse_documents(pair.key(), pair.value(), sorted),
+            (None, Some(pair)) => Self::parse_range(pair.key(), pair.value(), unit, sorted),
+        }
+    }
+
+    fn parse_documents(name: &str, pair: Value<'_>, sorted: Option<usize>) -> Result<Bounds> {
+        let [lower, upper] = both(name, pair)?.map(|bound| {
+            parse_bound(bound, |value| {
+                let whole = crate::predicate::number::exact(value).and_then(|whole| i32::try_from(whole).ok());
+                let message = "Numeric document-based bounds must be an integer";
+                whole.map(i64::from).ok_or_else(|| Error::failed_to_parse(message))
+            })
+        });
+        let (lower, upper) = (lower?.resolve(0), upper?.resolve(0));
+        if let (Some(lower), Some(upper)) = (lower, upper)
+            && lower > upper
+        {
+            return Err(crossed(&lower.to_string(), &upper.to_string()));
+        }
+        if sorted.is_none() && (lower.is_some() || upper.is_some()) {
+            return Err(Error::new(Code(5339901), "Document-based bounds require a sortBy"));
+        }
+        Ok(Bounds::Documents(lower, upper))
+    }
+
+    fn parse_range(name: &str, pair: Value<'_>, unit: Option<Value<'_>>, sorted: Option<usize>) -> Result<Bounds> {
+        let unit_name = unit
+            .map(|unit| unit.as_str().ok_or_else(|| Error::failed_to_parse("'unit' must be a string")))
+            .transpose()?;
+        let [lower, upper] = both(name, pair)?.map(|bound| {
+            parse_bound(bound, |value| {
+                if unit_name.is_some() && crate::predicate::number::exact(value).is_none() {
+                    let message = "With 'unit', range-based bounds must be an integer";
+                    return Err(Error::failed_to_parse(message));
+                }
+                let message = "Range-based bounds expression must be a number";
+                Number::from_value(value).ok_or_else(|| Error::failed_to_parse(message))
+            })
+        });
+        let (lower, upper) = (lower?.resolve(Number::Int32(0)), upper?.resolve(Number::Int32(0)));
+        if let (Some(lower), Some(upper)) = (lower, upper)
+            && compare(lower.to_value(), upper.to_value()).is_gt()
+        {
+            let shown = |number: Number| text::value(number.to_value()).to_string();
+            return Err(crossed(&shown(lower), &shown(upper)));
+        }
+        let unit = unit_name.map(parse_unit).transpose()?;
+        if sorted != Some(1) {
+            return Err(Error::new(Code(5339902), "Range-based bounds require sortBy a single field"));
+        }
+        Ok(Bounds::Range(lower, upper, unit))
+    }
+
+    /// Whether windows reach back to the partition's beginning.
+    pub fn is_open_below(&self) -> bool {
+        matches!(self, Bounds::Documents(None, _) | Bounds::Range(None, ..))
+    }
+}
+
+pub(super) fn parse_unit(name: &str) -> Result<Unit> {
+    Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
+}
+
+fn both<'v>(name: &str, pair: Value<'v>) -> Result<[Value<'v>; 2]> {
+    let refuse = || {
+        let found = text::element(name, pair);
+        Error::failed_to_parse(format!("Window bounds must be a 2-element array: {found}"))
+    };
+    let values: Vec<Value<'_>> = pair.as_array().ok_or_else(refuse)?.values().collect();
+    values.try_into().map_err(|_| refuse())
+}
+
+enum Bound<T> {
+    Unbounded,
+    Current,
+    By(T),
+}
+
+impl<T> Bound<T> {
+    fn resolve(self, here: T) -> Option<T> {
+        match self {
+            Bound::Unbounded => None,
+            Bound::Current => Some(here),
+            Bound::By(offset) => Some(offset),
+        }
+    }
+}
+
+fn parse_bound<T>(bound: Value<'_>, offset: impl FnOnce(Value<'_>) -> Result<T>) -> Result<Bound<T>> {
+    match bound {
+        Value::String("unbounded") => Ok(Bound::Unbounded),
+        Value::String("current") => Ok(Bound::Current),
+        Value::String(_) => Err(Error::failed_to_parse("Window bounds must be 'unbounded', 'current', or a number.")),
+        value => offset(value).map(Bound::By),
+    }
+}
+
+fn crossed(lower: &str, upper: &str) -> Error {
+    Error::new(Code(5339900), format!("Lower bound must not exceed upper bound: [{lower}, {upper}]"))
+}
+
+/// The windows of a partition, from its first document on.
+#[derive(Debug)]
+pub(super) struct Windowing {
+    /// What range-based bounds are relative to, per document.
+    values: Vec<ValueBuf>,
+    start: usize,
+    end: usize,
+}
+
+impl Windowing {
+    /// `sort_by`: the one field that is sorted by, ascending; range-based bounds need it.
+    pub fn begin(bounds: &Bounds, sort_by: Option<&Expression>, partition: &Partition) -> Result<Windowing> {
+        let mut values = Vec::new();
+        if let Bounds::Range(_, _, unit) = bounds {
+            let sort_by =
+                sort_by.ok_or_else(|| Error::new(Code(5429404), "Missing _sortExpr with range-based bounds"))?;
+            for index in 0..partition.len() {
+                values.push(range_base(sort_by, partition.get(index), *unit)?);
+            }
+        }
+        Ok(Windowing { values, start: 0, end: 0 })
+    }
+
+    /// The window of the document at `row`. Rows are asked for one after the other: neither end ever moves back.
+    pub fn window(&mut self, bounds: &Bounds, row: usize, count: usize) -> Result<Range<usize>> {
+        match bounds {
+            Bounds::Documents(lower, upper) => {
+                let clamp = |offset: i64| usize::try_from(row as i64 + offset).unwrap_or(0).min(count);
+                let start = lower.map_or(0, clamp);
+                let end = upper.map_or(count, |offset| clamp(offset.saturating_add(1)));
+                Ok(start..end.max(start))
+            }
+            Bounds::Range(lower, upper, unit) => {
+                let base = self.values.get(row).map_or(Value::Null, ValueBuf::as_value);
+                if let Some(lower) = lower {
+                    let limit = moved(base, *lower, *unit)?;
+                    self.start += self.count_while(self.start, limit.as_value(), |order| order == Ordering::Less);
+                }
+                match upper {
+                    Some(upper) => {
+                        let limit = moved(base, *upper, *unit)?;
+                        self.end += self.count_while(self.end, limit.as_value(), |order| order != Ordering::Greater);
+                    }
+                    None => self.end = count,
+                }
+                Ok(self.start..self.end.max(self.start))
+            }
+        }
+    }
+
+    fn count_while(&self, from: usize, limit: Value<'_>, keep: impl Fn(Ordering) -> bool) -> usize {
+        let rest = self.values.get(from..).unwrap_or_default();
+        rest.iter().take_while(|value| keep(compare(value.as_value(), limit))).count()
+    }
+}
+
+fn range_base(sort_by: &Expression, document: Doc<'_>, unit: Option<Unit>) -> Result<ValueBuf> {
+    let evaluated = sort_by.evaluate(document)?;
+    let expected = |code: i32, what: &str| {
+        let found = evaluated.type_name();
+        Error::new(Code(code), format!("Invalid range: Expected the sortBy field to be a {what}, but it was {found}"))
+    };
+    match (evaluated.value(), unit) {
+        (Some(value @ Value::DateTime(_)), Some(_)) => Ok(value.to_owned()),
+        (_, Some(_)) => Err(expected(5429513, "Date")),
+        (Some(Value::DateTime(_)), None) => {
+            let message = "Invalid range: For windows that involve date or time ranges, a unit must be provided.";
+            Err(Error::new(Code(5429413), message))
+        }
+        (Some(value), None) if value.kind().is_number() => Ok(value.to_owned()),
+        (_, None) => Err(expected(5429414, "number")),
+    }
+}
+
+fn moved(base: Value<'_>, offset: Number, unit: Option<Unit>) -> Result<ValueBuf> {
+    if let (Value::DateTime(moment), Some(unit)) = (base, unit) {
+        let amount = crate::predicate::number::exact(offset.to_value()).unwrap_or(0);
+        let out_of_range = || Error::new(Code(5166406), "dateAdd overflowed");
+        return Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(out_of_range)?).to_owned());
+    }
+    let mut sum = Sum::default();
+    Number::from_value(base).into_iter().chain([offset]).for_each(|number| sum.add(number));
+    Ok(sum.total().to_value().to_owned())
+}

@@ -1,0 +1,99 @@
+//! `$linearFill`: what is missing, on the line between the known neighbors.
+
+use super::Partition;
+use crate::Expression;
+use crate::aggregate::group::Operand;
+use crate::expression::{Evaluated, apply};
+use document::compare::equal;
+use document::{Value, ValueBuf};
+use error::{Code, Error, Result};
+
+/// A run over one partition.
+#[derive(Debug, Default)]
+pub(super) struct Linear {
+    /// Where the document before stands.
+    before: Option<ValueBuf>,
+    left: Option<(ValueBuf, ValueBuf)>,
+    /// The next known point, and its row.
+    right: Option<(usize, ValueBuf, ValueBuf)>,
+}
+
+impl Linear {
+    pub fn next(
+        &mut self,
+        input: &Operand,
+        sort_by: &Expression,
+        partition: &Partition,
+        row: usize,
+    ) -> Result<ValueBuf> {
+        let document = partition.get(row);
+        let place = sort_by.evaluate(document)?;
+        let value = input.evaluate(document)?;
+        let kind = |evaluated: &Evaluated<'_>| evaluated.value().map(|value| value.kind());
+        if !kind(&place).is_some_and(|kind| kind.is_number() || kind == document::Kind::DateTime) {
+            let found = place.type_name();
+            let message = format!("Value of the sortBy field must be numeric or a date, but found {found}");
+            return Err(Error::type_mismatch(message));
+        }
+        if !value.is_nullish() && !kind(&value).is_some_and(|kind| kind.is_number()) {
+            let found = value.type_name();
+            return Err(Error::type_mismatch(format!(
+                "Value to be filled must be numeric or nullish, but found {found}"
+            )));
+        }
+        let here = place.value_or_null().to_owned();
+        self.check_place(here.as_value())?;
+        self.before = Some(here.clone());
+        if !value.is_nullish() {
+            let value = value.value_or_null().to_owned();
+            self.left = Some((here, value.clone()));
+            return Ok(value);
+        }
+        self.find_right(input, sort_by, partition, row)?;
+        match (&self.left, &self.right) {
+            (Some(left), Some((_, place, value))) => interpolate(left, (place, value), here.as_value()),
+            _ => Ok(Value::Null.to_owned()),
+        }
+    }
+
+    fn check_place(&self, here: Value<'_>) -> Result<()> {
+        let Some(before) = self.before.as_ref().map(ValueBuf::as_value) else { return Ok(()) };
+        if before.kind().is_number() != here.kind().is_number() {
+            let (before, here) = (before.kind().alias(), here.kind().alias());
+            return Err(Error::type_mismatch(format!(
+                "Conflicting sort value types, previously received type {before}, but found {here}"
+            )));
+        }
+        if equal(before, here) {
+            return Err(Error::new(Code(6050106), "There can be no repeated values in the sort field"));
+        }
+        Ok(())
+    }
+
+    fn find_right(&mut self, input: &Operand, sort_by: &Expression, partition: &Partition, row: usize) -> Result<()> {
+        if self.left.is_none() || self.right.as_ref().is_some_and(|(found, ..)| *found > row) {
+            return Ok(());
+        }
+        self.right = None;
+        for ahead in row + 1..partition.len() {
+            let value = input.evaluate(partition.get(ahead))?;
+            if !value.is_nullish() {
+                let place = sort_by.evaluate(partition.get(ahead))?;
+                self.right = Some((ahead, place.value_or_null().to_owned(), value.value_or_null().to_owned()));
+                return Ok(());
+            }
+        }
+        // Nothing comes any more: look no further for the rows behind either.
+        self.left = None;
+        Ok(())
+    }
+}
+
+fn interpolate(left: &(ValueBuf, ValueBuf), right: (&ValueBuf, &ValueBuf), here: Value<'_>) -> Result<ValueBuf> {
+    let rise = apply("$subtract", &[right.1.as_value(), left.1.as_value()])?;
+    let run = apply("$subtract", &[right.0.as_value(), left.0.as_value()])?;
+    let slope = apply("$divide", &[rise.as_value(), run.as_value()])?;
+    let distance = apply("$subtract", &[here, left.0.as_value()])?;
+    let change = apply("$multiply", &[slope.as_value(), distance.as_value()])?;
+    apply("$add", &[left.1.as_value(), change.as_value()])
+}

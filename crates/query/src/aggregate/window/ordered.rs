@@ -1,0 +1,88 @@
+//! Values of a moving window, kept in order.
+
+use crate::aggregate::accumulate::{Several, Top, Which};
+use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Values by sort key; of equal keys, those that came first come first.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    values: BTreeMap<(Vec<u8>, u64), ValueBuf>,
+    /// The keys in the order of arrival; `None` for what does not count.
+    arrivals: VecDeque<Option<(Vec<u8>, u64)>>,
+    count: u64,
+    pub memory_bytes: usize,
+}
+
+impl Ordered {
+    /// Takes in a value by its own order; `None` takes a place in the window and nothing else.
+    pub fn push_value(&mut self, value: Option<Value<'_>>, collation: &Collation) {
+        match value {
+            None => self.arrivals.push_back(None),
+            Some(value) => {
+                let mut key = Vec::new();
+                collation.encode_key(value, &mut key);
+                self.push(key, value.to_owned());
+            }
+        }
+    }
+
+    pub fn push(&mut self, key: Vec<u8>, value: ValueBuf) {
+        self.count += 1;
+        self.memory_bytes += 2 * key.len() + value.raw_value().len() + size_of::<ValueBuf>();
+        let key = (key, self.count);
+        self.arrivals.push_back(Some(key.clone()));
+        self.values.insert(key, value);
+    }
+
+    /// Drops what came first.
+    pub fn pop(&mut self) {
+        let Some(Some(key)) = self.arrivals.pop_front() else { return };
+        if let Some(value) = self.values.remove(&key) {
+            let bytes = 2 * key.0.len() + value.raw_value().len() + size_of::<ValueBuf>();
+            self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
+        }
+    }
+
+    pub fn first(&self) -> ValueBuf {
+        self.values.values().next().cloned().unwrap_or_else(|| Value::Null.to_owned())
+    }
+
+    pub fn last(&self) -> ValueBuf {
+        self.values.values().next_back().cloned().unwrap_or_else(|| Value::Null.to_owned())
+    }
+
+    /// Each value once.
+    pub fn unique(&self) -> ValueBuf {
+        let mut before: Option<&[u8]> = None;
+        let distinct = self.values.iter().filter(|((key, _), _)| before.replace(key) != Some(key));
+        array(distinct.map(|(_, value)| value))
+    }
+
+    /// What `$minN` or `$maxN` gives.
+    pub fn extremes(&self, several: &Several, limit: usize) -> ValueBuf {
+        match several.which() {
+            Which::Extreme(Ordering::Greater) => array(self.values.values().rev().take(limit)),
+            _ => array(self.values.values().take(limit)),
+        }
+    }
+
+    /// What `$top` and its relatives give.
+    pub fn top(&self, top: &Top, limit: usize) -> ValueBuf {
+        match (top.is_many(), top.is_bottom()) {
+            (false, false) => self.first(),
+            (false, true) => self.last(),
+            (true, false) => array(self.values.values().take(limit)),
+            (true, true) => array(self.values.values().skip(self.values.len().saturating_sub(limit))),
+        }
+    }
+}
+
+pub(super) fn array<'v>(values: impl Iterator<Item = &'v ValueBuf>) -> ValueBuf {
+    let mut bytes = Vec::new();
+    let mut writer = ArrayWriter::begin(&mut bytes);
+    values.for_each(|value| writer.push(value));
+    drop(writer);
+    ValueBuf::from_raw(Kind::Array, bytes)
+}

@@ -1,0 +1,458 @@
+//! The stage's specification, and its output fields: `{$sum: "$x", window: {…}}`.
+
+use super::SetWindowFields;
+use super::bounds::{Bounds, parse_unit};
+use crate::aggregate::accumulate::{Accumulator, Several, Top};
+use crate::aggregate::field_tree::{FieldTree, collide};
+use crate::aggregate::group::Operand;
+use crate::expression::check_field_path;
+use crate::expression::date::calculate::Unit;
+use crate::expression::decimal;
+use crate::expression::number::Number;
+use crate::predicate::number::exact;
+use crate::{Context, Expression, Sort, text};
+use document::{Decimal128, Doc, Element, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+/// What an output field computes.
+#[derive(Debug)]
+pub(super) enum Function {
+    /// Windows that only grow: what accumulates in `$group` accumulates here.
+    Growing(Accumulator, Bounds),
+    Sliding(Sliding, Bounds),
+    /// The value of the window's first or last document.
+    End {
+        input: Operand,
+        last: bool,
+        bounds: Bounds,
+    },
+    Derivative {
+        input: Operand,
+        unit: Option<Unit>,
+        bounds: Bounds,
+    },
+    Shift {
+        output: Operand,
+        by: i64,
+        default: Option<ValueBuf>,
+    },
+    Rank,
+    DenseRank,
+    DocumentNumber,
+    MovingAverage {
+        input: Operand,
+        alpha: Decimal128,
+    },
+    LinearFill(Operand),
+    CarryForward(Operand),
+}
+
+/// What is computed over windows that documents enter and leave.
+#[derive(Debug)]
+pub(super) enum Sliding {
+    Count,
+    Sum(Operand),
+    Average(Operand),
+    Deviation { operand: Operand, sample: bool },
+    Covariance { pair: Operand, sample: bool },
+    Integral { input: Operand, unit: Option<Unit> },
+    Push(Operand),
+    AddToSet(Operand),
+    Minimum(Operand),
+    Maximum(Operand),
+    Several(Several),
+    Top(Top),
+}
+
+pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowFields> {
+    let Value::Document(spec) = spec else {
+        let kind = spec.kind().alias();
+        let message = format!("the $setWindowFields stage specification must be an object, found {kind}");
+        return Err(Error::failed_to_parse(message));
+    };
+    let (mut partition, mut sort, mut output) = (None, None, None);
+    for element in spec.elements() {
+        match (element.key(), element.value()) {
+            ("partitionBy", value) => partition = Some(value),
+            ("sortBy" | "output", Value::Null) => {}
+            ("sortBy", value) => sort = Some(object(element, value)?),
+            ("output", value) => output = Some(object(element, value)?),
+            (other, _) => {
+                let message = format!("BSON field '$setWindowFields.{other}' is an unknown field.");
+                return Err(Error::new(Code(40415), message));
+            }
+        }
+    }
+    let output = output.ok_or_else(|| {
+        Error::new(Code(40414), "BSON field '$setWindowFields.output' is missing but a required field")
+    })?;
+    let sort = sort.map(|sort| parse_sort(sort, context)).transpose()?;
+    let sort_by = match sort.as_ref().map(Sort::parts) {
+        Some([only]) => Some(Expression::field(only.path.as_str())?),
+        _ => None,
+    };
+    let parser = Parser { context, sort: sort.as_ref(), has_sort_by: sort_by.is_some() };
+    let (mut functions, mut fields, mut paths) = (Vec::new(), FieldTree::default(), Vec::<&str>::new());
+    for (path, value) in output.iter() {
+        let function = parser.parse(path, value)?;
+        check_field_path(path)?;
+        if paths.iter().any(|other| collide(other, path)) {
+            let message = "$setWindowFields 'output' specification contains two conflicting paths";
+            return Err(Error::new(Code(6307900), message));
+        }
+        paths.push(path);
+        fields.insert(path, functions.len());
+        functions.push(function);
+    }
+    let partition = partition.map(|partition| Expression::parse(partition, context)).transpose()?;
+    if let Some(Value::Array(_)) = partition.as_ref().and_then(Expression::as_literal) {
+        return Err(super::array_partition());
+    }
+    // A constant keeps nothing apart.
+    let partition = partition.filter(|partition| partition.as_literal().is_none());
+    Ok(SetWindowFields { partition, sort, sort_by, functions, fields, collation: context.collation.clone() })
+}
+
+fn object<'v>(element: Element<'v>, value: Value<'v>) -> Result<Doc<'v>> {
+    value.as_document().ok_or_else(|| {
+        let (name, kind) = (element.key(), element.kind.alias());
+        let message =
+            format!("BSON field '$setWindowFields.{name}' is the wrong type '{kind}', expected type 'object'");
+        Error::type_mismatch(message)
+    })
+}
+
+fn parse_sort(sort: Doc<'_>, context: &Context) -> Result<Sort> {
+    if sort.is_empty() { Ok(Sort::default()) } else { Sort::parse_stage(sort, context) }
+}
+
+struct Parser<'p> {
+    context: &'p Context,
+    sort: Option<&'p Sort>,
+    has_sort_by: bool,
+}
+
+impl Parser<'_> {
+    fn parse(&self, path: &str, value: Value<'_>) -> Result<Function> {
+        let Value::Document(spec) = value else {
+            return Err(Error::failed_to_parse(format!("The field '{path}' must be an object")));
+        };
+        let Some(function) = spec.elements().find(|element| element.key_bytes().starts_with(b"$")) else {
+            let first = spec.first().map_or_else(String::new, |first| format!(", {}", first.key()));
+            return Err(Error::failed_to_parse(format!("Expected a $-prefixed window function{first}")));
+        };
+        let name = function.key();
+        if !NAMES.contains(&name) {
+            return Err(Error::failed_to_parse(format!("Unrecognized window function, {name}")));
+        }
+        let second = spec.elements().filter(|element| element.key_bytes().starts_with(b"$")).nth(1);
+        if second.is_some() {
+            return Err(Error::failed_to_parse("Cannot specify two functions in window function spec"));
+        }
+        match name {
+            "$rank" | "$denseRank" | "$documentNumber" => self.parse_rank(name, spec, function.value()),
+            "$expMovingAvg" => self.parse_moving_average(spec, function.value()),
+            "$shift" => self.parse_shift(spec, function.value()),
+            "$linearFill" | "$locf" => self.parse_fill(name, spec, function.value()),
+            "$derivative" => self.parse_derivative(name, spec, function.value()),
+            "$integral" => {
+                let (input, unit) = self.parse_over_time(name, spec, function.value())?;
+                let bounds = self.bounds(spec)?;
+                Ok(Function::Sliding(Sliding::Integral { input, unit }, bounds))
+            }
+            _ => self.parse_windowed(name, spec, function.value()),
+        }
+    }
+
+    fn bounds(&self, spec: Doc<'_>) -> Result<Bounds> {
+        Bounds::parse(spec.get("window"), self.sort.map(|sort| sort.parts().len()))
+    }
+
+    fn operand(&self, value: Value<'_>) -> Result<Operand> {
+        Operand::parse(value, self.context)
+    }
+
+    /// Functions that take a window and nothing else.
+    fn parse_windowed(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+        let named = matches!(
+            name,
+            "$first" | "$last" | "$firstN" | "$lastN" | "$minN" | "$maxN" | "$top" | "$topN" | "$bottom" | "$bottomN"
+        );
+        let unknown = spec.elements().find(|element| element.key() != "window" && element.key() != name);
+        if let Some(unknown) = unknown {
+            let unknown = unknown.key();
+            return Err(Error::failed_to_parse(match named {
+                true => format!("{name} got unexpected argument: {unknown}"),
+                false => format!("Window function found an unknown argument: {unknown}"),
+            }));
+        }
+        if name == "$count" && !argument.as_document().is_some_and(Doc::is_empty) {
+            return Err(Error::failed_to_parse("$count only accepts an empty object as input"));
+        }
+        if let "$first" | "$last" = name {
+            let (input, last) = (self.operand(argument)?, name == "$last");
+            return Ok(Function::End { input, last, bounds: self.bounds(spec)? });
+        }
+        let sliding = self.parse_sliding(name, argument)?;
+        let bounds = self.bounds(spec)?;
+        if !bounds.is_open_below() {
+            return Ok(Function::Sliding(sliding, bounds));
+        }
+        Ok(match sliding {
+            // These compute the same either way.
+            sliding @ (Sliding::Covariance { .. } | Sliding::Integral { .. }) => Function::Sliding(sliding, bounds),
+            Sliding::Count => Function::Growing(Accumulator::count(), bounds),
+            Sliding::Several(several) => Function::Growing(Accumulator::Several(several), bounds),
+            Sliding::Top(top) => Function::Growing(Accumulator::Top(top), bounds),
+            _ => match Accumulator::maker(name) {
+                Some(make) => Function::Growing(make(self.operand(argument)?, self.context.collation.clone()), bounds),
+                None => return Err(Error::failed_to_parse(format!("Unrecognized window function, {name}"))),
+            },
+        })
+    }
+
+    fn parse_sliding(&self, name: &str, argument: Value<'_>) -> Result<Sliding> {
+        Ok(match name {
+            "$count" => Sliding::Count,
+            "$firstN" | "$lastN" | "$minN" | "$maxN" => Sliding::Several(Several::parse(name, argument, self.context)?),
+            "$top" | "$topN" | "$bottom" | "$bottomN" => Sliding::Top(Top::parse(name, argument, self.context)?),
+            "$sum" => Sliding::Sum(self.operand(argument)?),
+            "$avg" => Sliding::Average(self.operand(argument)?),
+            "$min" => Sliding::Minimum(self.operand(argument)?),
+            "$max" => Sliding::Maximum(self.operand(argument)?),
+            "$push" => Sliding::Push(self.operand(argument)?),
+            "$addToSet" => Sliding::AddToSet(self.operand(argument)?),
+            "$stdDevPop" | "$stdDevSamp" => {
+                Sliding::Deviation { operand: self.operand(argument)?, sample: name == "$stdDevSamp" }
+            }
+            _ => Sliding::Covariance { pair: self.operand(argument)?, sample: name == "$covarianceSamp" },
+        })
+    }
+
+    fn parse_rank(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+        if spec.elements().nth(1).is_some() {
+            return Err(Error::new(Code(5371601), "Rank style window functions take no other arguments"));
+        }
+        if !argument.as_document().is_some_and(Doc::is_empty) {
+            return Err(Error::new(Code(5371603), "(None) must be specified with '{}' as the value"));
+        }
+        if !self.has_sort_by {
+            return Err(self.needs_one_sort_field(5371602, name));
+        }
+        Ok(match name {
+            "$rank" => Function::Rank,
+            "$denseRank" => Function::DenseRank,
+            _ => Function::DocumentNumber,
+        })
+    }
+
+    fn needs_one_sort_field(&self, code: i32, name: &str) -> Error {
+        let message = format!("{name} must be specified with a top level sortBy expression with exactly one element");
+        Error::new(Code(code), message)
+    }
+
+    fn parse_moving_average(&self, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+        let Some(argument) = argument.as_document().filter(|_| spec.elements().nth(1).is_none()) else {
+            let message = "$expMovingAvg must have exactly one argument that is an object";
+            return Err(Error::failed_to_parse(message));
+        };
+        if self.sort.is_none() {
+            return Err(Error::failed_to_parse("$expMovingAvg requires an explicit 'sortBy'"));
+        }
+        const FIELDS: &str = "$expMovingAvg sub object must have exactly two fields: An 'input' field, and either an 'N' \
+                              field or an 'alpha' field";
+        let (mut input, mut alpha) = (None, None);
+        for (name, value) in argument.iter() {
+            match name {
+                "input" => input = Some(self.operand(value)?),
+                "N" if alpha.is_none() => alpha = Some(alpha_of_count(value)?),
+                "alpha" if alpha.is_none() => alpha = Some(plain_alpha(value)?),
+                "N" | "alpha" => return Err(Error::failed_to_parse(FIELDS)),
+                _ => {
+                    let message = format!("Got unrecognized field in $expMovingAvg{FIELDS}");
+                    return Err(Error::failed_to_parse(message));
+                }
+            }
+        }
+        match (input, alpha) {
+            (Some(input), Some(alpha)) => Ok(Function::MovingAverage { input, alpha }),
+            _ => Err(Error::failed_to_parse(FIELDS)),
+        }
+    }
+
+    fn parse_shift(&self, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+        if self.sort.is_none() {
+            return Err(Error::failed_to_parse("'$shift' requires a sortBy"));
+        }
+        for element in spec.elements() {
+            match element.key() {
+                "$shift" => {}
+                "window" => return Err(Error::failed_to_parse("$shift does not accept a 'window' field")),
+                other => {
+                    let message = format!("Window function found an unknown argument: {other}");
+                    return Err(Error::failed_to_parse(message));
+                }
+            }
+        }
+        let argument = argument.as_document();
+        let argument = argument.ok_or_else(|| Error::failed_to_parse("Argument to $shift must be an object"))?;
+        let (mut output, mut by, mut default) = (None, None, Some(Value::Null.to_owned()));
+        for (name, value) in argument.iter() {
+            match name {
+                "output" => output = Some(self.operand(value)?),
+                "by" => {
+                    let whole = exact(value).and_then(|whole| i32::try_from(whole).ok()).map(i64::from);
+                    by = Some(whole.ok_or_else(|| {
+                        let found = text::element("by", value);
+                        let message = format!("'$shift:by' field must be an integer, but found  {found}");
+                        Error::failed_to_parse(message)
+                    })?);
+                }
+                "default" => {
+                    let expression = Expression::parse(value, self.context)?;
+                    if !expression.is_constant() {
+                        let message = "'$shift:default' expression must yield a constant value.";
+                        return Err(Error::failed_to_parse(message));
+                    }
+                    default = expression.as_literal().map(Value::to_owned);
+                }
+                _ => return Err(Error::failed_to_parse("Unknown argument in $shift")),
+            }
+        }
+        let output = output.ok_or_else(|| Error::failed_to_parse("$shift requires an 'output' expression."))?;
+        let by = by.ok_or_else(|| Error::failed_to_parse("$shift requires 'by' as an integer value."))?;
+        Ok(Function::Shift { output, by, default })
+    }
+
+    fn parse_fill(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+        for element in spec.elements() {
+            match element.key() {
+                "window" => {
+                    return Err(Error::failed_to_parse(format!("'window' field is not allowed in {name}")));
+                }
+                other if other != name => {
+                    let message = format!("Window function found an unknown argument: {other}");
+                    return Err(Error::failed_to_parse(message));
+                }
+                _ => {}
+            }
+        }
+        if name == "$locf" {
+            return Ok(Function::CarryForward(self.operand(argument)?));
+        }
+        if !self.has_sort_by {
+            return Err(self.needs_one_sort_field(605001, name));
+        }
+        Ok(Function::LinearFill(self.operand(argument)?))
+    }
+
+    fn parse_derivative(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+        let (input, unit) = self.parse_over_time(name, spec, argument)?;
+        if spec.get("window").is_none() {
+            return Err(Error::failed_to_parse("$derivative requires explicit window bounds"));
+        }
+        Ok(Function::Derivative { input, unit, bounds: self.bounds(spec)? })
+    }
+
+    /// The argument of `$derivative` and `$integral`.
+    fn parse_over_time(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<(Operand, Option<Unit>)> {
+        let Some(sort) = self.sort else {
+            return Err(Error::failed_to_parse(format!("{name} requires a sortBy")));
+        };
+        if sort.parts().len() != 1 {
+            return Err(Error::failed_to_parse(format!("{name} requires a non-compound sortBy")));
+        }
+        let unexpected =
+            |name: &str, other: &str| Error::failed_to_parse(format!("{name} got unexpected argument: {other}"));
+        if let Some(other) = spec.elements().find(|element| element.key() != name && element.key() != "window") {
+            return Err(unexpected(name, other.key()));
+        }
+        let argument = argument.as_document();
+        let argument = argument
+            .ok_or_else(|| Error::failed_to_parse(format!("{name} expects an object, but got another type")))?;
+        let (mut input, mut unit) = (None, None);
+        for (field, value) in argument.iter() {
+            match field {
+                "input" => input = Some(self.operand(value)?),
+                "unit" => unit = Some(short_unit(value)?),
+                other => return Err(unexpected(name, other)),
+            }
+        }
+        let input = input.ok_or_else(|| Error::failed_to_parse(format!("{name} requires an 'input' expression")))?;
+        Ok((input, unit))
+    }
+}
+
+const NAMES: &[&str] = &[
+    "$addToSet",
+    "$avg",
+    "$bottom",
+    "$bottomN",
+    "$count",
+    "$covariancePop",
+    "$covarianceSamp",
+    "$denseRank",
+    "$derivative",
+    "$documentNumber",
+    "$expMovingAvg",
+    "$first",
+    "$firstN",
+    "$integral",
+    "$last",
+    "$lastN",
+    "$linearFill",
+    "$locf",
+    "$max",
+    "$maxN",
+    "$min",
+    "$minN",
+    "$push",
+    "$rank",
+    "$shift",
+    "$stdDevPop",
+    "$stdDevSamp",
+    "$sum",
+    "$top",
+    "$topN",
+];
+
+/// A unit whose length does not vary.
+fn short_unit(value: Value<'_>) -> Result<Unit> {
+    let name = value
+        .as_str()
+        .ok_or_else(|| Error::failed_to_parse(format!("unit' must be a string, but got {}", value.kind().alias())))?;
+    let unit = parse_unit(name)?;
+    match unit.milliseconds() {
+        Some(_) => Ok(unit),
+        None => Err(Error::new(Code(5490710), "unit must be 'week' or smaller")),
+    }
+}
+
+fn alpha_of_count(value: Value<'_>) -> Result<Decimal128> {
+    if !value.kind().is_number() {
+        let kind = value.kind().alias();
+        return Err(Error::failed_to_parse(format!("'N' field must be an integer, but found type {kind}")));
+    }
+    let count = exact(value).ok_or_else(|| {
+        let found = text::element("N", value);
+        Error::failed_to_parse(format!(
+            "'N' field must be an integer, but found  {found}. To use a non-integer, use the 'alpha' argument instead"
+        ))
+    })?;
+    if count <= 0 {
+        return Err(Error::failed_to_parse(format!("'N' must be greater than zero. Got {count}")));
+    }
+    Ok(decimal::divide(decimal::from_i64(2), decimal::from_i64(count.saturating_add(1))))
+}
+
+fn plain_alpha(value: Value<'_>) -> Result<Decimal128> {
+    let Some(alpha) = Number::from_value(value) else {
+        return Err(Error::failed_to_parse("'alpha' must be a number"));
+    };
+    if !(alpha.to_f64() > 0.0 && alpha.to_f64() < 1.0) {
+        let found = text::element("alpha", value);
+        let message = format!("'alpha' must be between 0 and 1 (exclusive), found {found}");
+        return Err(Error::failed_to_parse(message));
+    }
+    Ok(alpha.to_decimal())
+}

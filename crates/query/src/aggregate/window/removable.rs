@@ -1,0 +1,326 @@
+//! Figures over a moving window: values enter and leave, and what is left is as if the others had never been there.
+
+use crate::expression::number::{Number, Sum};
+use crate::expression::{apply, decimal};
+use document::{Decimal128, Value, ValueBuf};
+use error::{Code, Error, Result};
+use std::collections::VecDeque;
+
+/// A sum whose type is that of the widest number in the window; whole numbers are int32 where they fit.
+#[derive(Debug, Default)]
+pub(super) struct RemovableSum {
+    sum: Sum,
+    nans: i64,
+    positive_infinities: i64,
+    negative_infinities: i64,
+    doubles: i64,
+    decimals: i64,
+}
+
+impl RemovableSum {
+    pub fn add(&mut self, number: Number) {
+        self.update(number, 1);
+    }
+
+    pub fn remove(&mut self, number: Number) {
+        self.update(number, -1);
+    }
+
+    fn update(&mut self, number: Number, quantity: i64) {
+        match number {
+            Number::Int32(_) | Number::Int64(_) => {}
+            Number::Double(_) => self.doubles += quantity,
+            Number::Decimal(_) => self.decimals += quantity,
+        }
+        let value = number.to_f64();
+        if value.is_nan() {
+            self.nans += quantity;
+        } else if value == f64::INFINITY && !is_finite_decimal(number) {
+            self.positive_infinities += quantity;
+        } else if value == f64::NEG_INFINITY && !is_finite_decimal(number) {
+            self.negative_infinities += quantity;
+        } else {
+            self.sum.add(if quantity > 0 { number } else { negated(number) });
+        }
+    }
+
+    pub fn value(&self) -> Number {
+        let special = |value: f64| match self.decimals > 0 {
+            true => Number::Decimal(decimal::from_f64(value)),
+            false => Number::Double(value),
+        };
+        if self.nans > 0 || self.positive_infinities > 0 && self.negative_infinities > 0 {
+            return special(f64::NAN);
+        }
+        if self.positive_infinities > 0 {
+            return special(f64::INFINITY);
+        }
+        if self.negative_infinities > 0 {
+            return special(f64::NEG_INFINITY);
+        }
+        let mut total = self.sum.total();
+        if self.decimals == 0 && total.is_decimal() {
+            total = Number::Double(total.to_f64());
+        }
+        if let (Number::Double(value), true) = (total, self.doubles == 0 && self.decimals == 0)
+            && value >= i64::MIN as f64
+            && value < i64::MAX as f64
+        {
+            total = Number::Int64(value.round() as i64);
+        }
+        match total {
+            Number::Int64(value) => Number::integer(value, true),
+            total => total,
+        }
+    }
+}
+
+fn is_finite_decimal(number: Number) -> bool {
+    matches!(number, Number::Decimal(number) if decimal::is_finite(number))
+}
+
+fn negated(number: Number) -> Number {
+    match number {
+        Number::Int32(value) => match value.checked_neg() {
+            Some(value) => Number::Int32(value),
+            None => Number::Int64(-i64::from(value)),
+        },
+        Number::Int64(value) => value.checked_neg().map_or(Number::Double(-(value as f64)), Number::Int64),
+        Number::Double(value) => Number::Double(-value),
+        Number::Decimal(value) => Number::Decimal(decimal::negate(value)),
+    }
+}
+
+/// An average; null over nothing.
+#[derive(Debug, Default)]
+pub(super) struct RemovableAverage {
+    sum: RemovableSum,
+    count: i64,
+}
+
+impl RemovableAverage {
+    pub fn add(&mut self, number: Number) {
+        self.sum.add(number);
+        self.count += 1;
+    }
+
+    pub fn remove(&mut self, number: Number) {
+        self.sum.remove(number);
+        self.count -= 1;
+    }
+
+    pub fn value(&self) -> Option<Number> {
+        match self.sum.value() {
+            _ if self.count <= 0 => None,
+            Number::Decimal(sum) => Some(Number::Decimal(decimal::divide(sum, decimal::from_i64(self.count)))),
+            sum => Some(Number::Double(sum.to_f64() / self.count as f64)),
+        }
+    }
+}
+
+/// `$stdDevPop` and `$stdDevSamp`.
+#[derive(Debug, Default)]
+pub(super) struct RemovableDeviation {
+    sum: f64,
+    squares: f64,
+    count: i64,
+    /// Values that are not finite, which leave no figure.
+    special: i64,
+}
+
+impl RemovableDeviation {
+    pub fn update(&mut self, number: Number, quantity: i64) {
+        let value = number.to_f64();
+        if !value.is_finite() {
+            self.special += quantity;
+            self.count += quantity;
+            return;
+        }
+        if self.count == 0 {
+            self.count += quantity;
+            self.sum += value;
+            return;
+        }
+        if self.count + quantity == 0 {
+            *self = RemovableDeviation { special: self.special, ..RemovableDeviation::default() };
+            return;
+        }
+        let difference = self.count as f64 * value - self.sum;
+        self.count += quantity;
+        self.sum += value * quantity as f64;
+        let weight = (self.count * (self.count - quantity)) as f64;
+        self.squares += difference * difference * quantity as f64 / weight;
+    }
+
+    pub fn value(&mut self, sample: bool) -> ValueBuf {
+        if self.special > 0 || !sample && self.count < 1 {
+            return Value::Null.to_owned();
+        }
+        let count = if sample { self.count - 1 } else { self.count };
+        if count == 0 {
+            return Value::Null.to_owned();
+        }
+        // Rounding may leave less than nothing; a single value has no spread.
+        if self.squares < 0.0 || !sample && count == 1 {
+            self.squares = 0.0;
+            return Value::Int32(0).to_owned();
+        }
+        Value::Double((self.squares / count as f64).sqrt()).to_owned()
+    }
+}
+
+/// `$covariancePop` and `$covarianceSamp`.
+#[derive(Debug, Default)]
+pub(super) struct RemovableCovariance {
+    x: RemovableAverage,
+    y: RemovableAverage,
+    products: RemovableSum,
+    count: i64,
+}
+
+impl RemovableCovariance {
+    pub fn add(&mut self, x: Number, y: Number) -> Result<()> {
+        let before = self.x.value();
+        self.x.add(x);
+        self.y.add(y);
+        self.count += 1;
+        if let (Some(x_mean), Some(y_mean)) = (before, self.y.value()) {
+            self.products.add(product_of_differences((x, x_mean), (y, y_mean))?);
+        }
+        Ok(())
+    }
+
+    pub fn remove(&mut self, x: Number, y: Number) -> Result<()> {
+        if self.count <= 1 {
+            *self = RemovableCovariance::default();
+            return Ok(());
+        }
+        let before = self.y.value();
+        self.x.remove(x);
+        self.y.remove(y);
+        self.count -= 1;
+        if let (Some(x_mean), Some(y_mean)) = (self.x.value(), before) {
+            self.products.remove(product_of_differences((x, x_mean), (y, y_mean))?);
+        }
+        Ok(())
+    }
+
+    pub fn value(&self, sample: bool) -> Result<ValueBuf> {
+        let count = if sample { self.count - 1 } else { self.count };
+        if count <= 0 {
+            return Ok(Value::Null.to_owned());
+        }
+        apply("$divide", &[self.products.value().to_value(), Value::Double(count as f64)])
+    }
+}
+
+fn product_of_differences(x: (Number, Number), y: (Number, Number)) -> Result<Number> {
+    let difference = |(value, mean): (Number, Number)| apply("$subtract", &[value.to_value(), mean.to_value()]);
+    let product = apply("$multiply", &[difference(x)?.as_value(), difference(y)?.as_value()])?;
+    Ok(Number::from_value(product.as_value()).unwrap_or(Number::Int32(0)))
+}
+
+/// `$integral` by trapezoids.
+#[derive(Debug, Default)]
+pub(super) struct RemovableIntegral {
+    points: VecDeque<(ValueBuf, ValueBuf)>,
+    area: RemovableSum,
+    nans: i64,
+}
+
+impl RemovableIntegral {
+    /// `has_unit`: places are dates, else numbers.
+    pub fn add(&mut self, place: Value<'_>, value: Value<'_>, has_unit: bool) -> Result<()> {
+        let is_date = matches!(place, Value::DateTime(_));
+        if !(is_date || place.kind().is_number()) || !value.kind().is_number() {
+            let message = "The input value of $integral window function must be a vector of 2 value, the first value \
+                           must be numeric or date type and the second must be numeric.";
+            return Err(Error::new(Code(5423900), message));
+        }
+        if has_unit && !is_date {
+            let message = "$integral with 'unit' expects the sortBy field to be a Date";
+            return Err(Error::new(Code(5423901), message));
+        }
+        if !has_unit && is_date {
+            let message = "$integral (with no 'unit') expects the sortBy field to be numeric";
+            return Err(Error::new(Code(5423902), message));
+        }
+        let point = (place.to_owned(), value.to_owned());
+        if is_nan(&point) {
+            self.nans += 1;
+        }
+        if let Some(before) = self.points.back() {
+            self.area.add(trapezoid(before, &point)?);
+        }
+        self.points.push_back(point);
+        Ok(())
+    }
+
+    /// Takes the first point out.
+    pub fn remove(&mut self) -> Result<()> {
+        let Some(point) = self.points.pop_front() else { return Ok(()) };
+        if is_nan(&point) {
+            self.nans -= 1;
+        }
+        if let Some(next) = self.points.front() {
+            self.area.remove(trapezoid(&point, next)?);
+        }
+        Ok(())
+    }
+
+    pub fn value(&self, unit_ms: Option<i64>) -> Result<ValueBuf> {
+        if self.points.is_empty() {
+            return Ok(Value::Null.to_owned());
+        }
+        if self.nans > 0 {
+            return Ok(Value::Double(f64::NAN).to_owned());
+        }
+        let area = self.area.value().to_value();
+        match unit_ms {
+            Some(unit_ms) => apply("$divide", &[area, Value::Int64(unit_ms)]),
+            None => Ok(area.to_owned()),
+        }
+    }
+}
+
+fn is_nan((place, value): &(ValueBuf, ValueBuf)) -> bool {
+    [place, value].into_iter().any(|value| Number::from_value(value.as_value()).is_some_and(|it| it.to_f64().is_nan()))
+}
+
+fn trapezoid(before: &(ValueBuf, ValueBuf), behind: &(ValueBuf, ValueBuf)) -> Result<Number> {
+    let width = apply("$subtract", &[behind.0.as_value(), before.0.as_value()])?;
+    let height = apply("$add", &[before.1.as_value(), behind.1.as_value()])?;
+    let rectangle = apply("$multiply", &[width.as_value(), height.as_value()])?;
+    let area = apply("$divide", &[rectangle.as_value(), Value::Int32(2)])?;
+    Ok(Number::from_value(area.as_value()).unwrap_or(Number::Int32(0)))
+}
+
+/// `$expMovingAvg`: what it has come to after the numbers so far.
+#[derive(Debug, Default)]
+pub(super) struct MovingAverage {
+    current: Option<Decimal128>,
+    has_decimal: bool,
+}
+
+impl MovingAverage {
+    pub fn add(&mut self, number: Number, alpha: Decimal128) {
+        self.has_decimal |= number.is_decimal();
+        self.current = Some(match self.current {
+            None => number.to_decimal(),
+            Some(current) => {
+                let rest = decimal::add(decimal::from_i64(1), decimal::negate(alpha));
+                let new = decimal::multiply(number.to_decimal(), alpha);
+                decimal::add(new, decimal::multiply(current, rest))
+            }
+        });
+    }
+
+    /// A double, unless there was a decimal.
+    pub fn value(&self) -> ValueBuf {
+        match self.current {
+            None => Value::Null.to_owned(),
+            Some(current) if self.has_decimal => Value::Decimal128(current).to_owned(),
+            Some(current) => Value::Double(current.to_f64()).to_owned(),
+        }
+    }
+}
