@@ -72,6 +72,7 @@ async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, now_ms:
     };
     let batch = WriteBatch {
         namespace: namespace.clone(),
+        bypass_validation: false,
         ordered: true,
         journal: false,
         retry: None,

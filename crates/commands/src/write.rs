@@ -46,6 +46,19 @@ impl Statement for DeleteStatement {
     }
 }
 
+/// What a command says about all of its statements.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub ordered: bool,
+    pub bypass_validation: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { ordered: true, bypass_validation: false }
+    }
+}
+
 /// What came of a command's statements, by their place in the command. After a failure of an ordered batch the rest is missing.
 #[derive(Debug, Default)]
 pub struct Outcomes {
@@ -57,7 +70,7 @@ pub struct Outcomes {
 pub async fn carry_out<S: Statement>(
     call: &Call<'_>,
     namespace: &Namespace,
-    ordered: bool,
+    options: Options,
     parsed: Vec<Result<S>>,
 ) -> Result<Outcomes> {
     let mut statements = Vec::with_capacity(parsed.len());
@@ -71,7 +84,7 @@ pub async fn carry_out<S: Statement>(
             }
             Err(error) => {
                 refused.push((index, Err(error)));
-                if ordered {
+                if options.ordered {
                     break;
                 }
             }
@@ -81,7 +94,8 @@ pub async fn carry_out<S: Statement>(
     if !statements.is_empty() {
         let batch = WriteBatch {
             namespace: namespace.clone(),
-            ordered,
+            ordered: options.ordered,
+            bypass_validation: options.bypass_validation,
             journal: call.envelope.write_concern.journal,
             retry: retry_key(call),
             statements: S::into_statements(statements),
@@ -90,7 +104,7 @@ pub async fn carry_out<S: Statement>(
     }
     let failed = outcome.statements.iter().any(Result::is_err);
     let mut all: Vec<_> = indexes.into_iter().zip(outcome.statements).collect();
-    if !(ordered && failed) {
+    if !(options.ordered && failed) {
         all.extend(refused);
         all.sort_by_key(|(index, _)| *index);
     }

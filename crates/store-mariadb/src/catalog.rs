@@ -14,10 +14,11 @@ use ahash::AHashMap;
 use document::Value;
 use error::{Code, Error};
 use mariadb_wire::Param;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Namespace, views};
+use store::{Namespace, Rules, views};
 
 /// How long a table's shape is believed.
 const FRESH_FOR: Duration = Duration::from_secs(5);
@@ -29,14 +30,19 @@ pub(crate) struct Catalog {
     /// The server does not tell upper from lower case in names.
     ignores_case: bool,
     tables: RefCell<AHashMap<Namespace, (Arc<Table>, Instant)>>,
+    /// Counts the changes of options that the process has made; and how many of them this catalog has seen.
+    changes: Arc<AtomicU64>,
+    seen: Cell<u64>,
     columns_of: Arc<str>,
 }
 
 impl Catalog {
-    pub fn new(ignores_case: bool) -> Catalog {
+    pub fn new(ignores_case: bool, changes: Arc<AtomicU64>) -> Catalog {
         Catalog {
             ignores_case,
             tables: RefCell::default(),
+            changes,
+            seen: Cell::new(0),
             columns_of: "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
                          COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS \
                          WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
@@ -56,9 +62,18 @@ impl Catalog {
 
     /// What is remembered of the collection's table, if it is fresh.
     pub fn remembered(&self, namespace: &Namespace) -> Option<Arc<Table>> {
+        let changes = self.changes.load(Ordering::Acquire);
+        if self.seen.replace(changes) != changes {
+            self.tables.borrow_mut().clear();
+        }
         let tables = self.tables.borrow();
         let (table, since) = tables.get(namespace)?;
         (since.elapsed() < FRESH_FOR).then(|| table.clone())
+    }
+
+    /// Has all workers of the process ask again.
+    pub fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     pub fn forget(&self, namespace: &Namespace) {
@@ -188,7 +203,7 @@ impl Catalog {
         let columns = self.columns(connection, schema, name).await?;
         let Some(shape) = shape(&columns) else { return Ok(None) };
         let indexes = index::load(connection, schema, name, &columns).await?;
-        Ok(Some(Table::new(schema, name, shape, indexes)))
+        Ok(Some(Table::new(schema, name, shape, indexes, None)))
     }
 
     /// Asks the server.
@@ -204,7 +219,12 @@ impl Catalog {
             return Ok(Look::OtherTable);
         };
         let indexes: Vec<Index> = index::load(connection, schema, &name, &columns).await?;
-        let table = Arc::new(Table::new(schema, &name, shape, indexes));
+        let known = own_schema::collections(connection, schema, Some(&name)).await?;
+        let rules = match known.first() {
+            Some(known) => Rules::of(known.options.as_doc())?,
+            None => None,
+        };
+        let table = Arc::new(Table::new(schema, &name, shape, indexes, rules));
         let mut tables = self.tables.borrow_mut();
         if tables.len() >= ENTRIES_MAX {
             tables.clear();

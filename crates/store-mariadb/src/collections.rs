@@ -26,6 +26,7 @@ pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options:
         Look::Collection(_) => return Err(exists(namespace)),
     }
     if store.catalog.create(&mut lease, namespace, &options.to_owned()).await? {
+        store.catalog.note_change();
         Ok(())
     } else {
         Err(exists(namespace))
@@ -49,7 +50,7 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, options:
     let options = options.to_owned();
     own_schema::change_options(&mut lease, &table.schema, &table.name, &namespace.collection, &info.uuid, &options)
         .await?;
-    store.catalog.forget(namespace);
+    store.catalog.note_change();
     Ok(())
 }
 
@@ -100,9 +101,9 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
         lease.queue_query(&format!("RENAME TABLE {} TO {target}", source.quoted));
         lease.finish().await?;
     }
-    store.catalog.forget(from);
-    store.catalog.forget(to);
-    own_schema::rename_collection(&mut lease, (&source.schema, &source.name), (schema, &name), &to.collection).await
+    own_schema::rename_collection(&mut lease, (&source.schema, &source.name), (schema, &name), &to.collection).await?;
+    store.catalog.note_change();
+    Ok(())
 }
 
 pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<CollectionInfo>> {

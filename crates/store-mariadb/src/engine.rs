@@ -1,5 +1,6 @@
 //! The half that belongs to the process: where the server is, what it can do.
 
+use crate::catalog::Catalog;
 use crate::connection::establish;
 use crate::failure::{Failure, Result, sql};
 use crate::options::{self, Options, Target};
@@ -9,6 +10,7 @@ use error::{Code, Error};
 use mariadb_wire::row::TextRow;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use store::{DocumentStore, Engine};
 
 /// What `max_allowed_packet` must be: a document of 16 MiB as JSON, with the growth that ordinary content has.
@@ -21,6 +23,8 @@ pub struct MariaDbEngine {
     target: Target,
     options: Options,
     facts: Facts,
+    /// Counts changes of collections' options, for the workers' catalogs to notice.
+    changes: Arc<AtomicU64>,
 }
 
 /// What was found out at the start.
@@ -45,7 +49,7 @@ impl MariaDbEngine {
                 .join()
                 .unwrap_or_else(|_| Err(Error::internal("start-up failed")))
         })?;
-        Ok(Arc::new(MariaDbEngine { target, options, facts }))
+        Ok(Arc::new(MariaDbEngine { target, options, facts, changes: Arc::default() }))
     }
 
     pub(crate) fn packet_bytes_max(&self) -> u64 {
@@ -108,7 +112,7 @@ impl Engine for MariaDbEngine {
         Ok(MariaDbStore::open(
             self.target.clone(),
             self.options.clone(),
-            self.facts.ignores_case,
+            Catalog::new(self.facts.ignores_case, self.changes.clone()),
             self.packet_bytes_max(),
         ))
     }

@@ -134,7 +134,7 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: In
         return Err(Error::new(Code::NOT_IMPLEMENTED, message).into());
     }
     index::remember(&mut lease, &table.schema, &table.name, position + 1, &[Index::new(spec)]).await?;
-    store.catalog.forget(namespace);
+    store.catalog.note_change();
     Ok(())
 }
 

@@ -31,12 +31,12 @@ pub(crate) struct MariaDbStore {
 }
 
 impl MariaDbStore {
-    pub fn open(target: Target, options: Options, ignores_case: bool, packet_bytes_max: u64) -> Rc<MariaDbStore> {
+    pub fn open(target: Target, options: Options, catalog: Catalog, packet_bytes_max: u64) -> Rc<MariaDbStore> {
         let pool = Pool::new(target, options);
         Rc::new(MariaDbStore {
             lane: Lane::new(pool.clone()),
             pool,
-            catalog: Catalog::new(ignores_case),
+            catalog,
             packet_bytes_max,
             tidied: Cell::new(Instant::now()),
         })

@@ -6,6 +6,7 @@ use crate::names::quote;
 use mariadb_wire::Malformed;
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
+use store::{Rules, Validator};
 
 /// The column that orders and addresses rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub(crate) struct Table {
     pub tells_opaque: bool,
     /// Secondary indexes.
     pub indexes: Vec<Index>,
+    /// What the collection's options demand of writes; most have no such rules.
+    pub rules: Option<Arc<Rules>>,
     pub statements: Statements,
 }
 
@@ -72,7 +75,7 @@ pub(crate) struct Statements {
 }
 
 impl Table {
-    pub fn new(schema: &str, name: &str, shape: Shape, indexes: Vec<Index>) -> Table {
+    pub fn new(schema: &str, name: &str, shape: Shape, indexes: Vec<Index>, rules: Option<Arc<Rules>>) -> Table {
         let Shape { row_key, id_form, tells_opaque } = shape;
         let quoted = format!("{}.{}", quote(schema), quote(name));
         let key = row_key.column();
@@ -85,7 +88,21 @@ impl Table {
             delete_by_id: format!("DELETE FROM {quoted} WHERE id = ?").into(),
             count: format!("SELECT COUNT(*) FROM {quoted}").into(),
         };
-        Table { schema: schema.into(), name: name.into(), quoted, row_key, id_form, tells_opaque, indexes, statements }
+        Table {
+            schema: schema.into(),
+            name: name.into(),
+            quoted,
+            row_key,
+            id_form,
+            tells_opaque,
+            indexes,
+            rules,
+            statements,
+        }
+    }
+
+    pub fn validator(&self) -> Option<&Validator> {
+        self.rules.as_ref()?.validator.as_ref()
     }
 
     /// The statement that creates a collection's table.

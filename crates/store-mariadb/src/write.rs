@@ -34,16 +34,11 @@ pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Res
         let mut lease = store.pool.lease().await?;
         ledger::tidy(&mut lease).await?;
     }
+    let rest = Options { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
     let outcome = match batch.statements {
-        Statements::Insert(documents) => {
-            insert::insert(store, &batch.namespace, &documents, batch.ordered, &mut ledger).await
-        }
-        Statements::Update(statements) => {
-            change::all(store, &batch.namespace, &statements, batch.ordered, &mut ledger).await
-        }
-        Statements::Delete(statements) => {
-            change::all(store, &batch.namespace, &statements, batch.ordered, &mut ledger).await
-        }
+        Statements::Insert(documents) => insert::insert(store, &batch.namespace, &documents, rest, &mut ledger).await,
+        Statements::Update(statements) => change::all(store, &batch.namespace, &statements, rest, &mut ledger).await,
+        Statements::Delete(statements) => change::all(store, &batch.namespace, &statements, rest, &mut ledger).await,
     };
     match outcome {
         Ok(()) => Ok(BatchOutcome { retried: ledger.was_retried(), statements: ledger.into_outcomes() }),
@@ -53,6 +48,13 @@ pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Res
             Err(if safe { error.with_labels(RETRYABLE) } else { error })
         }
     }
+}
+
+/// What a batch says about all of its statements.
+#[derive(Clone, Copy)]
+struct Options {
+    ordered: bool,
+    bypass_validation: bool,
 }
 
 /// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather than the whole batch.

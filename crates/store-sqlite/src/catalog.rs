@@ -2,6 +2,7 @@
 //!
 //! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
 
+use crate::failure::Attempt;
 use ahash::AHashMap;
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use store::{IndexSpec, Namespace};
+use store::{IndexSpec, Namespace, Rules, Validator};
 
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
@@ -23,6 +24,8 @@ pub struct Collection {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
     pub options: DocBuf,
+    /// What the options demand of writes; most collections have no such rules.
+    pub rules: Option<Arc<Rules>>,
     /// The secondary indexes in the order of their creation; `_id_` is the table's own.
     pub indexes: Vec<Arc<Index>>,
     pub counters: Arc<Counters>,
@@ -93,7 +96,7 @@ impl Catalog {
     pub fn load(connection: &Connection) -> Result<Catalog> {
         let mut catalog = Catalog::default();
         let mut by_id = AHashMap::new();
-        for collection in load_collections(connection).map_err(crate::failure::engine_error)? {
+        for collection in load_collections(connection)? {
             by_id.insert(collection.id, collection);
         }
         for (id, collection, spec, multikey) in load_indexes(connection).map_err(crate::failure::engine_error)? {
@@ -141,14 +144,20 @@ impl Catalog {
 }
 
 impl Collection {
-    pub fn new(id: i64, namespace: Namespace, uuid: [u8; 16], options: DocBuf) -> Collection {
+    pub fn new(id: i64, namespace: Namespace, uuid: [u8; 16], options: DocBuf) -> Result<Collection> {
         let sql = Arc::new(CollectionSql::new(id));
-        Collection { id, namespace, uuid, options, indexes: Vec::new(), counters: Arc::default(), sql }
+        let rules = Rules::of(options.as_doc())?;
+        Ok(Collection { id, namespace, uuid, options, rules, indexes: Vec::new(), counters: Arc::default(), sql })
     }
 
     pub fn with_options(mut self, options: DocBuf) -> Result<Collection> {
+        self.rules = Rules::of(options.as_doc())?;
         self.options = options;
         Ok(self)
+    }
+
+    pub fn validator(&self) -> Option<&Validator> {
+        self.rules.as_ref()?.validator.as_ref()
     }
 
     pub fn documents(&self) -> u64 {
@@ -275,7 +284,7 @@ pub fn index_spec(spec: DocBuf) -> IndexSpec {
     }
 }
 
-fn load_collections(connection: &Connection) -> rusqlite::Result<Vec<Collection>> {
+fn load_collections(connection: &Connection) -> Attempt<Vec<Collection>> {
     let mut statement = connection.prepare(
         "SELECT id, database, name, uuid, options, documents, data_bytes
          FROM collections LEFT JOIN counters ON counters.collection = collections.id",
@@ -286,7 +295,8 @@ fn load_collections(connection: &Connection) -> rusqlite::Result<Vec<Collection>
         let database: String = row.get(1)?;
         let name: String = row.get(2)?;
         let options = DocBuf::from_vec(row.get(4)?).unwrap_or_default();
-        let collection = Collection::new(row.get(0)?, Namespace::new(&database, &name), row.get(3)?, options);
+        let namespace = Namespace::new(&database, &name);
+        let collection = Collection::new(row.get(0)?, namespace, row.get(3)?, options)?;
         collection.counters.documents.store(row.get::<_, Option<i64>>(5)?.unwrap_or(0), Ordering::Relaxed);
         collection.counters.data_bytes.store(row.get::<_, Option<i64>>(6)?.unwrap_or(0), Ordering::Relaxed);
         collections.push(collection);

@@ -38,7 +38,8 @@ fn insert(store: &Rc<dyn DocumentStore>, documents: Vec<DocBuf>, retry: Option<R
     let statements = documents.into_iter().map(|document| Bytes::from(document.into_vec())).collect();
     let journal = retry.is_none();
     let statements = Statements::Insert(statements);
-    let batch = WriteBatch { namespace: namespace(), ordered: true, journal, retry, statements };
+    let batch =
+        WriteBatch { namespace: namespace(), bypass_validation: false, ordered: true, journal, retry, statements };
     runtime().block_on(store.write(batch)).unwrap()
 }
 
@@ -148,6 +149,7 @@ fn what_was_acknowledged_survives_a_kill() {
         let documents = (*last..*last + 3).map(|id| doc! { "_id": id }).collect();
         let batch = WriteBatch {
             namespace: namespace(),
+            bypass_validation: false,
             ordered: true,
             journal: false,
             retry: Some(retry),

@@ -12,8 +12,10 @@ pub mod duplicate;
 pub mod index_rules;
 pub mod namespace;
 pub mod read;
+pub mod rules;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod validator;
 pub mod views;
 pub mod write;
 
@@ -22,6 +24,8 @@ pub use catalog::{
 };
 pub use namespace::Namespace;
 pub use read::{Flow, Plan, PlanFacts, Position, Query, ScanEnd, Sink, StoredDoc};
+pub use rules::{Cap, Rules};
+pub use validator::Validator;
 pub use write::{
     BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };

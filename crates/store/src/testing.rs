@@ -132,7 +132,14 @@ impl Suite {
     }
 
     fn write(&self, statements: Statements, ordered: bool) -> Vec<Result<StatementOutcome>> {
-        let batch = WriteBatch { namespace: self.namespace.clone(), ordered, journal: false, retry: None, statements };
+        let batch = WriteBatch {
+            namespace: self.namespace.clone(),
+            bypass_validation: false,
+            ordered,
+            journal: false,
+            retry: None,
+            statements,
+        };
         let outcome = self.run(self.store.write(batch)).unwrap();
         assert!(!outcome.retried);
         outcome.statements

@@ -14,6 +14,8 @@ pub struct WriteBatch {
     pub ordered: bool,
     /// `j: true` or `w: "majority"`: on disk, not just with the operating system, before the batch is acknowledged.
     pub journal: bool,
+    /// Documents are written whatever the collection's validator says.
+    pub bypass_validation: bool,
     /// Present on retryable writes: a batch with the same key is answered with its first outcome.
     pub retry: Option<RetryKey>,
     pub statements: Statements,

@@ -52,8 +52,8 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         view_definitions::create(call, &namespace, view_on, stages, arguments.collation).await?;
         return Ok(Disposition::Reply);
     }
-    if arguments.capped || arguments.validator.is_some_and(|validator| !validator.is_empty()) {
-        let message = "capped collections and validators are not supported by this server";
+    if arguments.capped {
+        let message = "capped collections are not supported by this server";
         return Err(Error::new(Code::NOT_IMPLEMENTED, message));
     }
     let store = &call.worker.store;

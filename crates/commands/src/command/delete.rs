@@ -40,7 +40,9 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
     }
     let parsed = read.into_iter().map(|statement| statement.parse(&context)).collect();
-    let outcomes = write::carry_out::<DeleteStatement>(call, &namespace, ordered, parsed).await?;
+    let outcomes =
+        write::carry_out::<DeleteStatement>(call, &namespace, write::Options { ordered, ..Default::default() }, parsed)
+            .await?;
 
     let deleted: u64 = outcomes.statements.iter().filter_map(|(_, o)| Some(o.as_ref().ok()?.matched)).sum();
     call.worker.statistics().operations_delete.add(outcomes.statements.len() as u64);

@@ -27,6 +27,7 @@ pub struct Arguments<'a> {
     pub remove: bool,
     pub new: bool,
     pub upsert: bool,
+    bypass_validation: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -48,7 +49,9 @@ impl<'a> Arguments<'a> {
                 "remove" => arguments.remove = arguments::boolean_or_number(WITHIN, field)?,
                 "new" => arguments.new = arguments::boolean_or_number(WITHIN, field)?,
                 "upsert" => arguments.upsert = arguments::boolean_or_number(WITHIN, field)?,
-                "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+                "bypassDocumentValidation" => {
+                    arguments.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+                }
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -93,15 +96,16 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,
     };
+    let options = write::Options { ordered: true, bypass_validation: arguments.bypass_validation };
     let outcomes = match update {
         Some(update) => {
             let statement = update_statement(call, &arguments, update, predicate, sort);
-            write::carry_out(call, &namespace, true, vec![Ok(statement)]).await?
+            write::carry_out(call, &namespace, options, vec![Ok(statement)]).await?
         }
         None => {
             let hint = arguments.hint.map(Value::to_owned);
             let statement = DeleteStatement { predicate, sort, one: true, hint, image: ReturnImage::Before };
-            write::carry_out(call, &namespace, true, vec![Ok(statement)]).await?
+            write::carry_out(call, &namespace, options, vec![Ok(statement)]).await?
         }
     };
     let retried = outcomes.retried;

@@ -14,7 +14,7 @@ const WITHIN: &str = "insert";
 
 pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = namespace_to_write(call.database(), call.first())?;
-    let mut ordered = true;
+    let mut options = write::Options::default();
     let mut documents = None;
     for field in call.fields() {
         match field.key() {
@@ -23,9 +23,10 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
             }
             "documents" => documents = Some(inline_documents(arguments::array(WITHIN, field)?)?),
             _ if is_absent(field) => {}
-            "ordered" => ordered = arguments::boolean(WITHIN, field)?,
-            // There are no validators yet that could be bypassed.
-            "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
+            "bypassDocumentValidation" => {
+                options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+            }
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
@@ -35,7 +36,7 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let documents = documents.ok_or_else(|| arguments::missing_field(WITHIN, "documents"))?;
     write::check_length(documents.len())?;
     let statements = documents.into_iter().map(|document| prepare(call, document)).collect();
-    let outcomes = write::carry_out::<Bytes>(call, &namespace, ordered, statements).await?;
+    let outcomes = write::carry_out::<Bytes>(call, &namespace, options, statements).await?;
 
     let inserted = outcomes.statements.iter().filter(|(_, outcome)| outcome.is_ok()).count();
     call.worker.statistics().operations_insert.add(outcomes.statements.len() as u64);

@@ -16,15 +16,17 @@ const WITHIN_STATEMENT: &str = "update.updates";
 
 pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = namespace_to_write(call.database(), call.first())?;
-    let mut ordered = true;
+    let mut options = write::Options::default();
     let mut variables = None;
     let mut statements = None;
     for field in call.fields() {
         match field.key() {
             "updates" => statements = Some(inline_statements("update.updates", arguments::array(WITHIN, field)?)?),
             _ if is_absent(field) => {}
-            "ordered" => ordered = arguments::boolean(WITHIN, field)?,
-            "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
+            "bypassDocumentValidation" => {
+                options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+            }
             "let" => variables = Some(arguments::document(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
@@ -41,7 +43,7 @@ pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
     }
     let parsed = read.into_iter().map(|statement| statement.parse(call, &context)).collect();
-    let outcomes = write::carry_out::<UpdateStatement>(call, &namespace, ordered, parsed).await?;
+    let outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, parsed).await?;
     write_reply(call, &outcomes, reply);
     Ok(Disposition::Reply)
 }

@@ -93,6 +93,7 @@ async fn write(call: &Call<'_>, home: &Namespace, statements: Statements) -> Res
         namespace: home.clone(),
         ordered: true,
         journal: call.envelope.write_concern.journal,
+        bypass_validation: false,
         retry: None,
         statements,
     };

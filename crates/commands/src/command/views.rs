@@ -110,8 +110,13 @@ pub async fn documents(call: &Call<'_>, namespace: &Namespace) -> Result<Vec<Doc
 pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Arguments<'_>) -> Result<Reader> {
     let (pipeline, natural) = find_pipeline(find)?;
     let hint = natural.as_ref().map(|natural| Value::Document(natural.as_doc())).or(find.hint);
-    let arguments =
-        aggregate::Arguments { pipeline: pipeline.as_doc(), hint, variables: find.variables, ..Default::default() };
+    let arguments = aggregate::Arguments {
+        pipeline: pipeline.as_doc(),
+        hint,
+        variables: find.variables,
+        allow_disk_use: find.allow_disk_use,
+        ..Default::default()
+    };
     let context = crate::command::options::context(call, find.variables)?;
     open(call, namespace, &arguments, &context).await
 }

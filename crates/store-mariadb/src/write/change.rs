@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, write};
-use super::{ATTEMPTS_MAX, concerns_statement, refusal};
+use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::plan::{self, MariaDbPlan, key_param};
@@ -18,6 +18,7 @@ use query::{MatchDetails, Predicate, Sort};
 use std::sync::Arc;
 use store::{
     DeleteStatement, Flow, Namespace, Position, Query, ReturnImage, ScanEnd, StatementOutcome, UpdateStatement,
+    Validator,
 };
 
 /// Documents of one transaction of a statement that changes many.
@@ -120,11 +121,11 @@ pub(super) async fn all(
     store: &MariaDbStore,
     namespace: &Namespace,
     statements: &[impl Change],
-    ordered: bool,
+    options: Options,
     ledger: &mut Ledger,
 ) -> Result<()> {
     while let Some(statement) = statements.get(ledger.len()) {
-        let running = Running { store, namespace, statement };
+        let running = Running { store, namespace, statement, bypass_validation: options.bypass_validation };
         let outcome = running.run(ledger).await;
         match outcome {
             // Settled by the transaction that wrote it, or taken over from an earlier attempt.
@@ -133,7 +134,7 @@ pub(super) async fn all(
             Err(failure) if concerns_statement(&failure) => ledger.settle([Err(failure.into())]),
             Err(failure) => return Err(failure),
         }
-        if ordered && ledger.last_failed() {
+        if options.ordered && ledger.last_failed() {
             break;
         }
     }
@@ -144,6 +145,7 @@ struct Running<'r, C> {
     store: &'r MariaDbStore,
     namespace: &'r Namespace,
     statement: &'r C,
+    bypass_validation: bool,
 }
 
 /// A document that matches.
@@ -155,6 +157,11 @@ struct Found {
 }
 
 impl<C: Change> Running<'_, C> {
+    /// The validator that documents written by this statement have to pass.
+    fn validator<'t>(&self, table: &'t Table) -> Option<&'t Validator> {
+        table.validator().filter(|_| !self.bypass_validation)
+    }
+
     /// Carries the statement out. `None`: the ledger has its outcome already.
     async fn run(&self, ledger: &mut Ledger) -> Result<Option<StatementOutcome>> {
         for attempt in 0..ATTEMPTS_MAX {
@@ -277,6 +284,9 @@ impl<C: Change> Running<'_, C> {
             }
             Decision::Replace => {
                 let after = Doc::from_bytes(&changed).unwrap_or(Doc::EMPTY);
+                if let Some(validator) = self.validator(table) {
+                    validator.check_update(document, after)?;
+                }
                 outcome.modified = 1;
                 outcome.image = image(after);
                 spelling::write(after, &mut json);
@@ -340,6 +350,9 @@ impl<C: Change> Running<'_, C> {
         };
         let mut lease = self.store.pool.lease().await?;
         let (table, _) = self.store.catalog.table_or_create(&mut lease, self.namespace).await?;
+        if let Some(validator) = self.validator(&table) {
+            validator.check_insert(document)?;
+        }
         let wrote = write(&mut lease, ledger, vec![Ok(outcome)], 1, false, |connection| {
             connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
         })
@@ -384,7 +397,7 @@ impl<C: Change> Running<'_, C> {
             let mut take = |key: &[u8], json: &[u8]| {
                 let Some(details) = self.matches(json, &mut bson)? else { return Ok(Flow::Continue) };
                 let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
-                match self.pending(key, json, document, &details) {
+                match self.pending(table, key, json, document, &details) {
                     Ok(Some(one)) => {
                         bytes += one.json.len() + one.replacement.as_ref().map_or(0, |(json, _)| json.len());
                         pending.push(one);
@@ -416,6 +429,7 @@ impl<C: Change> Running<'_, C> {
 
     fn pending(
         &self,
+        table: &Table,
         key: &[u8],
         json: &[u8],
         document: Doc<'_>,
@@ -426,10 +440,13 @@ impl<C: Change> Running<'_, C> {
             Decision::Keep => return Ok(None),
             Decision::Delete => None,
             Decision::Replace => {
-                let document = DocBuf::from_vec(changed).unwrap_or_default();
+                let replacement = DocBuf::from_vec(changed).unwrap_or_default();
+                if let Some(validator) = self.validator(table) {
+                    validator.check_update(document, replacement.as_doc())?;
+                }
                 let mut json = Vec::new();
-                spelling::write(document.as_doc(), &mut json);
-                Some((json, document))
+                spelling::write(replacement.as_doc(), &mut json);
+                Some((json, replacement))
             }
         };
         Ok(Some(Pending { key: key.to_vec(), json: json.to_vec(), replacement }))
@@ -482,7 +499,8 @@ impl<C: Change> Running<'_, C> {
             let Some(json) = current else { return Ok(()) };
             let mut bson = Vec::new();
             let Some(details) = self.matches(&json, &mut bson)? else { return Ok(()) };
-            let Some(one) = self.pending(key, &json, Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &details)? else {
+            let Some(one) = self.pending(table, key, &json, Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &details)?
+            else {
                 outcome.matched += 1;
                 return Ok(());
             };

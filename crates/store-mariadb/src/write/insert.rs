@@ -2,12 +2,13 @@
 
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, roll_back, write};
-use super::{ATTEMPTS_MAX, concerns_statement, refusal};
+use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
 use crate::connection::Connection;
 use crate::failure::{Failure, Result};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
+use ahash::AHashMap;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error};
@@ -64,7 +65,7 @@ pub(super) async fn insert(
     store: &MariaDbStore,
     namespace: &Namespace,
     documents: &[Bytes],
-    ordered: bool,
+    options: Options,
     ledger: &mut Ledger,
 ) -> Result<()> {
     let texts = Texts::of(documents);
@@ -73,13 +74,15 @@ pub(super) async fn insert(
         let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
             // A view: each document is refused.
             Err(Failure::Other(error)) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                let refused = if ordered { 1 } else { documents.len() };
+                let refused = if options.ordered { 1 } else { documents.len() };
                 ledger.settle(vec![Err(error); refused]);
                 return Ok(());
             }
             outcome => outcome?,
         };
-        let outcome = Batch { namespace, table: &table, documents, texts: &texts, ordered }
+        let refused = refused(&table, documents, options)?;
+        let ordered = options.ordered;
+        let outcome = Batch { namespace, table: &table, documents, texts: &texts, refused: &refused, ordered }
             .insert(&mut lease, store, ledger)
             .await;
         match outcome {
@@ -91,11 +94,26 @@ pub(super) async fn insert(
     Err(Error::new(Code::WRITE_CONFLICT, format!("{namespace} is being written by too many others")).into())
 }
 
+/// What the collection's validator says to the documents.
+fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHashMap<usize, Error>> {
+    let mut refused = AHashMap::new();
+    if let Some(validator) = table.validator().filter(|_| !options.bypass_validation) {
+        for (index, document) in documents.iter().enumerate() {
+            if let Err(error) = validator.check_insert(Doc::from_bytes(document).unwrap_or(Doc::EMPTY)) {
+                refused.insert(index, error);
+            }
+        }
+    }
+    Ok(refused)
+}
+
 struct Batch<'b> {
     namespace: &'b Namespace,
     table: &'b Table,
     documents: &'b [Bytes],
     texts: &'b Texts,
+    /// Documents that the validator refuses, by their place.
+    refused: &'b AHashMap<usize, Error>,
     ordered: bool,
 }
 
@@ -105,7 +123,7 @@ impl Batch<'_> {
         let first = ledger.len();
         let fits =
             (first..self.documents.len()).all(|index| (self.texts.get(index).len() as u64) < store.packet_bytes_max);
-        if fits && first == 0 {
+        if fits && first == 0 && self.refused.is_empty() {
             match self.insert_all(connection, ledger).await {
                 Ok(Wrote::Done(_)) => return Ok(()),
                 Ok(_) => {
@@ -216,12 +234,17 @@ impl Batch<'_> {
         range: Range<usize>,
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
         let fits = |index: usize| (self.texts.get(index).len() as u64) < store.packet_bytes_max;
-        for index in range.clone().filter(|&index| fits(index)) {
+        let sent = |index: usize| fits(index) && !self.refused.contains_key(&index);
+        for index in range.clone().filter(|&index| sent(index)) {
             connection.queue_execute(&self.table.statements.insert, &[Param::Text(self.texts.get(index))]);
         }
         let mut fates = Vec::with_capacity(range.len());
         let mut failed = None;
         for index in range {
+            if let Some(error) = self.refused.get(&index) {
+                fates.push(Err(error.clone()));
+                continue;
+            }
             if !fits(index) {
                 fates.push(Err(refusal::too_large()));
                 continue;

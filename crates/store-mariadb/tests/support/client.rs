@@ -62,7 +62,14 @@ impl Client {
         statements: Statements,
         retry: Option<RetryKey>,
     ) -> error::Result<BatchOutcome> {
-        let batch = WriteBatch { namespace: namespace.clone(), ordered: false, journal: false, retry, statements };
+        let batch = WriteBatch {
+            namespace: namespace.clone(),
+            bypass_validation: false,
+            ordered: false,
+            journal: false,
+            retry,
+            statements,
+        };
         self.run(self.store.write(batch))
     }
 

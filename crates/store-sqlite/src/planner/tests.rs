@@ -7,7 +7,7 @@ use store::{Namespace, Plan};
 
 /// A collection with an index for each key pattern; those named `multi…` are multikey.
 fn collection() -> Arc<Collection> {
-    let mut collection = Collection::new(1, Namespace::new("d", "c"), [0; 16], DocBuf::new());
+    let mut collection = Collection::new(1, Namespace::new("d", "c"), [0; 16], DocBuf::new()).unwrap();
     let indexes = [
         ("a", doc! { "a": 1 }, doc! {}),
         ("bc", doc! { "b": 1, "c": -1 }, doc! {}),

@@ -16,8 +16,7 @@ use query::{MatchDetails, Sort};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use store::{
-    BatchOutcome, DeleteStatement, Flow, Namespace, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement,
-    WriteBatch,
+    BatchOutcome, DeleteStatement, Flow, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
 
 /// A document that a statement is to change.
@@ -77,6 +76,9 @@ impl Writer {
         self.each(batch, documents, |writer, _, bytes| {
             let document =
                 Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an inserted document is no document"))?;
+            if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
+                validator.check_insert(document)?;
+            }
             writer.insert_document(&collection, document)?;
             Ok(StatementOutcome { matched: 1, ..Default::default() })
         })
@@ -87,11 +89,11 @@ impl Writer {
         &mut self,
         batch: &WriteBatch,
         statements: &[S],
-        mut carry_out: impl FnMut(&mut Writer, &Namespace, &S) -> Attempt<StatementOutcome>,
+        mut carry_out: impl FnMut(&mut Writer, &WriteBatch, &S) -> Attempt<StatementOutcome>,
     ) -> Attempt<BatchOutcome> {
         let mut outcome = BatchOutcome { statements: Vec::with_capacity(statements.len()), retried: false };
         for statement in statements {
-            match carry_out(self, &batch.namespace, statement) {
+            match carry_out(self, batch, statement) {
                 Ok(done) => outcome.statements.push(Ok(done)),
                 Err(Failure::Refused(error)) => {
                     outcome.statements.push(Err(error));
@@ -105,7 +107,8 @@ impl Writer {
         Ok(outcome)
     }
 
-    fn update(&mut self, namespace: &Namespace, statement: &UpdateStatement) -> Attempt<StatementOutcome> {
+    fn update(&mut self, batch: &WriteBatch, statement: &UpdateStatement) -> Attempt<StatementOutcome> {
+        let namespace = &batch.namespace;
         let target = Target {
             predicate: &statement.predicate,
             sort: statement.sort.as_ref(),
@@ -121,16 +124,16 @@ impl Writer {
             if statement.multi {
                 for seq in self.find_all(&collection, target)? {
                     if let Some(found) = self.read_again(&collection, seq, target)? {
-                        self.update_found(&collection, found, statement, &mut outcome)?;
+                        self.update_found(&collection, found, batch, statement, &mut outcome)?;
                     }
                     self.breathe()?;
                 }
             } else if let Some(found) = self.find_one(&collection, target)? {
-                self.update_found(&collection, found, statement, &mut outcome)?;
+                self.update_found(&collection, found, batch, statement, &mut outcome)?;
             }
         }
         if outcome.matched == 0 && statement.upsert {
-            self.upsert(namespace, statement, &mut outcome)?;
+            self.upsert(batch, statement, &mut outcome)?;
         }
         Ok(outcome)
     }
@@ -139,6 +142,7 @@ impl Writer {
         &mut self,
         collection: &Arc<Collection>,
         found: Found,
+        batch: &WriteBatch,
         statement: &UpdateStatement,
         outcome: &mut StatementOutcome,
     ) -> Attempt<()> {
@@ -148,6 +152,9 @@ impl Writer {
         let replaced = applied.map_err(Failure::from).and_then(|applied| {
             if applied == Applied::Changed {
                 let new = written(&new)?;
+                if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
+                    validator.check_update(found.document.as_doc(), new)?;
+                }
                 let old = Old::of(collection, found.document.as_doc())?;
                 self.replace_document(collection, found.seq, &old, new)?;
             }
@@ -173,14 +180,17 @@ impl Writer {
 
     fn upsert(
         &mut self,
-        namespace: &Namespace,
+        batch: &WriteBatch,
         statement: &UpdateStatement,
         outcome: &mut StatementOutcome,
     ) -> Attempt<()> {
         let mut bytes = Vec::new();
         statement.update.upsert(&statement.predicate, statement.new_id, &mut bytes)?;
         let document = written(&bytes)?;
-        let collection = self.ensure_collection(namespace)?;
+        let collection = self.ensure_collection(&batch.namespace)?;
+        if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
+            validator.check_insert(document)?;
+        }
         self.insert_document(&collection, document)?;
         outcome.upserted = document.get("_id").map(Value::to_owned);
         if statement.image == ReturnImage::After {
@@ -189,7 +199,8 @@ impl Writer {
         Ok(())
     }
 
-    fn delete(&mut self, namespace: &Namespace, statement: &DeleteStatement) -> Attempt<StatementOutcome> {
+    fn delete(&mut self, batch: &WriteBatch, statement: &DeleteStatement) -> Attempt<StatementOutcome> {
+        let namespace = &batch.namespace;
         let target = Target {
             predicate: &statement.predicate,
             sort: statement.sort.as_ref(),

@@ -59,7 +59,7 @@ impl Writer {
         self.connection
             .prepare_cached("INSERT INTO counters(collection, documents, data_bytes) VALUES(?1, 0, 0)")?
             .execute([id])?;
-        let collection = Collection::new(id, namespace.clone(), uuid, options);
+        let collection = Collection::new(id, namespace.clone(), uuid, options)?;
         self.connection.execute_batch(&collection.sql.create())?;
         Ok(self.put(collection))
     }

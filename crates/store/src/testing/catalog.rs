@@ -139,6 +139,7 @@ fn a_view_is_no_collection(suite: &Suite) {
         namespace: home.clone(),
         ordered: true,
         journal: false,
+        bypass_validation: false,
         retry: None,
         statements: inserts(&[definition]),
     };

@@ -6,6 +6,7 @@ use error::Code;
 
 pub fn checks() -> Vec<Check> {
     vec![
+        ("validation", documents_have_to_be_valid),
         ("duplicates", duplicates_are_told_as_mongodb_tells_them),
         ("unordered", an_unordered_batch_goes_on_after_an_error),
         ("updates", updates_match_and_modify),
@@ -169,6 +170,7 @@ fn a_retried_write_is_carried_out_once(suite: &Suite) {
     let attempt = |session: u8, txn_number: i64, statements: Statements| {
         suite.run(suite.store.write(WriteBatch {
             namespace: suite.namespace.clone(),
+            bypass_validation: false,
             ordered: true,
             journal: session.is_multiple_of(2),
             retry: Some(RetryKey { session: [session; 16], txn_number }),
@@ -197,4 +199,52 @@ fn a_retried_write_is_carried_out_once(suite: &Suite) {
     let first = attempt(3, 1, inserts(&documents)).unwrap();
     let again = attempt(3, 1, inserts(&documents)).unwrap();
     assert_eq!((first.statements.len(), again.statements), (2, first.statements));
+}
+
+fn documents_have_to_be_valid(suite: &Suite) {
+    let options = |level: &str| doc! { "validator": &doc! { "a": &doc! { "$gt": 1 } }, "validationLevel": level };
+    suite.run(suite.store.create_collection(&suite.namespace, options("strict").as_doc())).unwrap();
+    let codes = |outcomes: Vec<Result<StatementOutcome>>| -> Vec<i32> {
+        outcomes.iter().map(|outcome| outcome.as_ref().err().map_or(0, |error| error.code().0)).collect()
+    };
+    let documents =
+        [doc! { "_id": 1, "a": 2 }, doc! { "_id": 2, "a": 1 }, doc! { "_id": 3, "a": 3 }, doc! { "_id": 1, "a": 9 }];
+    assert_eq!(codes(suite.write(inserts(&documents), false)), [0, 121, 0, 11000]);
+    assert_eq!(
+        codes(suite.write(inserts(&[doc! { "_id": 4, "a": 4 }, doc! { "_id": 5 }, doc! { "_id": 6, "a": 6 }]), true)),
+        [0, 121]
+    );
+    assert_eq!(suite.ids(), ["Some(Int32(1))", "Some(Int32(3))", "Some(Int32(4))"]);
+    let bypass = WriteBatch {
+        namespace: suite.namespace.clone(),
+        ordered: true,
+        journal: false,
+        bypass_validation: true,
+        retry: None,
+        statements: inserts(&[doc! { "_id": 9, "a": 0 }]),
+    };
+    assert_eq!(codes(suite.run(suite.store.write(bypass)).unwrap().statements), [0]);
+    let set = |id: i32, field: &str, value: i32| {
+        let mut fields = DocBuf::new();
+        fields.append(field, value);
+        update(doc! { "_id": id }, doc! { "$set": &fields })
+    };
+    let code = |statement: UpdateStatement| suite.update(statement).err().map_or(0, |error| error.code().0);
+    assert_eq!(code(set(1, "a", 1)), 121);
+    assert_eq!(code(set(1, "a", 5)), 0);
+    assert_eq!(code(set(9, "b", 5)), 121);
+    assert_eq!(code(UpdateStatement { upsert: true, ..set(7, "a", 0) }), 121);
+    assert_eq!(code(UpdateStatement { multi: true, ..update(doc! {}, doc! { "$set": &doc! { "a": 0 } }) }), 121);
+    suite.run(suite.store.modify_collection(&suite.namespace, options("moderate").as_doc())).unwrap();
+    assert_eq!(code(set(9, "b", 5)), 0);
+    assert_eq!(code(set(1, "a", 0)), 121);
+    suite.run(suite.store.modify_collection(&suite.namespace, options("off").as_doc())).unwrap();
+    assert_eq!(code(set(1, "a", 0)), 0);
+    suite.run(suite.store.modify_collection(&suite.namespace, options("strict").as_doc())).unwrap();
+    let error = suite.write(inserts(&[doc! { "_id": 8, "a": 0 }]), true).remove(0).unwrap_err();
+    let info = details(&error).get("errInfo").and_then(Value::as_document).unwrap().to_owned();
+    assert_eq!(info.as_doc().get("failingDocumentId"), Some(Value::Int32(8)));
+    let told = info.as_doc().get("details").and_then(Value::as_document).unwrap().to_owned();
+    assert_eq!(told.as_doc().get("reason"), Some(Value::String("comparison failed")));
+    suite.assert_valid();
 }

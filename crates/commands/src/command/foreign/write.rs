@@ -1,7 +1,7 @@
 //! `$out` and `$merge`: the results of a pipeline go into a collection.
 
 use crate::command::insert::prepare_own;
-use crate::command::views;
+use crate::command::{options, views};
 use crate::dispatch::Call;
 use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -29,10 +29,15 @@ async fn write(call: &Call<'_>, namespace: &Namespace, statements: Statements) -
         namespace: namespace.clone(),
         ordered: true,
         journal: call.envelope.write_concern.journal,
+        bypass_validation: bypasses_validation(call),
         retry: None,
         statements,
     };
     call.worker.store.write(batch).await?.statements.into_iter().collect()
+}
+
+fn bypasses_validation(call: &Call<'_>) -> bool {
+    call.fields().any(|field| field.key() == "bypassDocumentValidation" && field.value().is_truthy())
 }
 
 async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf]) -> Result<()> {
@@ -51,7 +56,12 @@ async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) 
     views::refuse(call, &namespace).await?;
     let temporary = format!("tmp.agg_out.{}", call.worker.new_object_id(call.now_ms));
     let temporary = Namespace::new(&namespace.database, &temporary);
-    store.create_collection(&temporary, Doc::EMPTY).await?;
+    let options = store.collection(&namespace).await?.map(|info| info.options).unwrap_or_default();
+    if options::is_set(options.as_doc(), "capped") {
+        let message = format!("namespace '{namespace}' is capped so it can't be used for $out");
+        return Err(Error::new(Code(17152), message));
+    }
+    store.create_collection(&temporary, options.as_doc()).await?;
     let filled = async {
         let mut indexes = store.indexes(&namespace).await?.unwrap_or_default();
         indexes.retain(|index| index.name != "_id_");

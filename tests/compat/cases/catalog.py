@@ -1,8 +1,10 @@
-"""Cases about what collections are made of: options, views, validators, `collMod`, capped collections. See `command_cases.py`."""
+"""What collections are made of: options, views, validators, `collMod`, capped collections. Scripts, as in `scripts.py`."""
 
 from bson import Int64
 
-from compat.command_cases import CURSOR, admin, differs, ten
+from compat.ask import CURSOR
+from compat.case import differs, script
+from compat.cases.scripts import admin, ten
 
 
 OK_IS_AN_INT = "MongoDB answers ok: 1 as an int, since it has the answer from an aggregation"
@@ -444,6 +446,69 @@ VALIDATION = [
     ]),
 ]
 
+SCHEMAS = [
+    {"required":["zz","x","yy"]},
+    {"properties":{"x":{"bsonType":"string"}}},
+    {"properties":{"x":{"type":"string"}}},
+    {"properties":{"x":{"bsonType":["string","bool"]}}},
+{"properties":{"x":{"minimum":10}}},
+    {"properties":{"x":{"maximum":1}}},
+    {"properties":{"x":{"minimum":5,"exclusiveMinimum":True}}},
+    {"properties":{"x":{"multipleOf":2}}},
+{"properties":{"s":{"minLength":10}}},
+    {"properties":{"s":{"maxLength":1}}},
+    {"properties":{"s":{"pattern":"^z"}}},
+    {"properties":{"x":{"enum":[1,2]}}},
+{"properties":{"a":{"minItems":5}}},
+    {"properties":{"a":{"maxItems":1}}},
+    {"properties":{"a":{"uniqueItems":True}}},
+    {"properties":{"a":{"items":{"bsonType":"string"}}}},
+    {"properties":{"a":{"items":[{"bsonType":"string"}]}}},
+    {"properties":{"a":{"items":[{"bsonType":"int"}],"additionalItems":False}}},
+{"properties":{"d":{"minProperties":5}}},
+    {"properties":{"d":{"maxProperties":1}}},
+    {"properties":{"d":{"required":["z"]}}},
+    {"properties":{"d":{"properties":{"e":{"bsonType":"string"}}}}},
+    {"additionalProperties":False,"properties":{"_id":{}}},
+    {"additionalProperties":{"bsonType":"int"}},
+    {"patternProperties":{"^s":{"bsonType":"int"}}},
+{"minProperties":50},
+    {"maxProperties":1},
+    {"dependencies":{"x":["q"]}},
+    {"dependencies":{"x":{"required":["q"]}}},
+    {"allOf":[{"required":["z"]}]},
+    {"anyOf":[{"required":["z"]},
+    {"required":["y"]}]},
+    {"oneOf":[{"required":["z"]}]},
+    {"oneOf":[{"required":["x"]},
+    {"required":["s"]}]},
+    {"not":{"required":["x"]}},
+{"required":["zz"],"properties":{"x":{"bsonType":"string","description":"must be a string"},"s":{"minLength":10,"title":"T"}}},
+    {"title":"tt","description":"dd","required":["zz"]},
+    {"bsonType":"string"},
+    {"bsonType":"object","required":["zz"]},
+{"properties":{"x":{"bsonType":"string","minimum":10}}},
+    {"properties":{"d":{"bsonType":"object","required":["z"],"properties":{"e":{"bsonType":"int","minimum":5},"f":{"enum":["a"]}}}}},
+{"properties":{"x":{"not":{"bsonType":"int"}}}},
+    {"properties":{"x":{"anyOf":[{"bsonType":"string"},
+    {"minimum":9}]}}},
+    {"properties":{"x":{"allOf":[{"bsonType":"int"},
+    {"minimum":9}]}}},
+{"properties":{"a":{"items":{"minimum":2}}}},
+    {"properties":{"d":{"additionalProperties":False,"properties":{"e":{}}}}},
+    {"properties":{"x":{"bsonType":"int","minimum":1},"n":{"bsonType":"string"}}},
+    {"properties":{"s":{"bsonType":"string","pattern":"^z","minLength":7}}}]
+
+SCHEMA_VALIDATION = [
+    case
+    for validator in [*({"$jsonSchema": schema} for schema in SCHEMAS), {"$and": [{"$jsonSchema": {"required": ["z"]}}, {"x": 1}]}, {"$nor": [{"$jsonSchema": {"required": ["x"]}}]}]
+    for case in [
+        {"create": "j", "validator": validator},
+        {"insert": "j", "documents": [{"_id": 1, "x": 5, "s": "abc", "a": [1, 2, 2], "d": {"e": 1, "f": "q"}, "n": None}]},
+        {"drop": "j"},
+    ]
+]
+
 CAPPED = [
     {"create": "a", "capped": True, "size": 4096, "max": 3},
     {"insert": "a", "documents": [{"_id": i} for i in range(5)]},
@@ -632,12 +697,10 @@ SMALL = [
     {"aggregate": "p", "pipeline": [{"$merge": {"into": "p", "on": "u"}}], "cursor": {}},
 ]
 
-GROUPS = {
-    "options": OPTIONS,
-    "views": VIEWS,
-    "collmod": COLLMOD,
-    "validation": VALIDATION,
-    "capped": CAPPED,
-    "tailable": TAILABLE,
-    "small": SMALL,
-}
+BLOCKS = [
+    script("catalog: options", *OPTIONS),
+    script("catalog: views", *VIEWS),
+    script("catalog: collMod", *COLLMOD),
+    script("catalog: validators", *VALIDATION),
+    script("catalog: validators with $jsonSchema", *SCHEMA_VALIDATION),
+]

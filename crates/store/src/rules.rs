@@ -1,0 +1,49 @@
+//! What a collection's options demand of what is written to it: a validator, a cap. Read from the options once per catalog
+//! entry; most collections have none of it.
+
+use crate::validator::Validator;
+use document::{Doc, Value};
+use error::Result;
+use std::sync::Arc;
+
+/// The rules of one collection.
+#[derive(Debug)]
+pub struct Rules {
+    pub validator: Option<Validator>,
+    pub cap: Option<Cap>,
+}
+
+/// What a capped collection holds at the most; the oldest documents go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    pub bytes: u64,
+    pub documents: Option<u64>,
+}
+
+impl Rules {
+    /// The rules in a collection's options; `None` where there are none. Errors are the validator's, which `create` has
+    /// found already.
+    pub fn of(options: Doc<'_>) -> Result<Option<Arc<Rules>>> {
+        let validator = Validator::of(options)?;
+        let cap = Cap::of(options);
+        Ok((validator.is_some() || cap.is_some()).then(|| Arc::new(Rules { validator, cap })))
+    }
+}
+
+impl Cap {
+    fn of(options: Doc<'_>) -> Option<Cap> {
+        options.get("capped").filter(|capped| capped.is_truthy())?;
+        let number = |key: &str| match options.get(key)? {
+            Value::Int32(number) => u64::try_from(number).ok(),
+            Value::Int64(number) => u64::try_from(number).ok(),
+            _ => None,
+        };
+        let documents = number("max").filter(|documents| (1..i32::MAX as u64).contains(documents));
+        Some(Cap { bytes: number("size").unwrap_or(u64::MAX), documents })
+    }
+
+    /// Whether that much is too much.
+    pub fn is_exceeded(&self, documents: u64, bytes: u64) -> bool {
+        bytes > self.bytes || self.documents.is_some_and(|limit| documents > limit)
+    }
+}
