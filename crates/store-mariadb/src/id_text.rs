@@ -257,14 +257,25 @@ fn plain_spellings(value: Value<'_>) -> Vec<Vec<u8>> {
 }
 
 /// The expression of the canonical `id` column. Made of constants only; kept in step with [`text_within`] by a test against a server.
+///
+/// An integer, a short string or an ObjectId where Selkie writes it, in the front of the document, is found by one look at the text:
+/// half a microsecond instead of the four or five that reading JSON takes, which is half of an insert. What the pattern takes is
+/// spelled in one way only, so it is the id already; everything else goes through the general expression. Another test has a server compare
+/// the two.
 pub(crate) fn expression() -> String {
-    // An ObjectId where Selkie writes it needs no reading of JSON, which takes a third off the cost of an insert.
     format!(
-        "case when left(`doc`,16) = '{{\"_id\":{{\"$oid\":\"' and substr(`doc`,41,2) = '\"}}' \
-         then concat('{{\"$oid\":\"',lower(substr(`doc`,17,24)),'\"}}') else {general} end",
+        "coalesce(nullif(regexp_substr(left(`doc`,{FRONT_CHARS}),'{FRONT_PATTERN}'),''),{general})",
         general = expression_of("$._id", ID_CHARS_MAX)
     )
 }
+
+/// How much of a document's text the pattern is held against: an ObjectId's wrapper ends at 42, a UUID as a string at 45.
+const FRONT_CHARS: usize = 48;
+
+/// Digits that fit an int64 for certain, a string without escapes, an ObjectId in lower case. What makes them end must be there too: the text
+/// may have been cut. (Backslashes are doubled for SQL; a session's `default_regex_flags` make no difference to it.)
+const FRONT_PATTERN: &str =
+    r#"\\A\\{"_id":\\K(?:(?:0|-?[1-9][0-9]{0,17}+)(?=[,}])|"[^"\\\\]*+"|\\{"[$]oid":"[0-9a-f]{24}"\\})"#;
 
 /// The expression for the value at a JSON path, at most `chars` long. The path becomes part of a statement: it must hold no quote and
 /// no backslash (see `index::json_path`).

@@ -43,7 +43,7 @@ impl Server {
             .arg(format!("--datadir={}", directory.path().join("data").display()))
             .output()
             .unwrap();
-        assert!(done.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&done.stdout));
+        assert!(done.status.success(), "mariadb-install-db: {done:?}");
         let process = Mutex::new(spawn(&program, directory.path()));
         let server = Server { directory, process };
         server.wait();
@@ -72,7 +72,14 @@ impl Server {
     #[allow(dead_code)]
     pub fn try_sql(&self, sql: &str) -> Option<String> {
         let output = Command::new(find("mariadb").unwrap())
-            .args(["--no-defaults", "--user=root", "--batch", "--skip-column-names", "--default-character-set=utf8mb4"])
+            .args([
+                "--no-defaults",
+                "--user=root",
+                "--batch",
+                "--raw",
+                "--skip-column-names",
+                "--default-character-set=utf8mb4",
+            ])
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--execute={sql}"))
             .output()
