@@ -33,6 +33,7 @@ class MariadbServer(ServerProcess):
             ["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",
              f"--datadir={self.data}", f"--user={getpass.getuser()}"],
             capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": self.socket_folder},
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -41,6 +42,8 @@ class MariadbServer(ServerProcess):
             "mariadbd", "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self.data}",
             f"--socket={self.socket}", "--bind-address=127.0.0.1", f"--port={self.port}", "--innodb-log-file-size=48M",
             "--max-allowed-packet=128M",
+            # Servers that share a directory for temporary tables remove one another's when they start.
+            f"--tmpdir={self.socket_folder}",
             *self.options,
         ]
 

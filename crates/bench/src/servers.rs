@@ -138,6 +138,7 @@ impl Mariadb {
         let log = File::create(folder.join("mariadb-install-db.log"))?;
         let installed = Command::new("mariadb-install-db")
             .args(["--no-defaults", "--auth-root-authentication-method=normal", &datadir, &user])
+            .env("TMPDIR", folder)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -150,7 +151,10 @@ impl Mariadb {
         let socket_option = format!("--socket={}", socket.display());
         // As large as Selkie asks for, with documents of 16 MiB in mind.
         let packet = "--max-allowed-packet=128M";
-        let arguments = ["--no-defaults", "--skip-networking", packet, &user, &datadir, &socket_option].map(OsStr::new);
+        // Servers that share a directory for temporary tables remove one another's when they start.
+        let tmpdir = format!("--tmpdir={}", folder.display());
+        let arguments =
+            ["--no-defaults", "--skip-networking", packet, &user, &datadir, &tmpdir, &socket_option].map(OsStr::new);
         let server = Server::spawn("mariadbd", program, &arguments, folder)?;
         let server = server.wait_until(|| UnixStream::connect(&socket).is_ok())?;
         Ok(Mariadb { server, socket })

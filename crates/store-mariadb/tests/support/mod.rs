@@ -41,6 +41,7 @@ impl Server {
         let done = Command::new(install)
             .args(["--no-defaults", "--user=root", "--skip-test-db", "--auth-root-authentication-method=normal"])
             .arg(format!("--datadir={}", directory.path().join("data").display()))
+            .env("TMPDIR", directory.path())
             .output()
             .unwrap();
         assert!(done.status.success(), "mariadb-install-db: {done:?}");
@@ -125,6 +126,8 @@ fn spawn(program: &Path, directory: &Path) -> Child {
         .args(["--no-defaults", "--user=root", "--skip-networking", "--max-allowed-packet=128M"])
         .args(["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2", "--skip-log-bin"])
         .arg(format!("--datadir={}", directory.join("data").display()))
+        // A server that starts removes what others have in a common directory for temporary tables.
+        .arg(format!("--tmpdir={}", directory.display()))
         .arg(format!("--socket={}", directory.join("socket").display()))
         .arg(format!("--pid-file={}", directory.join("pid").display()))
         .stdin(Stdio::null())
