@@ -9,7 +9,7 @@ mod establish;
 mod statements;
 mod stream;
 
-pub(crate) use establish::establish;
+pub(crate) use establish::{LOCK_WAIT, NO_LOCK_WAIT, establish};
 use statements::Statements;
 use stream::Stream;
 
@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     broken: bool,
     /// Whether the server is in a transaction, as of the last answer.
     pub in_transaction: bool,
+    /// Whether the session is set otherwise than others expect, for a while.
+    pub altered: bool,
 }
 
 enum Expected {
@@ -92,13 +94,15 @@ impl Connection {
             row_types: Rc::new([]),
             broken: false,
             in_transaction: false,
+            altered: false,
         }
     }
 
-    /// Nothing is on its way in either direction and the session holds no transaction: fit for whoever comes next.
+    /// Nothing is on its way in either direction, the session holds no transaction and is set as usual: fit for whoever comes next.
     pub fn is_idle(&self) -> bool {
         !self.broken
             && !self.in_transaction
+            && !self.altered
             && self.expected.is_empty()
             && self.outgoing.len() == self.sent
             && self.incoming.is_empty()
@@ -119,14 +123,21 @@ impl Connection {
         self.expected.push_back(Expected::Result(Some(sql.clone())));
     }
 
-    /// Queues a prepared statement of one parameter for each of `rows`, as one command.
-    pub fn queue_bulk<'r>(&mut self, sql: &Arc<str>, rows: impl Iterator<Item = &'r [u8]>) {
+    /// Queues a prepared statement with parameters of these types, once for each of the rows that `push_rows` appends by
+    /// [`com_stmt_bulk_execute::push`], as one command.
+    pub fn queue_bulk(&mut self, sql: &Arc<str>, types: &[ColumnType], push_rows: impl FnOnce(&mut Vec<u8>)) {
         let id = self.prepare(sql);
         write_packet(0, &mut self.outgoing, |out| {
-            com_stmt_bulk_execute::begin(id, &[ColumnType::VAR_STRING], out);
-            rows.for_each(|row| com_stmt_bulk_execute::push(Param::Text(row), out));
+            com_stmt_bulk_execute::begin(id, types, out);
+            push_rows(out);
         });
         self.expected.push_back(Expected::Result(Some(sql.clone())));
+    }
+
+    /// Sends what is queued, without waiting for answers: so that the server begins while more is being made ready.
+    pub async fn flush(&mut self) -> Result<()> {
+        let sent = poll_fn(|context| self.poll_flush(context)).await;
+        sent.map_err(|failure| self.breaks(failure))
     }
 
     /// The statement's id; queues COM_STMT_PREPARE where it has none yet.

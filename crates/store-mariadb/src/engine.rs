@@ -33,6 +33,8 @@ struct Facts {
     version: String,
     ignores_case: bool,
     packet_bytes_max: u64,
+    /// `auto_increment_increment` is 1, as it is unless several servers of a cluster take turns.
+    counts_by_one: bool,
 }
 
 impl MariaDbEngine {
@@ -70,15 +72,17 @@ fn examine_in_runtime(target: &Target, options: &Options) -> error::Result<Facts
 
 async fn examine(target: &Target, options: &Options) -> Result<Facts> {
     let (mut connection, server) = establish(target, options.connect_timeout).await?;
-    connection.queue_query("SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format");
+    connection.queue_query(
+        "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment",
+    );
     let mut values = Vec::new();
     while let crate::connection::Event::Row(range) = connection.next().await? {
         let mut row = TextRow::new(connection.raw_row(range).0);
-        for _ in 0..4 {
+        for _ in 0..5 {
             values.push(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned());
         }
     }
-    let [packet, case, log, format] = values.as_slice() else {
+    let [packet, case, log, format, step] = values.as_slice() else {
         return Err(Failure::Lost("MariaDB did not tell its settings".into()));
     };
     let packet_bytes_max = packet.parse().unwrap_or(0);
@@ -100,7 +104,7 @@ async fn examine(target: &Target, options: &Options) -> Result<Facts> {
         }
         outcome => outcome?,
     }
-    Ok(Facts { version: server.version, ignores_case: case != "0", packet_bytes_max })
+    Ok(Facts { version: server.version, ignores_case: case != "0", packet_bytes_max, counts_by_one: step == "1" })
 }
 
 fn settings(message: String) -> Failure {
@@ -114,6 +118,7 @@ impl Engine for MariaDbEngine {
             self.options.clone(),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             self.packet_bytes_max(),
+            self.facts.counts_by_one,
         ))
     }
 

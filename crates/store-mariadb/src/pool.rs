@@ -48,6 +48,14 @@ impl Pool {
         self.lease().await
     }
 
+    /// A further connection for somebody who could do without, if next to nobody else of this worker is using any: then the server has
+    /// threads to spare.
+    pub async fn lease_at_leisure(self: &Rc<Self>) -> Option<Lease> {
+        // Out on loan are the caller's own and that of the lookups.
+        let is_quiet = self.permits.available_permits() + 2 >= self.options.connections_per_worker_max;
+        if is_quiet { self.lease().await.ok() } else { None }
+    }
+
     async fn wait(&self) -> Result<OwnedSemaphorePermit> {
         match tokio::time::timeout(WAIT_MAX, self.permits.clone().acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),

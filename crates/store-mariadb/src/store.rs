@@ -26,18 +26,27 @@ pub(crate) struct MariaDbStore {
     pub catalog: Catalog,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
+    /// The server gives out row keys one after the other.
+    pub counts_by_one: bool,
     /// When old records of retryable writes were last removed.
     pub tidied: Cell<Instant>,
 }
 
 impl MariaDbStore {
-    pub fn open(target: Target, options: Options, catalog: Catalog, packet_bytes_max: u64) -> Rc<MariaDbStore> {
+    pub fn open(
+        target: Target,
+        options: Options,
+        catalog: Catalog,
+        packet_bytes_max: u64,
+        counts_by_one: bool,
+    ) -> Rc<MariaDbStore> {
         let pool = Pool::new(target, options);
         Rc::new(MariaDbStore {
             lane: Lane::new(pool.clone()),
             pool,
             catalog,
             packet_bytes_max,
+            counts_by_one,
             tidied: Cell::new(Instant::now()),
         })
     }

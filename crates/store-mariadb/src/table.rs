@@ -65,6 +65,8 @@ pub(crate) struct Statements {
     pub by_key: Arc<str>,
     /// One document.
     pub insert: Arc<str>,
+    /// Row key, document.
+    pub insert_at: Arc<str>,
     /// New document, row key, old document: nothing happens unless the old one is still there.
     pub replace: Arc<str>,
     /// Row key, old document.
@@ -83,6 +85,7 @@ impl Table {
             by_id: format!("SELECT {key}, doc FROM {quoted} WHERE id = ?").into(),
             by_key: format!("SELECT {key}, doc FROM {quoted} WHERE {key} = ?").into(),
             insert: format!("INSERT INTO {quoted} (doc) VALUES (?)").into(),
+            insert_at: format!("INSERT INTO {quoted} ({key}, doc) VALUES (?, ?)").into(),
             replace: format!("UPDATE {quoted} SET doc = ? WHERE {key} = ? AND doc = ?").into(),
             delete: format!("DELETE FROM {quoted} WHERE {key} = ? AND doc = ?").into(),
             delete_by_id: format!("DELETE FROM {quoted} WHERE id = ?").into(),

@@ -70,6 +70,104 @@ fn tables_of_two_columns_are_served_as_they_are() {
     assert_eq!(server.sql("SHOW TABLES FROM plain").trim(), "other");
 }
 
+/// A batch so large that it goes over two connections.
+fn many(ids: impl Iterator<Item = i32>) -> Vec<DocBuf> {
+    let filling = "x".repeat(150);
+    ids.map(|id| doc! { "_id": id, "filling": filling.as_str() }).collect()
+}
+
+fn ids(documents: &[DocBuf]) -> Vec<i32> {
+    let id = |document: &DocBuf| match document.as_doc().get("_id") {
+        Some(Value::Int32(id)) => id,
+        other => panic!("{other:?}"),
+    };
+    documents.iter().map(id).collect()
+}
+
+#[test]
+fn large_batches_are_inserted_in_order_and_up_to_what_is_refused() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("large"));
+    let outcome = client.insert(&things, &many(0..5_000)).unwrap();
+    assert!(outcome.statements.len() == 5_000 && outcome.statements.iter().all(Result::is_ok));
+    client.insert(&things, &many([9_000].into_iter())).unwrap();
+    assert_eq!(ids(&client.find(&things, &doc! {}).unwrap()), (0..5_000).chain([9_000]).collect::<Vec<_>>());
+    let halves =
+        server.sql("SELECT COUNT(DISTINCT seq - (JSON_VALUE(doc, '$._id'))) FROM large.things WHERE id < 9000");
+    assert_eq!(halves.trim(), "2", "the first document, and all others behind what was left out");
+
+    // One that is there already, in the first half and in the second; twice the same, one in each half.
+    let mut from = 10_000;
+    for (position, id) in [(700, 1), (2_500, 1), (2_999, 1), (0, 1), (2_900, 700)] {
+        for ordered in [true, false] {
+            let mut batch = many(from..from + 3_000);
+            let id = if id == 1 { 1 } else { from + id };
+            batch[position] = many([id].into_iter()).remove(0);
+            let outcome = client.insert_with(&things, &batch, ordered, None).unwrap();
+            let inserted: Vec<i32> = (from..from + 3_000)
+                .filter(|it| it - from != position as i32)
+                .take(if ordered { position } else { 3_000 })
+                .collect();
+            let expected = if ordered { position + 1 } else { 3_000 };
+            assert_eq!(outcome.statements.len(), expected);
+            assert_eq!(outcome.statements.iter().position(Result::is_err), Some(position));
+            assert_eq!(outcome.statements.iter().filter(|it| it.is_err()).count(), 1);
+            let found = client.find(&things, &doc! { "_id": &doc! { "$gte": from, "$lt": from + 3_000 } }).unwrap();
+            assert_eq!(ids(&found), inserted);
+            from += 3_000;
+        }
+    }
+}
+
+#[test]
+fn a_large_batch_that_comes_again_is_not_inserted_again() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("large_again"));
+    let key = RetryKey { session: [77; 16], txn_number: 5 };
+    for round in 0..2 {
+        let outcome = client.insert_with(&things, &many(0..3_000), true, Some(key.clone())).unwrap();
+        assert!(outcome.statements.len() == 3_000 && outcome.statements.iter().all(Result::is_ok));
+        assert_eq!(outcome.retried, round == 1);
+    }
+    // As if the gateway had died between the halves.
+    let next = RetryKey { session: [77; 16], txn_number: 6 };
+    client.insert_with(&things, &many(10_000..11_000), true, Some(next.clone())).unwrap();
+    let outcome = client.insert_with(&things, &many(10_000..13_000), true, Some(next)).unwrap();
+    assert!(outcome.statements.len() == 3_000 && outcome.statements.iter().all(Result::is_ok));
+    assert_eq!(ids(&client.find(&things, &doc! {}).unwrap()), (0..3_000).chain(10_000..13_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn large_batches_of_many_clients_do_not_get_in_each_others_way() {
+    let Some(server) = server() else { return };
+    let engine = server.engine();
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let engine = engine.clone();
+            scope.spawn(move || {
+                let (client, things) = (Client::open(engine), namespace("large_many"));
+                for round in 0..6 {
+                    let from = worker * 1_000_000 + round * 10_000;
+                    let outcome = client.insert(&things, &many(from..from + 2_000)).unwrap();
+                    assert!(
+                        outcome.statements.iter().all(Result::is_ok),
+                        "{:?}",
+                        outcome.statements.iter().find(|it| it.is_err())
+                    );
+                    let single = client.insert(&things, &many([from + 5_000].into_iter())).unwrap();
+                    assert!(single.statements[0].is_ok());
+                }
+            });
+        }
+    });
+    let all = ids(&Client::open(engine).find(&namespace("large_many"), &doc! {}).unwrap());
+    assert_eq!(all.len(), 4 * 6 * 2_001);
+    for worker in 0..4 {
+        let own: Vec<i32> = all.iter().copied().filter(|id| id / 1_000_000 == worker).collect();
+        assert!(own.is_sorted(), "the batches of a client stay in order");
+    }
+}
+
 #[test]
 fn names_and_values_are_never_sql() {
     let Some(server) = server() else { return };

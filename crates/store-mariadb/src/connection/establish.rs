@@ -43,6 +43,12 @@ const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
      SESSION tx_isolation = 'READ-COMMITTED', SESSION sql_select_limit = DEFAULT, SESSION time_zone = '+00:00', \
      SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1";
 
+/// Statements wait for rows that others have locked, as [`SESSION`] says.
+pub(crate) const LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 20";
+
+/// A statement that meets a row that is locked fails (1205).
+pub(crate) const NO_LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 0";
+
 /// What the handshake tells of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerFacts {

@@ -298,10 +298,13 @@ impl<C: Change> Running<'_, C> {
         }
         let mut lease = self.store.pool.lease().await?;
         let key = key_param(table.row_key, &found.key);
-        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], 1, false, |connection| match decision {
-            Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, Param::Text(&found.json)]),
-            _ => connection
-                .queue_execute(&table.statements.replace, &[Param::Text(&json), key, Param::Text(&found.json)]),
+        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
+            let old = Param::Text(&found.json);
+            match decision {
+                Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, old]),
+                _ => connection.queue_execute(&table.statements.replace, &[Param::Text(&json), key, old]),
+            }
+            Ok(1)
         })
         .await;
         drop(lease);
@@ -353,8 +356,9 @@ impl<C: Change> Running<'_, C> {
         if let Some(validator) = self.validator(&table) {
             validator.check_insert(document)?;
         }
-        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], 1, false, |connection| {
+        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
             connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
+            Ok(1)
         })
         .await;
         drop(lease);
@@ -459,8 +463,9 @@ impl<C: Change> Running<'_, C> {
         }
         let mut lease = self.store.pool.lease().await?;
         let mut unrecorded = Ledger::new(None);
-        let wrote = write(&mut lease, &mut unrecorded, Vec::new(), pending.len(), true, |connection| {
+        let wrote = write(&mut lease, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
             pending.iter().for_each(|one| one.queue(connection, table));
+            Ok(pending.len())
         })
         .await;
         let affected = match wrote {

@@ -2,64 +2,29 @@
 
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, roll_back, write};
-use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
+use super::{ATTEMPTS_MAX, Options, concerns_statement, halves, refusal};
 use crate::connection::Connection;
 use crate::failure::{Failure, Result};
 use crate::spelling;
 use crate::store::MariaDbStore;
-use crate::table::Table;
+use crate::table::{RowKey, Table};
 use ahash::AHashMap;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error};
-use mariadb_wire::Param;
+use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use std::ops::Range;
 use store::{Namespace, StatementOutcome};
 
-/// Bytes of JSON that one command carries.
-const COMMAND_BYTES: usize = 2 << 20;
+/// Bytes of JSON that one command carries. The server begins with a command when it has come whole: with many small ones it inserts
+/// while the next ones are being spelled. One this large travels in a socket's buffer.
+const COMMAND_BYTES: usize = 128 << 10;
 
 /// Documents inserted one by one between two looks at the answers.
 const SINGLES: usize = 64;
 
-/// The documents of a batch as JSON, one behind the other.
-struct Texts {
-    bytes: Vec<u8>,
-    /// Where each document's text is; an error where it cannot be sent.
-    ranges: Vec<Range<usize>>,
-}
-
-impl Texts {
-    fn of(documents: &[Bytes]) -> Texts {
-        let size: usize = documents.iter().map(Bytes::len).sum();
-        let mut texts =
-            Texts { bytes: Vec::with_capacity(size + size / 4), ranges: Vec::with_capacity(documents.len()) };
-        for document in documents {
-            let start = texts.bytes.len();
-            spelling::write(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), &mut texts.bytes);
-            texts.ranges.push(start..texts.bytes.len());
-        }
-        texts
-    }
-
-    fn get(&self, index: usize) -> &[u8] {
-        self.ranges.get(index).and_then(|range| self.bytes.get(range.clone())).unwrap_or_default()
-    }
-
-    /// Cuts into commands of bounded size.
-    fn commands(&self) -> Vec<Range<usize>> {
-        let (mut commands, mut from, mut bytes) = (Vec::new(), 0, 0);
-        for (index, range) in self.ranges.iter().enumerate() {
-            if index > from && bytes + range.len() > COMMAND_BYTES {
-                commands.push(from..index);
-                (from, bytes) = (index, 0);
-            }
-            bytes += range.len();
-        }
-        commands.push(from..self.ranges.len());
-        commands
-    }
-}
+/// A document's JSON is at most so many times as long as its BSON (`{"$undefined":true}`, of two bytes, is what grows most).
+const GROWTH_MAX: u64 = 16;
 
 pub(super) async fn insert(
     store: &MariaDbStore,
@@ -68,7 +33,6 @@ pub(super) async fn insert(
     options: Options,
     ledger: &mut Ledger,
 ) -> Result<()> {
-    let texts = Texts::of(documents);
     let mut lease = store.pool.lease().await?;
     for attempt in 0..ATTEMPTS_MAX {
         let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
@@ -81,10 +45,10 @@ pub(super) async fn insert(
             outcome => outcome?,
         };
         let refused = refused(&table, documents, options)?;
+        let packet_bytes_max = store.packet_bytes_max;
         let ordered = options.ordered;
-        let outcome = Batch { namespace, table: &table, documents, texts: &texts, refused: &refused, ordered }
-            .insert(&mut lease, store, ledger)
-            .await;
+        let batch = Batch { namespace, table: &table, documents, refused: &refused, ordered, packet_bytes_max };
+        let outcome = batch.insert(&mut lease, store, ledger).await;
         match outcome {
             Err(failure) if failure.is_missing_table() => store.catalog.forget(namespace),
             Err(failure) if failure.is_contention() => back_off(attempt).await,
@@ -107,23 +71,31 @@ fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHash
     Ok(refused)
 }
 
-struct Batch<'b> {
+/// What is to be inserted, and where.
+pub(super) struct Batch<'b> {
     namespace: &'b Namespace,
-    table: &'b Table,
-    documents: &'b [Bytes],
-    texts: &'b Texts,
+    pub table: &'b Table,
+    pub documents: &'b [Bytes],
     /// Documents that the validator refuses, by their place.
     refused: &'b AHashMap<usize, Error>,
     ordered: bool,
+    packet_bytes_max: u64,
 }
 
 impl Batch<'_> {
     async fn insert(&self, connection: &mut Connection, store: &MariaDbStore, ledger: &mut Ledger) -> Result<()> {
-        // What an earlier attempt has settled is over; the rest is inserted.
-        let first = ledger.len();
-        let fits =
-            (first..self.documents.len()).all(|index| (self.texts.get(index).len() as u64) < store.packet_bytes_max);
-        if fits && first == 0 && self.refused.is_empty() {
+        let fits = |document: &Bytes| (document.len() as u64) < self.packet_bytes_max / GROWTH_MAX;
+        let all_at_once = ledger.len() == 0 && self.refused.is_empty() && self.documents.iter().all(fits);
+        if all_at_once
+            && store.counts_by_one
+            && self.table.row_key == RowKey::Sequence
+            && halves::is_worthwhile(self.documents)
+            && let Some(mut second) = store.pool.lease_at_leisure().await
+            && halves::insert(self, connection, &mut second, ledger).await?
+        {
+            return Ok(());
+        }
+        if all_at_once && ledger.len() == 0 {
             match self.insert_all(connection, ledger).await {
                 Ok(Wrote::Done(_)) => return Ok(()),
                 Ok(_) => {
@@ -136,40 +108,66 @@ impl Batch<'_> {
                 Err(_) => {}
             }
         }
+        // What an earlier attempt has settled is over; the rest is inserted.
         if ledger.len() == self.documents.len() || self.ordered && ledger.last_failed() {
             return Ok(());
         }
-        self.insert_each(connection, store, ledger).await
+        self.insert_each(connection, ledger).await
     }
 
     /// All documents or none.
     async fn insert_all(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<Wrote> {
         let inserted = vec![Ok(inserted()); self.documents.len()];
-        if let [_] = self.documents {
-            let sql = &self.table.statements.insert;
-            return write(connection, ledger, inserted, 1, false, |connection| {
-                connection.queue_execute(sql, &[Param::Text(self.texts.get(0))]);
-            })
-            .await;
-        }
-        let commands = self.texts.commands();
-        write(connection, ledger, inserted, commands.len(), false, |connection| {
-            for command in &commands {
-                self.queue_bulk(connection, command.clone());
+        let bytes: usize = self.documents.iter().map(Bytes::len).sum();
+        let alone = bytes <= COMMAND_BYTES;
+        write(connection, ledger, inserted, alone, false, async |connection| {
+            if let [document] = self.documents {
+                let mut text = Vec::with_capacity(document.len() + document.len() / 4);
+                spell(document, &mut text);
+                connection.queue_execute(&self.table.statements.insert, &[Param::Text(&text)]);
+                return Ok(1);
             }
+            let command_bytes = if alone { usize::MAX } else { COMMAND_BYTES };
+            self.feed(connection, self.documents, command_bytes).await
         })
         .await
     }
 
-    fn queue_bulk(&self, connection: &mut Connection, documents: Range<usize>) {
-        connection.queue_bulk(&self.table.statements.insert, documents.map(|index| self.texts.get(index)));
+    /// Sends documents as commands of bounded size, each while the next is being made; gives how many commands.
+    async fn feed(&self, connection: &mut Connection, documents: &[Bytes], command_bytes: usize) -> Result<usize> {
+        let (mut rest, mut commands) = (documents.iter(), 0);
+        while !rest.as_slice().is_empty() {
+            connection.queue_bulk(&self.table.statements.insert, &[ColumnType::VAR_STRING], |out| {
+                push_texts(&mut rest, command_bytes, out, |_| {});
+            });
+            connection.flush().await?;
+            commands += 1;
+        }
+        Ok(commands)
+    }
+
+    /// As [`Batch::feed`], with row keys from `key` on.
+    pub async fn feed_at(&self, connection: &mut Connection, documents: &[Bytes], mut key: u64) -> Result<usize> {
+        let (mut rest, mut commands) = (documents.iter(), 0);
+        while !rest.as_slice().is_empty() {
+            let types = [ColumnType::LONG_LONG, ColumnType::VAR_STRING];
+            connection.queue_bulk(&self.table.statements.insert_at, &types, |out| {
+                push_texts(&mut rest, COMMAND_BYTES, out, |out| {
+                    com_stmt_bulk_execute::push(Param::Unsigned(key), out);
+                    key += 1;
+                });
+            });
+            connection.flush().await?;
+            commands += 1;
+        }
+        Ok(commands)
     }
 
     /// One by one, in one transaction, so that each document's fate is known.
-    async fn insert_each(&self, connection: &mut Connection, store: &MariaDbStore, ledger: &mut Ledger) -> Result<()> {
+    async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
         connection.queue_query("BEGIN");
         connection.finish().await?;
-        match self.each_in_transaction(connection, store, ledger).await {
+        match self.each_in_transaction(connection, ledger).await {
             Ok(outcomes) => {
                 let recording = ledger.queue_record(connection, &outcomes);
                 if recording {
@@ -197,7 +195,6 @@ impl Batch<'_> {
     async fn each_in_transaction(
         &self,
         connection: &mut Connection,
-        store: &MariaDbStore,
         ledger: &Ledger,
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
         let mut outcomes = Vec::new();
@@ -206,15 +203,15 @@ impl Batch<'_> {
             let until = (next + SINGLES).min(self.documents.len());
             connection.queue_query("SAVEPOINT selkie");
             connection.finish().await?;
-            let fates = self.singles(connection, store, next..until).await?;
+            let fates = self.singles(connection, next..until).await?;
             let refused = fates.iter().position(Result::is_err);
             match refused {
                 Some(position) if self.ordered => {
                     // What came behind the refused document must not be there.
                     connection.queue_query("ROLLBACK TO SAVEPOINT selkie");
                     connection.finish().await?;
-                    if position > 0 {
-                        self.queue_bulk(connection, next..next + position);
+                    let commands = self.feed(connection, &self.documents[next..next + position], COMMAND_BYTES).await?;
+                    for _ in 0..commands {
                         connection.finish().await?;
                     }
                     outcomes.extend(fates.into_iter().take(position + 1));
@@ -230,22 +227,27 @@ impl Batch<'_> {
     async fn singles(
         &self,
         connection: &mut Connection,
-        store: &MariaDbStore,
         range: Range<usize>,
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
-        let fits = |index: usize| (self.texts.get(index).len() as u64) < store.packet_bytes_max;
-        let sent = |index: usize| fits(index) && !self.refused.contains_key(&index);
-        for index in range.clone().filter(|&index| sent(index)) {
-            connection.queue_execute(&self.table.statements.insert, &[Param::Text(self.texts.get(index))]);
+        let (mut text, mut sent) = (Vec::new(), Vec::with_capacity(range.len()));
+        for (index, document) in self.documents.iter().enumerate().take(range.end).skip(range.start) {
+            text.clear();
+            spell(document, &mut text);
+            let fits = (text.len() as u64) < self.packet_bytes_max;
+            sent.push(fits && !self.refused.contains_key(&index));
+            if sent.last() == Some(&true) {
+                connection.queue_execute(&self.table.statements.insert, &[Param::Text(&text)]);
+                connection.flush().await?;
+            }
         }
         let mut fates = Vec::with_capacity(range.len());
         let mut failed = None;
-        for index in range {
+        for (index, sent) in range.zip(sent) {
             if let Some(error) = self.refused.get(&index) {
                 fates.push(Err(error.clone()));
                 continue;
             }
-            if !fits(index) {
+            if !sent {
                 fates.push(Err(refusal::too_large()));
                 continue;
             }
@@ -264,6 +266,29 @@ impl Batch<'_> {
     }
 }
 
-fn inserted() -> StatementOutcome {
+/// Appends documents as parameters, each behind what `before` appends, until there are so many bytes.
+fn push_texts(
+    rest: &mut std::slice::Iter<'_, Bytes>,
+    bytes: usize,
+    out: &mut Vec<u8>,
+    mut before: impl FnMut(&mut Vec<u8>),
+) {
+    let end = out.len().saturating_add(bytes);
+    let mut text = Vec::new();
+    while out.len() < end
+        && let Some(document) = rest.next()
+    {
+        text.clear();
+        spell(document, &mut text);
+        before(out);
+        com_stmt_bulk_execute::push(Param::Text(&text), out);
+    }
+}
+
+pub(super) fn spell(document: &[u8], out: &mut Vec<u8>) {
+    spelling::write(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
+}
+
+pub(super) fn inserted() -> StatementOutcome {
     StatementOutcome { matched: 1, ..StatementOutcome::default() }
 }

@@ -154,11 +154,20 @@ pub(super) async fn tidy(connection: &mut Connection) -> Result<()> {
     own_schema::execute(connection, &sql.into(), &[]).await.map(drop)
 }
 
+/// Outcomes that follow one another and are the same are written once: most often that is all of a batch.
 fn encode<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> DocBuf {
+    let mut outcomes = outcomes.peekable();
     DocBuf::build(|writer| {
         let mut array = writer.array("outcomes");
-        for outcome in outcomes {
+        while let Some(outcome) = outcomes.next() {
+            let mut times = 1;
+            while outcomes.next_if_eq(&outcome).is_some() {
+                times += 1;
+            }
             let mut entry = array.document();
+            if times > 1 {
+                entry.append("times", times);
+            }
             match outcome {
                 Ok(outcome) => encode_success(outcome, &mut entry),
                 Err(error) => {
@@ -187,8 +196,18 @@ fn encode_success(outcome: &StatementOutcome, entry: &mut DocWriter<'_>) {
 fn decode(bytes: &[u8]) -> Vec<Outcome> {
     let outcomes = Doc::from_bytes(bytes).and_then(|document| document.get("outcomes")).and_then(Value::as_array);
     outcomes
-        .map(|outcomes| outcomes.values().filter_map(Value::as_document).map(decode_one).collect())
+        .map(|outcomes| {
+            let repeated = |entry: Doc<'_>| std::iter::repeat_n(decode_one(entry), times(entry));
+            outcomes.values().filter_map(Value::as_document).flat_map(repeated).collect()
+        })
         .unwrap_or_default()
+}
+
+fn times(entry: Doc<'_>) -> usize {
+    match entry.get("times") {
+        Some(Value::Int32(times)) => usize::try_from(times).unwrap_or(1),
+        _ => 1,
+    }
 }
 
 fn decode_one(entry: Doc<'_>) -> Outcome {
@@ -227,6 +246,9 @@ mod tests {
                 image: Some(doc! { "a": 1 }),
             }),
             Err(Error::new(Code::DUPLICATE_KEY, "taken").with_details(doc! { "keyValue": 1 }.into_vec())),
+            Ok(StatementOutcome::default()),
+            Ok(StatementOutcome { matched: 1, ..StatementOutcome::default() }),
+            Ok(StatementOutcome { matched: 1, ..StatementOutcome::default() }),
             Ok(StatementOutcome::default()),
         ];
         assert_eq!(decode(encode(outcomes.iter()).as_bytes()), outcomes);

@@ -16,19 +16,19 @@ pub(super) enum Wrote {
     Stale,
 }
 
-/// Carries out the `count` statements that `queue` queues, and records `outcomes` with them where the batch is retryable. They are kept
-/// only if each affects rows, or `any` allows less.
+/// Carries out the statements that `queue` queues, whose number it gives, and records `outcomes` with them where the batch is retryable.
+/// They are kept only if each affects rows, or `any` allows less. `alone`: there is one statement, a transaction by itself. `queue` fails
+/// only with the connection.
 pub(super) async fn write(
     connection: &mut Connection,
     ledger: &mut Ledger,
     outcomes: Vec<error::Result<StatementOutcome>>,
-    count: usize,
+    alone: bool,
     any: bool,
-    queue: impl FnOnce(&mut Connection),
+    queue: impl AsyncFnOnce(&mut Connection) -> Result<usize>,
 ) -> Result<Wrote> {
-    let in_transaction = ledger.is_recording() || count > 1;
-    if !in_transaction {
-        queue(connection);
+    if alone && !ledger.is_recording() {
+        queue(connection).await?;
         let affected = connection.finish().await?.affected_rows;
         return Ok(if affected > 0 || any {
             ledger.committed(outcomes);
@@ -39,7 +39,7 @@ pub(super) async fn write(
     }
     connection.queue_query("BEGIN");
     let recording = ledger.queue_record(connection, &outcomes);
-    queue(connection);
+    let count = queue(connection).await?;
     match answers(connection, ledger, recording, count).await {
         Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
             connection.queue_query("COMMIT");

@@ -52,8 +52,27 @@ impl Client {
     }
 
     pub fn insert(&self, namespace: &Namespace, documents: &[DocBuf]) -> error::Result<BatchOutcome> {
+        self.insert_with(namespace, documents, false, None)
+    }
+
+    pub fn insert_with(
+        &self,
+        namespace: &Namespace,
+        documents: &[DocBuf],
+        ordered: bool,
+        retry: Option<RetryKey>,
+    ) -> error::Result<BatchOutcome> {
         let documents = documents.iter().map(|document| Bytes::from(document.clone().into_vec())).collect();
-        self.write(namespace, Statements::Insert(documents), None)
+        let statements = Statements::Insert(documents);
+        let batch = WriteBatch {
+            namespace: namespace.clone(),
+            ordered,
+            journal: false,
+            bypass_validation: false,
+            retry,
+            statements,
+        };
+        self.run(self.store.write(batch))
     }
 
     pub fn write(

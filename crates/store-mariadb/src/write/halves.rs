@@ -1,0 +1,175 @@
+//! Inserting many documents over two connections at once: the server works for each connection with one thread.
+//!
+//! Each half of the batch is a transaction. Neither is committed before both have been carried out, and the first half is committed
+//! first: what is there is at any time all documents up to some point, and the record of a retryable batch says up to which.
+//! Nobody sees a difference to one connection:
+//!
+//! - *Natural order.* The rows' keys are set aside beforehand. The first document gets the next key from the server; the last one gets
+//!   the key at the end of the range, which makes the server count on behind it; those between them are free. Others who insert at the same
+//!   time may have been given keys in the moment between the two, one by one or in blocks (65,535 at the most), so as many are
+//!   left out.
+//! - *Errors.* Whatever is refused, in whichever half, both are undone, and the batch goes over one connection, which finds out what
+//!   became of each document.
+//! - *Waiting.* The halves must not wait for one another, as they would if each had a document with the same id. So neither waits for
+//!   any lock: one that is taken counts as refused.
+
+use super::insert::{Batch, inserted, spell};
+use super::ledger::Ledger;
+use crate::connection::{Connection, LOCK_WAIT, NO_LOCK_WAIT};
+use crate::failure::Result;
+use bytes::Bytes;
+use futures_util::future::join;
+use mariadb_wire::Param;
+use store::StatementOutcome;
+
+/// For fewer documents or bytes a second connection is not worth its round trips.
+const DOCUMENTS_MIN: usize = 500;
+const BYTES_MIN: usize = 64 << 10;
+
+const KEYS_LEFT_OUT: u64 = 100_000;
+
+pub(super) fn is_worthwhile(documents: &[Bytes]) -> bool {
+    documents.len() >= DOCUMENTS_MIN && documents.iter().map(Bytes::len).sum::<usize>() >= BYTES_MIN
+}
+
+/// Inserts the whole batch and settles it. False: something was in the way, and what is not settled was not inserted.
+pub(super) async fn insert(
+    batch: &Batch<'_>,
+    first: &mut Connection,
+    second: &mut Connection,
+    ledger: &mut Ledger,
+) -> Result<bool> {
+    let outcomes = vec![Ok(inserted()); batch.documents.len()];
+    let (earlier, later) = outcomes.split_at(middle(batch.documents));
+    if !carry_out(batch, first, second, ledger, earlier).await? {
+        // At the same time, as each may be waiting for the other to let go.
+        let (one, other) = join(undo(first), undo(second)).await;
+        one.and(other)?;
+        return Ok(false);
+    }
+    commit(first).await?;
+    ledger.committed(earlier.iter().cloned());
+    // From here on recording may wait, for the first half's rows are free.
+    second.queue_query(LOCK_WAIT);
+    answers(second, 1).await?;
+    if ledger.queue_record(second, later) {
+        let answer = second.finish().await.map(|ok| ok.affected_rows);
+        if !ledger.is_recorded(answer)? {
+            undo(second).await?;
+            return Ok(false);
+        }
+    }
+    commit(second).await?;
+    ledger.committed(later.iter().cloned());
+    Ok(true)
+}
+
+/// How many documents make half of the bytes.
+fn middle(documents: &[Bytes]) -> usize {
+    let half = documents.iter().map(Bytes::len).sum::<usize>() / 2;
+    let mut bytes = 0;
+    let before_half = |document: &&Bytes| {
+        bytes += document.len();
+        bytes <= half
+    };
+    documents.iter().take_while(before_half).count().clamp(1, documents.len() - 1)
+}
+
+/// Inserts both halves without committing either. False: something was refused.
+async fn carry_out(
+    batch: &Batch<'_>,
+    first: &mut Connection,
+    second: &mut Connection,
+    ledger: &Ledger,
+    earlier: &[error::Result<StatementOutcome>],
+) -> Result<bool> {
+    let [first_document, between @ .., last_document] = batch.documents else { return Ok(false) };
+    let (left, right) = between.split_at(earlier.len() - 1);
+    for connection in [&mut *first, &mut *second] {
+        connection.altered = true;
+        connection.queue_query("BEGIN");
+    }
+    let recording = ledger.queue_record(first, earlier);
+    first.queue_query(NO_LOCK_WAIT);
+    second.queue_query(NO_LOCK_WAIT);
+    let mut text = Vec::new();
+    spell(first_document, &mut text);
+    first.queue_execute(&batch.table.statements.insert, &[Param::Text(&text)]);
+    second.flush().await?;
+
+    let began = answers(first, 1).await;
+    let recorded = if recording { Some(first.finish().await.map(|ok| ok.affected_rows)) } else { None };
+    let (set, inserted) = (answers(first, 1).await, first.finish().await);
+    let recorded = recorded.is_none_or(|answer| ledger.is_recorded(answer).unwrap_or(false));
+    let key = match all_went_well([began, set, answers(second, 2).await])? {
+        true if recorded => refused_or(inserted)?.map_or(0, |ok| ok.last_insert_id),
+        _ => 0,
+    };
+    let keys_from = key + KEYS_LEFT_OUT;
+    if key == 0 || keys_from > i64::MAX as u64 {
+        return Ok(false);
+    }
+    text.clear();
+    spell(last_document, &mut text);
+    let last_key = keys_from + between.len() as u64;
+    first.queue_execute(&batch.table.statements.insert_at, &[Param::Unsigned(last_key), Param::Text(&text)]);
+    if refused_or(first.finish().await)?.is_none() {
+        return Ok(false);
+    }
+    let right_key = keys_from + left.len() as u64;
+    let (left, right) =
+        join(insert_half(batch, first, left, keys_from), insert_half(batch, second, right, right_key)).await;
+    all_went_well([left, right])
+}
+
+/// Inserts documents under keys from `key` on.
+async fn insert_half(batch: &Batch<'_>, connection: &mut Connection, documents: &[Bytes], key: u64) -> Result<()> {
+    let commands = batch.feed_at(connection, documents, key).await?;
+    answers(connection, commands).await
+}
+
+/// Takes so many answers; gives the first failure, or the loss of the connection.
+async fn answers(connection: &mut Connection, count: usize) -> Result<()> {
+    let mut outcome = Ok(());
+    for _ in 0..count {
+        match connection.finish().await {
+            Err(failure) if failure.is_lost() => return Err(failure),
+            answer => outcome = outcome.and(answer.map(drop)),
+        }
+    }
+    outcome
+}
+
+/// `Ok(None)`: the server refused.
+fn refused_or<T>(answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Err(failure) if failure.is_lost() => Err(failure),
+        answer => Ok(answer.ok()),
+    }
+}
+
+fn all_went_well<const N: usize>(answers: [Result<()>; N]) -> Result<bool> {
+    let mut well = true;
+    for answer in answers {
+        well &= refused_or(answer)?.is_some();
+    }
+    Ok(well)
+}
+
+async fn commit(connection: &mut Connection) -> Result<()> {
+    connection.queue_query("COMMIT");
+    connection.queue_query(LOCK_WAIT);
+    settled(connection).await
+}
+
+async fn undo(connection: &mut Connection) -> Result<()> {
+    connection.queue_query("ROLLBACK");
+    connection.queue_query(LOCK_WAIT);
+    settled(connection).await
+}
+
+async fn settled(connection: &mut Connection) -> Result<()> {
+    answers(connection, 2).await?;
+    connection.altered = false;
+    Ok(())
+}
