@@ -33,6 +33,9 @@ pub fn check_key(index: &IndexSpec) -> Result<()> {
     if index.name.is_empty() {
         return refuse("index name cannot be empty".into());
     }
+    if index.name.contains('\0') {
+        return refuse("index name cannot contain NUL bytes".into());
+    }
     if index.name == "*" {
         return Err(Error::bad_value("The index name '*' is not valid."));
     }

@@ -43,6 +43,9 @@ impl<'a> Arguments<'a> {
         if arguments.key.is_empty() {
             return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));
         }
+        if arguments.key.contains('\0') {
+            return Err(Error::new(Code(31032), "Key field cannot contain an embedded null byte"));
+        }
         Ok(arguments)
     }
 }

@@ -3,6 +3,7 @@
 //! Documents go through the pipeline batch by batch: what runs by itself is an [`Execution`], the stages in between are
 //! carried out here against the store. The results are held until all are there, within the limit of a blocking stage.
 
+mod target;
 mod write;
 
 use crate::command::{options, views};
@@ -49,7 +50,13 @@ pub fn run<'a>(
     budget: &'a Budget,
 ) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
     Box::pin(async move {
-        let mut links: Vec<Link> = pipeline.into_parts().into_iter().map(|part| Link::begin(part, budget)).collect();
+        let mut links = Vec::new();
+        for part in pipeline.into_parts() {
+            if let Part::Foreign(foreign) = &part {
+                target::check(call, foreign)?;
+            }
+            links.push(Link::begin(part, budget));
+        }
         let mut results = Vec::new();
         let mut held_bytes = 0;
         loop {

@@ -118,13 +118,13 @@ fn from_array<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Ev
     let mut fields = Fields::default();
     let first_is_array = matches!(array.values().next(), Some(Value::Array(_)));
     for value in array.values() {
-        let (key, element) = match (value, first_is_array) {
-            (Value::Array(pair), true) => array_pair(pair)?,
-            (Value::Document(pair), false) => object_pair(pair)?,
+        let ((key, element), null_byte) = match (value, first_is_array) {
+            (Value::Array(pair), true) => (array_pair(pair)?, 4940400),
+            (Value::Document(pair), false) => (object_pair(pair)?, 4940401),
             (value, _) => return Err(inconsistent(array, value)),
         };
         if key.contains('\0') {
-            return Err(Error::new(Code(4940400), "Key field cannot contain an embedded null byte"));
+            return Err(Error::new(Code(null_byte), "Key field cannot contain an embedded null byte"));
         }
         fields.put(key, element.kind, element.raw_value());
     }
@@ -297,6 +297,10 @@ fn set<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
         }
     };
     let field = field.value_or_null().as_str().unwrap_or_default();
+    if field.contains('\0') {
+        // MongoDB 6.0 answers with a document that no client can read; what it says elsewhere of such names is better.
+        return Err(Error::new(Code(4940400), "Key field cannot contain an embedded null byte"));
+    }
     let replaced = value.value().map(ValueBuf::from);
     let mut fields = Fields::default();
     for element in document.elements() {

@@ -132,7 +132,9 @@ impl Parser<'_> {
             return Err(Error::bad_value(format!("The 'to' field for $rename must be a string: {named}")));
         };
         check_path(target)?;
-        let refusal = if source == target {
+        let refusal = if target.contains('\0') {
+            "The 'to' field for $rename cannot contain an embedded null byte".to_owned()
+        } else if source == target {
             format!("The source and target field for $rename must differ: {named}")
         } else if is_above(source, target) || is_above(target, source) {
             format!("The source and target field for $rename must not be on the same path: {named}")

@@ -1,5 +1,6 @@
 //! `$out` and `$merge`: the results of a pipeline go into a collection.
 
+use super::target;
 use crate::command::insert::prepare_own;
 use crate::command::{options, views};
 use crate::dispatch::Call;
@@ -18,10 +19,6 @@ pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, documents: Vec
         Foreign::Merge(merge) => merge_into(call, merge, documents).await,
         Foreign::Lookup(_) | Foreign::UnionWith(_) => Ok(()),
     }
-}
-
-fn target(call: &Call<'_>, database: &Option<String>, collection: &str) -> Namespace {
-    Namespace::new(database.as_deref().unwrap_or(call.database()), collection)
 }
 
 async fn write(call: &Call<'_>, namespace: &Namespace, statements: Statements) -> Result<Vec<StatementOutcome>> {
@@ -52,7 +49,7 @@ async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf]) ->
 /// `$out`: a new collection takes the old one's place, with its indexes, once it is complete.
 async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) -> Result<()> {
     let store = &*call.worker.store;
-    let namespace = target(call, &out.database, &out.collection);
+    let namespace = target::of_out(call, out);
     views::refuse(call, &namespace).await?;
     let temporary = format!("tmp.agg_out.{}", call.worker.new_object_id(call.now_ms));
     let temporary = Namespace::new(&namespace.database, &temporary);
@@ -80,7 +77,7 @@ async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) 
 }
 
 async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> Result<()> {
-    let namespace = target(call, &merge.database, &merge.collection);
+    let namespace = target::of_merge(call, merge);
     views::refuse(call, &namespace).await?;
     check_unique(call, merge, &namespace).await?;
     if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {

@@ -2,6 +2,7 @@
 
 use super::{sub_pipeline, unknown_field, wrong_type};
 use crate::aggregate::Pipeline;
+use crate::expression::check_field_path;
 use crate::{Context, Expression};
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -156,6 +157,7 @@ impl Merge {
 
 fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
     match value {
+        Value::String("") => Err(Error::new(Code(5786800), "$merge 'into' field cannot be an empty string")),
         Value::String(collection) => Ok((None, collection.to_owned())),
         Value::Document(spec) => target("$merge.into", spec),
         other => {
@@ -167,20 +169,22 @@ fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
 }
 
 fn on(value: Value<'_>) -> Result<Vec<String>> {
+    let field = |path: &str| check_field_path(path).map(|()| path.to_owned());
     match value {
-        Value::String(field) => Ok(vec![field.to_owned()]),
+        Value::String(path) => Ok(vec![field(path)?]),
         Value::Array(fields) if fields.is_empty() => {
             let message = "If explicitly specifying $merge 'on', must include at least one field";
             Err(Error::new(Code(51187), message))
         }
         Value::Array(fields) => fields
             .values()
-            .map(|field| {
-                field.as_str().map(str::to_owned).ok_or_else(|| {
-                    let kind = field.kind().alias();
+            .map(|path| match path {
+                Value::String(path) => field(path),
+                other => {
+                    let kind = other.kind().alias();
                     let message = format!("$merge 'on' array elements must be strings, but found {kind}");
-                    Error::new(Code(51134), message)
-                })
+                    Err(Error::new(Code(51134), message))
+                }
             })
             .collect(),
         other => {

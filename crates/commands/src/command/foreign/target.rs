@@ -1,0 +1,72 @@
+//! Where `$out` and `$merge` write to, and which names they refuse.
+
+use crate::arguments::{check_database, check_writable};
+use crate::dispatch::Call;
+use error::{Code, Error, Result};
+use query::aggregate::foreign::{Foreign, Merge, Out};
+use store::Namespace;
+
+/// Databases that belong to the server.
+const INTERNAL_DATABASES: [&str; 3] = ["admin", "local", "config"];
+
+pub(super) fn of_out(call: &Call<'_>, out: &Out) -> Namespace {
+    Namespace::new(out.database.as_deref().unwrap_or(call.database()), &out.collection)
+}
+
+pub(super) fn of_merge(call: &Call<'_>, merge: &Merge) -> Namespace {
+    // An empty name is none, to this stage alone.
+    let database = merge.database.as_deref().filter(|name| !name.is_empty());
+    Namespace::new(database.unwrap_or(call.database()), &merge.collection)
+}
+
+/// Whether the stage, if it is one that writes, may write where it wants to; asked before anything is read.
+pub(super) fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
+    match foreign {
+        Foreign::Out(out) => check_out(&of_out(call, out)),
+        Foreign::Merge(merge) => check_merge(&of_merge(call, merge)),
+        _ => Ok(()),
+    }
+}
+
+fn check_out(target: &Namespace) -> Result<()> {
+    check_name(target, format!("Invalid $out target namespace, {target}"))?;
+    if target.collection.starts_with("system.") {
+        return Err(Error::new(Code(17385), format!("Can't $out to special collection: {}", target.collection)));
+    }
+    if INTERNAL_DATABASES.contains(&&*target.database) {
+        return Err(Error::new(Code(31321), format!("Can't $out to internal database: {}", target.database)));
+    }
+    // Found out by the server only when it makes the collection, hence the other code.
+    check_writable(target).map_err(|error| {
+        Error::new(Code::ILLEGAL_OPERATION, error.message())
+            .context("PlanExecutor error during aggregation :: caused by :: error with target namespace: ")
+    })
+}
+
+fn check_merge(target: &Namespace) -> Result<()> {
+    check_name(target, format!("Invalid $merge target namespace: '{target}'"))?;
+    if target.collection.starts_with("system.") {
+        return Err(Error::new(Code(31319), format!("Cannot $merge to special collection: {}", target.collection)));
+    }
+    if INTERNAL_DATABASES.contains(&&*target.database) {
+        return Err(Error::new(Code(31320), format!("Cannot $merge to internal database: {}", target.database)));
+    }
+    check_writable(target).map_err(|error| error.context("PlanExecutor error during aggregation :: caused by :: "))
+}
+
+fn check_name(target: &Namespace, refusal: String) -> Result<()> {
+    let invalid = |message: String| Err(Error::new(Code::INVALID_NAMESPACE, message));
+    if target.database.contains('\0') || target.collection.contains('\0') {
+        return invalid("namespaces cannot have embedded null characters".to_owned());
+    }
+    if target.collection.starts_with('.') {
+        return invalid(format!("Collection names cannot start with '.': {}", target.collection));
+    }
+    if target.database.contains('.') {
+        return check_database(&target.database);
+    }
+    if target.collection.is_empty() || check_database(&target.database).is_err() {
+        return invalid(refusal);
+    }
+    Ok(())
+}
