@@ -14,6 +14,7 @@ pub mod distinct;
 pub mod explain;
 pub mod find;
 pub mod find_and_modify;
+pub mod find_by_id;
 pub mod foreign;
 pub mod get_cmd_line_opts;
 pub mod get_log;

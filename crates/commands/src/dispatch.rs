@@ -6,12 +6,12 @@ use crate::reply;
 use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
 use crate::table::{self, Access, Handler, Spec};
-use document::{DocBuf, DocWriter, Element};
+use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
 use mongo_wire::Request;
 use query::Context;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 
 /// What the connection does with what [`run`] appended.
@@ -37,6 +37,29 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// Does for a command what is done alike for all of them.
+    fn begin(
+        worker: &'a Worker,
+        session: &'a ClientSession,
+        request: &'a Request,
+        spec: &'static Spec,
+        body: Doc<'a>,
+        first: Element<'a>,
+        running: &'a Running,
+    ) -> Result<Call<'a>> {
+        let now_ms = clock::now_ms();
+        worker.sweep(now_ms);
+        let envelope = Envelope::parse(request, body, first)?;
+        check_shared(worker, spec, &envelope)?;
+        if let Some(session_id) = envelope.session {
+            session.note_logical_session(worker, session_id, now_ms);
+        }
+        if let Some(limit) = envelope.time_limit {
+            running.limit(limit);
+        }
+        Ok(Call { worker, session, request, spec, envelope, running, now_ms })
+    }
+
     pub fn database(&self) -> &'a str {
         self.envelope.database
     }
@@ -57,6 +80,49 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Carries out a request that has nothing to wait for, as [`run`] does but without a future; most requests are like that, and
+/// futures that hold a whole command are large and go through memory several times. `false`: it may have to wait, nothing has
+/// happened, and [`run`] is to be asked.
+pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> bool {
+    let (body, first) = envelope::body(request);
+    let Some((first, index)) = first.and_then(|first| Some((first, table::find(first.key_bytes())?))) else {
+        return false;
+    };
+    let Some(spec) = table::COMMANDS.get(index) else { return false };
+    let start = reply.len();
+    let mut answer = |handler: &dyn Fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<bool>| {
+        let running = Running::default();
+        let mut call = Call::begin(worker, session, request, spec, body, first, &running)?;
+        let mut writer = DocWriter::begin(reply);
+        let answered = handler(&mut call, &mut writer)?;
+        writer.append("ok", 1.0);
+        Ok(answered)
+    };
+    match &spec.handler {
+        Handler::Mostly(at_once, _) if (at_once.is_likely)(request) => {
+            let answered = catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| (at_once.handler)(call, writer))));
+            if matches!(answered, Ok(Ok(true))) {
+                count(worker, index);
+                return true;
+            }
+            // What is wrong will be found again, and told, on the ordinary way.
+            reply.truncate(start);
+            false
+        }
+        Handler::Immediate(handler) => {
+            count(worker, index);
+            let answered =
+                catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| handler(call, writer).map(|()| true))));
+            let answered = answered.unwrap_or_else(|_| Err(panicked(worker, session, Some(first))));
+            if let Err(error) = answered {
+                report(worker, Some(index), &error, start, reply);
+            }
+            true
+        }
+        Handler::Mostly(..) | Handler::Waiting(_) => false,
+    }
+}
+
 /// Carries out one request and appends the reply's body, one BSON document, to `reply`. Never fails: errors are replies.
 pub async fn run(worker: &Worker, session: &mut ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
     let start = reply.len();
@@ -72,24 +138,35 @@ pub async fn run(worker: &Worker, session: &mut ClientSession, request: &Request
     if let Some(compressors) = running.compressors.into_inner() {
         session.compressors = compressors;
     }
-    let outcome = outcome.unwrap_or_else(|_| {
-        worker.statistics().asserts_regular.add(1);
-        let name = first.map_or("", |first| first.key());
-        tracing::error!(command = name, connection = session.connection_id, "the command ended in a panic");
-        Err(Error::internal("internal error; the server's log has the details"))
-    });
-    match outcome {
-        Ok(disposition) => disposition,
-        Err(error) => {
-            if let Some((_, failed)) = command.and_then(|index| worker.statistics().commands.get(index)) {
-                failed.add(1);
-            }
-            worker.statistics().asserts_user.add(1);
-            reply.truncate(start);
-            reply::write_error(&error, reply);
-            Disposition::Reply
-        }
+    let outcome = outcome.unwrap_or_else(|_| Err(panicked(worker, session, first)));
+    outcome.unwrap_or_else(|error| {
+        report(worker, command, &error, start, reply);
+        Disposition::Reply
+    })
+}
+
+/// Notes that a command is carried out.
+fn count(worker: &Worker, command: usize) {
+    if let Some((carried_out, _)) = worker.statistics().commands.get(command) {
+        carried_out.add(1);
     }
+}
+
+/// Puts an error's reply into the place of what has been written from `start` on.
+fn report(worker: &Worker, command: Option<usize>, error: &Error, start: usize, reply: &mut Vec<u8>) {
+    if let Some((_, failed)) = command.and_then(|index| worker.statistics().commands.get(index)) {
+        failed.add(1);
+    }
+    worker.statistics().asserts_user.add(1);
+    reply.truncate(start);
+    reply::write_error(error, reply);
+}
+
+fn panicked(worker: &Worker, session: &ClientSession, first: Option<Element<'_>>) -> Error {
+    worker.statistics().asserts_regular.add(1);
+    let name = first.map_or("", |first| first.key());
+    tracing::error!(command = name, connection = session.connection_id, "the command ended in a panic");
+    Error::internal("internal error; the server's log has the details")
 }
 
 async fn carry_out(
@@ -100,8 +177,6 @@ async fn carry_out(
     running: &Running,
     reply: &mut Vec<u8>,
 ) -> Result<Disposition> {
-    let now_ms = clock::now_ms();
-    worker.sweep(now_ms);
     let (body, first) = envelope::body(request);
     let Some(first) = first else {
         return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''"));
@@ -110,23 +185,13 @@ async fn carry_out(
         worker.statistics().operations_command.add(1);
         return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
     };
-    if let Some((carried_out, _)) = worker.statistics().commands.get(index) {
-        carried_out.add(1);
-    }
-    let envelope = Envelope::parse(request, body, first)?;
-    check_shared(worker, spec, &envelope)?;
-    if let Some(session_id) = envelope.session {
-        session.note_logical_session(worker, session_id, now_ms);
-    }
-    if let Some(limit) = envelope.time_limit {
-        running.limit(limit);
-    }
-    let retryable_write = envelope.txn_number.is_some();
-    let mut call = Call { worker, session, request, spec, envelope, running, now_ms };
+    count(worker, index);
+    let mut call = Call::begin(worker, session, request, spec, body, first, running)?;
+    let retryable_write = call.envelope.txn_number.is_some();
     let mut writer = DocWriter::begin(reply);
     let outcome = match &spec.handler {
         Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
-        Handler::Waiting(handler) => handler(&mut call, &mut writer).await,
+        Handler::Waiting(handler) | Handler::Mostly(_, handler) => handler(&mut call, &mut writer).await,
     };
     match outcome {
         Ok(disposition) => {

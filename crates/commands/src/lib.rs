@@ -27,7 +27,7 @@ pub mod table;
 pub mod time_to_live;
 mod write;
 
-pub use dispatch::{Disposition, run};
+pub use dispatch::{Disposition, run, run_at_once};
 pub use log_lines::LogLines;
 pub use server::{ClientSession, Server, Settings, Topology, Worker};
 pub use statistics::Statistics;

@@ -55,7 +55,12 @@ pub fn in_executor(error: Error, during: &str) -> Error {
 
 /// Appends `ns`: the namespace's full name.
 pub fn append_namespace(cursor: &mut DocWriter<'_>, namespace: &Namespace) {
-    let (database, collection) = (namespace.database.as_bytes(), namespace.collection.as_bytes());
+    append_names(cursor, &namespace.database, &namespace.collection);
+}
+
+/// Appends `ns`, made of its two parts.
+pub fn append_names(cursor: &mut DocWriter<'_>, database: &str, collection: &str) {
+    let (database, collection) = (database.as_bytes(), collection.as_bytes());
     cursor.append_with(Kind::String, "ns", |out| {
         let length = database.len() + collection.len() + 2;
         out.extend_from_slice(&(length as i32).to_le_bytes());

@@ -6,6 +6,7 @@ use document::DocWriter;
 use error::Result;
 use futures_util::future::LocalBoxFuture;
 use hashbrown::HashMap;
+use mongo_wire::Request;
 use std::sync::LazyLock;
 
 /// How a command is carried out. A handler appends its fields to the reply; `ok: 1` is added behind them.
@@ -14,6 +15,16 @@ pub enum Handler {
     Immediate(fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<()>),
     /// May wait, for the store or for something to happen.
     Waiting(WaitingHandler),
+    /// As `Waiting`, but its commonest form can mostly be answered at once.
+    Mostly(AtOnce, WaitingHandler),
+}
+
+/// A command's short way.
+pub struct AtOnce {
+    /// Whether it is worth trying with this request.
+    pub is_likely: fn(&Request) -> bool,
+    /// Answers the command; or gives false, and the ordinary handler answers it as if this had not been tried.
+    pub handler: fn(&Call<'_>, &mut DocWriter<'_>) -> Result<bool>,
 }
 
 pub type WaitingHandler =
@@ -219,7 +230,15 @@ pub static COMMANDS: &[Spec] = &[
         help: "Build features, as old clients ask for them.",
         ..HANDSHAKE
     },
-    Spec { name: "find", handler: waiting!(command::find::find), help: "Finds documents.", ..READ },
+    Spec {
+        name: "find",
+        handler: Handler::Mostly(
+            AtOnce { is_likely: command::find_by_id::is_likely, handler: command::find_by_id::find_by_id },
+            |call, reply| Box::pin(command::find::find(call, reply)),
+        ),
+        help: "Finds documents.",
+        ..READ
+    },
     Spec {
         name: "findAndModify",
         aliases: &["findandmodify"],

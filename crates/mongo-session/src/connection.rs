@@ -1,7 +1,7 @@
 //! One client connection, from its first byte to its last.
 
 use crate::SessionWorker;
-use crate::respond::respond;
+use crate::respond::{AtOnce, respond, respond_at_once};
 use bytes::BytesMut;
 use commands::ClientSession;
 use mongo_wire::DecodeError;
@@ -93,9 +93,13 @@ impl Conversation {
                 let message = mongo_wire::decode(&mut buffer, &mut worker.codecs.borrow_mut())?;
                 let Some(message) = message else { break };
                 worker.commands.statistics().network_requests.add(1);
+                let left = match respond_at_once(self, message)? {
+                    AtOnce::Answered => continue,
+                    left => left,
+                };
                 self.life.set_busy(true);
                 // Boxed, so that what the largest command needs is not set aside for every idle connection.
-                Box::pin(respond(self, message)).await?;
+                Box::pin(respond(self, left)).await?;
                 self.life.set_busy(false);
                 if self.is_draining() {
                     return Ok(());

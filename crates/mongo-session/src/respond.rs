@@ -4,12 +4,61 @@ use crate::connection::{Broken, Conversation};
 use commands::Disposition;
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
+use std::io::ErrorKind;
 use tokio::io::AsyncWriteExt;
 
-pub(crate) async fn respond(conversation: &mut Conversation, message: Message) -> Result<(), Broken> {
-    match message {
-        Message::Request(request) => carry_out(conversation, request).await,
-        Message::Refused(refused) => refuse(conversation, refused).await,
+/// What became of a request that was to be answered without waiting.
+pub(crate) enum AtOnce {
+    Answered,
+    /// The socket did not take the whole reply: what is left of it, from the offset on.
+    Unsent(Vec<u8>, usize),
+    /// It may have to wait for something.
+    Waits(Message),
+}
+
+/// Answers without a future where neither the command nor the socket makes anybody wait. Half of what a small request costs
+/// beyond its command is building, moving and polling the future that could have waited for it.
+pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> Result<AtOnce, Broken> {
+    let request = match message {
+        Message::Request(request) => request,
+        refused => return Ok(AtOnce::Waits(refused)),
+    };
+    let worker = conversation.worker();
+    let reply_to = request.reply_to();
+    if reply_to.compressor.is_some() || request.is_silent() {
+        return Ok(AtOnce::Waits(Message::Request(request)));
+    }
+    let mut reply = worker.buffers.take_reply();
+    let start = reply_to.begin(&mut reply);
+    if !commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
+        worker.buffers.give_reply(reply);
+        return Ok(AtOnce::Waits(Message::Request(request)));
+    }
+    reply_to.finish(&mut reply, start, worker.reply_id(), false);
+    let sent = match conversation.stream.try_write(&reply) {
+        Ok(sent) => sent,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+        Err(error) => return Err(error.into()),
+    };
+    worker.commands.statistics().network_bytes_out.add(sent as u64);
+    if sent < reply.len() {
+        return Ok(AtOnce::Unsent(reply, sent));
+    }
+    worker.buffers.give_reply(reply);
+    Ok(AtOnce::Answered)
+}
+
+/// Does what [`respond_at_once`] left to do.
+pub(crate) async fn respond(conversation: &mut Conversation, left: AtOnce) -> Result<(), Broken> {
+    match left {
+        AtOnce::Waits(Message::Request(request)) => carry_out(conversation, request).await,
+        AtOnce::Waits(Message::Refused(refused)) => refuse(conversation, refused).await,
+        AtOnce::Unsent(reply, sent) => {
+            let written = write(conversation, reply.get(sent..).unwrap_or_default()).await;
+            conversation.worker().buffers.give_reply(reply);
+            written
+        }
+        AtOnce::Answered => Ok(()),
     }
 }
 

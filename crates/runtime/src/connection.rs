@@ -59,6 +59,14 @@ impl Life {
 }
 
 impl Stream {
+    /// Writes what the socket takes now; `WouldBlock` when it takes nothing.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_write(bytes),
+            Stream::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+
     /// Whether there is something to read, without needing a buffer.
     pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

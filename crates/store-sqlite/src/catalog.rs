@@ -7,15 +7,16 @@ use ahash::AHashMap;
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use query::{Context, Predicate};
+use hashbrown::HashMap;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use store::{IndexSpec, Namespace, Rules, Validator};
+use store::{BorrowedNamespace, IndexSpec, Namespace, Rules, Validator};
 
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    collections: AHashMap<Namespace, Arc<Collection>>,
+    collections: HashMap<Namespace, Arc<Collection>, ahash::RandomState>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +74,7 @@ pub struct CollectionSql {
     pub delete: String,
     pub by_seq: String,
     pub by_id: String,
+    pub document_by_id: String,
     pub forward: String,
     pub backward: String,
     pub id_forward: String,
@@ -113,6 +115,10 @@ impl Catalog {
 
     pub fn get(&self, namespace: &Namespace) -> Option<&Arc<Collection>> {
         self.collections.get(namespace)
+    }
+
+    pub fn get_named(&self, database: &str, collection: &str) -> Option<&Arc<Collection>> {
+        self.collections.get(&BorrowedNamespace { database, collection })
     }
 
     pub fn put(&mut self, collection: Arc<Collection>) {
@@ -218,6 +224,7 @@ impl CollectionSql {
             delete: format!("DELETE FROM {table} WHERE seq = ?1"),
             by_seq: format!("SELECT doc FROM {table} WHERE seq = ?1"),
             by_id: format!("SELECT seq, doc FROM {table} WHERE id = ?1"),
+            document_by_id: format!("SELECT doc FROM {table} WHERE id = ?1"),
             forward: format!("SELECT seq, doc FROM {table} WHERE seq > ?1 ORDER BY seq"),
             backward: format!("SELECT seq, doc FROM {table} WHERE seq < ?1 ORDER BY seq DESC"),
             id_forward: format!("SELECT seq, doc, id FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id"),

@@ -6,7 +6,8 @@
 //! In reading order: [`engine`] (the half that belongs to the process, and how it starts), [`store`] (the half of a
 //! worker), then the two ways through it:
 //!
-//! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection;
+//! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection; [`lookup`]
+//!   finds one document by `_id` without either;
 //! - writing: [`writer`] is one thread that commits what all workers send in groups, [`sync`] makes it durable and keeps the
 //!   write-ahead log short.
 //!
@@ -22,6 +23,7 @@ mod engine;
 mod explain;
 mod failure;
 mod keys;
+mod lookup;
 mod plan;
 mod planner;
 mod scan;

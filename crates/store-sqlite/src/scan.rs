@@ -7,7 +7,7 @@ use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::keys;
 use crate::plan::{Access, IndexScan, Interval, SqlitePlan};
-use document::Doc;
+use document::{Doc, Value};
 use error::{Code, Error, Result};
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row, ToSql};
@@ -264,6 +264,14 @@ pub fn stored<'r>(row: &'r Row<'_>, collection: &Collection) -> Attempt<(i64, Do
 pub fn damaged(collection: &Collection, seq: i64) -> Error {
     let namespace = &collection.namespace;
     Error::internal(format!("document {seq} of {namespace} is damaged: run validate, and restore it from a backup"))
+}
+
+/// As [`damaged`], of a document known by its `_id`.
+pub fn damaged_id(collection: &Collection, id: Value<'_>) -> Error {
+    let mut text = String::new();
+    store::duplicate::write_value(id, &mut text);
+    let namespace = &collection.namespace;
+    Error::internal(format!("the document with _id {text} of {namespace} is damaged: run validate, and restore it from a backup"))
 }
 
 pub fn blob(value: ValueRef<'_>) -> &[u8] {

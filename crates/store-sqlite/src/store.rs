@@ -3,17 +3,18 @@
 use crate::catalog::{Catalog, Collection};
 use crate::connection::{self, Role};
 use crate::engine::Shared;
-use crate::failure::{Attempt, engine_error};
+use crate::failure::{self, Attempt, Failure, engine_error};
+use crate::keys;
+use crate::lookup::Reading;
 use crate::plan::SqlitePlan;
 use crate::planner;
 use crate::scan::{self, Cursor, SliceEnd};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
-use document::{Doc, ValueBuf};
+use document::{Doc, Value, ValueBuf};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
-use rusqlite::Connection;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
@@ -32,7 +33,7 @@ const RESTART_PATIENCE: Duration = Duration::from_millis(20);
 const LONG_DOCUMENTS: u64 = 2_000;
 
 pub struct SqliteStore {
-    connection: Connection,
+    reading: Reading,
     shared: Arc<Shared>,
     writer: WriterHandle,
     /// The latest catalog this worker has seen.
@@ -43,23 +44,28 @@ impl SqliteStore {
     pub fn open(shared: Arc<Shared>, writer: WriterHandle) -> Result<SqliteStore> {
         let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(engine_error)?;
         let catalog = RefCell::new(shared.catalog());
-        Ok(SqliteStore { connection, shared, writer, catalog })
+        Ok(SqliteStore { reading: Reading::on(connection), shared, writer, catalog })
     }
 
     fn catalog(&self) -> Arc<Catalog> {
-        let mut catalog = self.catalog.borrow_mut();
-        if catalog.0 != self.shared.version() {
-            *catalog = self.shared.catalog();
+        self.latest_catalog().clone()
+    }
+
+    fn latest_catalog(&self) -> Ref<'_, Arc<Catalog>> {
+        if self.catalog.borrow().0 != self.shared.version() {
+            *self.catalog.borrow_mut() = self.shared.catalog();
         }
-        catalog.1.clone()
+        Ref::map(self.catalog.borrow(), |(_, catalog)| catalog)
     }
 
     fn find(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        let mut catalog = self.catalog.borrow_mut();
-        if catalog.0 != self.shared.version() {
-            *catalog = self.shared.catalog();
-        }
-        catalog.1.get(namespace).cloned()
+        self.latest_catalog().get(namespace).cloned()
+    }
+
+    /// Whether strings are equal if their bytes are, by default.
+    fn compares_bytes(collection: &Collection) -> bool {
+        let options = collection.options.as_doc();
+        options.is_empty() || options.get("collation").is_none()
     }
 
     fn plan_without_collection(&self, namespace: &Namespace, query: &Query<'_>) -> Result<SqlitePlan> {
@@ -87,7 +93,7 @@ impl SqliteStore {
             }
             let deadline = Some(Instant::now() + SLICE);
             let mut accept = |_, document: Doc<'_>| sink.accept(StoredDoc::Bson(document));
-            match scan::slice(&self.connection, plan, &mut cursor, deadline, &mut accept)? {
+            match scan::slice(self.reading.connection(), plan, &mut cursor, deadline, &mut accept)? {
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
                 SliceEnd::Stopped => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Paused => tokio::task::yield_now().await,
@@ -168,6 +174,29 @@ impl DocumentStore for SqliteStore {
             }
             self.scan_in_slices(plan, after, sink).await
         })
+    }
+
+    fn lookup(
+        &self,
+        database: &str,
+        collection: &str,
+        id: Value<'_>,
+        found: &mut dyn FnMut(StoredDoc<'_>) -> Result<()>,
+    ) -> Option<Result<bool>> {
+        if !keys::is_plain(id.kind()) || self.shared.must_reads_wait() {
+            return None;
+        }
+        let catalog = self.latest_catalog();
+        let collection = catalog.get_named(database, collection)?;
+        if collection.is_dropped() || !Self::compares_bytes(collection) {
+            return None;
+        }
+        let looked_up = self.reading.look_up(collection, id, &mut |document| found(StoredDoc::Bson(document)));
+        match looked_up {
+            // Dropped a moment ago.
+            Err(Failure::Engine(error)) if failure::is_gone(&error) => None,
+            outcome => Some(outcome.map_err(Error::from)),
+        }
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {

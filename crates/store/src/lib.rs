@@ -22,7 +22,7 @@ pub mod write;
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
 };
-pub use namespace::Namespace;
+pub use namespace::{BorrowedNamespace, Namespace};
 pub use read::{Flow, Plan, PlanFacts, Position, Query, ScanEnd, Sink, StoredDoc};
 pub use rules::{Cap, Rules};
 pub use validator::Validator;
@@ -30,7 +30,7 @@ pub use write::{
     BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
 
-use document::Doc;
+use document::{Doc, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -69,6 +69,22 @@ pub trait DocumentStore {
         wanted: usize,
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, Result<ScanEnd>>;
+
+    /// Gives the document with this `_id` to `found`, without waiting and without a plan, and tells whether there is one.
+    ///
+    /// For the commonest query of all. `None`: not this way (there is no such collection, an `_id` of this kind may match more
+    /// than one document or compare by a collation, the store has to wait for somebody); a plan and a scan decide then.
+    /// `found` has not been called in that case.
+    fn lookup(
+        &self,
+        database: &str,
+        collection: &str,
+        id: Value<'_>,
+        found: &mut dyn FnMut(StoredDoc<'_>) -> Result<()>,
+    ) -> Option<Result<bool>> {
+        let _ = (database, collection, id, found);
+        None
+    }
 
     /// How many documents the plan's scan would give, `enough` at the most, where the store can tell without giving them: the
     /// plan is exact, and counting is cheaper than scanning. `None` leaves the counting to the caller.

@@ -14,6 +14,19 @@ impl Namespace {
     }
 }
 
+/// A namespace whose names are borrowed; hashes as [`Namespace`] does, so that tables are searched without making one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BorrowedNamespace<'a> {
+    pub database: &'a str,
+    pub collection: &'a str,
+}
+
+impl hashbrown::Equivalent<Namespace> for BorrowedNamespace<'_> {
+    fn equivalent(&self, other: &Namespace) -> bool {
+        self.collection == &*other.collection && self.database == &*other.database
+    }
+}
+
 impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.database, self.collection)

@@ -1,0 +1,73 @@
+//! Finding one document by its `_id`, with as little between the key and the page as SQLite allows.
+//!
+//! The statements stay prepared beside the connection they belong to, one per collection: taking one from rusqlite's cache and
+//! putting it back costs as much as descending one of the two trees.
+
+use crate::catalog::Collection;
+use crate::failure::Attempt;
+use crate::{keys, scan};
+use ahash::AHashMap;
+use document::{Doc, Value};
+use error::Result;
+use rusqlite::{Connection, Statement};
+use self_cell::self_cell;
+use std::cell::RefCell;
+use std::collections::hash_map::Entry;
+
+/// Statements kept ready; when there would be more, they are all let go of.
+const STATEMENTS_KEPT: usize = 64;
+
+self_cell!(
+    /// A worker's connection, and the statements that are kept open on it.
+    pub struct Reading {
+        owner: Connection,
+        #[not_covariant]
+        dependent: Lookups,
+    }
+);
+
+type Lookups<'c> = RefCell<Kept<'c>>;
+
+#[derive(Default)]
+pub struct Kept<'c> {
+    statements: AHashMap<i64, Statement<'c>>,
+    /// Used again and again: the key looked for.
+    key: Vec<u8>,
+}
+
+impl Reading {
+    pub fn on(connection: Connection) -> Reading {
+        Reading::new(connection, |_| RefCell::default())
+    }
+
+    pub fn connection(&self) -> &Connection {
+        self.borrow_owner()
+    }
+
+    /// Gives the document with this `_id` to `visit`; false when there is none.
+    pub fn look_up(
+        &self,
+        collection: &Collection,
+        id: Value<'_>,
+        visit: &mut dyn FnMut(Doc<'_>) -> Result<()>,
+    ) -> Attempt<bool> {
+        self.with_dependent(|connection, kept| {
+            let Kept { statements, key } = &mut *kept.borrow_mut();
+            if statements.len() >= STATEMENTS_KEPT && !statements.contains_key(&collection.id) {
+                statements.clear();
+            }
+            let statement = match statements.entry(collection.id) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(connection.prepare(&collection.sql.document_by_id)?),
+            };
+            key.clear();
+            keys::encode(id, key);
+            statement.raw_bind_parameter(1, key.as_slice())?;
+            let mut rows = statement.raw_query();
+            let Some(row) = rows.next()? else { return Ok(false) };
+            let document = Doc::from_bytes(scan::blob(row.get_ref(0)?));
+            visit(document.ok_or_else(|| scan::damaged_id(collection, id))?)?;
+            Ok(true)
+        })
+    }
+}
