@@ -4,12 +4,12 @@ use crate::DecodeError;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::fmt;
 
-/// A compressor, with its id on the wire.
+/// A compressor, with its id on the wire. Id 0, which packs nothing, is between servers alone: from clients, MongoDB takes it
+/// for unknown too.
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/compression/OP_COMPRESSED.md#compressor-ids>
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Compressor {
-    Noop = 0,
     Snappy = 1,
     Zlib = 2,
     Zstd = 3,
@@ -24,7 +24,7 @@ const ZSTD_LEVEL: i32 = 3;
 const ZLIB_RATIO_MAX: usize = 1032;
 
 impl Compressor {
-    pub const ALL: [Compressor; 4] = [Compressor::Noop, Compressor::Snappy, Compressor::Zlib, Compressor::Zstd];
+    pub const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zlib, Compressor::Zstd];
 
     pub fn from_id(id: u8) -> Option<Compressor> {
         Self::ALL.into_iter().find(|compressor| *compressor as u8 == id)
@@ -37,7 +37,6 @@ impl Compressor {
 
     pub fn name(self) -> &'static str {
         match self {
-            Compressor::Noop => "noop",
             Compressor::Snappy => "snappy",
             Compressor::Zlib => "zlib",
             Compressor::Zstd => "zstd",
@@ -66,7 +65,6 @@ impl Codecs {
         size: usize,
     ) -> Result<Vec<u8>, DecodeError> {
         match compressor {
-            Compressor::Noop => check_size(packed.len(), size)?,
             Compressor::Snappy => {
                 let announced = snap::raw::decompress_len(packed).map_err(|_| BROKEN)?;
                 check_size(announced, size)?;
@@ -82,7 +80,6 @@ impl Codecs {
         let mut out = Vec::with_capacity(prefix.len() + size);
         out.extend_from_slice(prefix);
         match compressor {
-            Compressor::Noop => out.extend_from_slice(packed),
             Compressor::Snappy => {
                 out.resize(prefix.len() + size, 0);
                 snap::raw::Decoder::new().decompress(packed, &mut out[prefix.len()..]).map_err(|_| BROKEN)?;
@@ -103,7 +100,6 @@ impl Codecs {
     ) -> Result<(), DecodeError> {
         let at = out.len();
         match compressor {
-            Compressor::Noop => out.extend_from_slice(plain),
             Compressor::Snappy => {
                 out.resize(at + snap::raw::max_compress_len(plain.len()), 0);
                 let encoder = self.snappy.get_or_insert_with(|| Box::new(snap::raw::Encoder::new()));

@@ -136,12 +136,15 @@ fn bombs() {
 #[test]
 fn what_is_no_compressed_message() {
     check_fatal(&compressed(2013, 5, 9, b"xxxxx"), DecodeError::UnknownCompressor(9));
-    check_fatal(&compressed(2012, 5, 0, b"xxxxx"), DecodeError::NestedCompression);
-    check_fatal(&compressed(2013, 5, 0, b"xxxx"), WRONG_SIZE);
+    // Packed by nothing: MongoDB closes the connection too.
+    check_fatal(&compressed(2013, 5, 0, b"xxxxx"), DecodeError::UnknownCompressor(0));
+    let packed = snap::raw::Encoder::new().compress_vec(b"xxxxx").unwrap();
+    check_fatal(&compressed(2012, 5, 1, &packed), DecodeError::NestedCompression);
+    check_fatal(&compressed(2013, 4, 1, &packed), WRONG_SIZE);
     for compressor in 1..=3 {
         check_fatal(&compressed(2013, 100, compressor, b"\x64garbage"), DAMAGED);
     }
-    check_fatal(&compressed(9999, 5, 0, b"xxxxx"), DecodeError::UnknownOpcode(9999));
+    check_fatal(&compressed(9999, 5, 1, &packed), DecodeError::UnknownOpcode(9999));
 }
 
 #[test]
