@@ -25,8 +25,6 @@ pub struct Running {
     deadline: Cell<Option<Instant>>,
     operation: OnceCell<Arc<Operation>>,
     ticks: Cell<u32>,
-    /// What `hello` agreed on; the session takes it over when the command is done.
-    pub compressors: OnceCell<Vec<String>>,
 }
 
 impl Running {

@@ -190,6 +190,13 @@ impl Worker {
         &self.shared.statistics
     }
 
+    /// Ends what is under way for a connection and was only to be read to its client, which has hung up. Writes go on.
+    pub fn stop_reads_of(&self, connection_id: u64) {
+        let operations = self.shared.operations.list();
+        let own = operations.iter().filter(|operation| operation.identity.connection_id == connection_id);
+        own.filter(|operation| table::only_reads(operation.command())).for_each(|operation| operation.kill());
+    }
+
     /// A new ObjectId, unlike any other made by any worker of any process.
     pub fn new_object_id(&self, now_ms: i64) -> ObjectId {
         let counter = self.object_ids.counter.get().wrapping_add(1);
@@ -237,8 +244,6 @@ pub struct ClientIdentity {
 pub struct ClientSession {
     pub connection_id: u64,
     pub client: Option<SocketAddr>,
-    /// The compressors agreed on in the handshake, by the client's preference; the connection reads it after each reply.
-    pub compressors: Vec<String>,
     pub identity: Arc<ClientIdentity>,
     /// The logical session noted last, and when; saves noting it with each command.
     noted: Cell<(LogicalSessionId, i64)>,
@@ -249,7 +254,6 @@ impl ClientSession {
         ClientSession {
             connection_id,
             client,
-            compressors: Vec::new(),
             identity: Arc::new(ClientIdentity { connection_id, client, metadata: OnceLock::new() }),
             noted: Cell::new(([0; 16], 0)),
         }

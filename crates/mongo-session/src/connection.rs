@@ -13,17 +13,24 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 /// A message longer than what is there of it gets room for four times as much, up to its length, and this at least. So a client
 /// that announces 48 MB and sends a header gets no more than this.
 const GROWTH_BYTES_MIN: usize = 256 * 1024;
 
+/// How long a client may pause within a message. Longer than any network recovers in; but not for ever, since what came of the
+/// message is held in memory meanwhile.
+const STALL_MAX: Duration = Duration::from_secs(300);
+
 /// Why a conversation ended early.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// The client sent what cannot be understood.
     Malformed(DecodeError),
+    /// The client sent a part of a message, and then nothing.
+    Stalled,
     /// The socket failed, or the client hung up on a reply.
     Socket(io::Error),
 }
@@ -44,6 +51,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Broken::Malformed(error) => error.fmt(f),
+            Broken::Stalled => write!(f, "a message was not finished within {} seconds", STALL_MAX.as_secs()),
             Broken::Socket(error) => error.fmt(f),
         }
     }
@@ -60,7 +68,9 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     let outcome = conversation.converse().await;
     match outcome {
         Ok(()) => {}
-        Err(Broken::Malformed(reason)) => conversation.worker().complaints.closed(id, peer, &reason),
+        Err(reason @ (Broken::Malformed(_) | Broken::Stalled)) => {
+            conversation.worker().complaints.closed(id, peer, &reason);
+        }
         Err(Broken::Socket(error)) => tracing::debug!(connection = id, %error, "connection lost"),
     }
 }
@@ -99,7 +109,16 @@ impl Conversation {
                 };
                 self.life.set_busy(true);
                 // Boxed, so that what the largest command needs is not set aside for every idle connection.
-                Box::pin(respond(self, left)).await?;
+                let mut work = Box::pin(respond(self, left));
+                tokio::select! {
+                    biased;
+                    done = &mut work => done?,
+                    () = self.stream.hung_up() => {
+                        // What the work comes to can be sent to nobody.
+                        worker.commands.stop_reads_of(self.session.connection_id);
+                        work.await?;
+                    }
+                }
                 self.life.set_busy(false);
                 if self.is_draining() {
                     return Ok(());
@@ -150,7 +169,8 @@ impl Conversation {
             if there == unfinished.capacity() {
                 make_room_for(&mut unfinished, there, needed);
             }
-            let received = self.stream.read_buf(&mut unfinished).await?;
+            let read = self.stream.read_buf(&mut unfinished);
+            let received = tokio::time::timeout(STALL_MAX, read).await.map_err(|_| Broken::Stalled)??;
             self.worker().commands.statistics().network_bytes_in.add(received as u64);
             if received == 0 {
                 return Ok(None);

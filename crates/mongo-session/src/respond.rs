@@ -5,7 +5,6 @@ use commands::Disposition;
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
 use std::io::ErrorKind;
-use tokio::io::AsyncWriteExt;
 
 /// What became of a request that was to be answered without waiting.
 pub(crate) enum AtOnce {
@@ -49,7 +48,7 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
 }
 
 /// Does what [`respond_at_once`] left to do.
-pub(crate) async fn respond(conversation: &mut Conversation, left: AtOnce) -> Result<(), Broken> {
+pub(crate) async fn respond(conversation: &Conversation, left: AtOnce) -> Result<(), Broken> {
     match left {
         AtOnce::Waits(Message::Request(request)) => carry_out(conversation, request).await,
         AtOnce::Waits(Message::Refused(refused)) => refuse(conversation, refused).await,
@@ -63,14 +62,14 @@ pub(crate) async fn respond(conversation: &mut Conversation, left: AtOnce) -> Re
 }
 
 /// Runs the command, and runs it again as long as it asks for that (exhaust cursors, streaming hello).
-async fn carry_out(conversation: &mut Conversation, mut request: Request) -> Result<(), Broken> {
+async fn carry_out(conversation: &Conversation, mut request: Request) -> Result<(), Broken> {
     let worker = conversation.worker().clone();
     let reply_to = request.reply_to();
     let silent = request.is_silent();
     loop {
         let mut reply = worker.buffers.take_reply();
         let start = reply_to.begin(&mut reply);
-        let disposition = commands::run(&worker.commands, &mut conversation.session, &request, &mut reply).await;
+        let disposition = commands::run(&worker.commands, &conversation.session, &request, &mut reply).await;
         let again = match disposition {
             Disposition::ReplyThenRun(body) if !silent && !conversation.is_draining() => Some(body),
             Disposition::ReplyThenRun(_) | Disposition::Reply => None,
@@ -89,7 +88,7 @@ async fn carry_out(conversation: &mut Conversation, mut request: Request) -> Res
     }
 }
 
-async fn refuse(conversation: &mut Conversation, refused: Refused) -> Result<(), Broken> {
+async fn refuse(conversation: &Conversation, refused: Refused) -> Result<(), Broken> {
     if refused.silent {
         return Ok(());
     }
@@ -112,7 +111,7 @@ async fn refuse(conversation: &mut Conversation, refused: Refused) -> Result<(),
 }
 
 /// Writes one whole message. A client that reads slowly makes its own request wait here, and nobody else's.
-async fn send(conversation: &mut Conversation, reply_to: &ReplyTo, message: &[u8]) -> Result<(), Broken> {
+async fn send(conversation: &Conversation, reply_to: &ReplyTo, message: &[u8]) -> Result<(), Broken> {
     let Some(compressor) = reply_to.compressor else { return write(conversation, message).await };
     let worker = conversation.worker().clone();
     let mut packed = worker.buffers.take_reply();
@@ -122,7 +121,7 @@ async fn send(conversation: &mut Conversation, reply_to: &ReplyTo, message: &[u8
     sent
 }
 
-async fn write(conversation: &mut Conversation, bytes: &[u8]) -> Result<(), Broken> {
+async fn write(conversation: &Conversation, bytes: &[u8]) -> Result<(), Broken> {
     conversation.stream.write_all(bytes).await?;
     conversation.worker().commands.statistics().network_bytes_out.add(bytes.len() as u64);
     Ok(())

@@ -131,6 +131,45 @@ fn a_streaming_hello_is_answered_again_and_again() {
     }
 }
 
+/// How many aggregations other clients have under way.
+fn aggregations_under_way(observer: &mut support::Client) -> usize {
+    let reply = observer.run(&doc! { "currentOp": 1, "$db": "admin" });
+    let Some(Value::Array(operations)) = reply.body().get("inprog") else { panic!("no inprog") };
+    let commands = operations.values().filter_map(|it| it.as_document()?.get("command")?.as_document());
+    commands.filter(|command| command.get("aggregate").is_some()).count()
+}
+
+/// Every document looks at every document: far more than anybody waits for.
+#[test]
+fn a_read_ends_when_its_client_hangs_up() {
+    let server = TestServer::start(1);
+    let (mut client, mut observer) = (server.client(), server.client());
+    let documents: Vec<DocBuf> = (0..5000).map(|id| doc! { "_id": id, "x": id }).collect();
+    let documents: Vec<&[u8]> = documents.iter().map(DocBuf::as_bytes).collect();
+    let insert = doc! { "insert": "a", "$db": "test" };
+    client.send(&encode(Command {
+        body: insert.as_bytes(),
+        sequence: Some(("documents", &documents)),
+        ..Command::default()
+    }));
+    assert_eq!(client.receive().unwrap().body().get("n"), Some(Value::Int32(5000)));
+
+    let lookup = doc! { "from": "a", "localField": "x", "foreignField": "x", "as": "same" };
+    let stages = document::array![&doc! { "$lookup": &lookup }, &doc! { "$count": "n" }];
+    let body = doc! { "aggregate": "a", "pipeline": &stages, "cursor": &doc! {}, "$db": "test" };
+    client.send(&encode(Command { body: body.as_bytes(), ..Command::default() }));
+    let began = Instant::now();
+    while aggregations_under_way(&mut observer) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+    drop(client);
+    let hung_up = Instant::now();
+    while aggregations_under_way(&mut observer) > 0 {
+        assert!(hung_up.elapsed() < Duration::from_secs(2), "it goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn the_end_closes_idle_connections_and_releases_who_waits() {
     let server = TestServer::start(2);

@@ -166,17 +166,15 @@ fn write_topology_version(process: ObjectId, counter: i64, writer: &mut DocWrite
 fn negotiate_compression(call: &Call<'_>, field: Option<Element<'_>>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Some(field) = field else { return Ok(()) };
     let offered = &call.worker.server.settings.compressors;
-    let agreed: Vec<String> = arguments::array("hello", field)?
+    let mut agreed = arguments::array("hello", field)?
         .values()
         .filter_map(Value::as_str)
         .filter(|name| offered.iter().any(|ours| ours == name))
-        .map(str::to_owned)
-        .collect();
-    if !agreed.is_empty() {
+        .peekable();
+    if agreed.peek().is_some() {
         let mut names = reply.array("compression");
-        agreed.iter().for_each(|name| names.push(name));
+        agreed.for_each(|name| names.push(name));
     }
-    let _ = call.running.compressors.set(agreed);
     Ok(())
 }
 
