@@ -176,13 +176,13 @@ fn invalid_namespace(message: String) -> Error {
 /// Whether a name can be a database's.
 /// Source: <https://www.mongodb.com/docs/manual/reference/limits/#std-label-restrictions-on-db-names>
 pub fn check_database(name: &str) -> Result<()> {
+    let forbidden = |byte: u8| matches!(byte, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | b'\0');
+    let valid = !name.is_empty() && name.len() < 64 && !name.bytes().any(forbidden);
+    if valid || name == "$external" {
+        return Ok(());
+    }
     if name.contains('.') {
         return Err(invalid_namespace(format!("'.' is an invalid character in the database name: {name}")));
     }
-    let valid = !name.is_empty() && name.len() < 64 && !name.contains(['/', '\\', '.', ' ', '"', '$', '\0']);
-    if valid || name == "$external" {
-        Ok(())
-    } else {
-        Err(invalid_namespace(format!("Invalid database name: '{name}'")))
-    }
+    Err(invalid_namespace(format!("Invalid database name: '{name}'")))
 }

@@ -10,6 +10,7 @@ use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
 use mongo_wire::Request;
+use mongo_wire::request::RequestKind;
 use query::Context;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -37,27 +38,31 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Does for a command what is done alike for all of them.
-    fn begin(
+    #[inline]
+    fn new(
         worker: &'a Worker,
         session: &'a ClientSession,
         request: &'a Request,
         spec: &'static Spec,
-        body: Doc<'a>,
         first: Element<'a>,
         running: &'a Running,
-    ) -> Result<Call<'a>> {
+    ) -> Call<'a> {
         let now_ms = clock::now_ms();
-        worker.sweep(now_ms);
-        let envelope = Envelope::parse(request, body, first)?;
-        check_shared(worker, spec, &envelope)?;
-        if let Some(session_id) = envelope.session {
-            session.note_logical_session(worker, session_id, now_ms);
+        Call { worker, session, request, spec, envelope: Envelope::new(first), running, now_ms }
+    }
+
+    /// Does for the command what is done alike for all of them.
+    fn begin(&mut self, body: Doc<'a>) -> Result<()> {
+        self.worker.sweep(self.now_ms);
+        self.envelope.read(self.request, body)?;
+        check_shared(self.worker, self.spec, &self.envelope)?;
+        if let Some(session_id) = self.envelope.session {
+            self.session.note_logical_session(self.worker, session_id, self.now_ms);
         }
-        if let Some(limit) = envelope.time_limit {
-            running.limit(limit);
+        if let Some(limit) = self.envelope.time_limit {
+            self.running.limit(limit);
         }
-        Ok(Call { worker, session, request, spec, envelope, running, now_ms })
+        Ok(())
     }
 
     pub fn database(&self) -> &'a str {
@@ -89,10 +94,14 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         return false;
     };
     let Some(spec) = table::COMMANDS.get(index) else { return false };
+    if matches!(request.kind, RequestKind::Query { .. }) {
+        return false;
+    }
     let start = reply.len();
     let mut answer = |handler: &dyn Fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<bool>| {
         let running = Running::default();
-        let mut call = Call::begin(worker, session, request, spec, body, first, &running)?;
+        let mut call = Call::new(worker, session, request, spec, first, &running);
+        call.begin(body)?;
         let mut writer = DocWriter::begin(reply);
         let answered = handler(&mut call, &mut writer)?;
         writer.append("ok", 1.0);
@@ -124,7 +133,7 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
 }
 
 /// Carries out one request and appends the reply's body, one BSON document, to `reply`. Never fails: errors are replies.
-pub async fn run(worker: &Worker, session: &mut ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
+pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
     let start = reply.len();
     let running = Running::default();
     let (body, first) = envelope::body(request);
@@ -135,9 +144,6 @@ pub async fn run(worker: &Worker, session: &mut ClientSession, request: &Request
         let watched = worker.shared.operations.watch(&running, &session.identity, || request.share(body), work);
         AssertUnwindSafe(watched).catch_unwind().await
     };
-    if let Some(compressors) = running.compressors.into_inner() {
-        session.compressors = compressors;
-    }
     let outcome = outcome.unwrap_or_else(|_| Err(panicked(worker, session, first)));
     outcome.unwrap_or_else(|error| {
         report(worker, command, &error, start, reply);
@@ -181,12 +187,17 @@ async fn carry_out(
     let Some(first) = first else {
         return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''"));
     };
-    let Some((spec, index)) = command.and_then(|index| Some((table::COMMANDS.get(index)?, index))) else {
+    let found = command.and_then(|index| Some((table::COMMANDS.get(index)?, index)));
+    if matches!(request.kind, RequestKind::Query { .. }) && !found.is_some_and(|(spec, _)| spec.by_op_query) {
+        return Err(unsupported_op_query(first.key()));
+    }
+    let Some((spec, index)) = found else {
         worker.statistics().operations_command.add(1);
         return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
     };
     count(worker, index);
-    let mut call = Call::begin(worker, session, request, spec, body, first, running)?;
+    let mut call = Call::new(worker, session, request, spec, first, running);
+    call.begin(body)?;
     let retryable_write = call.envelope.txn_number.is_some();
     let mut writer = DocWriter::begin(reply);
     let outcome = match &spec.handler {
@@ -203,6 +214,14 @@ async fn carry_out(
         }
         Err(error) => Err(error),
     }
+}
+
+fn unsupported_op_query(command: &str) -> Error {
+    let message = format!(
+        "Unsupported OP_QUERY command: {command}. The client driver may require an upgrade. For more details see \
+         https://dochub.mongodb.org/core/legacy-opcode-removal"
+    );
+    Error::new(Code::UNSUPPORTED_OP_QUERY_COMMAND, message)
 }
 
 /// What is checked alike for every command.

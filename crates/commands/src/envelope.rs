@@ -19,7 +19,7 @@ pub struct Envelope<'a> {
     /// The element that names the command.
     pub first: Element<'a>,
     /// The command's own fields.
-    pub fields: SmallVec<[Element<'a>; 12]>,
+    pub fields: SmallVec<[Element<'a>; 8]>,
     pub session: Option<LogicalSessionId>,
     pub txn_number: Option<i64>,
     /// `autocommit` or `startTransaction` is there: part of a transaction of several statements.
@@ -74,8 +74,10 @@ pub fn own_fields(command: Doc<'_>) -> impl Iterator<Item = Element<'_>> {
 }
 
 impl<'a> Envelope<'a> {
-    pub fn parse(request: &'a Request, body: Doc<'a>, first: Element<'a>) -> Result<Envelope<'a>> {
-        let mut envelope = Envelope {
+    /// What is known from a command's name alone.
+    #[inline]
+    pub fn new(first: Element<'a>) -> Envelope<'a> {
+        Envelope {
             database: "",
             first,
             fields: SmallVec::new(),
@@ -87,7 +89,12 @@ impl<'a> Envelope<'a> {
             read_concern: None,
             write_concern: WriteConcern::default(),
             has_write_concern: false,
-        };
+        }
+    }
+
+    /// Reads the fields behind the command's name. In place, for an envelope is large.
+    pub fn read(&mut self, request: &'a Request, body: Doc<'a>) -> Result<()> {
+        let envelope = self;
         let mut database = None;
         let mut api = Api::default();
         for element in body.elements().skip(1) {
@@ -135,8 +142,7 @@ impl<'a> Envelope<'a> {
                 return Err(Error::new(Code(40571), "OP_MSG requests require a $db argument"));
             }
         };
-        arguments::check_database(envelope.database)?;
-        Ok(envelope)
+        arguments::check_database(envelope.database)
     }
 }
 

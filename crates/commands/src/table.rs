@@ -2,7 +2,7 @@
 
 use crate::command;
 use crate::dispatch::{Call, Disposition};
-use document::DocWriter;
+use document::{Doc, DocWriter};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
 use hashbrown::HashMap;
@@ -57,6 +57,8 @@ pub struct Spec {
     /// Its reply may come from the document cache.
     pub cacheable: bool,
     pub in_transaction: bool,
+    /// Part of the handshake, which may come as OP_QUERY; since 5.1, MongoDB takes all else as OP_MSG alone.
+    pub by_op_query: bool,
     /// A driver may send it again with the same `txnNumber`.
     pub retryable: bool,
     pub help: &'static str,
@@ -72,6 +74,7 @@ const NOTHING: Spec = Spec {
     takes_write_concern: false,
     cacheable: false,
     in_transaction: false,
+    by_op_query: false,
     retryable: false,
     help: "",
 };
@@ -116,6 +119,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "buildInfo",
         aliases: &["buildinfo"],
         handler: immediate!(command::build_info::build_info),
+        by_op_query: true,
         help: "Version and build of the server.",
         ..HANDSHAKE
     },
@@ -305,6 +309,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "hello",
         handler: waiting!(command::hello::hello),
+        by_op_query: true,
         help: "Handshake: what this server is and can do.",
         ..HANDSHAKE
     },
@@ -326,6 +331,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "isMaster",
         aliases: &["ismaster"],
         handler: waiting!(command::hello::hello),
+        by_op_query: true,
         help: "Handshake, as old clients spell it.",
         ..HANDSHAKE
     },
@@ -494,6 +500,14 @@ pub fn find(name: &[u8]) -> Option<usize> {
     BY_NAME.get(name).copied()
 }
 
+/// Whether a command leaves nothing behind but its reply.
+pub fn only_reads(command: Doc<'_>) -> bool {
+    let spec = command.first().and_then(|first| COMMANDS.get(find(first.key_bytes())?));
+    let last_stage = || command.get("pipeline")?.as_array()?.values().last()?.as_document()?.first();
+    let stores = || last_stage().is_some_and(|stage| matches!(stage.key_bytes(), b"$out" | b"$merge"));
+    spec.is_some_and(|spec| spec.access == Access::Read) && !stores()
+}
+
 /// The reference page of all commands, as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(
@@ -517,6 +531,23 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_are_told_from_the_rest() {
+        let read = &document::array![&document::doc! { "$limit": 1 }];
+        let out = &document::array![&document::doc! { "$limit": 1 }, &document::doc! { "$out": "x" }];
+        let merge = &document::array![&document::doc! { "$merge": "x" }];
+        for (command, reads) in [
+            (document::doc! { "find": "a" }, true),
+            (document::doc! { "aggregate": "a", "pipeline": read }, true),
+            (document::doc! { "aggregate": "a", "pipeline": out }, false),
+            (document::doc! { "aggregate": "a", "pipeline": merge }, false),
+            (document::doc! { "insert": "a" }, false),
+            (document::doc! { "nonsense": 1 }, false),
+        ] {
+            assert_eq!(only_reads(command.as_doc()), reads, "{command:?}");
+        }
+    }
 
     #[test]
     fn names_are_sorted_and_found() {

@@ -1,6 +1,6 @@
 //! Building documents at the end of a byte buffer, such as a reply, without a tree in between.
 
-use crate::raw::Element;
+use crate::raw::{Element, find_zero};
 use crate::value::{Kind, Value};
 
 /// Writes one document at the end of a buffer. Dropping the writer closes the document.
@@ -63,7 +63,7 @@ impl<'b> DocWriter<'b> {
     }
 
     fn header(&mut self, kind: Kind, key: &[u8]) {
-        let key = key.split(|&byte| byte == 0).next().unwrap_or_default();
+        let key = find_zero(key).map_or(key, |end| &key[..end]);
         self.buffer.push(kind as u8);
         self.buffer.extend_from_slice(key);
         self.buffer.push(0);

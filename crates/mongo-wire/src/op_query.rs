@@ -1,7 +1,6 @@
-//! OP_QUERY: how old drivers say hello, and how drivers from before OP_MSG send commands.
+//! OP_QUERY: how drivers say hello to a server they do not know yet.
 //!
-//! Only commands (`<database>.$cmd`) are understood. A MongoDB 6.0 server takes no more than a handful of them this way; the
-//! command table is not narrowed here, so that older drivers work too.
+//! Only commands (`<database>.$cmd`) are understood. Which of them may still come this way is in the table of commands.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/legacy-opcodes/#op_query>
 

@@ -271,7 +271,9 @@ pub fn damaged_id(collection: &Collection, id: Value<'_>) -> Error {
     let mut text = String::new();
     store::duplicate::write_value(id, &mut text);
     let namespace = &collection.namespace;
-    Error::internal(format!("the document with _id {text} of {namespace} is damaged: run validate, and restore it from a backup"))
+    Error::internal(format!(
+        "the document with _id {text} of {namespace} is damaged: run validate, and restore it from a backup"
+    ))
 }
 
 pub fn blob(value: ValueRef<'_>) -> &[u8] {

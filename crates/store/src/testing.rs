@@ -119,7 +119,25 @@ impl Suite {
     }
 
     fn find(&self, filter: &DocBuf) -> Vec<DocBuf> {
-        self.find_in_batches(filter, None, usize::MAX).unwrap()
+        let found = self.find_in_batches(filter, None, usize::MAX).unwrap();
+        self.assert_lookup_gives(filter, &found);
+        found
+    }
+
+    /// Where the store looks up by `_id` without a plan, it finds the same.
+    fn assert_lookup_gives(&self, filter: &DocBuf, expected: &[DocBuf]) {
+        let mut elements = filter.as_doc().elements();
+        let Some(id) = elements.next().filter(|it| it.key() == "_id" && elements.next().is_none()) else { return };
+        let mut found = Vec::new();
+        let (database, collection) = (&self.namespace.database, &self.namespace.collection);
+        let looked_up = self.store.lookup(database, collection, id.value(), &mut |document| {
+            found.push((self.decode)(document));
+            Ok(())
+        });
+        match looked_up {
+            Some(outcome) => assert_eq!((outcome.unwrap(), &*found), (!expected.is_empty(), expected), "{filter:?}"),
+            None => assert!(found.is_empty()),
+        }
     }
 
     fn all(&self) -> Vec<DocBuf> {

@@ -17,6 +17,20 @@ fn find_answers() {
         vec![
             (doc! { "find": "a" }, first_batch(all.clone())),
             (doc! { "find": "a", "filter": { "_id": 3 } }, first_batch(all[3..4].to_vec())),
+            (doc! { "find": "a", "filter": { "_id": 33 } }, first_batch(vec![])),
+            (
+                doc! { "find": "a", "filter": { "_id": { "$eq": 3.0 } }, "limit": 1, "singleBatch": true },
+                first_batch(all[3..4].to_vec()),
+            ),
+            (
+                doc! { "find": "a", "filter": { "_id": 3 }, "batchSize": 1, "projection": {}, "skip": 0 },
+                first_batch(all[3..4].to_vec()),
+            ),
+            (doc! { "find": "a", "filter": { "_id": 3 }, "skip": 1 }, first_batch(vec![])),
+            (doc! { "find": "a", "filter": { "_id": 3 }, "projection": { "x": 1 } }, first_batch(all[3..4].to_vec())),
+            (doc! { "find": "a", "filter": { "_id": { "$in": [3] } } }, first_batch(all[3..4].to_vec())),
+            (doc! { "find": "a", "filter": { "_id": 3, "x": 1 } }, first_batch(vec![])),
+            (doc! { "find": "a", "filter": { "_id": null } }, first_batch(vec![])),
             (doc! { "find": "a", "skip": 2, "limit": 3 }, first_batch(all[2..5].to_vec())),
             (doc! { "find": "a", "filter": { "x": 1 }, "skip": 1 }, first_batch(vec![all[4].clone(), all[7].clone()])),
             (doc! { "find": "a", "limit": 0, "skip": 9 }, first_batch(all[9..].to_vec())),
@@ -37,6 +51,15 @@ fn find_refuses() {
         &mut bench(),
         vec![
             (doc! { "find": "a", "foo": 1 }, error(40415, "BSON field 'FindCommandRequest.foo' is an unknown field.")),
+            (
+                doc! { "find": "a", "filter": { "_id": 1 }, "foo": 1 },
+                error(40415, "BSON field 'FindCommandRequest.foo' is an unknown field."),
+            ),
+            (
+                doc! { "find": "a", "filter": { "_id": 1 }, "limit": -1 },
+                error(51024, "BSON field 'limit' value must be >= 0, actual value '-1'"),
+            ),
+            (doc! { "find": "a$b", "filter": { "_id": 1 } }, error(73, "Invalid collection name specified 'test.a$b")),
             (doc! { "find": 1 }, error(2, "collection name has invalid type int")),
             (doc! { "find": "" }, error(73, "Invalid namespace specified 'test.'")),
             (doc! { "find": "a$b" }, error(73, "Invalid collection name specified 'test.a$b")),

@@ -192,6 +192,22 @@ impl DocumentStore for MemoryStore {
         done(Ok(Arc::new(MemoryPlan(namespace.clone(), PlanFacts { view, ..Default::default() })) as Arc<dyn Plan>))
     }
 
+    fn lookup(
+        &self,
+        database: &str,
+        collection: &str,
+        id: Value<'_>,
+        found: &mut dyn FnMut(StoredDoc<'_>) -> Result<()>,
+    ) -> Option<Result<bool>> {
+        if !matches!(id, Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::String(_)) {
+            return None;
+        }
+        let collections = self.collections.borrow();
+        let documents = &collections.get(&Namespace::new(database, collection))?.documents;
+        let document = documents.iter().find(|other| compare::equal(other.as_doc().get("_id").unwrap(), id));
+        Some(document.map_or(Ok(false), |document| found(StoredDoc::Bson(document.as_doc())).map(|()| true)))
+    }
+
     fn scan<'a>(
         &'a self,
         plan: &'a dyn Plan,
