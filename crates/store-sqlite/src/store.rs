@@ -69,7 +69,7 @@ impl SqliteStore {
     }
 
     fn plan_without_collection(&self, namespace: &Namespace, query: &Query<'_>) -> Result<SqlitePlan> {
-        match crate::views::is_view(&self.connection, &self.catalog(), namespace)? {
+        match crate::views::is_view(self.reading.connection(), &self.catalog(), namespace)? {
             true => Ok(planner::view()),
             false => planner::plan(None, query),
         }
