@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub mod build_info;
+pub mod capped;
 pub mod coll_mod;
 pub mod collections;
 pub mod connection_status;
@@ -16,6 +17,7 @@ pub mod find;
 pub mod find_and_modify;
 pub mod find_by_id;
 pub mod foreign;
+pub mod fsync;
 pub mod get_cmd_line_opts;
 pub mod get_log;
 pub mod get_more;

@@ -64,6 +64,8 @@ pub struct Reader {
     done: bool,
     pub examined: u64,
     pub returned: u64,
+    /// The read follows a capped collection: it is never over. Whether it waits for documents.
+    tail: Option<bool>,
     /// What is left of the time the client gave for the whole read (`maxTimeMS`).
     pub time_left: Option<Duration>,
 }
@@ -113,8 +115,32 @@ impl Reader {
             done: false,
             examined: 0,
             returned: 0,
+            tail: None,
             time_left: None,
         })
+    }
+
+    /// Follows a capped collection by a plan of [`DocumentStore::tail`].
+    pub fn follow(plan: Arc<dyn Plan>, request: Request<'_>, awaits: bool) -> Reader {
+        Reader {
+            source: Source::Scan { plan, position: None, exhausted: false },
+            residual: request.predicate,
+            projection: request.projection,
+            skip: request.skip,
+            limit: request.limit,
+            tail: Some(awaits),
+            ..Reader::over(VecDeque::new(), None)
+        }
+    }
+
+    /// Whether the read waits for documents where there are none.
+    pub fn awaits(&self) -> bool {
+        self.tail == Some(true)
+    }
+
+    /// Whether the read goes on for ever.
+    pub fn is_tail(&self) -> bool {
+        self.tail.is_some()
     }
 
     /// Reads from documents at hand.
@@ -134,6 +160,7 @@ impl Reader {
             done: false,
             examined: 0,
             returned: 0,
+            tail: None,
             time_left: None,
         }
     }
@@ -229,7 +256,7 @@ impl Reader {
         batch: &mut Batch<'_>,
     ) -> Result<()> {
         if self.limit == Some(0) {
-            self.done = true;
+            self.done = self.tail.is_none();
             return Ok(());
         }
         if batch.is_full() {
@@ -252,7 +279,7 @@ impl Reader {
                     ScanEnd::Exhausted => *exhausted = true,
                     ScanEnd::Stopped(reached) => *position = Some(reached),
                 }
-                self.done = *exhausted || self.limit == Some(0);
+                self.done = *exhausted || self.limit == Some(0) && self.tail.is_none();
             }
             Source::List(documents) => {
                 while let Some(document) = documents.pop_front() {

@@ -124,6 +124,12 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
     Spec {
+        name: "cloneCollectionAsCapped",
+        handler: waiting!(command::capped::clone),
+        help: "Copies a collection's newest documents into a capped collection.",
+        ..CATALOG_WRITE
+    },
+    Spec {
         name: "collMod",
         handler: waiting!(command::coll_mod::coll_mod),
         help: "Changes options of a collection, a view or an index.",
@@ -155,6 +161,12 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::probes::connection_pools),
         help: "Connections this server has opened to others.",
         ..SERVER
+    },
+    Spec {
+        name: "convertToCapped",
+        handler: waiting!(command::capped::convert),
+        help: "Makes a collection a capped one.",
+        ..CATALOG_WRITE
     },
     Spec {
         name: "count",
@@ -249,6 +261,20 @@ pub static COMMANDS: &[Spec] = &[
         handler: waiting!(command::find_and_modify::find_and_modify),
         help: "Changes or deletes one document and returns it.",
         ..WRITE
+    },
+    Spec {
+        name: "fsync",
+        handler: waiting!(command::fsync::fsync),
+        admin_database_only: true,
+        help: "Waits until everything written is on disk.",
+        ..SERVER
+    },
+    Spec {
+        name: "fsyncUnlock",
+        handler: immediate!(command::fsync::unlock),
+        admin_database_only: true,
+        help: "Refused: there is nothing to unlock.",
+        ..SERVER
     },
     Spec {
         name: "getCmdLineOpts",

@@ -24,6 +24,8 @@ pub(crate) struct MariaDbPlan {
     pub table: Option<Arc<Table>>,
     pub access: Access,
     facts: PlanFacts,
+    /// A scan stops behind the last row, to go on from there.
+    pub tailable: bool,
 }
 
 /// Which rows are read, and in which order.
@@ -71,14 +73,27 @@ pub(crate) fn make(namespace: &Namespace, table: Option<Arc<Table>>, query: &Que
     }
     let any_order = |sort: &query::Sort| sort.is_empty() || sort.natural().is_some();
     let sorted = query.sort.is_none_or(any_order) || access.ids.as_ref().is_some_and(|ids| ids.len() <= 1);
-    Ok(MariaDbPlan { namespace: namespace.clone(), table, access, facts: PlanFacts { exact, sorted, view: false } })
+    Ok(MariaDbPlan {
+        namespace: namespace.clone(),
+        table,
+        access,
+        facts: PlanFacts { exact, sorted, view: false },
+        tailable: false,
+    })
 }
 
 /// The plan for a name that is a view's: it gives nothing but that.
 pub(crate) fn view(namespace: &Namespace) -> MariaDbPlan {
     let access = Access { ids: None, index: None, condition: None, forward: true, nothing: true };
     let facts = PlanFacts { exact: false, sorted: false, view: true };
-    MariaDbPlan { namespace: namespace.clone(), table: None, access, facts }
+    MariaDbPlan { namespace: namespace.clone(), table: None, access, facts, tailable: false }
+}
+
+/// The plan that follows a capped collection.
+pub(crate) fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
+    let access = Access { ids: None, index: None, condition: None, forward: true, nothing: false };
+    let facts = PlanFacts { exact: false, sorted: true, view: false };
+    MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: true }
 }
 
 fn check_hint(table: &Table, hint: Value<'_>) -> error::Result<()> {

@@ -9,14 +9,14 @@ use crate::connection::Event;
 use crate::failure::Result;
 use crate::failure::sql;
 use crate::lane;
-use crate::plan::MariaDbPlan;
+use crate::plan::{MariaDbPlan, key_param};
 use crate::pool::Lease;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
-use store::{Flow, Position, ScanEnd, Sink, StoredDoc, views};
+use store::{Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
 
 /// Bytes of documents that a page should hold once their size is known.
 const PAGE_BYTES: usize = 8 << 20;
@@ -77,6 +77,9 @@ pub(crate) async fn rows(
         }
     }
     let mut lease = store.pool.lease().await?;
+    if let (Some(key), Some(_)) = (&progress.key, table.cap()) {
+        check_position(&mut lease, plan, &table, key).await?;
+    }
     match pages(&mut lease, plan, &table, wanted, take, &mut progress).await {
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
         // Nothing was delivered: the same again does no harm.
@@ -129,6 +132,22 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
     }
 }
 
+/// A capped collection is read without gaps or not at all. Error 136.
+async fn check_position(lease: &mut Lease, plan: &MariaDbPlan, table: &Table, key: &[u8]) -> Result<()> {
+    lease.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
+    let mut found = false;
+    while let Event::Row(_) = lease.next().await? {
+        found = true;
+    }
+    let record = std::str::from_utf8(key).ok().and_then(|key| key.parse().ok()).unwrap_or_else(|| number(key));
+    if found { Ok(()) } else { Err(rules::position_lost(plan.tailable, record).into()) }
+}
+
+/// A row key as the server sends it.
+fn number(key: &[u8]) -> i64 {
+    key.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte))
+}
+
 async fn pages(
     lease: &mut Lease,
     plan: &MariaDbPlan,
@@ -156,6 +175,9 @@ async fn pages(
         progress.key = after;
         match page(lease, limit, take, progress).await? {
             Page::Stopped(key) => return Ok(ScanEnd::Stopped(Position(key))),
+            Page::Read { rows } if rows < limit && plan.tailable => {
+                return Ok(ScanEnd::Stopped(Position(progress.key.take().unwrap_or_default())));
+            }
             Page::Read { rows } if rows < limit => return Ok(ScanEnd::Exhausted),
             Page::Read { .. } => {}
         }

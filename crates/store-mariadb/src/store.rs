@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::{collections, figures, indexes, scan, write};
 use ::store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch,
+    IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch, rules,
 };
 use document::Doc;
 use error::Error;
@@ -17,7 +17,10 @@ use futures_util::future::LocalBoxFuture;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a cursor that waits for documents looks for them.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) struct MariaDbStore {
     pub pool: Rc<Pool>,
@@ -109,6 +112,22 @@ impl DocumentStore for MariaDbStore {
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
         told(async move { scan::count(self, own(plan)?, enough).await })
+    }
+
+    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
+        told(async move {
+            let mut lease = self.pool.lease().await?;
+            let Some(table) = self.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
+            if table.cap().is_none() {
+                return Err(rules::not_capped().into());
+            }
+            Ok(Some(Arc::new(plan::tail(namespace, table)) as Arc<dyn Plan>))
+        })
+    }
+
+    fn additions(&self, _: &dyn Plan) -> LocalBoxFuture<'static, ()> {
+        // Anybody may write, other gateways and SQL clients among them, so it is looked again and again.
+        Box::pin(async { tokio::time::sleep(LOOK_EVERY).await })
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {

@@ -1,12 +1,13 @@
 //! A collection's table: its shape, and the statements that read and write it.
 
+use crate::connection::Connection;
 use crate::id_text::{self, IdForm};
 use crate::index::Index;
 use crate::names::quote;
-use mariadb_wire::Malformed;
 use mariadb_wire::row::BinaryRow;
+use mariadb_wire::{Malformed, Param};
 use std::sync::Arc;
-use store::{Rules, Validator};
+use store::{Cap, Rules, Validator};
 
 /// The column that orders and addresses rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,10 @@ pub(crate) struct Statements {
     /// One id.
     pub delete_by_id: Arc<str>,
     pub count: Arc<str>,
+    /// Waits for others who write to the capped collection.
+    pub lock: Arc<str>,
+    /// Bytes, documents: deletes the oldest documents past them.
+    pub trim: Arc<str>,
 }
 
 impl Table {
@@ -90,6 +95,13 @@ impl Table {
             delete: format!("DELETE FROM {quoted} WHERE {key} = ? AND doc = ?").into(),
             delete_by_id: format!("DELETE FROM {quoted} WHERE id = ?").into(),
             count: format!("SELECT COUNT(*) FROM {quoted}").into(),
+            lock: "UPDATE selkie.collections SET options = options WHERE schema_name = ? AND table_name = ?".into(),
+            trim: format!(
+                "DELETE FROM {quoted} WHERE {key} <= (SELECT MAX(past.{key}) FROM (SELECT {key}, \
+                 ROW_NUMBER() OVER newest AS documents, SUM(OCTET_LENGTH(doc)) OVER newest AS bytes FROM {quoted} \
+                 WINDOW newest AS (ORDER BY {key} DESC)) AS past WHERE past.documents > 1 AND (past.bytes > ? OR past.documents > ?))"
+            )
+            .into(),
         };
         Table {
             schema: schema.into(),
@@ -106,6 +118,22 @@ impl Table {
 
     pub fn validator(&self) -> Option<&Validator> {
         self.rules.as_ref()?.validator.as_ref()
+    }
+
+    pub fn cap(&self) -> Option<Cap> {
+        self.rules.as_ref()?.cap.filter(|_| self.row_key == RowKey::Sequence)
+    }
+
+    /// Queues what comes before the documents of a capped collection: they get their places in the order of commits.
+    pub fn queue_lock(&self, connection: &mut Connection) {
+        let params = [Param::Text(self.schema.as_bytes()), Param::Text(self.name.as_bytes())];
+        connection.queue_execute(&self.statements.lock, &params);
+    }
+
+    /// Queues what comes behind them.
+    pub fn queue_trim(&self, connection: &mut Connection, cap: Cap) {
+        let params = [Param::Unsigned(cap.bytes), Param::Unsigned(cap.documents.unwrap_or(u64::MAX))];
+        connection.queue_execute(&self.statements.trim, &params);
     }
 
     /// The statement that creates a collection's table.

@@ -12,7 +12,8 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use store::{BorrowedNamespace, IndexSpec, Namespace, Rules, Validator};
+use store::{BorrowedNamespace, Cap, IndexSpec, Namespace, Rules, Validator};
+use tokio::sync::watch;
 
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
@@ -40,6 +41,8 @@ pub struct Counters {
     pub data_bytes: AtomicI64,
     /// Set once the collection is dropped; cursors still hold it.
     pub dropped: AtomicBool,
+    /// Goes up when documents have been added to a capped collection, for those who wait for them.
+    pub additions: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,7 @@ pub struct CollectionSql {
     pub update: String,
     pub delete: String,
     pub by_seq: String,
+    pub oldest: String,
     pub by_id: String,
     pub document_by_id: String,
     pub forward: String,
@@ -166,6 +170,10 @@ impl Collection {
         self.rules.as_ref()?.validator.as_ref()
     }
 
+    pub fn cap(&self) -> Option<Cap> {
+        self.rules.as_ref()?.cap
+    }
+
     pub fn documents(&self) -> u64 {
         self.counters.documents.load(Ordering::Relaxed).max(0) as u64
     }
@@ -223,6 +231,7 @@ impl CollectionSql {
             update: format!("UPDATE {table} SET doc = ?2 WHERE seq = ?1"),
             delete: format!("DELETE FROM {table} WHERE seq = ?1"),
             by_seq: format!("SELECT doc FROM {table} WHERE seq = ?1"),
+            oldest: format!("SELECT seq, doc FROM {table} ORDER BY seq LIMIT 1"),
             by_id: format!("SELECT seq, doc FROM {table} WHERE id = ?1"),
             document_by_id: format!("SELECT doc FROM {table} WHERE id = ?1"),
             forward: format!("SELECT seq, doc FROM {table} WHERE seq > ?1 ORDER BY seq"),

@@ -15,6 +15,8 @@ pub struct SqlitePlan {
     /// `None`: there is no such collection, and nothing to find.
     pub collection: Option<Arc<Collection>>,
     pub access: Access,
+    /// A scan stops behind the last document, to go on from there.
+    pub tailable: bool,
 }
 
 #[derive(Debug)]

@@ -28,12 +28,17 @@ const NATURAL: &str = "$natural";
 pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<SqlitePlan> {
     let Some(collection) = collection else {
         let facts = PlanFacts { exact: true, sorted: true, view: false };
-        return Ok(SqlitePlan { facts, collection: None, access: Access::Natural { forward: true } });
+        return Ok(SqlitePlan { facts, collection: None, access: Access::Natural { forward: true }, tailable: false });
     };
     let wanted = Wanted::of(query);
     if matches!(query.predicate.root(), Node::Never) {
         let facts = PlanFacts { exact: true, sorted: true, view: false };
-        return Ok(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Points(SmallVec::new()) });
+        return Ok(SqlitePlan {
+            facts,
+            collection: Some(collection.clone()),
+            access: Access::Points(SmallVec::new()),
+            tailable: false,
+        });
     }
     if let Some(plan) = hinted(collection, query, &wanted)? {
         return Ok(plan);
@@ -60,7 +65,14 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<S
 /// The plan for a name that is a view's: it gives nothing but that.
 pub fn view() -> SqlitePlan {
     let facts = PlanFacts { exact: false, sorted: false, view: true };
-    SqlitePlan { facts, collection: None, access: Access::Natural { forward: true } }
+    SqlitePlan { facts, collection: None, access: Access::Natural { forward: true }, tailable: false }
+}
+
+/// The plan that follows a capped collection.
+pub fn tail(collection: Arc<Collection>) -> SqlitePlan {
+    let facts = PlanFacts { exact: false, sorted: true, view: false };
+    let access = Access::Natural { forward: true };
+    SqlitePlan { facts, collection: Some(collection), access, tailable: true }
 }
 
 /// A query, as far as planning reads it.
@@ -97,7 +109,7 @@ fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> 
     let exact = wanted.complete && wanted.conditions.is_empty();
     let sorted = wanted.sort.is_none() || wanted.natural == Some(forward);
     let facts = PlanFacts { exact, sorted, view: false };
-    SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Natural { forward } }
+    SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Natural { forward }, tailable: false }
 }
 
 /// `_id` equal to one value or to one of several: looked up one by one.
@@ -131,7 +143,7 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
         sorted: wanted.sort.is_none() || points.len() <= 1 || by_id.is_some(),
         view: false,
     };
-    Some(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Points(points) })
+    Some(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Points(points), tailable: false })
 }
 
 fn id_field() -> IndexField {
@@ -278,7 +290,7 @@ impl<'c> Candidate<'c> {
         };
         debug_assert!(wanted.natural.is_none() || !self.sorted);
         let facts = PlanFacts { exact: self.exact && narrowed, sorted: self.sorted, view: false };
-        SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Index(scan) }
+        SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Index(scan), tailable: false }
     }
 }
 

@@ -88,7 +88,8 @@ pub fn slice(
     if collection.is_dropped() {
         return Err(dropped(collection).into());
     }
-    let mut slice = Slice { connection, collection, cursor, deadline, rows: 0, visit };
+    let tailable = plan.tailable;
+    let mut slice = Slice { connection, collection, tailable, cursor, deadline, rows: 0, visit };
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
@@ -115,6 +116,7 @@ fn dropped(collection: &Collection) -> Error {
 struct Slice<'s, 'v> {
     connection: &'s Connection,
     collection: &'s Collection,
+    tailable: bool,
     cursor: &'s mut Cursor,
     deadline: Option<Instant>,
     rows: usize,
@@ -126,8 +128,19 @@ impl Slice<'_, '_> {
         let sql = &self.collection.sql;
         let (sql, start) = if forward { (&sql.forward, i64::MIN) } else { (&sql.backward, i64::MAX) };
         let from = self.cursor.row.as_ref().map_or(start, |row| row.seq);
+        if self.cursor.row.is_some() && self.collection.cap().is_some() {
+            self.check_position(from)?;
+        }
         let statement = self.connection.prepare_cached(sql)?;
         self.rows(statement, &[&from], &mut |_, _| Ok(true))
+    }
+
+    /// A capped collection is read without gaps or not at all.
+    fn check_position(&self, seq: i64) -> Attempt<()> {
+        match self.connection.prepare_cached(&self.collection.sql.by_seq)?.exists([seq])? {
+            true => Ok(()),
+            false => Err(store::rules::position_lost(self.tailable, seq).into()),
+        }
     }
 
     fn points(&mut self, points: &[keys::Key]) -> Attempt<SliceEnd> {

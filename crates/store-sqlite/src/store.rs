@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
     DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, Statements, StoredDoc,
-    UpdateStatement, WriteBatch, views,
+    UpdateStatement, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -94,6 +94,7 @@ impl SqliteStore {
             let deadline = Some(Instant::now() + SLICE);
             let mut accept = |_, document: Doc<'_>| sink.accept(StoredDoc::Bson(document));
             match scan::slice(self.reading.connection(), plan, &mut cursor, deadline, &mut accept)? {
+                SliceEnd::Exhausted if plan.tailable => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
                 SliceEnd::Stopped => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Paused => tokio::task::yield_now().await,
@@ -203,6 +204,27 @@ impl DocumentStore for SqliteStore {
         let whole = plan.as_any().downcast_ref::<SqlitePlan>().and_then(SqlitePlan::whole_collection);
         let count = whole.map(|collection| collection.documents().min(enough.unwrap_or(u64::MAX)));
         Box::pin(std::future::ready(Ok(count)))
+    }
+
+    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
+        let plan = match self.find(namespace) {
+            None => Ok(None),
+            Some(collection) if collection.cap().is_none() => Err(rules::not_capped()),
+            Some(collection) => Ok(Some(Arc::new(planner::tail(collection)) as Arc<dyn Plan>)),
+        };
+        Box::pin(std::future::ready(plan))
+    }
+
+    fn additions(&self, plan: &dyn Plan) -> LocalBoxFuture<'static, ()> {
+        let collection = plan.as_any().downcast_ref::<SqlitePlan>().and_then(|plan| plan.collection.as_ref());
+        let watched = collection.map(|collection| collection.counters.additions.subscribe());
+        Box::pin(async move {
+            match watched {
+                // Fails when the collection is gone, which is news as well.
+                Some(mut watched) => drop(watched.changed().await),
+                None => std::future::pending().await,
+            }
+        })
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {

@@ -278,12 +278,18 @@ impl Writer {
         for (_, delta) in self.deltas.drain() {
             delta.collection.counters.documents.fetch_add(delta.documents, Ordering::Relaxed);
             delta.collection.counters.data_bytes.fetch_add(delta.data_bytes, Ordering::Relaxed);
+            if delta.collection.cap().is_some() {
+                delta.collection.counters.additions.send_modify(|count| *count += 1);
+            }
         }
         if !Arc::ptr_eq(&self.catalog, &self.shared.catalog().1) {
             self.shared.publish(self.catalog.clone());
         }
         let Undo { multikey: _, dropped, tables } = std::mem::take(&mut self.undo);
-        dropped.iter().for_each(|collection| collection.counters.dropped.store(true, Ordering::Release));
+        for collection in &dropped {
+            collection.counters.dropped.store(true, Ordering::Release);
+            collection.counters.additions.send_modify(|count| *count += 1);
+        }
         self.cleaning.add_dropped(tables);
     }
 

@@ -93,6 +93,15 @@ pub trait DocumentStore {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// A plan that gives a capped collection's documents in natural order and never comes to an end: a scan of it stops behind the
+    /// last document there is, and another one goes on from there. `None` when there is no such collection. Error 2 when it
+    /// is not capped. A scan whose last document has been deleted meanwhile is error 136.
+    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>>;
+
+    /// Waits until there may be more documents than when this was called; for plans of [`DocumentStore::tail`]. May come to
+    /// an end for nothing.
+    fn additions(&self, plan: &dyn Plan) -> LocalBoxFuture<'static, ()>;
+
     // --- writing
 
     /// Carries out a batch of statements. Each statement's documents change atomically and durably before this returns; an

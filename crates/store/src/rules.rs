@@ -3,7 +3,7 @@
 
 use crate::validator::Validator;
 use document::{Doc, Value};
-use error::Result;
+use error::{Code, Error, Result};
 use std::sync::Arc;
 
 /// The rules of one collection.
@@ -28,6 +28,21 @@ impl Rules {
         let cap = Cap::of(options);
         Ok((validator.is_some() || cap.is_some()).then(|| Arc::new(Rules { validator, cap })))
     }
+}
+
+/// Error 2: a tailable cursor was asked for on a collection that has an end.
+pub fn not_capped() -> Error {
+    Error::bad_value("error processing query: tailable cursor requested on non capped collection")
+}
+
+/// Error 136: the document that a scan of a capped collection had reached is there no more.
+pub fn position_lost(tailable: bool, record: i64) -> Error {
+    let reason = match tailable {
+        true => "failure to restore tailable cursor position",
+        false => "position in capped collection being deleted",
+    };
+    let message = format!("CollectionScan died due to {reason}. Last seen record id: RecordId({record})");
+    Error::new(Code::CAPPED_POSITION_LOST, message)
 }
 
 impl Cap {

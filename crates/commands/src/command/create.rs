@@ -52,10 +52,6 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         view_definitions::create(call, &namespace, view_on, stages, arguments.collation).await?;
         return Ok(Disposition::Reply);
     }
-    if arguments.capped {
-        let message = "capped collections are not supported by this server";
-        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
-    }
     let store = &call.worker.store;
     if store.collection(&namespace).await?.is_some() {
         return Err(Error::new(Code::NAMESPACE_EXISTS, format!("Collection {namespace} already exists.")));

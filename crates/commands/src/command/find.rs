@@ -99,6 +99,9 @@ impl<'a> Arguments<'a> {
         if self.await_data && !self.tailable {
             return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
         }
+        if self.tailable {
+            self.check_tailable()?;
+        }
         let context = options::context(call, self.variables)?;
         let predicate = Predicate::parse(self.filter.unwrap_or(Doc::EMPTY), &context)?;
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
@@ -121,6 +124,23 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    fn check_tailable(&self) -> Result<()> {
+        let mut sort = self.sort.unwrap_or(Doc::EMPTY).iter();
+        let natural = match (sort.next(), sort.next()) {
+            (None, _) => true,
+            (Some(("$natural", direction)), None) => arguments::number_to_i64(direction) == Some(1),
+            _ => false,
+        };
+        if !natural {
+            let message = "cannot use tailable option with a sort other than {$natural: 1}";
+            return Err(Error::bad_value(message));
+        }
+        if self.single_batch {
+            return Err(Error::bad_value("cannot use tailable option with the 'singleBatch' option"));
+        }
+        Ok(())
+    }
+
     /// Whether the filter is `{_id: <value>}`: at most one document matches, so there is no need to look for a second.
     fn names_one_document(&self) -> bool {
         let mut elements = self.filter.unwrap_or(Doc::EMPTY).elements();
@@ -132,10 +152,6 @@ impl<'a> Arguments<'a> {
 
     /// `Err` for what a collection cannot be read with, and for what MongoDB offers and this server does not.
     pub fn check(&self, namespace: &Namespace) -> Result<()> {
-        if self.tailable {
-            let reason = "tailable cursor requested on non capped collection";
-            return Err(options::planning_error(namespace, Code::BAD_VALUE, reason));
-        }
         if self.bounded && self.hint.is_none() {
             let reason = "planner returned error :: caused by :: When using min()/max() a hint of which index to use must be provided";
             return Err(options::planning_error(namespace, Code(51173), reason));
@@ -179,7 +195,11 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let worker = call.worker;
     worker.statistics().operations_query.add(1);
 
-    let mut reader = Reader::open(&*worker.store, &namespace, request).await?;
+    let tail = if arguments.tailable { worker.store.tail(&namespace).await? } else { None };
+    let mut reader = match tail {
+        Some(plan) => Reader::follow(plan, Request { limit: arguments.limit, ..request }, arguments.await_data),
+        None => Reader::open(&*worker.store, &namespace, request).await?,
+    };
     let view = reader.is_view();
     if view {
         reader = views::open_find(call, &namespace, &arguments).await?;
@@ -194,7 +214,9 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
         filled.map_err(|error| in_executor(error, "Executor error during find command"))?;
         worker.statistics().documents_returned.add(batch.len() as u64);
     }
-    let keep = !reader.is_done() && !arguments.single_batch;
+    // There is nothing to follow in a collection that has no document yet.
+    let dead = reader.is_tail() && reader.examined == 0 && batch_size > 0;
+    let keep = !reader.is_done() && !arguments.single_batch && !dead;
     // An empty batch has not looked at the collection yet: without one there is nothing to come back for.
     let keep = keep && (batch_size > 0 || view || worker.store.collection(&namespace).await?.is_some());
     let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };

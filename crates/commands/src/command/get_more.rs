@@ -9,8 +9,14 @@ use crate::reply::{append_namespace, in_executor};
 use document::{DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::Namespace;
+
+/// How long a cursor waits for documents where the client does not say.
+const AWAIT_DATA: Duration = Duration::from_secs(1);
+
+/// How often one that waits looks up.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "getMore";
@@ -37,22 +43,38 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     worker.statistics().operations_getmore.add(1);
 
     let mut checked_out = worker.server.cursors.check_out(id, &namespace, call.envelope.session)?;
-    if call.envelope.time_limit.is_some() {
+    let awaits = checked_out.reader().is_some_and(|reader| reader.awaits());
+    if call.envelope.time_limit.is_some() && !awaits {
         checked_out.check_in(call.now_ms);
         return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
     }
     let Some(reader) = checked_out.reader() else { return Err(cursor::not_found(id)) };
     let began = Instant::now();
-    if let Some(time_left) = reader.time_left {
+    if awaits {
+        // The time is how long to wait, not how long to work.
+        call.running.limit(Duration::MAX);
+    } else if let Some(time_left) = reader.time_left {
         call.running.limit(time_left);
     }
+    let patience = began + call.envelope.time_limit.unwrap_or(AWAIT_DATA);
     // Zero stands for as many as fit.
     let documents_max = if batch_size == 0 { usize::MAX } else { as_count(batch_size) };
     let mut cursor = reply.document("cursor");
     {
         let mut batch = Batch::begin(&mut cursor, "nextBatch", documents_max);
-        let filled = reader.fill(&*worker.store, call.running, &mut batch).await;
-        filled.map_err(|error| in_executor(error, "Executor error during getMore"))?;
+        loop {
+            // From now on, so that nothing comes unseen between the look and the wait.
+            let additions = reader.plan().filter(|_| awaits).map(|plan| worker.store.additions(&**plan));
+            let filled = reader.fill(&*worker.store, call.running, &mut batch).await;
+            filled.map_err(during_get_more)?;
+            let Some(additions) = additions.filter(|_| batch.is_empty()) else { break };
+            if Instant::now() >= patience || worker.server.is_stopping() {
+                break;
+            }
+            // Now and then it is looked whether the operation has been killed.
+            let until = patience.min(Instant::now() + LOOK_EVERY);
+            let _ = tokio::time::timeout_at(until.into(), additions).await;
+        }
         worker.statistics().documents_returned.add(batch.len() as u64);
     }
     reader.time_left = reader.time_left.map(|left| left.saturating_sub(began.elapsed()));
@@ -70,6 +92,14 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         }
         _ => Disposition::Reply,
     })
+}
+
+fn during_get_more(error: Error) -> Error {
+    match error.code() {
+        // A position that is lost before the end was reached is told without further ado.
+        Code::CAPPED_POSITION_LOST if !error.message().contains("tailable") => error,
+        _ => in_executor(error, "Executor error during getMore"),
+    }
 }
 
 pub fn kill_cursors(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::reply::write_list_cursor;
 use crate::server::Topology;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use query::{Context, Predicate};
 use store::{IndexSelection, IndexSpec, index_rules};
 
 pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -36,14 +37,34 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     for element in indexes.elements() {
         let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
         let spec = element.value().as_document().ok_or_else(wrong_type)?;
-        let index = index_spec(spec).map_err(|error| in_specification(spec, error))?;
+        let index = index_spec(spec, &call.context()).map_err(|error| in_specification(spec, error))?;
         // Judged with the specification as it was sent, which messages show.
         index_rules::check_key(&IndexSpec { spec: spec.to_owned(), ..index.clone() })?;
         specs.push(index);
         check_expiry(spec)?;
     }
     // The index on `_id` is always there.
+    for spec in specs.iter().filter(|spec| is_id_key(spec.key.as_doc())) {
+        let option =
+            ["hidden", "partialFilterExpression"].into_iter().find(|key| spec.spec.as_doc().get(key).is_some());
+        if let Some(option) = option {
+            let shown = options::without(spec.spec.as_doc(), |key| key == "v");
+            let mut shown = shown;
+            shown.append("v", 2);
+            let message = format!(
+                "The field '{option}' is not valid for an _id index specification. Specification: {}",
+                display(shown.as_doc())
+            );
+            return Err(Error::new(Code::INVALID_INDEX_SPECIFICATION_OPTION, message));
+        }
+    }
     specs.retain(|spec| !is_id_key(spec.key.as_doc()));
+    if specs.iter().any(|spec| spec.spec.as_doc().get("expireAfterSeconds").is_some()) {
+        let info = call.worker.store.collection(&namespace).await?;
+        if info.is_some_and(|info| options::is_set(info.options.as_doc(), "capped")) {
+            return Err(Error::new(Code::CANNOT_CREATE_INDEX, "Cannot create TTL index on a capped collection"));
+        }
+    }
     let outcome = call.worker.store.create_indexes(&namespace, specs).await?;
     reply.append("numIndexesBefore", outcome.indexes_before as i32);
     reply.append("numIndexesAfter", outcome.indexes_after as i32);
@@ -68,7 +89,7 @@ fn is_id_key(key: Doc<'_>) -> bool {
 }
 
 /// Reads one specification. Its key pattern is judged by the stores' common rules.
-fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
+fn index_spec(spec: Doc<'_>, context: &Context) -> Result<IndexSpec> {
     let (mut key, mut name) = (None, None);
     let (mut unique, mut sparse) = (false, false);
     for field in spec.elements() {
@@ -77,10 +98,11 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
             "name" => name = Some(string_option(field)?),
             "unique" => unique = boolean_option(field)?,
             "sparse" => sparse = boolean_option(field)?,
-            "background" | "hidden" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
+            "hidden" => check_hidden(field)?,
+            "background" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
             "v" => check_version(spec, field)?,
             "expireAfterSeconds" => {}
-            "partialFilterExpression" => return unsupported("partial indexes"),
+            "partialFilterExpression" => partial_filter(document_option(field)?, context)?,
             "collation" => options::check_collation("createIndexes", field)?,
             "storageEngine" => drop(document_option(field)?),
             "ns"
@@ -105,6 +127,10 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
             }
         }
     }
+    if sparse && spec.get("partialFilterExpression").is_some() {
+        let message = "cannot mix \"partialFilterExpression\" and \"sparse\" options";
+        return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+    }
     let required = |field: &str| {
         Error::failed_to_parse(format!("The '{field}' field is a required property of an index specification"))
     };
@@ -128,8 +154,41 @@ fn index_spec(spec: Doc<'_>) -> Result<IndexSpec> {
     })
 }
 
-fn unsupported<T>(what: &str) -> Result<T> {
-    Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")))
+/// Which filters can decide what is in an index.
+/// Source: <https://www.mongodb.com/docs/manual/core/index-partial/>
+fn partial_filter(filter: Doc<'_>, context: &Context) -> Result<()> {
+    if filter.get("$expr").is_some() {
+        return Err(Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, "$expr is not allowed in this context"));
+    }
+    Predicate::parse(filter, context)?;
+    check_partial(filter)
+}
+
+fn check_partial(filter: Doc<'_>) -> Result<()> {
+    let refused = |what: &str| {
+        let message = format!("Expression not supported in partial index: {what}");
+        Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
+    };
+    for (key, value) in filter.iter() {
+        match (key, value) {
+            ("$and" | "$or", Value::Array(all)) => {
+                all.values().filter_map(Value::as_document).try_for_each(check_partial)?;
+            }
+            (operator, _) if operator.starts_with('$') => return refused(operator),
+            (path, Value::Regex { .. }) => return refused(&format!("{path} regex")),
+            (path, Value::Document(condition)) if condition.first().is_some_and(|it| it.key().starts_with('$')) => {
+                for (operator, argument) in condition.iter() {
+                    match operator {
+                        "$eq" | "$in" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" => {}
+                        "$exists" if argument.is_truthy() => {}
+                        other => return refused(&format!("{path} {other}")),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn document_option<'a>(field: Element<'a>) -> Result<Doc<'a>> {
@@ -160,6 +219,18 @@ fn boolean_option(field: Element<'_>) -> Result<bool> {
                 "The field '{0} has value {0}: {text}, which is not convertible to bool",
                 field.key()
             )))
+        }
+    }
+}
+
+fn check_hidden(field: Element<'_>) -> Result<()> {
+    match field.value() {
+        Value::Boolean(_) => Ok(()),
+        value if value.kind().is_number() => Ok(()),
+        // The field's name is MongoDB's slip.
+        value => {
+            let message = format!("The field 'name' must be a bool, but got {}", value.kind().alias());
+            Err(Error::type_mismatch(message))
         }
     }
 }

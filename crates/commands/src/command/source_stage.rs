@@ -10,7 +10,7 @@ use crate::logical_session::LogicalSessionId;
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
-use store::Namespace;
+use store::{Namespace, Rules};
 
 /// Whether a first stage stands without a collection (`aggregate: 1`).
 pub fn needs_no_collection(stage: &str) -> bool {
@@ -131,12 +131,15 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
         );
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
+    let info = call.worker.store.collection(namespace).await?;
+    let rules = info.map(|info| Rules::of(info.options.as_doc())).transpose()?.flatten();
+    let cap = rules.and_then(|rules| rules.cap);
     Ok(DocBuf::build(|writer| {
         writer.append("ns", &namespace.to_string());
         writer.append("host", &host_and_port());
         writer.append("localTime", Value::DateTime(call.now_ms));
         if options.get("storageStats").is_some() {
-            write_storage_stats(&stats, scale, &mut writer.document("storageStats"));
+            write_storage_stats(&stats, cap, scale, &mut writer.document("storageStats"));
         }
         if options.get("count").is_some() {
             append_count("count", stats.documents, writer);

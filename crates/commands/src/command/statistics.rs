@@ -12,7 +12,7 @@ use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
 use query::Predicate;
 use std::sync::LazyLock;
-use store::{CollectionStats, Query};
+use store::{Cap, CollectionStats, Query, Rules};
 
 /// The machine's name, as figures name the server.
 pub fn host_and_port() -> String {
@@ -37,7 +37,11 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
     }
     reply.append("ns", &namespace.to_string());
     match stats {
-        Some(stats) => write_storage_stats(&stats, scale, reply),
+        Some(stats) => {
+            let info = call.worker.store.collection(&namespace).await?;
+            let rules = info.map(|info| Rules::of(info.options.as_doc())).transpose()?.flatten();
+            write_storage_stats(&stats, rules.and_then(|rules| rules.cap), scale, reply);
+        }
         None => {
             for key in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
                 reply.append(key, 0);
@@ -58,7 +62,7 @@ fn check_scale(within: &str, field: document::Element<'_>) -> Result<u64> {
 }
 
 /// The figures of a collection, sizes divided by `scale`.
-pub fn write_storage_stats(stats: &CollectionStats, scale: u64, writer: &mut DocWriter<'_>) {
+pub fn write_storage_stats(stats: &CollectionStats, cap: Option<Cap>, scale: u64, writer: &mut DocWriter<'_>) {
     let index_bytes: u64 = stats.indexes.iter().map(|(_, bytes)| bytes).sum();
     append_count("size", stats.data_bytes / scale, writer);
     append_count("count", stats.documents, writer);
@@ -68,7 +72,11 @@ pub fn write_storage_stats(stats: &CollectionStats, scale: u64, writer: &mut Doc
     writer.append("numOrphanDocs", 0);
     append_count("storageSize", stats.storage_bytes / scale, writer);
     append_count("freeStorageSize", 0, writer);
-    writer.append("capped", false);
+    writer.append("capped", cap.is_some());
+    if let Some(cap) = cap {
+        append_count("max", cap.documents.unwrap_or(0), writer);
+        append_count("maxSize", cap.bytes / scale, writer);
+    }
     writer.append("nindexes", stats.indexes.len() as i32);
     drop(writer.document("indexDetails"));
     drop(writer.array("indexBuilds"));
@@ -163,17 +171,27 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 
 pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = strict_namespace(call.database(), call.first())?;
+    let mut set = Vec::new();
     for field in call.fields() {
         match field.key() {
             // Every validation is a full one.
-            "full" | "background" | "checkBSONConformance" | "enforceFastCount" | "metadata" => {
-                arguments::boolean_or_number("validate", field)?;
+            key @ ("full" | "background" | "checkBSONConformance" | "enforceFastCount" | "metadata") => {
+                set.extend(arguments::boolean_or_number("validate", field)?.then_some(key));
             }
             "repair" if field.value().is_truthy() => {
                 return Err(Error::new(Code::NOT_IMPLEMENTED, "repair is not supported by this server"));
             }
             _ => {}
         }
+    }
+    if set.contains(&"full") && set.contains(&"background") {
+        let message =
+            "Running the validate command with both { background: true } and { full: true } is not supported.";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    if set.contains(&"metadata") && set.len() > 1 {
+        let message = "Running the validate command with { metadata: true } is not supported with any other options";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     let store = &*call.worker.store;
     let Some(stats) = store.collection_stats(&namespace).await? else {

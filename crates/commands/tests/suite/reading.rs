@@ -77,11 +77,8 @@ fn find_refuses() {
                 error(14, "Field 'singleBatch' should be a boolean value, but found: int"),
             ),
             (
-                doc! { "find": "a", "tailable": true },
-                error(
-                    2,
-                    "error processing query: ns=test.aTree: $and\nSort: {}\nProj: {}\n tailable cursor requested on non capped collection",
-                ),
+                doc! { "find": "a", "tailable": true, "sort": { "x": 1 } },
+                error(2, "cannot use tailable option with a sort other than {$natural: 1}"),
             ),
             (
                 doc! { "find": "a", "awaitData": true },

@@ -356,9 +356,16 @@ impl<C: Change> Running<'_, C> {
         if let Some(validator) = self.validator(&table) {
             validator.check_insert(document)?;
         }
-        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
+        let cap = table.cap();
+        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
+            let Some(cap) = cap else {
+                connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
+                return Ok(1);
+            };
+            table.queue_lock(connection);
             connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
-            Ok(1)
+            table.queue_trim(connection, cap);
+            Ok(3)
         })
         .await;
         drop(lease);

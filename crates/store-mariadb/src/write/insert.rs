@@ -89,6 +89,7 @@ impl Batch<'_> {
         if all_at_once
             && store.counts_by_one
             && self.table.row_key == RowKey::Sequence
+            && self.table.cap().is_none()
             && halves::is_worthwhile(self.documents)
             && let Some(mut second) = store.pool.lease_at_leisure().await
             && halves::insert(self, connection, &mut second, ledger).await?
@@ -118,6 +119,15 @@ impl Batch<'_> {
     /// All documents or none.
     async fn insert_all(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<Wrote> {
         let inserted = vec![Ok(inserted()); self.documents.len()];
+        if let Some(cap) = self.table.cap() {
+            return write(connection, ledger, inserted, false, true, async |connection| {
+                self.table.queue_lock(connection);
+                let commands = self.feed(connection, self.documents, COMMAND_BYTES).await?;
+                self.table.queue_trim(connection, cap);
+                Ok(commands + 2)
+            })
+            .await;
+        }
         let bytes: usize = self.documents.iter().map(Bytes::len).sum();
         let alone = bytes <= COMMAND_BYTES;
         write(connection, ledger, inserted, alone, false, async |connection| {
@@ -167,6 +177,10 @@ impl Batch<'_> {
     async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
         connection.queue_query("BEGIN");
         connection.finish().await?;
+        if self.table.cap().is_some() {
+            self.table.queue_lock(connection);
+            connection.finish().await?;
+        }
         match self.each_in_transaction(connection, ledger).await {
             Ok(outcomes) => {
                 let recording = ledger.queue_record(connection, &outcomes);
@@ -200,7 +214,9 @@ impl Batch<'_> {
         let mut outcomes = Vec::new();
         let mut next = ledger.len();
         while next < self.documents.len() {
-            let until = (next + SINGLES).min(self.documents.len());
+            // What a capped collection lets go of may make room for the next document's keys.
+            let cap = self.table.cap();
+            let until = (next + if cap.is_some() { 1 } else { SINGLES }).min(self.documents.len());
             connection.queue_query("SAVEPOINT selkie");
             connection.finish().await?;
             let fates = self.singles(connection, next..until).await?;
@@ -218,6 +234,10 @@ impl Batch<'_> {
                     return Ok(outcomes);
                 }
                 _ => outcomes.extend(fates),
+            }
+            if let Some(cap) = cap {
+                self.table.queue_trim(connection, cap);
+                connection.finish().await?;
             }
             next = until;
         }

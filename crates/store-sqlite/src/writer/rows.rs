@@ -7,11 +7,13 @@ use super::Writer;
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
 use crate::keys::{self, Key};
+use crate::scan;
 use document::{Doc, DocBuf, Value};
 use error::Error;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use store::Cap;
 
 /// A document's keys, index by index in the collection's order.
 pub type Entries = Vec<Vec<Key>>;
@@ -35,7 +37,30 @@ impl Writer {
             return Err(duplicate(collection, index, document, key).into());
         }
         self.note(collection, 1, document.size() as i64);
-        Ok(())
+        match collection.cap() {
+            Some(cap) => self.trim(collection, cap),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes the oldest documents of a capped collection that has grown too large; the newest stays, whatever its size.
+    fn trim(&mut self, collection: &Arc<Collection>, cap: Cap) -> Attempt<()> {
+        loop {
+            let pending = self.deltas.get(&collection.id).map_or((0, 0), |delta| (delta.documents, delta.data_bytes));
+            let documents = collection.documents().saturating_add_signed(pending.0);
+            let bytes = collection.data_bytes().saturating_add_signed(pending.1);
+            if documents <= 1 || !cap.is_exceeded(documents, bytes) {
+                return Ok(());
+            }
+            let (seq, old) = {
+                let mut statement = self.connection.prepare_cached(&collection.sql.oldest)?;
+                let mut rows = statement.query([])?;
+                let Some(row) = rows.next()? else { return Ok(()) };
+                let (seq, document) = scan::stored(row, collection)?;
+                (seq, Old::of(collection, document)?)
+            };
+            self.delete_document(collection, seq, &old)?;
+        }
     }
 
     /// Puts another document in the place of one. The `_id` is the same. Error 11000 when one of its keys is taken.

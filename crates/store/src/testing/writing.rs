@@ -7,6 +7,8 @@ use error::Code;
 pub fn checks() -> Vec<Check> {
     vec![
         ("validation", documents_have_to_be_valid),
+        ("capped", a_capped_collection_lets_go_of_the_oldest),
+        ("tail", a_tail_goes_on_with_what_comes),
         ("duplicates", duplicates_are_told_as_mongodb_tells_them),
         ("unordered", an_unordered_batch_goes_on_after_an_error),
         ("updates", updates_match_and_modify),
@@ -247,4 +249,66 @@ fn documents_have_to_be_valid(suite: &Suite) {
     let told = info.as_doc().get("details").and_then(Value::as_document).unwrap().to_owned();
     assert_eq!(told.as_doc().get("reason"), Some(Value::String("comparison failed")));
     suite.assert_valid();
+}
+
+fn a_capped_collection_lets_go_of_the_oldest(suite: &Suite) {
+    let options = doc! { "capped": true, "size": 4096, "max": 3 };
+    suite.run(suite.store.create_collection(&suite.namespace, options.as_doc())).unwrap();
+    suite.create_index(index(doc! { "u": 1 }, doc! { "unique": true })).unwrap();
+    let document = |id: i32, unique: i32| doc! { "_id": id, "u": unique };
+    suite.insert(&[document(0, 0), document(1, 1), document(2, 2), document(3, 3)]);
+    assert_eq!(suite.ids(), ["Some(Int32(1))", "Some(Int32(2))", "Some(Int32(3))"]);
+    // What goes makes room for its keys, within one batch too.
+    suite.insert(&[document(4, 4), document(5, 1)]);
+    assert_eq!(suite.ids(), ["Some(Int32(3))", "Some(Int32(4))", "Some(Int32(5))"]);
+    assert_eq!(
+        suite.write(inserts(&[document(6, 5)]), true).remove(0),
+        Ok(StatementOutcome { matched: 1, ..Default::default() })
+    );
+    assert!(suite.write(inserts(&[document(6, 9)]), true).remove(0).is_err());
+    let upsert = UpdateStatement { upsert: true, ..update(doc! { "_id": 7 }, doc! { "$set": &doc! { "u": 7 } }) };
+    suite.update(upsert).unwrap();
+    assert_eq!(suite.ids(), ["Some(Int32(5))", "Some(Int32(6))", "Some(Int32(7))"]);
+    // One document stays, whatever its size.
+    suite.insert(&[doc! { "_id": 8, "u": 8, "s": &*"x".repeat(5000) }]);
+    assert_eq!(suite.ids(), ["Some(Int32(8))"]);
+    suite.insert(&[document(9, 9)]);
+    assert_eq!(suite.ids(), ["Some(Int32(9))"]);
+    assert_eq!(suite.delete(delete(doc! {}, false)).matched, 1);
+    suite.assert_valid();
+}
+
+fn a_tail_goes_on_with_what_comes(suite: &Suite) {
+    assert!(suite.run(suite.store.tail(&suite.namespace)).unwrap().is_none());
+    let options = doc! { "capped": true, "size": 4096, "max": 3 };
+    suite.run(suite.store.create_collection(&suite.namespace, options.as_doc())).unwrap();
+    suite.insert(&[doc! { "_id": 1 }, doc! { "_id": 2 }]);
+    let plan = suite.run(suite.store.tail(&suite.namespace)).unwrap().unwrap();
+    let mut position: Option<Position> = None;
+    let mut next = |suite: &Suite| -> Result<Vec<i32>> {
+        let predicate = Predicate::everything();
+        let mut sink = Collect { decode: suite.decode, predicate, exact: false, found: Vec::new(), left: 10 };
+        match suite.run(suite.store.scan(&*plan, position.as_ref(), 10, &mut sink))? {
+            ScanEnd::Exhausted => panic!("a tail has no end"),
+            ScanEnd::Stopped(reached) => position = Some(reached),
+        }
+        let id = |document: &DocBuf| match document.as_doc().get("_id") {
+            Some(Value::Int32(id)) => id,
+            _ => 0,
+        };
+        Ok(sink.found.iter().map(id).collect())
+    };
+    assert_eq!(next(suite), Ok(vec![1, 2]));
+    assert_eq!(next(suite), Ok(vec![]));
+    suite.insert(&[doc! { "_id": 3 }]);
+    assert_eq!(next(suite), Ok(vec![3]));
+    let coming = suite.store.additions(&*plan);
+    suite.insert(&[doc! { "_id": 4 }]);
+    suite.run(coming);
+    assert_eq!(next(suite), Ok(vec![4]));
+    suite.insert(&[doc! { "_id": 5 }, doc! { "_id": 6 }, doc! { "_id": 7 }]);
+    assert_eq!(next(suite).unwrap_err().code(), Code::CAPPED_POSITION_LOST);
+    let plain = Namespace::new(&suite.namespace.database, "plain");
+    suite.run(suite.store.create_collection(&plain, Doc::EMPTY)).unwrap();
+    assert_eq!(suite.run(suite.store.tail(&plain)).unwrap_err().code(), Code::BAD_VALUE);
 }

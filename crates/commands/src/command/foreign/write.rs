@@ -8,7 +8,7 @@ use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
 use query::{Context, Predicate, Update};
-use store::{Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
+use store::{IndexSpec, Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
 
 /// How many documents are written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
@@ -117,7 +117,8 @@ async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> 
     let covers = |key: Doc<'_>| {
         key.elements().count() == merge.on.len() && merge.on.iter().all(|field| key.get(field).is_some())
     };
-    if indexes.iter().any(|index| index.unique && covers(index.key.as_doc())) {
+    let whole = |index: &IndexSpec| index.unique && index.spec.as_doc().get("partialFilterExpression").is_none();
+    if indexes.iter().any(|index| whole(index) && covers(index.key.as_doc())) {
         return Ok(());
     }
     Err(Error::new(Code(51183), "Cannot find index to verify that join fields will be unique"))

@@ -234,6 +234,17 @@ impl DocumentStore for MemoryStore {
         done(Ok(ScanEnd::Exhausted))
     }
 
+    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
+        done(match self.collections.borrow().get(namespace) {
+            Some(_) => Err(rules::not_capped()),
+            None => Ok(None),
+        })
+    }
+
+    fn additions(&self, _: &dyn Plan) -> LocalBoxFuture<'static, ()> {
+        done(())
+    }
+
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {
         Box::pin(async move {
             // Makes every write wait once, as a store's group commit does.

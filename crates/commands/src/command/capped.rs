@@ -1,0 +1,110 @@
+//! `convertToCapped` and `cloneCollectionAsCapped`: a collection's newest documents, as far as they fit, in a capped one.
+
+use crate::arguments;
+use crate::command::collections::plan_killed;
+use crate::command::create::write_cap;
+use crate::command::options::as_count;
+use crate::command::views;
+use crate::cursor::uuid_text;
+use crate::dispatch::{Call, Disposition};
+use crate::read::{Batch, Reader, Request};
+use bytes::Bytes;
+use document::{Doc, DocBuf, DocWriter, Value};
+use error::{Code, Error, Result};
+use store::{CollectionInfo, Namespace, Statements, WriteBatch};
+
+/// How many documents are copied at a time.
+const BATCH_DOCUMENTS: u64 = 500;
+
+pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace_to_write(call.database(), call.first())?;
+    let bytes = size(call)?;
+    let info = source(call, &namespace).await?;
+    let temporary = format!("tmp.convertToCapped.{}", call.worker.new_object_id(call.now_ms));
+    let temporary = Namespace::new(&namespace.database, &temporary);
+    copy(call, &namespace, &temporary, bytes).await?;
+    call.worker.store.rename_collection(&temporary, &namespace, true).await?;
+    let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
+    call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
+    Ok(Disposition::Reply)
+}
+
+pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = arguments::namespace_to_write(call.database(), call.first())?;
+    let to = call.fields().find(|field| field.key() == "toCollection");
+    let to = to.and_then(|field| field.value().as_str());
+    let to = to.ok_or_else(|| Error::type_mismatch("'toCollection' must be of type String"))?;
+    let bytes = size(call)?;
+    source(call, &namespace).await?;
+    let target = Namespace::new(&namespace.database, to);
+    arguments::check_writable(&target)?;
+    if call.worker.store.collection(&target).await?.is_some() || views::definition(call, &target).await?.is_some() {
+        let message = format!(
+            "cloneCollectionAsCapped failed - destination collection {target} already exists. source collection: {namespace}"
+        );
+        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+    }
+    copy(call, &namespace, &target, bytes).await?;
+    Ok(Disposition::Reply)
+}
+
+fn size(call: &Call<'_>) -> Result<i64> {
+    let size = call.fields().find(|field| field.key() == "size");
+    let size = size.and_then(|field| arguments::number_to_i64(field.value())).filter(|size| *size > 0);
+    size.ok_or_else(|| Error::new(crate::reply::NO_CODE, "invalid command spec"))
+}
+
+async fn source(call: &Call<'_>, namespace: &Namespace) -> Result<CollectionInfo> {
+    if let Some(info) = call.worker.store.collection(namespace).await? {
+        return Ok(info);
+    }
+    views::refuse(call, namespace).await?;
+    Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("source collection {namespace} does not exist")))
+}
+
+/// Makes the capped collection and fills it; on an error there is none.
+async fn copy(call: &Call<'_>, from: &Namespace, to: &Namespace, bytes: i64) -> Result<()> {
+    let store = &call.worker.store;
+    let options = DocBuf::build(|writer| write_cap(bytes, None, writer));
+    store.create_collection(to, options.as_doc()).await?;
+    let copied = copy_documents(call, from, to).await;
+    if copied.is_err() {
+        // The error that stopped it is the one to tell.
+        drop(store.drop_collection(to).await);
+    }
+    copied
+}
+
+async fn copy_documents(call: &Call<'_>, from: &Namespace, to: &Namespace) -> Result<()> {
+    let store = &*call.worker.store;
+    let mut reader = Reader::open(store, from, Request::default()).await?;
+    let mut bytes = Vec::new();
+    while !reader.is_done() {
+        bytes.clear();
+        let mut writer = DocWriter::begin(&mut bytes);
+        let mut batch = Batch::begin(&mut writer, "", as_count(BATCH_DOCUMENTS));
+        reader.fill(store, call.running, &mut batch).await?;
+        drop(batch);
+        drop(writer);
+        let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
+        let documents: Vec<Bytes> = batch
+            .unwrap_or(Doc::EMPTY)
+            .values()
+            .filter_map(Value::as_document)
+            .map(|document| Bytes::copy_from_slice(document.as_bytes()))
+            .collect();
+        if documents.is_empty() {
+            continue;
+        }
+        let batch = WriteBatch {
+            namespace: to.clone(),
+            ordered: true,
+            journal: call.envelope.write_concern.journal,
+            bypass_validation: true,
+            retry: None,
+            statements: Statements::Insert(documents),
+        };
+        store.write(batch).await?.statements.into_iter().try_for_each(|outcome| outcome.map(drop))?;
+    }
+    Ok(())
+}
