@@ -14,7 +14,9 @@ mod accumulate;
 mod add_fields;
 mod bucket;
 mod bucket_auto;
+mod densify;
 mod field_tree;
+mod fill;
 pub mod foreign;
 mod granularity;
 mod group;
@@ -40,6 +42,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use steps::Section;
+pub use steps::facet_document;
 pub(crate) use transform::Transformation;
 
 /// A parsed pipeline.
@@ -68,8 +71,9 @@ pub(crate) enum Stage {
     BucketAuto(Arc<bucket_auto::BucketAuto>),
     Sample(u64),
     Redact(Arc<redact::Redact>),
+    Densify(Arc<densify::Densify>),
     SetWindowFields(Arc<window::SetWindowFields>),
-    Facet(Arc<Vec<(Box<str>, Pipeline)>>),
+    Facet(Facets),
     Foreign(Arc<Foreign>),
 }
 
@@ -84,6 +88,9 @@ pub struct Source {
     pub limit: Option<u64>,
 }
 
+/// The pipelines of a `$facet`, by name.
+pub type Facets = Arc<Vec<(Box<str>, Pipeline)>>;
+
 /// A stretch of a pipeline.
 #[derive(Clone, Debug)]
 pub enum Part {
@@ -91,6 +98,8 @@ pub enum Part {
     Local(Pipeline),
     /// A stage that needs other collections.
     Foreign(Arc<Foreign>),
+    /// A `$facet` whose pipelines do; their results go into one document ([`facet_document`]).
+    Facets(Facets),
 }
 
 impl Pipeline {
@@ -102,6 +111,11 @@ impl Pipeline {
         let mut stages = parse::stages(stages, context)?;
         optimize::rearrange(&mut stages);
         Ok(Pipeline { stages })
+    }
+
+    /// A pipeline without stages.
+    pub fn empty() -> Pipeline {
+        Pipeline { stages: Vec::new() }
     }
 
     /// Takes off the front what a store can be asked for.
@@ -117,7 +131,11 @@ impl Pipeline {
     /// Whether there is a stage that needs other collections; if so, [`Pipeline::into_parts`] takes the pipeline apart
     /// around them.
     pub fn has_foreign(&self) -> bool {
-        self.stages.iter().any(|stage| matches!(stage, Stage::Foreign(_)))
+        self.stages.iter().any(|stage| match stage {
+            Stage::Foreign(_) => true,
+            Stage::Facet(facets) => facets.iter().any(|(_, pipeline)| pipeline.has_foreign()),
+            _ => false,
+        })
     }
 
     /// The pipeline as stretches that run by themselves, and the stages in between that do not. Two foreign stages may
@@ -127,6 +145,9 @@ impl Pipeline {
         for stage in self.stages {
             match (stage, parts.last_mut()) {
                 (Stage::Foreign(foreign), _) => parts.push(Part::Foreign(foreign)),
+                (Stage::Facet(facets), _) if facets.iter().any(|(_, pipeline)| pipeline.has_foreign()) => {
+                    parts.push(Part::Facets(facets));
+                }
                 (stage, Some(Part::Local(pipeline))) => pipeline.stages.push(stage),
                 (stage, _) => parts.push(Part::Local(Pipeline { stages: vec![stage] })),
             }

@@ -9,12 +9,14 @@ pub struct Context {
     pub now_ms: i64,
     /// The command's `let` document: names and constant values.
     pub variables: DocBuf,
+    /// Names of variables that have no value.
+    pub missing: Vec<Box<str>>,
     /// The command's `collation`, or the collection's.
     pub collation: Collation,
 }
 
 impl Context {
     pub fn at(now_ms: i64) -> Self {
-        Context { now_ms, variables: DocBuf::new(), collation: Collation::SIMPLE }
+        Context { now_ms, variables: DocBuf::new(), missing: Vec::new(), collation: Collation::SIMPLE }
     }
 }

@@ -40,6 +40,7 @@ use document::{Collation, Doc, DocWriter, Value, ValueBuf};
 use error::{Error, Result};
 
 pub use evaluated::Evaluated;
+pub(crate) use functions::no_javascript;
 pub(crate) use path::{check_field_path, check_name};
 pub use ranked::checked_count;
 use scope::{Frame, Scope};

@@ -148,7 +148,7 @@ pub async fn open(
     context: &Context,
 ) -> Result<Reader> {
     let budget = options::budget(call, arguments.allow_disk_use);
-    if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline).await? {
+    if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
         let pipeline = Pipeline::parse(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
             let results = foreign::run(call, Reader::over(documents, None), pipeline, &budget).await;

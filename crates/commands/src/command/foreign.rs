@@ -1,8 +1,9 @@
-//! Pipelines with stages that read or write other collections: `$lookup`, `$unionWith`, `$out`, `$merge`.
+//! Pipelines with stages that read or write other collections: `$lookup`, `$graphLookup`, `$unionWith`, `$out`, `$merge`.
 //!
 //! Documents go through the pipeline batch by batch: what runs by itself is an [`Execution`], the stages in between are
 //! carried out here against the store. The results are held until all are there, within the limit of a blocking stage.
 
+mod look_up;
 mod target;
 mod write;
 
@@ -12,8 +13,9 @@ use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
-use query::aggregate::foreign::{Foreign, Lookup};
-use query::aggregate::{Demand, Execution, Part, Pipeline};
+use look_up::Partners;
+use query::aggregate::foreign::Foreign;
+use query::aggregate::{Demand, Execution, Facets, Part, Pipeline, facet_document};
 use query::spill::Budget;
 use query::{Predicate, aggregate};
 use std::sync::Arc;
@@ -25,7 +27,9 @@ const BATCH_DOCUMENTS: u64 = 500;
 /// A part of the pipeline at work.
 enum Link {
     Local(Execution),
-    Foreign(Arc<Foreign>),
+    Foreign(Arc<Foreign>, Partners),
+    /// `$facet` with stages of this kind, which begins when all its input is there.
+    Facets(Facets, Vec<DocBuf>),
     /// `$out` and `$merge`, which begin when all their input is there.
     Write(Arc<Foreign>, Vec<DocBuf>),
 }
@@ -33,10 +37,11 @@ enum Link {
 impl Link {
     fn begin(part: Part, budget: &Budget) -> Link {
         match part {
+            Part::Facets(facets) => Link::Facets(facets, Vec::new()),
             Part::Local(pipeline) => Link::Local(pipeline.start(budget.clone())),
             Part::Foreign(foreign) => match *foreign {
                 Foreign::Out(_) | Foreign::Merge(_) => Link::Write(foreign, Vec::new()),
-                _ => Link::Foreign(foreign),
+                _ => Link::Foreign(foreign, Partners::default()),
             },
         }
     }
@@ -106,16 +111,28 @@ async fn send_through(
     for link in links {
         documents = match link {
             Link::Local(execution) => run_locally(execution, documents, over)?,
-            Link::Foreign(foreign) => match &**foreign {
-                Foreign::Lookup(lookup) => look_up(call, lookup, documents, budget).await?,
+            Link::Foreign(foreign, partners) => match &**foreign {
+                Foreign::Lookup(lookup) => look_up::look_up(call, lookup, partners, documents, budget).await?,
+                Foreign::GraphLookup(lookup) => look_up::search(call, lookup, documents, budget).await?,
                 Foreign::UnionWith(union) if *over => {
                     let namespace = Namespace::new(call.database(), &union.collection);
-                    let more = read(call, &namespace, Predicate::everything(), union.pipeline.clone(), budget).await?;
+                    let more = match &union.documents {
+                        Some(given) => {
+                            let given = given.iter().cloned().collect();
+                            run(call, Reader::over(given, None), union.pipeline.clone(), budget).await?
+                        }
+                        None => read(call, &namespace, Predicate::everything(), union.pipeline.clone(), budget).await?,
+                    };
                     documents.extend(more);
                     documents
                 }
                 _ => documents,
             },
+            Link::Facets(facets, held) => {
+                held.append(&mut documents);
+                check_held(held.iter().map(|document| document.as_bytes().len()).sum())?;
+                if *over { vec![run_facets(call, facets, held, budget).await?] } else { Vec::new() }
+            }
             Link::Write(foreign, held) => {
                 held.append(&mut documents);
                 check_held(held.iter().map(|document| document.as_bytes().len()).sum())?;
@@ -142,20 +159,14 @@ fn run_locally(execution: &mut Execution, documents: Vec<DocBuf>, over: &mut boo
     Ok(std::iter::from_fn(|| execution.pop()).collect())
 }
 
-async fn look_up(call: &Call<'_>, lookup: &Lookup, documents: Vec<DocBuf>, budget: &Budget) -> Result<Vec<DocBuf>> {
-    let namespace = Namespace::new(call.database(), lookup.collection());
-    let mut joined = Vec::with_capacity(documents.len());
-    let mut held_bytes = 0;
-    for document in documents {
-        call.running.tick()?;
-        let (predicate, pipeline) = lookup.query(document.as_doc())?;
-        let found = read(call, &namespace, predicate, pipeline, budget).await?;
-        let document = lookup.join(document.as_doc(), found.iter().map(DocBuf::as_doc));
-        held_bytes += document.as_bytes().len();
-        check_held(held_bytes)?;
-        joined.push(document);
+/// Sends the documents through each facet; gives the one document of all results.
+async fn run_facets(call: &Call<'_>, facets: &Facets, documents: &[DocBuf], budget: &Budget) -> Result<DocBuf> {
+    let mut results = Vec::with_capacity(facets.len());
+    for (name, pipeline) in facets.iter() {
+        let input = documents.iter().cloned().collect();
+        results.push((&**name, run(call, Reader::over(input, None), pipeline.clone(), budget).await?));
     }
-    Ok(joined)
+    facet_document(&results)
 }
 
 /// Reads another collection through a pipeline.

@@ -7,8 +7,11 @@ use crate::command::statistics::{host_and_port, write_storage_stats};
 use crate::command::views;
 use crate::dispatch::Call;
 use crate::logical_session::LogicalSessionId;
+use crate::reply::in_executor;
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
+use query::Context;
+use query::aggregate::foreign::documents_of;
 use std::collections::VecDeque;
 use store::{Namespace, Rules};
 
@@ -38,6 +41,7 @@ pub async fn documents(
     call: &Call<'_>,
     namespace: &Namespace,
     pipeline: Doc<'_>,
+    context: &Context,
 ) -> Result<Option<(VecDeque<DocBuf>, DocBuf)>> {
     let mut names = pipeline.values().filter_map(Value::as_document).filter_map(Doc::first).map(|stage| stage.key());
     if let Some(name) = names.by_ref().skip(1).find(|name| is_first_stage(name)) {
@@ -50,7 +54,9 @@ pub async fn documents(
         "$changeStream" => {
             return Err(Error::new(Code(40573), "The $changeStream stage is only supported on replica sets"));
         }
-        "$documents" => literal_documents(stage.value())?,
+        "$documents" => documents_of(stage.value(), context)
+            .map_err(|error| in_executor(error, "PlanExecutor error during aggregation"))?
+            .into(),
         "$currentOp" => {
             if &*namespace.database != "admin" {
                 return Err(Error::new(Code::INVALID_NAMESPACE, CURRENT_OP_NAMESPACE));
@@ -69,18 +75,6 @@ pub async fn documents(
         pipeline.values().skip(1).for_each(|stage| writer.push(stage));
     }
     Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
-}
-
-fn literal_documents(value: Value<'_>) -> Result<VecDeque<DocBuf>> {
-    let not_an_array = || Error::new(Code(5858203), "an array is expected");
-    let elements = value.as_array().ok_or_else(not_an_array)?;
-    elements
-        .values()
-        .map(|element| match element {
-            Value::Document(document) => Ok(document.to_owned()),
-            _ => Err(Error::new(Code(40228), "'newRoot' expression must evaluate to an object")),
-        })
-        .collect()
 }
 
 fn sessions(call: &Call<'_>) -> VecDeque<DocBuf> {

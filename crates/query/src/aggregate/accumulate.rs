@@ -95,8 +95,17 @@ impl Accumulator {
                 return Top::parse(operator, argument, context).map(Accumulator::Top);
             }
             "$accumulator" | "$_internalJsReduce" => {
-                let message = format!("{operator} needs server-side JavaScript, which this server does not run");
-                return Err(Error::new(Code(31264), message));
+                let Value::Document(spec) = argument else {
+                    let found = argument.kind().alias();
+                    let message = format!("{operator} expects an object as an argument; found: {found}");
+                    return Err(Error::new(Code(4544703), message));
+                };
+                let required = ["init", "accumulate", "accumulateArgs", "merge", "lang"];
+                if let Some(missing) = required.into_iter().find(|name| spec.get(name).is_none()) {
+                    let message = format!("{operator} missing required argument '{missing}'");
+                    return Err(Error::new(Code(4544707), message));
+                }
+                return Err(crate::expression::no_javascript());
             }
             _ => {}
         }

@@ -4,20 +4,25 @@
 //! give what was found to [`Lookup::join`]. [`UnionWith`]: behind the input come the results of another pipeline. [`Out`] and [`Merge`]: the
 //! input is written to a collection.
 
+mod graph_lookup;
+mod join_table;
 mod lookup;
 mod write;
 
-use crate::Context;
 use crate::aggregate::Pipeline;
-use document::{Doc, Value};
-use error::{Error, Result};
+use crate::{Context, Expression};
+use document::{ArrayWriter, Doc, DocBuf, Value};
+use error::{Code, Error, Result};
 
+pub use graph_lookup::{GraphLookup, Search};
+pub use join_table::JoinTable;
 pub use lookup::Lookup;
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
 
 #[derive(Debug)]
 pub enum Foreign {
     Lookup(Lookup),
+    GraphLookup(GraphLookup),
     UnionWith(UnionWith),
     Out(Out),
     Merge(Merge),
@@ -28,7 +33,9 @@ pub enum Foreign {
 pub struct UnionWith {
     /// The collection, in the same database.
     pub collection: String,
-    /// What its documents go through.
+    /// Documents that the pipeline begins with instead (`$documents`).
+    pub documents: Option<Vec<DocBuf>>,
+    /// What the documents go through.
     pub pipeline: Pipeline,
 }
 
@@ -37,6 +44,7 @@ impl Foreign {
     pub fn name(&self) -> &'static str {
         match self {
             Foreign::Lookup(_) => "$lookup",
+            Foreign::GraphLookup(_) => "$graphLookup",
             Foreign::UnionWith(_) => "$unionWith",
             Foreign::Out(_) => "$out",
             Foreign::Merge(_) => "$merge",
@@ -46,6 +54,7 @@ impl Foreign {
     pub(super) fn parse(name: &str, spec: Value<'_>, context: &Context) -> Result<Foreign> {
         match name {
             "$lookup" => Lookup::parse(spec, context).map(Foreign::Lookup),
+            "$graphLookup" => GraphLookup::parse(spec, context).map(Foreign::GraphLookup),
             "$unionWith" => UnionWith::parse(spec, context).map(Foreign::UnionWith),
             "$out" => Out::parse(spec).map(Foreign::Out),
             _ => Merge::parse(spec, context).map(Foreign::Merge),
@@ -58,7 +67,7 @@ impl UnionWith {
         let spec = match spec {
             Value::String(collection) => {
                 let pipeline = Pipeline::parse(Doc::EMPTY, context)?;
-                return Ok(UnionWith { collection: collection.to_owned(), pipeline });
+                return Ok(UnionWith { collection: collection.to_owned(), documents: None, pipeline });
             }
             Value::Document(spec) => spec,
             other => {
@@ -68,11 +77,15 @@ impl UnionWith {
                 )));
             }
         };
-        let (mut collection, mut pipeline) = (None, None);
+        let (mut collection, mut pipeline, mut documents) = (None, None, None);
         for (name, value) in spec.iter() {
             match (name, value) {
                 ("coll", Value::String(text)) => collection = Some(text.to_owned()),
-                ("pipeline", Value::Array(stages)) => pipeline = Some(sub_pipeline("$unionWith", stages, context)?),
+                ("pipeline", Value::Array(stages)) => {
+                    let (given, stages) = split_documents(stages);
+                    documents = given.map(|given| documents_of(given, context)).transpose()?;
+                    pipeline = Some(sub_pipeline("$unionWith", stages.as_doc(), context)?);
+                }
                 ("coll" | "pipeline", other) => {
                     let expected = if name == "coll" { "string" } else { "array" };
                     return Err(wrong_type("$unionWith", name, other, expected));
@@ -80,14 +93,49 @@ impl UnionWith {
                 _ => return Err(unknown_field("$unionWith", name)),
             }
         }
-        let collection = collection.ok_or_else(|| {
+        let collection = collection.or_else(|| documents.as_ref().map(|_| String::new())).ok_or_else(|| {
             Error::failed_to_parse(
                 "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
             )
         })?;
         let pipeline = pipeline.map_or_else(|| Pipeline::parse(Doc::EMPTY, context), Ok)?;
-        Ok(UnionWith { collection, pipeline })
+        Ok(UnionWith { collection, documents, pipeline })
     }
+}
+
+/// The operand of a leading `$documents`, and the stages behind it.
+fn split_documents<'v>(stages: Doc<'v>) -> (Option<Value<'v>>, DocBuf) {
+    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
+    let documents = first.filter(|first| first.key() == "$documents").map(|first| first.value());
+    let mut bytes = Vec::new();
+    let mut rest = ArrayWriter::begin(&mut bytes);
+    stages.values().skip(usize::from(documents.is_some())).for_each(|stage| rest.push(stage));
+    drop(rest);
+    (documents, DocBuf::from_vec(bytes).unwrap_or_default())
+}
+
+/// The documents that the operand of `$documents` comes to. Errors: 5858203 where that is no array, 40228 for elements that are
+/// no documents.
+pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>> {
+    let expression = Expression::parse(operand, context)?;
+    let evaluated = expression.evaluate(Doc::EMPTY)?;
+    let Some(Value::Array(array)) = evaluated.value() else {
+        return Err(Error::new(Code(5858203), "an array is expected"));
+    };
+    array
+        .values()
+        .map(|element| match element {
+            Value::Document(document) => Ok(document.to_owned()),
+            other => {
+                let (found, kind) = (crate::expression::display(other), other.kind().alias());
+                let message = format!(
+                    "elements within the array passed to $documents must evaluate to an object, but resulting value was: \
+                     {found}. Type of resulting value: '{kind}'."
+                );
+                Err(Error::new(Code(40228), message))
+            }
+        })
+        .collect()
 }
 
 /// A pipeline inside of a stage, which may not write.

@@ -2,13 +2,14 @@
 
 use super::add_fields::AddFields;
 use super::bucket_auto::BucketAuto;
+use super::densify::Densify;
 use super::foreign::Foreign;
 use super::group::Group;
 use super::redact::Redact;
 use super::reshape::{Project, ReplaceRoot};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, sample};
+use super::{Pipeline, Stage, bucket, fill, sample};
 use crate::expression::check_name;
 use crate::{Context, Predicate, Sort, text};
 use document::{Doc, Value};
@@ -104,11 +105,18 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
         }
         "$bucketAuto" => Stage::BucketAuto(Arc::new(BucketAuto::parse(spec, context)?)),
         "$sample" => Stage::Sample(sample::parse(spec)?),
+        "$densify" => Stage::Densify(Arc::new(Densify::parse(spec, context)?)),
+        "$fill" => {
+            stages.extend(fill::parse(spec, context)?);
+            return Ok(());
+        }
         "$setWindowFields" => Stage::SetWindowFields(Arc::new(SetWindowFields::parse(spec, context)?)),
         "$redact" => Stage::Redact(Arc::new(Redact::parse(spec, context)?)),
         "$facet" => Stage::Facet(Arc::new(facets(spec, context)?)),
         "$_internalInhibitOptimization" => return Ok(()),
-        "$lookup" | "$unionWith" | "$out" | "$merge" => Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?)),
+        "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge" => {
+            Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?))
+        }
         _ => return Err(refuse(name)),
     });
     Ok(())

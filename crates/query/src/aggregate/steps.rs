@@ -1,6 +1,7 @@
 //! A run: documents go through the stages one by one, each stage handing them to the next as borrowed bytes.
 
 use super::bucket_auto::Buckets;
+use super::densify::Gathered;
 use super::group::Groups;
 use super::sample::Sampler;
 use super::unwind::Unwind;
@@ -10,7 +11,7 @@ use super::{add_fields::AddFields, redact::Redact, reshape};
 use crate::Predicate;
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
-use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value};
+use document::{Doc, DocBuf, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -125,6 +126,7 @@ impl Step {
             Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
             Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), memory_bytes_max))),
             Stage::Sample(size) => Step::Hold(Box::new(Sampler::new(*size, memory_bytes_max))),
+            Stage::Densify(stage) => Step::Hold(Box::new(Gathered::new(stage.clone(), budget.clone()))),
             Stage::SetWindowFields(stage) => Step::Hold(Box::new(Partitions::new(stage.clone(), budget.clone()))),
             Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
             Stage::Facet(facets) => Step::Facet(
@@ -362,13 +364,17 @@ fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {
         facet.execution.finish()?;
         facet.collect()?;
     }
+    let results: Vec<(&str, Vec<DocBuf>)> =
+        facets.iter_mut().map(|facet| (&*facet.name, facet.results.drain(..).collect())).collect();
+    facet_document(&results)
+}
+
+/// The document that a `$facet` gives: each pipeline's results under its name.
+pub fn facet_document(results: &[(&str, Vec<DocBuf>)]) -> Result<DocBuf> {
     let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
-        for facet in facets.iter_mut() {
-            let mut bytes = Vec::with_capacity(facet.bytes);
-            let mut array = ArrayWriter::begin(&mut bytes);
-            facet.results.drain(..).for_each(|document| array.push_raw(Kind::Document, document.as_bytes()));
-            drop(array);
-            writer.append_raw(Kind::Array, facet.name.as_bytes(), &bytes);
+        for (name, documents) in results {
+            let mut array = writer.array(name);
+            documents.iter().for_each(|document| array.push_raw(Kind::Document, document.as_bytes()));
         }
     });
     if document.as_bytes().len() > document::DOCUMENT_BYTES_MAX_INTERNAL {

@@ -262,7 +262,7 @@ fn stages_about_other_collections_stand_apart() {
     assert!(!matches("{c: 1}", "{x: {y: 2}}"));
     let (left, right) = (crate::shorthand::document("{_id: 1}"), crate::shorthand::document("{x: 1}"));
     let joined = lookup.join(left.as_doc(), [right.as_doc()].into_iter());
-    assert_eq!(joined, crate::shorthand::document("{_id: 1, found: {here: [{x: 1}]}}"));
+    assert_eq!(joined, Ok(crate::shorthand::document("{_id: 1, found: {here: [{x: 1}]}}")));
 }
 
 #[test]
@@ -308,4 +308,67 @@ fn windows() {
         5371602,
         "$rank must be specified with a top level sortBy expression with exactly one element",
     );
+}
+
+#[test]
+fn gaps_are_densified_and_filled() {
+    let sparse = "[{v: 1, p: 'a'}, {v: 4, p: 'b'}]";
+    check_on(
+        sparse,
+        "[{$densify: {field: 'v', range: {step: 2, bounds: 'full'}}}]",
+        "[{v: 1, p: 'a'}, {v: 3}, {v: 4, p: 'b'}]",
+    );
+    check_on(
+        sparse,
+        "[{$densify: {field: 'v', partitionByFields: ['p'], range: {step: 2, bounds: [0, 5]}}}, {$project: {v: 1}}]",
+        "[{v: 0}, {v: 1}, {v: 0}, {v: 2}, {v: 4}, {v: 2}, {v: 4}]",
+    );
+    check_on(
+        sparse,
+        "[{$densify: {field: 'v', partitionByFields: ['p'], range: {step: 3, bounds: 'full'}}}]",
+        "[{v: 1, p: 'a'}, {p: 'b', v: 1}, {v: 4, p: 'b'}, {p: 'a', v: 4}]",
+    );
+    check_on(
+        "[{_id: 1, v: 1}, {_id: 2}, {_id: 3, v: 5}]",
+        "[{$fill: {sortBy: {_id: 1}, output: {v: {method: 'linear'}, w: {value: '$_id'}}}}]",
+        "[{_id: 1, v: 1, w: 1}, {_id: 2, v: 3.0, w: 2}, {_id: 3, v: 5, w: 3}]",
+    );
+    check_error(
+        "[{$densify: {field: 'v', range: {step: 0, bounds: 'full'}}}]",
+        5733401,
+        "The step parameter in a range statement must be a strictly positive numeric value",
+    );
+}
+
+#[test]
+fn javascript_is_refused_as_where_it_is_switched_off() {
+    let message = "Cannot run server-side javascript without the javascript engine enabled";
+    check_error("[{$project: {r: {$function: {body: 'x', args: [], lang: 'js'}}}}]", 31264, message);
+}
+
+#[test]
+fn graphs_are_searched_breadth_first() {
+    let stages = "[{$graphLookup: {from: 'g', startWith: '$to', connectFromField: 'to', connectToField: 'n', as: 'r', depthField: 'd', maxDepth: 1}}]";
+    let parts = parse(stages).unwrap().into_parts();
+    let Some(Part::Foreign(foreign)) = parts.first() else { panic!("{parts:?}") };
+    let super::foreign::Foreign::GraphLookup(lookup) = &**foreign else { panic!("{foreign:?}") };
+    let collection = [
+        "{_id: 1, n: 'a', to: 'b'}",
+        "{_id: 2, n: 'b', to: ['a', 'c']}",
+        "{_id: 3, n: 'c', to: 'd'}",
+        "{_id: 4, n: 'd'}",
+    ];
+    let collection = collection.map(crate::shorthand::document);
+    let start = crate::shorthand::document("{_id: 0, to: 'a'}");
+    let mut search = lookup.start(start.as_doc()).unwrap();
+    while let Some(predicate) = search.next_predicate().unwrap() {
+        let found = collection
+            .iter()
+            .map(|document| document.as_doc())
+            .filter(|document| predicate.matches(*document).unwrap());
+        search.reach(found, usize::MAX).unwrap();
+    }
+    let joined = lookup.join(start.as_doc(), &search.finish());
+    let expected = "{_id: 0, to: 'a', r: [{_id: 1, n: 'a', to: 'b', d: 0L}, {_id: 2, n: 'b', to: ['a', 'c'], d: 1L}]}";
+    assert_eq!(joined, crate::shorthand::document(expected));
 }

@@ -19,6 +19,7 @@ use super::steps::{Give, Hold};
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
 use crate::{Context, Expression, Sort};
+pub(super) use bounds::parse_unit;
 use document::{Collation, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use parse::Function;

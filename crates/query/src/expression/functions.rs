@@ -160,13 +160,46 @@ static TABLES: &[&[Function]] = &[
     RANDOM,
 ];
 
-static RANDOM: &[Function] = &[Function {
-    name: "$rand",
-    arity: Arity::Named(parse_random),
-    pure: false,
-    steps: Steps::None,
-    evaluate: Evaluate::Plain(|_, _| Ok(rand::random::<f64>().into())),
-}];
+static RANDOM: &[Function] = &[
+    Function {
+        name: "$rand",
+        arity: Arity::Named(parse_random),
+        pure: false,
+        steps: Steps::None,
+        evaluate: Evaluate::Plain(|_, _| Ok(rand::random::<f64>().into())),
+    },
+    Function {
+        name: "$function",
+        arity: Arity::Named(parse_script),
+        pure: false,
+        steps: Steps::None,
+        evaluate: Evaluate::Plain(|_, _| Err(no_javascript())),
+    },
+];
+
+/// What there is to say to JavaScript, as by a server where it is switched off.
+pub(crate) fn no_javascript() -> Error {
+    Error::new(Code(31264), "Cannot run server-side javascript without the javascript engine enabled")
+}
+
+fn parse_script(_: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+    let Value::Document(operand) = operand else {
+        let found = operand.kind().alias();
+        return Err(Error::new(Code(31260), format!("{name} requires an object as an argument, found: {found}")));
+    };
+    let given =
+        |field: &str, code: i32, message: &str| operand.get(field).ok_or_else(|| Error::new(Code(code), message));
+    let body = given("body", 31261, "The body function must be specified.")?;
+    given("args", 31263, "The args field must be specified.")?;
+    let language = given("lang", 31418, "The lang field must be specified.")?;
+    if !matches!(body, Value::String(_) | Value::Code(_)) {
+        return Err(Error::new(Code(31262), "The body function must evaluate to type string or code"));
+    }
+    if language.as_str() != Some("js") {
+        return Err(Error::new(Code(31419), "Currently the only supported language specifier is 'js'."));
+    }
+    Ok(Vec::new())
+}
 
 fn parse_random(_: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     match operand {

@@ -167,6 +167,7 @@ impl<'c> Parser<'c> {
                 let message = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
                 Err(Error::new(Code(6347903), message))
             }
+            _ if self.context.missing.iter().any(|missing| **missing == *name) => Ok(Expr::Missing),
             _ => match self.context.variables.as_doc().get(name) {
                 Some(value) => Ok(constant(Some(value))),
                 None => Err(Error::new(Code(17276), format!("Use of undefined variable: {name}"))),

@@ -17,7 +17,7 @@ pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, documents: Vec
     match foreign {
         Foreign::Out(out) => replace_collection(call, out, documents).await,
         Foreign::Merge(merge) => merge_into(call, merge, documents).await,
-        Foreign::Lookup(_) | Foreign::UnionWith(_) => Ok(()),
+        Foreign::Lookup(_) | Foreign::GraphLookup(_) | Foreign::UnionWith(_) => Ok(()),
     }
 }
 

@@ -1,12 +1,12 @@
 //! `$lookup`: documents of another collection beside each document of the input.
 
-use super::sub_pipeline;
+use super::{documents_of, split_documents, sub_pipeline};
 use crate::aggregate::Pipeline;
 use crate::aggregate::add_fields::set_path;
 use crate::expression::check_field_path;
 use crate::{Context, Expression, Predicate, text};
 use document::path::{End, Path};
-use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Collation, DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::ops::ControlFlow;
 
@@ -18,8 +18,12 @@ pub struct Lookup {
     fields: Option<Fields>,
     /// `let`: variables for the pipeline, computed from the input document.
     variables: Vec<(Box<str>, Expression)>,
-    /// `pipeline`, as sent: it is parsed per document where it may read variables.
+    /// The operand of a leading `$documents`, which stand in for the collection.
+    documents: Option<ValueBuf>,
+    /// The rest of `pipeline`, as sent: it is parsed per document where it may read variables.
     stages: ValueBuf,
+    /// The pipeline, where it reads no variables.
+    pipeline: Option<Pipeline>,
     context: Context,
 }
 
@@ -28,6 +32,7 @@ pub struct Lookup {
 struct Fields {
     local: Path,
     foreign: String,
+    foreign_path: Path,
 }
 
 impl Lookup {
@@ -62,23 +67,35 @@ impl Lookup {
         }
         let target = target.filter(|target| !target.is_empty());
         let target = target.ok_or_else(|| Error::failed_to_parse("must specify 'as' field for a $lookup"))?;
-        let from = from.ok_or_else(|| Error::failed_to_parse("must specify 'pipeline' when 'from' is empty"))?;
+        let (documents, rest) = split_documents(stages.unwrap_or(Doc::EMPTY));
+        let from = match from {
+            Some(from) => from,
+            None if documents.is_some() => "",
+            None if stages.is_some() => {
+                let message =
+                    "$lookup stage without explicit collection must have a pipeline with $documents as first stage";
+                return Err(Error::failed_to_parse(message));
+            }
+            None => return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty")),
+        };
         check_field_path(target)?;
         let fields = parse_fields(local, foreign)?;
         if fields.is_none() && stages.is_none() {
             return Err(neither());
         }
-        let stages = stages.unwrap_or(Doc::EMPTY);
-        let lookup = Lookup {
+        let mut lookup = Lookup {
             collection: from.to_owned(),
             target: target.split('.').map(Into::into).collect(),
             fields,
             variables,
-            stages: Value::Array(stages).to_owned(),
+            documents: documents.map(Value::to_owned),
+            stages: Value::Array(rest.as_doc()).to_owned(),
+            pipeline: None,
             context: context.clone(),
         };
         // Errors of the pipeline are errors of the command, not of a document.
-        sub_pipeline("$lookup", stages, &lookup.context_for(Doc::EMPTY)?)?;
+        let pipeline = sub_pipeline("$lookup", rest.as_doc(), &lookup.context_for(Doc::EMPTY)?)?;
+        lookup.pipeline = Some(pipeline).filter(|_| lookup.variables.is_empty());
         Ok(lookup)
     }
 
@@ -95,19 +112,69 @@ impl Lookup {
             Some(fields) => Predicate::parse(fields.filter(document).as_doc(), &context)?,
             None => Predicate::everything(),
         };
-        Ok((predicate, Pipeline::parse(self.stages.as_value().as_array().unwrap_or(Doc::EMPTY), &context)?))
+        let pipeline = match &self.pipeline {
+            Some(pipeline) => pipeline.clone(),
+            None => Pipeline::parse(self.stages.as_value().as_array().unwrap_or(Doc::EMPTY), &context)?,
+        };
+        Ok((predicate, pipeline))
+    }
+
+    /// The documents to look in instead of a collection, where the pipeline gives them.
+    pub fn given(&self, document: Doc<'_>) -> Result<Option<Vec<DocBuf>>> {
+        let Some(operand) = &self.documents else { return Ok(None) };
+        documents_of(operand.as_value(), &self.context_for(document)?).map(Some)
+    }
+
+    /// Whether [`Lookup::given`] gives documents.
+    pub fn gives_documents(&self) -> bool {
+        self.documents.is_some()
+    }
+
+    /// Whether what is found depends on the document.
+    pub fn is_correlated(&self) -> bool {
+        self.fields.is_some() || !self.variables.is_empty()
+    }
+
+    /// `foreignField`
+    pub fn foreign_field(&self) -> Option<&str> {
+        self.fields.as_ref().map(|fields| fields.foreign.as_str())
+    }
+
+    pub(super) fn foreign_path(&self) -> Option<&Path> {
+        self.fields.as_ref().map(|fields| &fields.foreign_path)
+    }
+
+    pub(super) fn collation(&self) -> &Collation {
+        &self.context.collation
+    }
+
+    /// The values that the foreign field is to equal, one of them.
+    pub(super) fn local_values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
+        self.fields.as_ref().map_or_else(Vec::new, |fields| fields.values(document))
     }
 
     /// The input document with what was found.
-    pub fn join<'m>(&self, document: Doc<'_>, matches: impl Iterator<Item = Doc<'m>>) -> DocBuf {
+    ///
+    /// Error 4568 where that would be too large for a document.
+    pub fn join<'m>(&self, document: Doc<'_>, matches: impl Iterator<Item = Doc<'m>>) -> Result<DocBuf> {
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
-        matches.for_each(|found| array.push_raw(Kind::Document, found.as_bytes()));
+        for found in matches {
+            array.push_raw(Kind::Document, found.as_bytes());
+            if array.size() > DOCUMENT_BYTES_MAX_INTERNAL {
+                let message = format!(
+                    "Total size of documents in {} matching pipeline's $lookup stage exceeds \
+                     {DOCUMENT_BYTES_MAX_INTERNAL} bytes",
+                    self.collection
+                );
+                return Err(Error::new(Code(4568), message));
+            }
+        }
         drop(array);
         let found = Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY));
         let mut joined = Vec::with_capacity(document.size() + bytes.len());
         set_path(document, &self.target, Some(found), &mut DocWriter::begin(&mut joined));
-        DocBuf::from_vec(joined).unwrap_or_default()
+        Ok(DocBuf::from_vec(joined).unwrap_or_default())
     }
 
     /// The command's context with the variables that this document gives.
@@ -123,8 +190,11 @@ impl Lookup {
         let outer = outer.as_doc();
         outer.elements().filter(|element| !is_inner(element.key())).for_each(|element| writer.append_element(element));
         for (name, expression) in &self.variables {
-            // A variable has to be there for the pipeline to parse; where it would be missing it is null.
-            writer.append(name, expression.evaluate(document)?.value_or_null());
+            context.missing.retain(|missing| **missing != **name);
+            match expression.evaluate(document)?.value() {
+                Some(value) => writer.append(name, value),
+                None => context.missing.push(name.clone()),
+            }
         }
         drop(writer);
         context.variables = DocBuf::from_vec(bytes).unwrap_or_default();
@@ -133,9 +203,9 @@ impl Lookup {
 }
 
 impl Fields {
-    /// The condition that the foreign field equals the local one, or one of its elements.
-    fn filter(&self, document: Doc<'_>) -> DocBuf {
-        let mut values: Vec<Value<'_>> = Vec::new();
+    /// The local field's value, or its elements.
+    fn values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
+        let mut values: Vec<Value<'d>> = Vec::new();
         let flow = self.local.visit(document, End::Whole, &mut |reached| {
             match reached.value {
                 Some(Value::Array(array)) => values.extend(array.values()),
@@ -147,10 +217,15 @@ impl Fields {
         if values.is_empty() {
             values.push(Value::Null);
         }
+        values
+    }
+
+    /// The condition that the foreign field equals the local one, or one of its elements.
+    fn filter(&self, document: Doc<'_>) -> DocBuf {
         // Regular expressions are values here, which `$in` would take for patterns.
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
-        for value in values {
+        for value in self.values(document) {
             let mut condition = DocBuf::new();
             let mut equals = DocBuf::new();
             equals.append("$eq", value);
@@ -182,7 +257,8 @@ fn parse_fields(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Fie
         (Some(local), Some(foreign)) => {
             check_field_path(local)?;
             check_field_path(foreign)?;
-            Ok(Some(Fields { local: Path::new(local), foreign: foreign.to_owned() }))
+            let (local, foreign_path) = (Path::new(local), Path::new(foreign));
+            Ok(Some(Fields { local, foreign: foreign.to_owned(), foreign_path }))
         }
         (None, None) => Ok(None),
         _ => Err(neither()),

@@ -104,7 +104,7 @@ impl Bounds {
     }
 }
 
-pub(super) fn parse_unit(name: &str) -> Result<Unit> {
+pub(in crate::aggregate) fn parse_unit(name: &str) -> Result<Unit> {
     Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
 }
 

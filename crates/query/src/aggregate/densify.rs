@@ -1,0 +1,311 @@
+//! `$densify`: documents in the gaps between others.
+//!
+//! The input is sorted by the field; between two documents come new ones, a step apart from the first value on (or from the lower
+//! bound). Partitions have gaps of their own.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/densify/>
+
+mod parse;
+
+use super::Demand;
+use super::field_tree::collide;
+use super::steps::{Give, Hold};
+use crate::expression::apply;
+use crate::expression::date::calculate::Unit;
+use crate::predicate::number::exact;
+use crate::sort::{Sorted, Sorter};
+use crate::spill::Budget;
+use crate::{Context, Sort};
+use document::compare::compare;
+use document::key::encode_field;
+use document::path::Path;
+use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use error::{Code, Error, Result};
+use hashbrown::HashMap;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// How many documents one stage may make.
+const GENERATED_MAX: u64 = 500_000;
+
+#[derive(Debug)]
+pub(crate) struct Densify {
+    field: Path,
+    partition: Vec<Path>,
+    step: ValueBuf,
+    unit: Option<Unit>,
+    bounds: Bounds,
+    sort: Sort,
+}
+
+#[derive(Debug)]
+enum Bounds {
+    /// From the smallest to the largest value of all.
+    Full,
+    /// From the smallest to the largest value of the partition.
+    Partition,
+    /// From a value to one that is not reached.
+    Explicit(ValueBuf, ValueBuf),
+}
+
+impl Densify {
+    pub fn parse(spec: Value<'_>, context: &Context) -> Result<Densify> {
+        parse::stage(spec, context)
+    }
+
+    /// The document's value, `None` where it takes no part; error 5733201 and 6053600 for what is no such value.
+    fn value<'d>(&self, document: Doc<'d>) -> Result<Option<Value<'d>>> {
+        let value = match self.field.get(document) {
+            None | Some(Value::Null | Value::Undefined) => return Ok(None),
+            Some(value) => value,
+        };
+        let is_date = matches!(value, Value::DateTime(_));
+        if !is_date && !value.kind().is_number() {
+            return Err(Error::new(Code(5733201), "Densify field type must be numeric or a date"));
+        }
+        match (is_date, self.unit) {
+            (true, None) => Err(Error::new(
+                Code(6053600),
+                "Encountered date densify value in collection when step does not have a date unit.",
+            )),
+            (false, Some(_)) => Err(Error::new(
+                Code(6053600),
+                "Encountered numeric densify value in collection when step has a date unit.",
+            )),
+            _ => Ok(Some(value)),
+        }
+    }
+
+    fn partition_key(&self, document: Doc<'_>) -> Vec<u8> {
+        let mut key = Vec::new();
+        for path in &self.partition {
+            // A missing field is another partition than null.
+            match path.get(document) {
+                None => key.push(0),
+                Some(value) => encode_field(Some(value), true, &mut key),
+            }
+        }
+        key
+    }
+
+    fn next_step(&self, value: Value<'_>) -> Result<ValueBuf> {
+        match (value, self.unit) {
+            (Value::DateTime(moment), Some(unit)) => {
+                let amount = exact(self.step.as_value()).unwrap_or(1);
+                let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
+                Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(overflow)?).to_owned())
+            }
+            (value, _) => apply("$add", &[value, self.step.as_value()]),
+        }
+    }
+}
+
+/// The documents of a run, being sorted.
+pub(super) struct Gathered {
+    stage: Arc<Densify>,
+    sorter: Sorter,
+}
+
+impl Gathered {
+    pub fn new(stage: Arc<Densify>, budget: Budget) -> Gathered {
+        let sorter = Sorter::new(stage.sort.clone(), None, budget);
+        Gathered { stage, sorter }
+    }
+}
+
+impl Hold for Gathered {
+    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        self.sorter.push(document)?;
+        Ok(Demand::More)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+        Ok(Box::new(Dense {
+            stage: self.stage,
+            sorted: self.sorter.finish()?,
+            held: None,
+            partitions: Vec::new(),
+            known: HashMap::new(),
+            first: None,
+            last: None,
+            ending: None,
+            generated: 0,
+        }))
+    }
+}
+
+/// Where a partition has got to.
+struct Partition {
+    /// The values that keep it apart, as new documents have them.
+    fields: Vec<Option<ValueBuf>>,
+    /// The next value of its grid.
+    next: ValueBuf,
+    /// Nothing of its grid has been passed yet.
+    fresh: bool,
+}
+
+struct Dense {
+    stage: Arc<Densify>,
+    sorted: Sorted,
+    /// The document in front of which gaps are being filled, with its partition.
+    held: Option<(DocBuf, usize)>,
+    partitions: Vec<Partition>,
+    known: HashMap<Vec<u8>, usize>,
+    first: Option<ValueBuf>,
+    last: Option<ValueBuf>,
+    /// After the last document: the partition that is being filled up.
+    ending: Option<usize>,
+    generated: u64,
+}
+
+impl Dense {
+    /// The number of the document's partition, which may be new.
+    fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> usize {
+        let key = self.stage.partition_key(document);
+        if let Some(index) = self.known.get(&key) {
+            return *index;
+        }
+        let next = match (&self.stage.bounds, &self.first) {
+            (Bounds::Explicit(lower, _), _) => lower.clone(),
+            (Bounds::Full, Some(first)) => first.clone(),
+            _ => value.to_owned(),
+        };
+        let fields = self.stage.partition.iter().map(|path| path.get(document).map(Value::to_owned)).collect();
+        self.partitions.push(Partition { fields, next, fresh: true });
+        self.known.insert(key, self.partitions.len() - 1);
+        self.partitions.len() - 1
+    }
+
+    /// A document in the gap below a value, if there is one left; the grid moves past it.
+    fn fill_below(&mut self, index: usize, value: Value<'_>) -> Result<Option<DocBuf>> {
+        let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
+        let order = compare(partition.next.as_value(), value);
+        let in_bounds = match &self.stage.bounds {
+            Bounds::Explicit(_, upper) => {
+                partition.fresh || compare(partition.next.as_value(), upper.as_value()) == Ordering::Less
+            }
+            _ => true,
+        };
+        if order == Ordering::Greater || !in_bounds {
+            return Ok(None);
+        }
+        let next = self.stage.next_step(partition.next.as_value())?;
+        let value = std::mem::replace(&mut partition.next, next);
+        partition.fresh = false;
+        if order == Ordering::Equal {
+            return Ok(None);
+        }
+        self.generate(index, value.as_value()).map(Some)
+    }
+
+    /// A document behind the last one, if the partition's bounds reach that far.
+    fn fill_up(&mut self, index: usize) -> Result<Option<DocBuf>> {
+        let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
+        let order = |limit: &ValueBuf| compare(partition.next.as_value(), limit.as_value());
+        let goes_on = match (&self.stage.bounds, &self.last) {
+            (Bounds::Explicit(_, upper), _) => partition.fresh || order(upper) == Ordering::Less,
+            (Bounds::Full, Some(last)) if !self.stage.partition.is_empty() => order(last) != Ordering::Greater,
+            _ => false,
+        };
+        if !goes_on {
+            return Ok(None);
+        }
+        let next = self.stage.next_step(partition.next.as_value())?;
+        let value = std::mem::replace(&mut partition.next, next);
+        partition.fresh = false;
+        self.generate(index, value.as_value()).map(Some)
+    }
+
+    fn generate(&mut self, index: usize, value: Value<'_>) -> Result<DocBuf> {
+        self.generated += 1;
+        if self.generated > GENERATED_MAX {
+            return Err(Error::new(
+                Code(5897900),
+                format!(
+                    "Generated {} documents in $densify, which is over the limit of {GENERATED_MAX}. Increase the \
+                     'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
+                    self.generated
+                ),
+            ));
+        }
+        let stage = &self.stage;
+        if stage.partition.iter().any(|path| collide(path.as_str(), stage.field.as_str())) {
+            return Err(Error::new(Code(5733306), "DocGenerator cannot include field that is being densified"));
+        }
+        let mut document = DocBuf::new();
+        if let Some(partition) = self.partitions.get(index) {
+            for (path, field) in stage.partition.iter().zip(&partition.fields) {
+                document = with_field(&document, path.as_str(), field.as_ref().map(ValueBuf::as_value));
+            }
+        }
+        Ok(with_field(&document, stage.field.as_str(), Some(value)))
+    }
+
+    /// Takes up the next document; false at the end of them. One without a value is given to `take` at once.
+    fn take_up(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
+        let Some(document) = self.sorted.take_next()? else { return Ok(None) };
+        let stage = self.stage.clone();
+        let Some(value) = stage.value(document.as_doc())? else {
+            return take(document.as_doc()).map(|demand| Some(Some(demand)));
+        };
+        if self.first.is_none() {
+            self.first = Some(value.to_owned());
+        }
+        self.last = Some(value.to_owned());
+        let index = self.partition(document.as_doc(), value);
+        self.held = Some((document, index));
+        Ok(Some(None))
+    }
+}
+
+/// The document with a value put at a path; where there is none, the documents on the way alone.
+fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf {
+    fn write(document: Doc<'_>, path: &str, value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
+        let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+        document.elements().filter(|element| element.key() != name).for_each(|element| writer.append_element(element));
+        match (rest, value) {
+            (None, Some(value)) => writer.append(name, value),
+            (None, None) => {}
+            (Some(rest), value) => {
+                let inner = document.get(name).and_then(Value::as_document).unwrap_or(Doc::EMPTY);
+                write(inner, rest, value, &mut writer.document(name));
+            }
+        }
+    }
+    DocBuf::build(|writer| write(document.as_doc(), path, value, writer))
+}
+
+impl Give for Dense {
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        while self.ending.is_none() {
+            if let Some((document, index)) = self.held.take() {
+                let stage = self.stage.clone();
+                let value = stage.value(document.as_doc())?.unwrap_or(Value::Null);
+                if let Some(filler) = self.fill_below(index, value)? {
+                    self.held = Some((document, index));
+                    return take(filler.as_doc()).map(Some);
+                }
+                return take(document.as_doc()).map(Some);
+            }
+            match self.take_up(take)? {
+                Some(None) => {}
+                Some(Some(demand)) => return Ok(Some(demand)),
+                None => {
+                    self.ending = Some(0);
+                    if let (Bounds::Explicit(lower, _), true, true) =
+                        (&self.stage.bounds, self.stage.partition.is_empty(), self.partitions.is_empty())
+                    {
+                        self.partitions.push(Partition { fields: Vec::new(), next: lower.clone(), fresh: true });
+                    }
+                }
+            }
+        }
+        while let Some(index) = self.ending.filter(|index| *index < self.partitions.len()) {
+            if let Some(filler) = self.fill_up(index)? {
+                return take(filler.as_doc()).map(Some);
+            }
+            self.ending = Some(index + 1);
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,160 @@
+//! The specification of `$densify`.
+
+use super::{Bounds, Densify};
+use crate::aggregate::window::parse_unit;
+use crate::expression::check_field_path;
+use crate::expression::number::Number;
+use crate::predicate::number::exact;
+use crate::{Context, Sort};
+use document::compare::compare;
+use document::path::Path;
+use document::{Doc, DocBuf, Value, ValueBuf};
+use error::{Code, Error, Result};
+
+pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
+    let Value::Document(spec) = spec else {
+        let kind = spec.kind().alias();
+        let message = format!("The $densify stage specification must be an object, found {kind}");
+        return Err(Error::failed_to_parse(message));
+    };
+    let (mut field, mut partition, mut range) = (None, Vec::new(), None);
+    for (name, value) in spec.iter() {
+        match name {
+            "field" => field = Some(value.as_str().ok_or_else(|| wrong_type("field", value, "string"))?),
+            "partitionByFields" => partition = fields(value)?,
+            "range" => range = Some(value.as_document().ok_or_else(|| wrong_type("range", value, "object"))?),
+            other => return Err(unknown(other)),
+        }
+    }
+    let field = field.ok_or_else(|| missing("field"))?;
+    let range = range.ok_or_else(|| missing("range"))?;
+    let range = parse_range(range)?;
+    check_field_path(field)?;
+    for path in &partition {
+        check_field_path(path.as_str())?;
+    }
+    if matches!(range.bounds, Bounds::Partition) && partition.is_empty() {
+        let message = "One cannot specify the bounds as 'partition' without specifying a non-empty array of \
+                       partitionByFields. You may have meant to specify 'full' bounds.";
+        return Err(Error::new(Code(5733408), message));
+    }
+    let by_partition = !matches!(range.bounds, Bounds::Full);
+    let mut order: Vec<&str> = Vec::new();
+    for path in partition.iter().filter(|_| by_partition).map(Path::as_str).chain([field]) {
+        if !order.contains(&path) {
+            order.push(path);
+        }
+    }
+    let order = DocBuf::build(|writer| order.iter().for_each(|path| writer.append(path, 1)));
+    let sort = Sort::parse_stage(order.as_doc(), &Context::at(context.now_ms))?;
+    Ok(Densify { field: Path::new(field), partition, step: range.step, unit: range.unit, bounds: range.bounds, sort })
+}
+
+fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
+    let kind = value.kind().alias();
+    Error::type_mismatch(format!("BSON field '$densify.{name}' is the wrong type '{kind}', expected type '{expected}'"))
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(Code(40415), format!("BSON field '$densify.{name}' is an unknown field."))
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(Code(40414), format!("BSON field '$densify.{name}' is missing but a required field"))
+}
+
+fn fields(value: Value<'_>) -> Result<Vec<Path>> {
+    let list = value.as_array().ok_or_else(|| wrong_type("partitionByFields", value, "array"))?;
+    let path = |(index, value): (usize, Value<'_>)| {
+        let path = value.as_str().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
+        Ok(Path::new(path))
+    };
+    list.values().enumerate().map(path).collect()
+}
+
+struct Range {
+    step: ValueBuf,
+    unit: Option<crate::expression::date::calculate::Unit>,
+    bounds: Bounds,
+}
+
+fn parse_range(range: Doc<'_>) -> Result<Range> {
+    let (mut step, mut unit, mut bounds) = (None, None, None);
+    for (name, value) in range.iter() {
+        match name {
+            "step" if !value.kind().is_number() => {
+                let kind = value.kind().alias();
+                return Err(Error::type_mismatch(format!(
+                    "BSON field '$densify.range.step' is the wrong type '{kind}', expected types '[int, decimal, double, \
+                     long']"
+                )));
+            }
+            "step" => step = Some(value),
+            "bounds" => bounds = Some(value),
+            "unit" => {
+                let name = value.as_str().ok_or_else(|| wrong_type("range.unit", value, "string"))?;
+                unit = Some(parse_unit(name)?);
+            }
+            other => return Err(unknown(&format!("range.{other}"))),
+        }
+    }
+    let step = step.ok_or_else(|| missing("range.step"))?;
+    let bounds = bounds.ok_or_else(|| missing("range.bounds"))?;
+    if !Number::from_value(step).is_some_and(|step| step.to_f64() > 0.0) {
+        let message = "The step parameter in a range statement must be a strictly positive numeric value";
+        return Err(Error::new(Code(5733401), message));
+    }
+    let whole = exact(step).is_some();
+    let not_whole = || {
+        let message = "The step parameter in a range statement must be a whole number when densifying a date range";
+        Error::new(Code(6586400), message)
+    };
+    let bounds = match bounds {
+        Value::String("full") => Bounds::Full,
+        Value::String("partition") => Bounds::Partition,
+        Value::String(_) => {
+            return Err(Error::new(Code(5946802), "Bounds string must either be 'full' or 'partition'"));
+        }
+        Value::Array(pair) => explicit(pair, step, unit.is_some())?,
+        _ => {
+            let message = "The bounds in a range statement must be the string 'full', 'partition', or an ascending array \
+                           of two numbers or two dates";
+            return Err(Error::new(Code(5733404), message));
+        }
+    };
+    if unit.is_some() && !whole {
+        return Err(not_whole());
+    }
+    Ok(Range { step: step.to_owned(), unit, bounds })
+}
+
+fn explicit(pair: Doc<'_>, step: Value<'_>, has_unit: bool) -> Result<Bounds> {
+    let values: Vec<Value<'_>> = pair.values().take(3).collect();
+    let [lower, upper] = values[..] else {
+        return Err(Error::new(Code(5733403), "A bounding array in a range statement must have exactly two elements"));
+    };
+    let is_date = |value: Value<'_>| matches!(value, Value::DateTime(_));
+    let is_number = |value: Value<'_>| value.kind().is_number();
+    if !(is_number(lower) || is_date(lower)) || !(is_number(upper) || is_date(upper)) {
+        return Err(Error::new(Code(5946800), "Explicit bounds must be numeric or dates"));
+    }
+    if is_date(lower) != is_date(upper) {
+        let message = "A bounding array must contain either both dates or both numeric types";
+        return Err(Error::new(Code(5733406), message));
+    }
+    if compare(lower, upper).is_gt() {
+        let message = "A bounding array must be an ascending array of either two dates or two numbers";
+        return Err(Error::new(Code(5733402), message));
+    }
+    if is_number(lower) && has_unit {
+        return Err(Error::new(Code(5733409), "Numeric bounds may not have unit parameter"));
+    }
+    if is_date(lower) && !has_unit {
+        return Err(Error::new(Code(5733410), "A bounding array of dates must specify a unit"));
+    }
+    if is_number(lower) && (lower.kind() != upper.kind() || lower.kind() != step.kind()) {
+        let message = "Upper bound, lower bound, and step must all have the same type";
+        return Err(Error::new(Code(5876900), message));
+    }
+    Ok(Bounds::Explicit(lower.to_owned(), upper.to_owned()))
+}

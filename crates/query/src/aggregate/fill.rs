@@ -1,0 +1,140 @@
+//! `$fill`: what is null or missing, from neighbors or by an expression. It comes to other stages.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/fill/>
+
+use super::Stage;
+use super::add_fields::AddFields;
+use super::window::SetWindowFields;
+use crate::Context;
+use document::{Doc, DocBuf, Value};
+use error::{Code, Error, Result};
+use std::sync::Arc;
+
+/// The stages that a `$fill` comes to.
+pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Vec<Stage>> {
+    let Value::Document(spec) = spec else {
+        let kind = spec.kind().alias();
+        let message = format!("The $fill stage specification must be an object, found {kind}");
+        return Err(Error::failed_to_parse(message));
+    };
+    let (mut partition, mut fields, mut sort, mut output) = (None, None, None, None);
+    for (name, value) in spec.iter() {
+        match name {
+            "partitionBy" => partition = Some(object(name, value)?),
+            "partitionByFields" => fields = Some(partition_by_fields(value)?),
+            "sortBy" => sort = Some(object(name, value)?),
+            "output" => output = Some(object(name, value)?),
+            other => return Err(unknown(other)),
+        }
+    }
+    let output =
+        output.ok_or_else(|| Error::new(Code(40414), "BSON field '$fill.output' is missing but a required field"))?;
+    if output.is_empty() {
+        let message = "The output field in '$fill' must contain an object with at least one element";
+        return Err(Error::new(Code(6050203), message));
+    }
+    if partition.is_some() && fields.is_some() {
+        let message = "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'";
+        return Err(Error::new(Code(6050204), message));
+    }
+    let (mut windows, mut values) = (DocBuf::new(), DocBuf::new());
+    for (path, value) in output.iter() {
+        match method(value)? {
+            Method::Window(function) => windows.append(path, &with_argument(function, path)),
+            Method::Value(value) => values.append(path, &default_of(path, value)),
+            Method::Nothing => {}
+        }
+    }
+    let mut stages = Vec::new();
+    if !windows.as_doc().is_empty() {
+        let spec = DocBuf::build(|writer| {
+            if let Some(partition) = partition {
+                writer.append("partitionBy", Value::Document(partition));
+            }
+            if let Some(fields) = &fields {
+                writer.append("partitionBy", fields);
+            }
+            if let Some(sort) = sort {
+                writer.append("sortBy", Value::Document(sort));
+            }
+            writer.append("output", &windows);
+        });
+        let stage = SetWindowFields::parse(Value::Document(spec.as_doc()), context)?;
+        stages.push(Stage::SetWindowFields(Arc::new(stage)));
+    }
+    if !values.as_doc().is_empty() {
+        let stage = AddFields::parse("$addFields", Value::Document(values.as_doc()), context)?;
+        stages.push(Stage::AddFields(Arc::new(stage)));
+    }
+    Ok(stages)
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(Code(40415), format!("BSON field '$fill.{name}' is an unknown field."))
+}
+
+fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
+    let kind = value.kind().alias();
+    Error::type_mismatch(format!("BSON field '$fill.{name}' is the wrong type '{kind}', expected type '{expected}'"))
+}
+
+fn object<'v>(name: &str, value: Value<'v>) -> Result<Doc<'v>> {
+    value.as_document().ok_or_else(|| wrong_type(name, value, "object"))
+}
+
+/// The names as an object of expressions.
+fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
+    let list = value.as_array().ok_or_else(|| wrong_type("partitionByFields", value, "array"))?;
+    let mut object = DocBuf::new();
+    for (index, value) in list.values().enumerate() {
+        let name = value.as_str().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
+        object.append(name, format!("${name}").as_str());
+    }
+    Ok(object)
+}
+
+enum Method<'v> {
+    Window(&'static str),
+    Value(Value<'v>),
+    /// An empty specification is allowed, and asks for nothing.
+    Nothing,
+}
+
+fn method(value: Value<'_>) -> Result<Method<'_>> {
+    let Value::Document(spec) = value else {
+        let message = "Each fill output specification must be an object with exactly one field";
+        return Err(Error::new(Code(6050200), message));
+    };
+    let mut found = Method::Nothing;
+    let (mut has_method, mut has_value) = (false, false);
+    for (name, value) in spec.iter() {
+        match (name, value) {
+            ("method", Value::String("linear")) => (found, has_method) = (Method::Window("$linearFill"), true),
+            ("method", Value::String("locf")) => (found, has_method) = (Method::Window("$locf"), true),
+            ("method", Value::String(_)) => {
+                return Err(Error::new(Code(6050202), "Method must be either locf or linear"));
+            }
+            ("method", other) => return Err(wrong_type("method", other, "string")),
+            ("value", value) => (found, has_value) = (Method::Value(value), true),
+            (other, _) => return Err(unknown(other)),
+        }
+    }
+    if has_method && has_value {
+        let message = "Each fill output specification must have exactly one of 'method' or 'value' fields, not both";
+        return Err(Error::new(Code(6050201), message));
+    }
+    Ok(found)
+}
+
+fn with_argument(function: &str, path: &str) -> DocBuf {
+    DocBuf::build(|writer| writer.append(function, format!("${path}").as_str()))
+}
+
+/// `{$ifNull: ["$path", value]}`
+fn default_of(path: &str, value: Value<'_>) -> DocBuf {
+    DocBuf::build(|writer| {
+        let mut arguments = writer.array("$ifNull");
+        arguments.push(format!("${path}").as_str());
+        arguments.push(value);
+    })
+}

@@ -1,0 +1,266 @@
+//! `$graphLookup`: documents that are reached from the input by following a field.
+//!
+//! The caller searches breadth first: it begins with [`GraphLookup::start`], asks [`GraphLookup::predicate`] what to look for, and
+//! takes what was found in with [`Search::reach`], until the search wants nothing more.
+
+use crate::aggregate::add_fields::set_path;
+use crate::expression::check_field_path;
+use crate::{Context, Expression, Predicate, text};
+use document::path::{End, Path};
+use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use error::{Code, Error, Result};
+use hashbrown::HashSet;
+use std::ops::ControlFlow;
+
+#[derive(Debug)]
+pub struct GraphLookup {
+    collection: String,
+    target: Vec<Box<str>>,
+    start: Expression,
+    connect_from: Path,
+    connect_to: String,
+    depth_max: Option<i64>,
+    depth_field: Option<Vec<Box<str>>>,
+    restriction: Predicate,
+    context: Context,
+}
+
+/// A search from one document of the input.
+#[derive(Debug)]
+pub struct Search<'g> {
+    lookup: &'g GraphLookup,
+    /// Values to look for next.
+    frontier: Vec<ValueBuf>,
+    /// Values that have been looked for, or will be, as keys.
+    sought: HashSet<Vec<u8>>,
+    /// The `_id`s of what was found, as keys.
+    seen: HashSet<Vec<u8>>,
+    found: Vec<DocBuf>,
+    depth: i64,
+    memory_bytes: usize,
+}
+
+impl GraphLookup {
+    pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<GraphLookup> {
+        let Value::Document(spec) = spec else {
+            let kind = spec.kind().alias();
+            let message = format!("the $graphLookup stage specification must be an object, but found {kind}");
+            return Err(Error::failed_to_parse(message));
+        };
+        let from = spec.get("from").ok_or_else(|| {
+            let spec = text::document(spec);
+            Error::failed_to_parse(format!("missing 'from' option to $graphLookup stage specification: {spec}"))
+        })?;
+        let from = from.as_str().ok_or_else(|| {
+            let kind = from.kind().alias();
+            Error::failed_to_parse(format!("$graphLookup 'from' field must be a string, but found {kind}"))
+        })?;
+        let (mut start, mut depth_max, mut restriction) = (None, None, None);
+        let (mut target, mut connect_from, mut connect_to, mut depth_field) = (None, None, None, None);
+        for (name, value) in spec.iter() {
+            match name {
+                "startWith" => start = Some(Expression::parse(value, context)?),
+                "maxDepth" => depth_max = Some(parse_depth(value)?),
+                "restrictSearchWithMatch" => restriction = Some(parse_restriction(value, context)?),
+                "from" => {}
+                "as" => target = Some(string(name, value)?),
+                "connectFromField" => connect_from = Some(string(name, value)?),
+                "connectToField" => connect_to = Some(string(name, value)?),
+                "depthField" => depth_field = Some(string(name, value)?),
+                other => return Err(Error::new(Code(40104), format!("Unknown argument to $graphLookup: {other}"))),
+            }
+        }
+        let target = target.filter(|target| !target.is_empty());
+        let (Some(target), Some(start), Some(connect_from), Some(connect_to)) =
+            (target, start, connect_from, connect_to)
+        else {
+            let message = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to \
+                           be specified.";
+            return Err(Error::new(Code(40105), message));
+        };
+        [target, connect_from, connect_to].into_iter().chain(depth_field).try_for_each(check_field_path)?;
+        if from.is_empty() {
+            return Err(Error::new(Code::INVALID_NAMESPACE, "invalid $graphLookup namespace"));
+        }
+        let components = |path: &str| path.split('.').map(Into::into).collect();
+        Ok(GraphLookup {
+            collection: from.to_owned(),
+            target: components(target),
+            start,
+            connect_from: Path::new(connect_from),
+            connect_to: connect_to.to_owned(),
+            depth_max,
+            depth_field: depth_field.map(components),
+            restriction: restriction.unwrap_or_else(Predicate::everything),
+            context: context.clone(),
+        })
+    }
+
+    /// The collection to search, in the same database.
+    pub fn collection(&self) -> &str {
+        &self.collection
+    }
+
+    /// Begins a search for one document of the input.
+    pub fn start(&self, document: Doc<'_>) -> Result<Search<'_>> {
+        let mut search = Search {
+            lookup: self,
+            frontier: Vec::new(),
+            sought: HashSet::new(),
+            seen: HashSet::new(),
+            found: Vec::new(),
+            depth: 0,
+            memory_bytes: 0,
+        };
+        let start = self.start.evaluate(document)?;
+        match start.value() {
+            Some(Value::Array(array)) => array.values().for_each(|value| search.seek(value)),
+            Some(value) => search.seek(value),
+            None => {}
+        }
+        Ok(search)
+    }
+
+    /// The condition that a document's field has one of the values, and the search's restriction.
+    fn predicate(&self, values: &[ValueBuf]) -> Result<Predicate> {
+        let mut bytes = Vec::new();
+        let mut conditions = ArrayWriter::begin(&mut bytes);
+        // Regular expressions are values here, which `$in` would take for patterns; a missing field is not null.
+        let (patterns, plain): (Vec<_>, Vec<_>) = values.iter().partition(|value| value.kind() == Kind::Regex);
+        let mut condition = DocBuf::new();
+        let list = crate::expression::Evaluated::array(|list| plain.iter().for_each(|value| list.push(*value)));
+        condition.append("$in", list.value_or_null());
+        conditions.push(&DocBuf::build(|writer| writer.append(&self.connect_to, &condition)));
+        for pattern in patterns {
+            let mut equals = DocBuf::new();
+            equals.append("$eq", pattern);
+            conditions.push(&DocBuf::build(|writer| writer.append(&self.connect_to, &equals)));
+        }
+        drop(conditions);
+        let mut exists = DocBuf::new();
+        exists.append("$exists", true);
+        let mut filter = DocBuf::new();
+        filter.append("$or", Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)));
+        filter.append(&self.connect_to, &exists);
+        Ok(Predicate::parse(filter.as_doc(), &self.context)?.and(self.restriction.clone()))
+    }
+
+    /// The input document with what was found.
+    pub fn join(&self, document: Doc<'_>, found: &[DocBuf]) -> DocBuf {
+        let mut bytes = Vec::new();
+        let mut array = ArrayWriter::begin(&mut bytes);
+        found.iter().for_each(|found| array.push_raw(Kind::Document, found.as_bytes()));
+        drop(array);
+        let found = Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY));
+        let mut joined = Vec::with_capacity(document.size() + bytes.len());
+        set_path(document, &self.target, Some(found), &mut DocWriter::begin(&mut joined));
+        DocBuf::from_vec(joined).unwrap_or_default()
+    }
+
+    fn collation(&self) -> &Collation {
+        &self.context.collation
+    }
+}
+
+impl Search<'_> {
+    fn seek(&mut self, value: Value<'_>) {
+        let mut key = Vec::new();
+        self.lookup.collation().encode_key(value, &mut key);
+        self.memory_bytes += key.len() + size_of::<Vec<u8>>();
+        if self.sought.insert(key) {
+            self.frontier.push(value.to_owned());
+        }
+    }
+
+    /// What to look for next; `None` when the search is over.
+    pub fn next_predicate(&mut self) -> Result<Option<Predicate>> {
+        if self.frontier.is_empty() {
+            return Ok(None);
+        }
+        let values = std::mem::take(&mut self.frontier);
+        self.lookup.predicate(&values).map(Some)
+    }
+
+    /// Takes in what was found at the depth at hand, and goes on to the next. Error 40099 past `memory_bytes_max`.
+    pub fn reach<'d>(&mut self, found: impl Iterator<Item = Doc<'d>>, memory_bytes_max: usize) -> Result<()> {
+        for document in found {
+            let mut key = Vec::new();
+            let Some(id) = document.get("_id") else {
+                let message = "Documents in the namespace must contain an _id for de-duplication in $graphLookup";
+                return Err(Error::new(Code(40271), message));
+            };
+            self.lookup.collation().encode_key(id, &mut key);
+            self.memory_bytes += key.len() + document.size();
+            if self.memory_bytes > memory_bytes_max {
+                return Err(Error::new(Code(40099), "$graphLookup reached maximum memory consumption"));
+            }
+            if !self.seen.insert(key) {
+                continue;
+            }
+            let document = self.with_depth(document);
+            if self.lookup.depth_max.is_none_or(|depth_max| self.depth < depth_max) {
+                self.follow(document.as_doc());
+            }
+            self.found.push(document);
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn with_depth(&self, document: Doc<'_>) -> DocBuf {
+        let Some(field) = &self.lookup.depth_field else { return document.to_owned() };
+        let mut bytes = Vec::with_capacity(document.size() + 32);
+        set_path(document, field, Some(Value::Int64(self.depth)), &mut DocWriter::begin(&mut bytes));
+        DocBuf::from_vec(bytes).unwrap_or_default()
+    }
+
+    fn follow(&mut self, document: Doc<'_>) {
+        let mut values = Vec::new();
+        let flow = self.lookup.connect_from.visit(document, End::Whole, &mut |reached| {
+            match reached.value {
+                Some(Value::Array(array)) => values.extend(array.values().map(Value::to_owned)),
+                Some(value) => values.push(value.to_owned()),
+                None => {}
+            }
+            ControlFlow::Continue(())
+        });
+        debug_assert!(flow.is_continue());
+        values.iter().for_each(|value| self.seek(value.as_value()));
+    }
+
+    /// What was found.
+    pub fn finish(self) -> Vec<DocBuf> {
+        self.found
+    }
+}
+
+fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
+    value.as_str().ok_or_else(|| {
+        let kind = value.kind().alias();
+        Error::new(Code(40103), format!("expected string as argument for {name}, found: {kind}"))
+    })
+}
+
+fn parse_depth(value: Value<'_>) -> Result<i64> {
+    if !value.kind().is_number() {
+        let kind = value.kind().alias();
+        return Err(Error::new(Code(40100), format!("maxDepth must be numeric, found type: {kind}")));
+    }
+    let truncated = crate::predicate::number::truncated(value).unwrap_or(0);
+    if truncated < 0 {
+        return Err(Error::new(Code(40101), format!("maxDepth requires a nonnegative argument, found: {truncated}")));
+    }
+    crate::predicate::number::exact(value).ok_or_else(|| {
+        Error::new(Code(40102), format!("maxDepth could not be represented as a long long: {truncated}"))
+    })
+}
+
+fn parse_restriction(value: Value<'_>, context: &Context) -> Result<Predicate> {
+    let Value::Document(filter) = value else {
+        let kind = value.kind().alias();
+        return Err(Error::new(Code(40185), format!("restrictSearchWithMatch must be an object, found {kind}")));
+    };
+    Predicate::parse(filter, context).map_err(|error| {
+        error.context("Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ")
+    })
+}

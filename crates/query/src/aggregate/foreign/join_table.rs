@@ -1,0 +1,74 @@
+//! A collection in memory, by the values of the field that a `$lookup` joins on.
+
+use super::Lookup;
+use document::path::{End, Path};
+use document::{Collation, Doc, DocBuf, Value};
+use hashbrown::HashMap;
+use std::ops::ControlFlow;
+
+/// Documents by the values of a field, array elements apart. What it gives for a value holds all documents that match, and
+/// perhaps others.
+#[derive(Debug)]
+pub struct JoinTable {
+    documents: Vec<DocBuf>,
+    places: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState>,
+}
+
+impl JoinTable {
+    pub fn build(lookup: &Lookup, documents: Vec<DocBuf>) -> JoinTable {
+        let mut places: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState> = HashMap::default();
+        if let Some(path) = lookup.foreign_path() {
+            for (number, document) in documents.iter().enumerate() {
+                keys(path, document.as_doc(), lookup.collation(), &mut |key| {
+                    let numbers = places.entry_ref(key).or_default();
+                    if numbers.last() != Some(&(number as u32)) {
+                        numbers.push(number as u32);
+                    }
+                });
+            }
+        }
+        JoinTable { documents, places }
+    }
+
+    /// The documents that may be partners of `document`, in their order.
+    pub fn candidates(&self, lookup: &Lookup, document: Doc<'_>) -> impl Iterator<Item = Doc<'_>> {
+        let mut numbers: Vec<u32> = Vec::new();
+        let mut key = Vec::new();
+        for value in lookup.local_values(document) {
+            key.clear();
+            lookup.collation().encode_key(value, &mut key);
+            numbers.extend(self.places.get(&key).into_iter().flatten());
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.into_iter().filter_map(|number| self.documents.get(number as usize)).map(DocBuf::as_doc)
+    }
+}
+
+/// The keys of all values that an equality with the field may mean.
+fn keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut impl FnMut(&Vec<u8>)) {
+    let mut key = Vec::new();
+    let mut take = |value: Value<'_>| {
+        key.clear();
+        // Undefined and missing are what null finds.
+        let value = if matches!(value, Value::Undefined) { Value::Null } else { value };
+        collation.encode_key(value, &mut key);
+        visit(&key);
+    };
+    let mut found = false;
+    let flow = path.visit(document, End::Whole, &mut |reached| {
+        found = true;
+        match reached.value {
+            Some(Value::Array(array)) => {
+                take(Value::Array(array));
+                array.values().for_each(&mut take);
+            }
+            value => take(value.unwrap_or(Value::Null)),
+        }
+        ControlFlow::Continue(())
+    });
+    debug_assert!(flow.is_continue());
+    if !found {
+        take(Value::Null);
+    }
+}
