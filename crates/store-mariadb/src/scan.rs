@@ -22,7 +22,7 @@ use store::{Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
 const PAGE_BYTES: usize = 8 << 20;
 
 /// Rows of a page before anything is known of their size.
-const FIRST_PAGE_ROWS_MAX: usize = 4_000;
+const FIRST_PAGE_ROWS_MAX: usize = 16_000;
 
 const PAGE_ROWS_MAX: usize = 100_000;
 

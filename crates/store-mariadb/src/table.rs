@@ -137,11 +137,14 @@ impl Table {
     }
 
     /// The statement that creates a collection's table.
+    ///
+    /// `id` is stored, which costs its few bytes: a virtual column would be computed again whenever a row is looked up by it (3 of 20 µs),
+    /// changed, or purged.
     pub fn definition(schema: &str, name: &str) -> String {
         format!(
             "CREATE TABLE {}.{} (\n  \
              seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE,\n  \
-             id VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) UNIQUE KEY,\n  \
+             id VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED UNIQUE KEY,\n  \
              doc JSON,\n  \
              opaque BOOLEAN AS ({OPAQUE}) STORED INVISIBLE,\n  \
              CONSTRAINT id_not_null CHECK (id IS NOT NULL)\n\
