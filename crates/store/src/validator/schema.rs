@@ -301,7 +301,7 @@ fn items(schemas: Value<'_>, value: Value<'_>, rule: &mut DocWriter<'_>) {
             let pairs = inner(schemas).values().filter_map(Value::as_document).zip(inner(value).values());
             for (index, (schema, item)) in pairs.enumerate().filter(|(_, (schema, item))| broken(*schema, *item)) {
                 let mut entry = array.document();
-                entry.append("itemIndex", index as i32);
+                entry.append("itemIndex", index as i64);
                 rules(schema, item, entry.array("details"));
             }
         }
