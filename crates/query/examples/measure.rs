@@ -82,6 +82,16 @@ fn main() {
             &doc! { "$group": &doc! { "_id": Value::Null, "s": &doc! { "$sum": "$nested.x" } } },
         ],
     );
+    pipeline("$sort by a string field", array![&doc! { "$sort": &doc! { "name": -1 } }]);
+    pipeline("$sort by an int32 and a double field", array![&doc! { "$sort": &doc! { "group": 1, "amount": -1 } }]);
+    pipeline("$sort + $limit 10", array![&doc! { "$sort": &doc! { "amount": 1, "last": -1 } }, &doc! { "$limit": 10 }]);
+    pipeline(
+        "$setWindowFields, $sum over 3 documents",
+        array![&doc! { "$setWindowFields": &doc! {
+            "partitionBy": "$group", "sortBy": &doc! { "last": 1 },
+            "output": &doc! { "s": &doc! { "$sum": "$amount", "window": &doc! { "documents": &array![-1, 1] } } },
+        } }],
+    );
     pipeline("$count", array![&doc! { "$count": "n" }]);
     pipeline("$set of one field", array![&doc! { "$set": &doc! { "x": "$amount" } }]);
     pipeline("$project of two fields", array![&doc! { "$project": &doc! { "name": 1, "amount": 1 } }]);

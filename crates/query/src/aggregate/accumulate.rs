@@ -3,6 +3,7 @@
 //! An [`Accumulator`] is the specification, a [`State`] what it has come to in one group.
 
 mod collect;
+pub(crate) mod spill;
 mod top;
 
 use super::group::Operand;

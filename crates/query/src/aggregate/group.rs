@@ -1,11 +1,11 @@
 //! `$group`: documents by a key, and what accumulates per key.
 
 use super::Demand;
-use super::accumulate::{Accumulator, State, hash_of};
+use super::accumulate::{Accumulator, State, hash_of, spill};
 use super::bucket::Boundaries;
 use super::steps::{Give, Hold};
 use crate::expression::Evaluated;
-use crate::spill::Budget;
+use crate::spill::{Budget, Entry, Merge, Runs};
 use crate::{Context, Expression};
 use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -169,6 +169,8 @@ pub(super) struct Groups {
     group: Arc<Group>,
     found: Found,
     budget: Budget,
+    /// Groups that went to disk, sorted by their keys.
+    runs: Option<Runs>,
 }
 
 /// The keys that came up, with their states.
@@ -208,24 +210,52 @@ impl Found {
 
 impl Groups {
     pub fn new(group: Arc<Group>, budget: Budget) -> Groups {
-        let found = Found {
+        Groups { group, found: Found::new(), budget, runs: None }
+    }
+
+    /// Writes the groups so far to disk as a sorted run, and begins anew.
+    fn spill(&mut self) -> Result<()> {
+        let Some(disk) = self.budget.disk.as_deref() else {
+            return Err(Error::new(
+                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
+            ));
+        };
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            none => none.insert(Runs::open(disk)?),
+        };
+        let found = std::mem::replace(&mut self.found, Found::new());
+        let mut order: Vec<(Vec<u8>, usize)> = Vec::with_capacity(found.keys.len());
+        for (index, key) in found.keys.iter().enumerate() {
+            let mut bytes = Vec::new();
+            self.group.collation.encode_key(key.as_value(), &mut bytes);
+            order.push((bytes, index));
+        }
+        order.sort_unstable();
+        let count = self.group.fields.len();
+        let mut bytes = Vec::new();
+        runs.begin();
+        for (encoded, index) in order {
+            let Some(key) = found.keys.get(index) else { continue };
+            bytes.clear();
+            spill::write_value(key, &mut bytes);
+            found.states.iter().skip(index * count).take(count).for_each(|state| spill::write(state, &mut bytes));
+            runs.push(&encoded, &bytes)?;
+        }
+        runs.end()
+    }
+}
+
+impl Found {
+    fn new() -> Found {
+        Found {
             table: HashTable::new(),
             hasher: ahash::RandomState::new(),
             keys: Vec::new(),
             states: Vec::new(),
             memory_bytes: 0,
-        };
-        Groups { group, found, budget }
-    }
-
-    fn check_memory(&self) -> Result<()> {
-        if self.found.memory_bytes <= self.budget.memory_bytes_max {
-            return Ok(());
         }
-        Err(Error::new(
-            Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-            "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
-        ))
     }
 }
 
@@ -246,11 +276,24 @@ impl Hold for Groups {
         for ((_, accumulator), state) in fields.iter().zip(states) {
             self.found.memory_bytes += accumulator.add(state, document)?;
         }
-        self.check_memory()?;
+        if self.found.memory_bytes > self.budget.memory_bytes_max {
+            self.spill()?;
+        }
         Ok(Demand::More)
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+    fn finish(mut self: Box<Self>) -> Result<Box<dyn Give>> {
+        if self.runs.is_some() {
+            self.spill()?;
+        }
+        if let Some(runs) = self.runs {
+            return Ok(Box::new(ReadBack {
+                group: self.group,
+                merge: runs.merge()?,
+                ahead: None,
+                scratch: Vec::new(),
+            }));
+        }
         let Found { keys, states, .. } = self.found;
         Ok(Box::new(Given {
             group: self.group,
@@ -274,6 +317,56 @@ impl Give for Given {
         let Some(key) = self.keys.next() else { return Ok(None) };
         let states = self.states.by_ref().take(self.group.fields.len());
         write_group(&self.group, &key, states, &mut self.scratch)?;
+        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
+    }
+}
+
+/// Groups that are read back from disk, in the order of their keys.
+struct ReadBack {
+    group: Arc<Group>,
+    merge: Merge,
+    /// The first piece of the next group.
+    ahead: Option<Entry>,
+    scratch: Vec<u8>,
+}
+
+impl ReadBack {
+    fn next_piece(&mut self) -> Result<Option<Entry>> {
+        match self.ahead.take() {
+            Some(entry) => Ok(Some(entry)),
+            None => self.merge.next(),
+        }
+    }
+
+    fn states(&self, entry: &Entry) -> Result<(ValueBuf, Vec<State>)> {
+        let damaged = || Error::internal("a file of intermediate results does not hold what was written to it");
+        let mut bytes = entry.value.as_slice();
+        let key = spill::read_value(&mut bytes).ok_or_else(damaged)?;
+        let mut states = Vec::with_capacity(self.group.fields.len());
+        for (_, accumulator) in &self.group.fields {
+            let mut state = accumulator.begin(key.as_value())?;
+            spill::read(&mut state, &mut bytes).ok_or_else(damaged)?;
+            states.push(state);
+        }
+        Ok((key, states))
+    }
+}
+
+impl Give for ReadBack {
+    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        let Some(first) = self.next_piece()? else { return Ok(None) };
+        let (key, mut states) = self.states(&first)?;
+        while let Some(more) = self.next_piece()? {
+            if more.key != first.key {
+                self.ahead = Some(more);
+                break;
+            }
+            let (_, later) = self.states(&more)?;
+            for (((_, accumulator), state), later) in self.group.fields.iter().zip(&mut states).zip(later) {
+                accumulator.merge(state, later);
+            }
+        }
+        write_group(&self.group, &key, states.into_iter(), &mut self.scratch)?;
         take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
     }
 }

@@ -372,3 +372,33 @@ fn graphs_are_searched_breadth_first() {
     let expected = "{_id: 0, to: 'a', r: [{_id: 1, n: 'a', to: 'b', d: 0L}, {_id: 2, n: 'b', to: ['a', 'c'], d: 1L}]}";
     assert_eq!(joined, crate::shorthand::document(expected));
 }
+
+#[test]
+fn groups_on_disk_come_to_what_they_come_to_in_memory() {
+    let documents: Vec<_> = (0..400)
+        .map(|number| {
+            let (k, v, d, s, f) = (number % 37, number % 11, number % 7, number % 5, number % 3);
+            let text =
+                format!("{{_id: {number}, k: {k}, v: {v}, w: {number}L, d: {d}.5, s: 'x{s}', o: {{f{f}: {number}}}}}");
+            crate::shorthand::document(&text)
+        })
+        .collect();
+    let stages = "[{$group: {_id: '$k', sum: {$sum: '$v'}, double: {$sum: '$d'}, avg: {$avg: '$w'}, min: {$min: '$s'}, max: {$max: '$w'}, \
+                  first: {$first: '$w'}, last: {$last: '$s'}, push: {$push: '$v'}, set: {$addToSet: '$s'}, all: {$mergeObjects: '$o'}, \
+                  firsts: {$firstN: {input: '$w', n: 3}}, lasts: {$lastN: {input: '$w', n: 3}}, least: {$minN: {input: '$v', n: 2}}, \
+                  top: {$topN: {output: '$w', sortBy: {v: 1}, n: 2}}, bottom: {$bottom: {output: '$w', sortBy: {v: 1}}}, n: {$count: {}}}}, \
+                  {$sort: {_id: 1}}]";
+    let pipeline = parse(stages).unwrap();
+    let run_with = |budget: crate::spill::Budget| {
+        let mut execution = pipeline.start(budget);
+        for document in &documents {
+            execution.push(document.as_doc()).unwrap();
+        }
+        execution.finish().unwrap();
+        std::iter::from_fn(|| execution.pop()).collect::<Vec<_>>()
+    };
+    let expected = run_with(usize::MAX.into());
+    assert_eq!(expected.len(), 37);
+    assert_eq!(run_with(crate::spill::testing::small(5_000)), expected);
+    assert_eq!(run_with(crate::spill::testing::small(60_000)), expected);
+}

@@ -1,7 +1,6 @@
 //! Numbers with MongoDB's promotion rules: int32 → int64 → double → decimal128.
 
-use document::Decimal128;
-use document::Value;
+use document::{Decimal128, Kind, Value};
 
 /// A value that is a number.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +169,48 @@ impl Sum {
         }
     }
 
+    /// Takes in what another sum has come to.
+    pub fn merge(&mut self, other: &Sum) {
+        self.integers += other.integers;
+        self.doubles.merge(&other.doubles);
+        self.decimals = super::decimal::add(self.decimals, other.decimals);
+        self.widest = self.widest.max(other.widest);
+    }
+
+    /// Appends the sum's bytes; [`Sum::read`] reads them back.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.integers.to_le_bytes());
+        for part in [self.doubles.sum, self.doubles.lost, self.doubles.special] {
+            out.extend_from_slice(&part.to_le_bytes());
+        }
+        Value::Decimal128(self.decimals).write_raw(out);
+        out.push(self.widest as u8);
+    }
+
+    /// Takes a sum off the front of `bytes`; `None` where there is none.
+    pub fn read(bytes: &mut &[u8]) -> Option<Sum> {
+        let (integers, rest) = bytes.split_first_chunk::<16>()?;
+        let (sum, rest) = rest.split_first_chunk::<8>()?;
+        let (lost, rest) = rest.split_first_chunk::<8>()?;
+        let (special, rest) = rest.split_first_chunk::<8>()?;
+        let (decimals, rest) = rest.split_at_checked(16)?;
+        let (widest, rest) = rest.split_first()?;
+        *bytes = rest;
+        let Value::Decimal128(decimals) = Value::from_raw(Kind::Decimal128, decimals) else { return None };
+        let doubles = Compensated {
+            sum: f64::from_le_bytes(*sum),
+            lost: f64::from_le_bytes(*lost),
+            special: f64::from_le_bytes(*special),
+        };
+        let widest = match widest {
+            0 => Widest::Int32,
+            1 => Widest::Int64,
+            2 => Widest::Double,
+            _ => Widest::Decimal,
+        };
+        Some(Sum { integers: i128::from_le_bytes(*integers), doubles, decimals, widest })
+    }
+
     fn double_total(&self) -> f64 {
         let mut sum = self.doubles;
         sum.add_integer(self.integers);
@@ -202,6 +243,13 @@ impl Compensated {
         let part = total - self.sum;
         self.lost += (self.sum - (total - part)) + (number - part);
         self.sum = total;
+    }
+
+    fn merge(&mut self, other: &Compensated) {
+        let special = self.special + other.special;
+        self.add(other.sum);
+        self.add(other.lost);
+        self.special = special;
     }
 
     fn add_integer(&mut self, number: i128) {

@@ -146,31 +146,36 @@ impl Several {
             return Ok(0);
         }
         let evaluated = self.input.evaluate(document)?;
-        let value = evaluated.value_or_null();
-        let bytes = size_of::<ValueBuf>() + value.to_owned().raw_value().len();
+        Ok(self.add_value(limit, values, evaluated.value_or_null().to_owned()))
+    }
+
+    /// Takes a value in; gives the bytes by which memory grew.
+    pub fn add_value(&self, limit: usize, values: &mut VecDeque<ValueBuf>, value: ValueBuf) -> usize {
+        let bytes = size_of::<ValueBuf>() + value.raw_value().len();
         match self.which {
-            Which::First => values.push_back(value.to_owned()),
+            Which::First => values.push_back(value),
             Which::Last => {
-                values.push_back(value.to_owned());
+                values.push_back(value);
                 if values.len() > limit {
                     values.pop_front();
-                    return Ok(0);
+                    return 0;
                 }
             }
-            Which::Extreme(_) if matches!(value, Value::Null | Value::Undefined) => return Ok(0),
+            Which::Extreme(_) if matches!(value.as_value(), Value::Null | Value::Undefined) => return 0,
             Which::Extreme(wanted) => {
-                let place = values.partition_point(|known| self.collation.compare(value, known.as_value()) != wanted);
+                let compare = |known: &ValueBuf| self.collation.compare(value.as_value(), known.as_value());
+                let place = values.partition_point(|known| compare(known) != wanted);
                 if place >= limit {
-                    return Ok(0);
+                    return 0;
                 }
-                values.insert(place, value.to_owned());
+                values.insert(place, value);
                 if values.len() > limit {
                     values.pop_back();
-                    return Ok(0);
+                    return 0;
                 }
             }
         }
-        Ok(bytes)
+        bytes
     }
 }
 

@@ -21,9 +21,9 @@ pub(crate) struct Top {
 /// A kept value with its sort key and the number of its document.
 #[derive(Debug)]
 pub(crate) struct Ranked {
-    key: Vec<ValueBuf>,
-    arrival: u64,
-    value: ValueBuf,
+    pub key: Vec<ValueBuf>,
+    pub arrival: u64,
+    pub value: ValueBuf,
 }
 
 impl Top {
@@ -102,24 +102,28 @@ impl Top {
                 value => value.to_owned(),
             });
         }
-        // Of equal keys the one that came first is the first.
-        let place =
-            ranked.partition_point(|known| self.compare(&known.key, &key).then(known.arrival.cmp(&arrival)).is_lt());
-        let full = ranked.len() >= limit;
         // The output is computed whether it is kept or not: it may fail.
-        let value = self.output.evaluate(document)?;
+        let value = self.output.evaluate(document)?.value_or_null().to_owned();
+        Ok(self.rank(limit, ranked, Ranked { key, arrival, value }))
+    }
+
+    /// Puts a value where it belongs, if it is among the first; gives the bytes by which memory grew.
+    pub fn rank(&self, limit: usize, ranked: &mut Vec<Ranked>, new: Ranked) -> usize {
+        // Of equal keys the one that came first is the first.
+        let place = ranked
+            .partition_point(|known| self.compare(&known.key, &new.key).then(known.arrival.cmp(&new.arrival)).is_lt());
+        let full = ranked.len() >= limit;
         if full && (if self.bottom { place == 0 } else { place == ranked.len() }) {
-            return Ok(0);
+            return 0;
         }
-        let value = value.value_or_null().to_owned();
-        let key_bytes: usize = key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
-        let bytes = key_bytes + value.raw_value().len() + size_of::<Ranked>();
-        ranked.insert(place, Ranked { key, arrival, value });
+        let key_bytes: usize = new.key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
+        let bytes = key_bytes + new.value.raw_value().len() + size_of::<Ranked>();
+        ranked.insert(place, new);
         if full {
             ranked.remove(if self.bottom { 0 } else { ranked.len() - 1 });
-            return Ok(0);
+            return 0;
         }
-        Ok(bytes)
+        bytes
     }
 
     fn compare(&self, a: &[ValueBuf], b: &[ValueBuf]) -> Ordering {

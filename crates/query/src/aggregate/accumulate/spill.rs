@@ -1,0 +1,198 @@
+//! States of accumulators as bytes, for groups that go to disk, and two states of one group made one.
+
+use super::collect::{self, Unique, Which};
+use super::top::Ranked;
+use super::{Accumulator, State, take_extreme};
+use crate::expression::Evaluated;
+use crate::expression::number::Sum;
+use document::{Doc, DocBuf, Kind, ValueBuf};
+
+/// Appends a state's bytes; [`read`] reads them back.
+pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
+    match state {
+        State::Sum(sum) => sum.write(out),
+        State::Average { sum, count } => {
+            sum.write(out);
+            out.extend_from_slice(&count.to_le_bytes());
+        }
+        State::One(value) => {
+            out.push(u8::from(value.is_some()));
+            value.iter().for_each(|value| write_value(value, out));
+        }
+        State::Array { bytes, count } => {
+            write_count(*count as usize, out);
+            write_bytes(bytes, out);
+        }
+        State::Set(set) => {
+            write_count(set.values().count(), out);
+            set.values().for_each(|value| write_value(value, out));
+        }
+        State::Deviation { count, mean, squares } => {
+            out.extend_from_slice(&count.to_le_bytes());
+            out.extend_from_slice(&mean.to_le_bytes());
+            out.extend_from_slice(&squares.to_le_bytes());
+        }
+        State::Merged(document) => write_bytes(document.as_bytes(), out),
+        State::Several { values, .. } => {
+            write_count(values.len(), out);
+            values.iter().for_each(|value| write_value(value, out));
+        }
+        State::Top { ranked, arrivals, .. } => {
+            out.extend_from_slice(&arrivals.to_le_bytes());
+            write_count(ranked.len(), out);
+            for Ranked { key, arrival, value } in ranked {
+                out.extend_from_slice(&arrival.to_le_bytes());
+                write_count(key.len(), out);
+                key.iter().for_each(|value| write_value(value, out));
+                write_value(value, out);
+            }
+        }
+    }
+}
+
+/// Puts a state's bytes into `state`, which is a new one of the same accumulator; `None` where they are damaged.
+pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
+    match state {
+        State::Sum(sum) => *sum = Sum::read(bytes)?,
+        State::Average { sum, count } => {
+            *sum = Sum::read(bytes)?;
+            *count = u64::from_le_bytes(take(bytes)?);
+        }
+        State::One(value) => {
+            let [is_some] = take(bytes)?;
+            *value = if is_some == 1 { Some(read_value(bytes)?) } else { None };
+        }
+        State::Array { bytes: held, count } => {
+            *count = read_count(bytes)? as u32;
+            *held = read_bytes(bytes)?.to_vec();
+        }
+        State::Set(set) => {
+            for _ in 0..read_count(bytes)? {
+                set.insert(read_value(bytes)?.as_value());
+            }
+        }
+        State::Deviation { count, mean, squares } => {
+            *count = u64::from_le_bytes(take(bytes)?);
+            *mean = f64::from_le_bytes(take(bytes)?);
+            *squares = f64::from_le_bytes(take(bytes)?);
+        }
+        State::Merged(document) => *document = DocBuf::from_vec(read_bytes(bytes)?.to_vec())?,
+        State::Several { values, .. } => {
+            *values = (0..read_count(bytes)?).map(|_| read_value(bytes)).collect::<Option<_>>()?;
+        }
+        State::Top { ranked, arrivals, .. } => {
+            *arrivals = u64::from_le_bytes(take(bytes)?);
+            for _ in 0..read_count(bytes)? {
+                let arrival = u64::from_le_bytes(take(bytes)?);
+                let key = (0..read_count(bytes)?).map(|_| read_value(bytes)).collect::<Option<_>>()?;
+                ranked.push(Ranked { key, arrival, value: read_value(bytes)? });
+            }
+        }
+    }
+    Some(())
+}
+
+impl Accumulator {
+    /// Takes in what another state of the same group has come to, whose documents came later.
+    pub fn merge(&self, state: &mut State, later: State) {
+        match (self, state, later) {
+            (_, State::Sum(sum), State::Sum(later)) => sum.merge(&later),
+            (_, State::Average { sum, count }, State::Average { sum: later, count: more }) => {
+                sum.merge(&later);
+                *count += more;
+            }
+            (Accumulator::Extreme(_, wanted, collation), State::One(best), State::One(Some(later))) => {
+                take_extreme(&Evaluated::Owned(later), *wanted, collation, best);
+            }
+            (Accumulator::First(_), State::One(Some(_)), _) => {}
+            (_, State::One(held), State::One(Some(later))) => *held = Some(later),
+            (_, State::Array { bytes, count }, State::Array { bytes: later, .. }) => {
+                let later = collect::closed(later);
+                for value in Doc::from_bytes(&later).unwrap_or(Doc::EMPTY).values() {
+                    collect::push(value, bytes, count);
+                }
+            }
+            (_, State::Set(set), State::Set(later)) => insert_all(set, &later),
+            (
+                _,
+                State::Deviation { count, mean, squares },
+                State::Deviation { count: more, mean: their_mean, squares: their_squares },
+            ) => {
+                let all = (*count + more) as f64;
+                if all > 0.0 {
+                    let (ours, theirs, distance) = (*count as f64, more as f64, their_mean - *mean);
+                    *squares += their_squares + distance * distance * ours * theirs / all;
+                    *mean = (*mean * ours + their_mean * theirs) / all;
+                    *count += more;
+                }
+            }
+            (_, State::Merged(merged), State::Merged(later)) => {
+                collect::merge(merged, later.as_doc());
+            }
+            (Accumulator::Several(several), State::Several { limit, values }, State::Several { values: later, .. }) => {
+                let room = limit.saturating_sub(values.len());
+                match several.which() {
+                    Which::First => values.extend(later.into_iter().take(room)),
+                    _ => {
+                        for value in later {
+                            several.add_value(*limit, values, value);
+                        }
+                    }
+                }
+            }
+            (
+                Accumulator::Top(top),
+                State::Top { limit, ranked, arrivals },
+                State::Top { ranked: later, arrivals: more, .. },
+            ) => {
+                for Ranked { key, arrival, value } in later {
+                    top.rank(*limit, ranked, Ranked { key, arrival: *arrivals + arrival, value });
+                }
+                *arrivals += more;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn insert_all(set: &mut Unique, later: &Unique) {
+    for value in later.values() {
+        set.insert(value.as_value());
+    }
+}
+
+fn write_count(count: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(count as u32).to_le_bytes());
+}
+
+fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    write_count(bytes.len(), out);
+    out.extend_from_slice(bytes);
+}
+
+pub(crate) fn write_value(value: &ValueBuf, out: &mut Vec<u8>) {
+    out.push(value.kind() as u8);
+    write_bytes(value.raw_value(), out);
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+fn read_count(bytes: &mut &[u8]) -> Option<usize> {
+    take(bytes).map(|count| u32::from_le_bytes(count) as usize)
+}
+
+fn read_bytes<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let count = read_count(bytes)?;
+    let (first, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(first)
+}
+
+pub(crate) fn read_value(bytes: &mut &[u8]) -> Option<ValueBuf> {
+    let [kind] = take(bytes)?;
+    Some(ValueBuf::from_raw(Kind::from_byte(kind)?, read_bytes(bytes)?.to_vec()))
+}
