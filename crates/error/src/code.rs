@@ -97,6 +97,7 @@ codes! {
     148 READ_CONCERN_MAJORITY_NOT_ENABLED "ReadConcernMajorityNotEnabled"
     159 DURATION_OVERFLOW "DurationOverflow"
     160 MAX_STALENESS_OUT_OF_RANGE "MaxStalenessOutOfRange"
+    161 INCOMPATIBLE_COLLATION_VERSION "IncompatibleCollationVersion"
     165 VIEW_DEPTH_LIMIT_EXCEEDED "ViewDepthLimitExceeded"
     166 COMMAND_NOT_SUPPORTED_ON_VIEW "CommandNotSupportedOnView"
     167 OPTION_NOT_SUPPORTED_ON_VIEW "OptionNotSupportedOnView"

@@ -12,6 +12,7 @@
 pub mod aggregate;
 pub mod context;
 pub mod expression;
+pub mod geo;
 pub mod predicate;
 pub mod projection;
 #[cfg(test)]

@@ -220,11 +220,12 @@ impl Catalog {
         };
         let indexes: Vec<Index> = index::load(connection, schema, &name, &columns).await?;
         let known = own_schema::collections(connection, schema, Some(&name)).await?;
-        let rules = match known.first() {
-            Some(known) => Rules::of(known.options.as_doc())?,
-            None => None,
-        };
-        let table = Arc::new(Table::new(schema, &name, shape, indexes, rules));
+        let mut table = Table::new(schema, &name, shape, indexes, None);
+        if let Some(known) = known.first() {
+            table.rules = Rules::of(known.options.as_doc())?;
+            table.collation = store::catalog::default_collation(known.options.as_doc())?;
+        }
+        let table = Arc::new(table);
         let mut tables = self.tables.borrow_mut();
         if tables.len() >= ENTRIES_MAX {
             tables.clear();

@@ -63,6 +63,11 @@ impl Index {
     /// Error 67 for what cannot be an index here.
     pub fn check(&self) -> error::Result<()> {
         let refuse = |reason: String| Err(Error::new(Code::CANNOT_CREATE_INDEX, reason));
+        if self.spec.unique && self.spec.spec.as_doc().get("collation").is_some() {
+            return refuse(
+                "a unique index on MariaDB cannot have a collation: its keys are told apart by their bytes".into(),
+            );
+        }
         if self.fields().count() > FIELDS_MAX {
             return refuse(format!("an index over more than {FIELDS_MAX} fields is not supported on MariaDB"));
         }

@@ -6,12 +6,13 @@ use crate::lane::Lane;
 use crate::options::{Options, Target};
 use crate::plan::{self, MariaDbPlan};
 use crate::pool::Pool;
+use crate::table::Table;
 use crate::{collections, figures, indexes, scan, write};
 use ::store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
     IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch, rules,
 };
-use document::Doc;
+use document::{Collation, Doc};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
 use std::cell::Cell;
@@ -63,22 +64,25 @@ impl MariaDbStore {
     async fn make_plan(&self, namespace: &Namespace, query: Query<'_>) -> Result<Arc<dyn Plan>> {
         let table = match self.catalog.remembered(namespace) {
             Some(table) => Some(table),
-            None => {
-                let mut lease = self.pool.lease().await?;
-                match self.catalog.table(&mut lease, namespace).await {
-                    // A connection that died in idleness; reading a second time does no harm.
-                    Err(failure) if failure.is_lost() => {
-                        drop(lease);
-                        self.catalog.table(&mut *self.pool.lease_fresh().await?, namespace).await?
-                    }
-                    outcome => outcome?,
-                }
-            }
+            None => self.look_up(namespace).await?,
         };
         if table.is_none() && self.is_view(namespace).await? {
             return Ok(Arc::new(plan::view(namespace)));
         }
         Ok(Arc::new(plan::make(namespace, table, &query)?))
+    }
+
+    /// The collection's table, of which nothing fresh is remembered.
+    async fn look_up(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
+        let mut lease = self.pool.lease().await?;
+        match self.catalog.table(&mut lease, namespace).await {
+            // A connection that died in idleness; reading a second time does no harm.
+            Err(failure) if failure.is_lost() => {
+                drop(lease);
+                self.catalog.table(&mut *self.pool.lease_fresh().await?, namespace).await
+            }
+            outcome => outcome,
+        }
     }
 }
 
@@ -92,6 +96,20 @@ fn told<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFutu
 }
 
 impl DocumentStore for MariaDbStore {
+    fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Collation>> {
+        if let Some(table) = self.catalog.remembered(namespace) {
+            return Box::pin(std::future::ready(Ok(table.collation.clone())));
+        }
+        told(async move {
+            let table = match self.catalog.names(namespace) {
+                Ok(_) => self.look_up(namespace).await?,
+                // Names that MariaDB cannot hold are nobody's.
+                Err(_) => None,
+            };
+            Ok(table.map_or(Collation::SIMPLE, |table| table.collation.clone()))
+        })
+    }
+
     fn plan<'a>(
         &'a self,
         namespace: &'a Namespace,

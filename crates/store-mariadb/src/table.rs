@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::id_text::{self, IdForm};
 use crate::index::Index;
 use crate::names::quote;
+use document::Collation;
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{Malformed, Param};
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub(crate) struct Table {
     pub indexes: Vec<Index>,
     /// What the collection's options demand of writes; most have no such rules.
     pub rules: Option<Arc<Rules>>,
+    /// The collection's default collation. No column and no index here goes by it.
+    pub collation: Collation,
     pub statements: Statements,
 }
 
@@ -112,6 +115,7 @@ impl Table {
             tells_opaque,
             indexes,
             rules,
+            collation: Collation::SIMPLE,
             statements,
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::failure::Attempt;
 use ahash::AHashMap;
-use document::{Doc, DocBuf, Value};
+use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
 use hashbrown::HashMap;
 use query::{Context, Predicate};
@@ -28,6 +28,8 @@ pub struct Collection {
     pub options: DocBuf,
     /// What the options demand of writes; most collections have no such rules.
     pub rules: Option<Arc<Rules>>,
+    /// The default of its indexes and queries; what the keys of `_id` are made by.
+    pub collation: Collation,
     /// The secondary indexes in the order of their creation; `_id_` is the table's own.
     pub indexes: Vec<Arc<Index>>,
     pub counters: Arc<Counters>,
@@ -66,6 +68,8 @@ pub struct Index {
 pub struct IndexField {
     pub path: String,
     pub ascending: bool,
+    /// The index's, by which strings in its keys are spelled.
+    pub collation: Collation,
 }
 
 /// Statements on `c<id>(seq, id, doc)`. All scans give `seq, doc, key`.
@@ -154,10 +158,13 @@ impl Catalog {
 }
 
 impl Collection {
+    /// Fails where the options have rules or a collation that are none.
     pub fn new(id: i64, namespace: Namespace, uuid: [u8; 16], options: DocBuf) -> Result<Collection> {
         let sql = Arc::new(CollectionSql::new(id));
         let rules = Rules::of(options.as_doc())?;
-        Ok(Collection { id, namespace, uuid, options, rules, indexes: Vec::new(), counters: Arc::default(), sql })
+        let collation = store::catalog::default_collation(options.as_doc())?;
+        let (indexes, counters) = (Vec::new(), Arc::default());
+        Ok(Collection { id, namespace, uuid, options, rules, collation, indexes, counters, sql })
     }
 
     pub fn with_options(mut self, options: DocBuf) -> Result<Collection> {
@@ -196,13 +203,17 @@ impl Collection {
 
 impl Index {
     pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: bool) -> Result<Index> {
+        let collation = store::catalog::default_collation(spec.spec.as_doc())?;
         let fields = spec.key.as_doc().iter().map(|(path, direction)| IndexField {
+            collation: collation.clone(),
             path: path.to_owned(),
             ascending: !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
                 && !matches!(direction, Value::Double(number) if number < 0.0),
         });
         let partial = match spec.spec.as_doc().get("partialFilterExpression") {
-            Some(Value::Document(filter)) => Some(Predicate::parse(filter, &Context::at(0))?),
+            Some(Value::Document(filter)) => {
+                Some(Predicate::parse(filter, &Context { collation: collation.clone(), ..Context::at(0) })?)
+            }
             Some(_) => return Err(Error::type_mismatch("partialFilterExpression must be an object")),
             None => None,
         };

@@ -4,7 +4,7 @@
 //! A compound key is the keys of its fields one behind the other, the bytes of descending fields inverted.
 
 use crate::catalog::{Index, IndexField};
-use document::{Doc, DocBuf, Kind, Value};
+use document::{Collation, Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 
@@ -18,10 +18,10 @@ pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
     document::key::encode(value, out);
 }
 
-/// The key of a document's `_id`; of null for a document without one.
-pub fn id_key(document: Doc<'_>, out: &mut Vec<u8>) {
+/// The key of a document's `_id`, by the collection's collation; of null for a document without one.
+pub fn id_key(document: Doc<'_>, collation: &Collation, out: &mut Vec<u8>) {
     out.clear();
-    encode(document.get("_id").unwrap_or(Value::Null), out);
+    collation.encode_key(document.get("_id").unwrap_or(Value::Null), out);
 }
 
 /// The least byte string greater than every string that begins with `prefix`.
@@ -36,8 +36,17 @@ pub fn end_of_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
 }
 
 /// Appends one field's part of a key.
-pub fn encode_field(value: Value<'_>, ascending: bool, out: &mut Vec<u8>) {
-    document::key::encode_field(Some(value), ascending, out);
+pub fn encode_field(value: Value<'_>, field: &IndexField, out: &mut Vec<u8>) {
+    encode_directed(value, field.ascending, &field.collation, out);
+}
+
+/// Appends a value's part of a key.
+pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation, out: &mut Vec<u8>) {
+    let start = out.len();
+    collation.encode_key(value, out);
+    if !ascending {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
 }
 
 /// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
@@ -53,7 +62,7 @@ pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
     for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
         buffer.clear();
         for (value, field) in values.iter().zip(&index.fields) {
-            encode_field(*value, field.ascending, &mut buffer);
+            encode_field(*value, field, &mut buffer);
         }
         keys.push(Key::from_slice(&buffer));
     })?;
@@ -72,7 +81,7 @@ pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
     let _ = for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
         buffer.clear();
         for (value, field) in values.iter().zip(&index.fields) {
-            encode_field(*value, field.ascending, &mut buffer);
+            encode_field(*value, field, &mut buffer);
         }
         if buffer == wanted && found.as_doc().is_empty() {
             index.fields.iter().zip(values).for_each(|(field, value)| found.append(&field.path, *value));

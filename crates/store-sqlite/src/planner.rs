@@ -10,7 +10,7 @@ mod bounds;
 mod intervals;
 
 use crate::catalog::{Collection, Index, IndexField};
-use crate::keys::{self, Key};
+use crate::keys::Key;
 use crate::plan::{Access, FieldBounds, IndexScan, Range, SqlitePlan};
 use bounds::Bounds;
 use document::{Doc, Kind, Value};
@@ -49,7 +49,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<S
     if let Some(forward) = wanted.natural {
         return Ok(natural(collection, &wanted, forward));
     }
-    let id = Candidate::new(None, &[id_field()], &wanted, false);
+    let id = Candidate::new(None, &[id_field(collection)], &wanted, false);
     let secondary = collection
         .indexes
         .iter()
@@ -114,9 +114,11 @@ fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> 
 
 /// `_id` equal to one value or to one of several: looked up one by one.
 fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan> {
-    let values = wanted.conditions.iter().find_map(|(path, test)| match test {
-        Test::Equal(value) if *path == "_id" => Some(std::slice::from_ref(value)),
-        Test::In(list) if *path == "_id" && list.regexes().is_empty() => Some(list.values()),
+    let collation = &collection.collation;
+    let ids = wanted.conditions.iter().filter(|(path, _)| *path == "_id");
+    let values = ids.filter_map(|(_, test)| bounds::by_keys(test, collation)).find_map(|test| match test {
+        Test::Equal(value) => Some(std::slice::from_ref(value)),
+        Test::In(list) if list.regexes().is_empty() => Some(list.values()),
         _ => None,
     })?;
     if !values.iter().all(|value| bounds::is_point(value.kind())) {
@@ -129,12 +131,13 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
     let mut buffer = Vec::with_capacity(40);
     for value in values.iter().chain(&undefined) {
         buffer.clear();
-        keys::encode(value.as_value(), &mut buffer);
+        collation.encode_key(value.as_value(), &mut buffer);
         points.push(Key::from_slice(&buffer));
     }
     points.sort_unstable();
     points.dedup();
-    let by_id = wanted.sort.and_then(|sort| sort.parts().first()).filter(|part| part.path.as_str() == "_id");
+    let sort = wanted.sort.filter(|sort| sort.collation() == collation);
+    let by_id = sort.and_then(|sort| sort.parts().first()).filter(|part| part.path.as_str() == "_id");
     if by_id.is_some_and(|part| !part.ascending) {
         points.reverse();
     }
@@ -146,8 +149,8 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
     Some(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Points(points), tailable: false })
 }
 
-fn id_field() -> IndexField {
-    IndexField { path: "_id".into(), ascending: true }
+fn id_field(collection: &Collection) -> IndexField {
+    IndexField { path: "_id".into(), ascending: true, collation: collection.collation.clone() }
 }
 
 /// The plan that a hint asks for. Error 2 when there is no such index.
@@ -170,7 +173,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
         _ => false,
     };
     let candidate = if names("_id_", document::doc! { "_id": 1 }.as_doc()) {
-        Some(Candidate::new(None, &[id_field()], wanted, true))
+        Some(Candidate::new(None, &[id_field(collection)], wanted, true))
     } else {
         let mut indexes = collection.indexes.iter().filter(|index| !index.hidden);
         let index = indexes.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
@@ -231,7 +234,7 @@ impl<'c> Candidate<'c> {
         // Behind a field that is bound to ranges, or not at all, further bounds do not narrow what is read.
         let mut narrowing = true;
         for field in &self.fields {
-            let found = narrowing.then(|| Bounds::of(&field.path, &wanted.conditions, multikey)).flatten();
+            let found = narrowing.then(|| Bounds::of(field, &wanted.conditions, multikey)).flatten();
             let Some(found) = found else {
                 narrowing = false;
                 self.bounds.push(vec![Range::everything()]);
@@ -253,6 +256,9 @@ impl<'c> Candidate<'c> {
     /// The direction in which the index gives the order wanted, if it does.
     fn order(&self, wanted: &Wanted<'_>, multikey: bool) -> Option<bool> {
         let sort = wanted.sort?;
+        if self.fields.iter().any(|field| field.collation != *sort.collation()) {
+            return None;
+        }
         // With several keys per document, its first key within some bounds is not its least or greatest of all.
         if multikey && self.bounds.iter().any(|ranges| *ranges != [Range::everything()]) {
             return None;

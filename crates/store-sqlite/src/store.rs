@@ -11,7 +11,7 @@ use crate::planner;
 use crate::scan::{self, Cursor, SliceEnd};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
-use document::{Doc, Value, ValueBuf};
+use document::{Collation, Doc, Value, ValueBuf};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use std::cell::{Ref, RefCell};
@@ -151,6 +151,11 @@ impl SqliteStore {
 }
 
 impl DocumentStore for SqliteStore {
+    fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Collation>> {
+        let collation = self.find(namespace).map_or(Collation::SIMPLE, |collection| collection.collation.clone());
+        Box::pin(std::future::ready(Ok(collation)))
+    }
+
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
         let plan = match self.find(namespace) {
             None => self.plan_without_collection(namespace, &query),

@@ -92,7 +92,7 @@ fn check_documents(
                 continue;
             }
         };
-        keys::id_key(document, &mut key);
+        keys::id_key(document, &collection.collation, &mut key);
         if blob(row.get_ref(1)?) != key {
             findings.push(format!("document {seq} is filed under another _id than its own"));
         }

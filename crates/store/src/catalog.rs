@@ -1,6 +1,7 @@
 //! Collections, indexes and their figures.
 
-use document::DocBuf;
+use document::{Collation, Doc, DocBuf, Value};
+use error::Result;
 
 #[derive(Clone, Debug)]
 pub struct CollectionInfo {
@@ -8,6 +9,14 @@ pub struct CollectionInfo {
     /// The options it was created with, as `listCollections` shows them.
     pub options: DocBuf,
     pub uuid: [u8; 16],
+}
+
+/// The collation among a collection's or an index's options.
+pub fn default_collation(options: Doc<'_>) -> Result<Collation> {
+    match options.get("collation") {
+        Some(Value::Document(collation)) => Collation::parse(collation, ""),
+        _ => Ok(Collation::SIMPLE),
+    }
 }
 
 #[derive(Clone, Debug)]

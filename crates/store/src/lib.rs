@@ -30,7 +30,7 @@ pub use write::{
     BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
 
-use document::{Doc, Value};
+use document::{Collation, Doc, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -53,6 +53,15 @@ pub trait Engine: Send + Sync {
 /// Databases and collections appear on first write. Reading from what does not exist finds nothing.
 pub trait DocumentStore {
     // --- reading
+
+    /// The collection's own collation, by which strings compare where a command has none of its own (`create` with `collation`).
+    /// Asked by every command on documents, so a store answers from what it has in memory.
+    fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Collation>> {
+        Box::pin(async move {
+            let info = self.collection(namespace).await?;
+            info.map_or(Ok(Collation::SIMPLE), |info| catalog::default_collation(info.options.as_doc()))
+        })
+    }
 
     /// Decides how to find the documents that `query` wants.
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>>;

@@ -54,7 +54,8 @@ impl Validator {
         let asks_for_time = [b"$$NOW".as_slice(), b"$$CLUSTER_TIME"]
             .iter()
             .any(|variable| source.as_bytes().windows(variable.len()).any(|bytes| bytes == *variable));
-        let predicate = Predicate::parse(source, &Context::at(0))?;
+        let collation = crate::catalog::default_collation(options)?;
+        let predicate = Predicate::parse(source, &Context { collation, ..Context::at(0) })?;
         Ok(Some(Validator { source: source.to_owned(), predicate, asks_for_time, level, action }))
     }
 

@@ -8,7 +8,7 @@ use crate::command::{explain, foreign, options, source_stage, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
-use document::{Doc, DocWriter, Element, Value};
+use document::{Collation, Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
 use query::aggregate::Pipeline;
@@ -26,6 +26,7 @@ pub struct Arguments<'a> {
     pub allow_disk_use: Option<bool>,
     pub hint: Option<Value<'a>>,
     pub variables: Option<Doc<'a>>,
+    pub collation: Option<Collation>,
 }
 
 impl<'a> Arguments<'a> {
@@ -45,7 +46,7 @@ impl<'a> Arguments<'a> {
                 "explain" => arguments.explain = plain_boolean(field)?,
                 "hint" => arguments.hint = options::hint(field)?,
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
-                "collation" => options::check_collation(WITHIN, field)?,
+                "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 "allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
                 "bypassDocumentValidation" => drop(plain_boolean(field)?),
                 other => return Err(unknown_field(WITHIN, other)),
@@ -82,7 +83,8 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         return explain::explain_aggregate(call, &namespace, &arguments, command, explain::Verbosity::Planner, reply)
             .await;
     }
-    let context = options::context(call, arguments.variables)?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let context = options::context(call, arguments.variables, collation)?;
     let mut reader = open(call, &namespace, &arguments, &context).await?;
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let mut cursor = reply.document("cursor");

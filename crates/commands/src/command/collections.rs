@@ -83,6 +83,9 @@ fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
         id_index.append("v", 2);
         id_index.document("key").append("_id", 1);
         id_index.append("name", "_id_");
+        if let Some(collation) = collection.options.as_doc().get("collation") {
+            id_index.append("collation", collation);
+        }
     })
 }
 

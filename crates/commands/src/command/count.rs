@@ -6,7 +6,7 @@ use crate::arguments::{self, is_absent, non_negative, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
-use document::{Doc, DocWriter, Element, Value};
+use document::{Collation, Doc, DocWriter, Element, Value};
 use error::{Error, Result};
 use query::Predicate;
 use store::Query;
@@ -19,6 +19,7 @@ pub struct Arguments<'a> {
     pub skip: u64,
     pub limit: Option<u64>,
     pub hint: Option<Value<'a>>,
+    pub collation: Option<Collation>,
 }
 
 impl<'a> Arguments<'a> {
@@ -31,7 +32,7 @@ impl<'a> Arguments<'a> {
                 "skip" => arguments.skip = non_negative(WITHIN, field)?,
                 "limit" => arguments.limit = limit(field)?,
                 "hint" => arguments.hint = options::hint(field)?,
-                "collation" => options::check_collation(WITHIN, field)?,
+                "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 // Which fields to return has no bearing on how many documents there are.
                 "fields" => drop(arguments::document(WITHIN, field)?),
                 other => return Err(unknown_field(WITHIN, other)),
@@ -56,7 +57,9 @@ fn limit(field: Element<'_>) -> Result<Option<u64>> {
 pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let context = options::context(call, None, collation)?;
+    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     call.worker.statistics().operations_command.add(1);
 
     let store = &*call.worker.store;

@@ -5,7 +5,7 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::{options, validation, view_definitions};
 use crate::dispatch::{Call, Disposition};
-use document::{Doc, DocBuf, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::{index_rules, views};
 
@@ -29,7 +29,8 @@ struct Arguments<'a> {
     validator: Option<Doc<'a>>,
     validation_level: Option<&'a str>,
     validation_action: Option<&'a str>,
-    collation: Option<Doc<'a>>,
+    /// With everything filled in; `None` for the simple one.
+    collation: Option<DocBuf>,
     id_index: Option<Doc<'a>>,
     auto_index_id: Option<bool>,
     storage_engine: Option<Doc<'a>>,
@@ -49,7 +50,8 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     arguments.check(&namespace)?;
     if let Some(view_on) = arguments.view_on {
         let stages = arguments.pipeline.unwrap_or(Doc::EMPTY);
-        view_definitions::create(call, &namespace, view_on, stages, arguments.collation).await?;
+        view_definitions::create(call, &namespace, view_on, stages, arguments.collation.as_ref().map(DocBuf::as_doc))
+            .await?;
         return Ok(Disposition::Reply);
     }
     let store = &call.worker.store;
@@ -91,8 +93,8 @@ impl<'a> Arguments<'a> {
             "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
             "validationAction" => self.validation_action = Some(validation::action(WITHIN, field)?),
             "collation" => {
-                options::check_collation(WITHIN, field)?;
-                self.collation = field.value().as_document();
+                let collation = Collation::parse(arguments::document(WITHIN, field)?, WITHIN)?;
+                self.collation = collation.specification().cloned();
             }
             "timeseries" => return unsupported("time-series collections"),
             "clusteredIndex" => return unsupported("clustered collections"),
@@ -176,6 +178,9 @@ impl<'a> Arguments<'a> {
                 if let Some(word) = word {
                     writer.append(key, word);
                 }
+            }
+            if let Some(collation) = &self.collation {
+                writer.append("collation", collation);
             }
         })
     }

@@ -7,7 +7,7 @@ use crate::command::options;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
-use document::{Doc, DocWriter, Element, Value};
+use document::{Collation, Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
 use store::{DeleteStatement, ReturnImage};
@@ -34,7 +34,8 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     }
     let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "deletes"))?;
     write::check_length(statements.len())?;
-    let context = options::context(call, variables)?;
+    let collation = options::settle_collation(call, &namespace, None).await?;
+    let context = options::context(call, variables, collation)?;
     let read: Vec<DeleteArguments<'_>> = statements.into_iter().map(DeleteArguments::read).collect::<Result<_>>()?;
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
@@ -58,18 +59,19 @@ pub struct DeleteArguments<'a> {
     pub query: Doc<'a>,
     pub one: bool,
     pub hint: Option<Value<'a>>,
+    pub collation: Option<Collation>,
 }
 
 impl<'a> DeleteArguments<'a> {
     pub fn read(statement: Doc<'a>) -> Result<Self> {
-        let (mut query, mut one, mut hint) = (None, None, None);
+        let (mut query, mut one, mut hint, mut collation) = (None, None, None, None);
         for field in statement.elements() {
             match field.key() {
                 "q" => query = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 "limit" => one = Some(limit(field)?),
                 _ if is_absent(field) => {}
                 "hint" => hint = options::hint(field)?,
-                "collation" => options::check_collation(WITHIN_STATEMENT, field)?,
+                "collation" => collation = options::collation(WITHIN_STATEMENT, field)?,
                 other => return Err(unknown_field(WITHIN_STATEMENT, other)),
             }
         }
@@ -78,10 +80,12 @@ impl<'a> DeleteArguments<'a> {
             query: query.ok_or_else(|| missing("q"))?,
             one: one.ok_or_else(|| missing("limit"))?,
             hint,
+            collation,
         })
     }
 
     pub fn parse(self, context: &Context) -> Result<DeleteStatement> {
+        let context = &options::with_collation(context, self.collation);
         Ok(DeleteStatement {
             predicate: Predicate::parse(self.query, context)?,
             sort: None,

@@ -8,7 +8,7 @@ use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
 use document::path::{End, Path};
-use document::{ArrayWriter, Doc, DocWriter, Element, Value, ValueBuf, compare};
+use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use query::Predicate;
@@ -23,6 +23,7 @@ pub struct Arguments<'a> {
     pub key: &'a str,
     pub query: Option<Doc<'a>>,
     pub hint: Option<Value<'a>>,
+    pub collation: Option<Collation>,
 }
 
 impl<'a> Arguments<'a> {
@@ -35,7 +36,7 @@ impl<'a> Arguments<'a> {
                 _ if is_absent(field) => {}
                 "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
                 "hint" => arguments.hint = options::hint(field)?,
-                "collation" => options::check_collation(WITHIN, field)?,
+                "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -53,13 +54,15 @@ impl<'a> Arguments<'a> {
 pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &call.context())?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let context = options::context(call, None, collation)?;
+    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     call.worker.statistics().operations_command.add(1);
 
     let store = &*call.worker.store;
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
     let plan = store.plan(&namespace, query).await?;
-    let mut values = DistinctValues::new(arguments.key);
+    let mut values = DistinctValues::new(arguments.key, context.collation);
     if plan.facts().view {
         views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
         values.write(reply.array("values"));
@@ -82,16 +85,18 @@ struct DistinctValues {
     /// Places in `values`, found by the value's hash.
     places: HashTable<usize>,
     hasher: ahash::RandomState,
+    collation: Collation,
     bytes: usize,
 }
 
 impl DistinctValues {
-    fn new(key: &str) -> Self {
+    fn new(key: &str, collation: Collation) -> Self {
         DistinctValues {
             path: Path::new(key),
             values: Vec::new(),
             places: HashTable::new(),
             hasher: ahash::RandomState::new(),
+            collation,
             bytes: 0,
         }
     }
@@ -113,13 +118,13 @@ impl DistinctValues {
     }
 
     fn add_value(&mut self, value: Value<'_>) -> Result<()> {
-        let DistinctValues { values, places, hasher, bytes, .. } = self;
+        let DistinctValues { values, places, hasher, bytes, collation, .. } = self;
         let hash = |value: Value<'_>| {
             let mut state = hasher.build_hasher();
-            compare::hash_value(value, &mut state);
+            collation.hash(value, &mut state);
             std::hash::Hasher::finish(&state)
         };
-        let known = |place: &usize| values.get(*place).is_some_and(|known| compare::equal(known.as_value(), value));
+        let known = |place: &usize| values.get(*place).is_some_and(|known| collation.equal(known.as_value(), value));
         if places.find(hash(value), known).is_some() {
             return Ok(());
         }
@@ -136,7 +141,8 @@ impl DistinctValues {
 
     /// Writes the values in their order, as MongoDB gives them.
     fn write(mut self, mut array: ArrayWriter<'_>) {
-        self.values.sort_by(|a, b| compare::compare(a.as_value(), b.as_value()));
+        let collation = &self.collation;
+        self.values.sort_by(|a, b| collation.compare(a.as_value(), b.as_value()));
         self.values.iter().for_each(|value| array.push(value));
     }
 }

@@ -8,7 +8,7 @@ use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, 
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
 use crate::read::{Batch, Reader, Request};
-use document::{Doc, DocBuf, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Sort};
 use std::time::Instant;
@@ -48,7 +48,8 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         "find" => {
             let namespace = options::strict_namespace(database, name)?;
             let arguments = find::Arguments::read(fields)?;
-            let request = arguments.prepare(call)?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let request = arguments.prepare(call, collation)?;
             if let Some(view) = view(call, &namespace).await? {
                 let (pipeline, natural) = views::find_pipeline(&arguments)?;
                 let hint = natural.as_ref().map(|natural| Value::Document(natural.as_doc())).or(arguments.hint);
@@ -66,7 +67,8 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
             let (query, hint, limit) = (arguments.query, arguments.hint, arguments.enough());
-            let request = Request { limit, ..filtered(call, query, None, hint)? };
+            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let request = Request { limit, ..filtered(call, query, None, hint, collation)? };
             (namespace, request, vec![stage("COUNT")])
         }
         "distinct" => {
@@ -76,7 +78,8 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 let pipeline = views::distinct_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
-            let request = filtered(call, arguments.query, None, arguments.hint)?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let request = filtered(call, arguments.query, None, arguments.hint, collation)?;
             (namespace, request, Vec::new())
         }
         "update" => {
@@ -84,29 +87,37 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let statement = statements.and_then(Value::as_document);
             let statement = statement.ok_or_else(|| arguments::missing_field("update", "updates"))?;
             let arguments = update::UpdateArguments::read(statement)?;
+            let namespace = namespace_to_write(database, name)?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {
                 limit: (!arguments.multi).then_some(1),
-                ..filtered(call, Some(arguments.query), None, arguments.hint)?
+                ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
-            (namespace_to_write(database, name)?, request, vec![stage("UPDATE")])
+            (namespace, request, vec![stage("UPDATE")])
         }
         "delete" => {
             let statements = command.get("deletes").and_then(Value::as_array).and_then(|array| array.values().next());
             let statement = statements.and_then(Value::as_document);
             let statement = statement.ok_or_else(|| arguments::missing_field("delete", "deletes"))?;
             let arguments = delete::DeleteArguments::read(statement)?;
+            let namespace = namespace_to_write(database, name)?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {
                 limit: arguments.one.then_some(1),
-                ..filtered(call, Some(arguments.query), None, arguments.hint)?
+                ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
-            (namespace_to_write(database, name)?, request, vec![stage("DELETE")])
+            (namespace, request, vec![stage("DELETE")])
         }
         "findAndModify" | "findandmodify" => {
             let arguments = find_and_modify::Arguments::read(fields)?;
-            let request =
-                Request { limit: Some(1), ..filtered(call, arguments.query, arguments.sort, arguments.hint)? };
+            let namespace = namespace_to_write(database, name)?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let request = Request {
+                limit: Some(1),
+                ..filtered(call, arguments.query, arguments.sort, arguments.hint, collation)?
+            };
             let top = if arguments.remove { stage("DELETE") } else { stage("UPDATE") };
-            (namespace_to_write(database, name)?, request, vec![top])
+            (namespace, request, vec![top])
         }
         "aggregate" => {
             let arguments = aggregate::Arguments::read(fields)?;
@@ -154,7 +165,10 @@ pub async fn explain_view(
         writer.append("aggregate", &*view.base.collection);
         writer.append("pipeline", Value::Array(pipeline.as_doc()));
         drop(writer.document("cursor"));
-        writer.document("collation").append("locale", "simple");
+        match view.collation.specification() {
+            Some(collation) => writer.append("collation", collation),
+            None => writer.document("collation").append("locale", "simple"),
+        }
     });
     let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint, ..Default::default() };
     explain_aggregate(call, &view.base, &arguments, command.as_doc(), verbosity, reply).await
@@ -168,7 +182,8 @@ pub async fn explain_aggregate(
     verbosity: Verbosity,
     reply: &mut DocWriter<'_>,
 ) -> Result<Disposition> {
-    let context = options::context(call, arguments.variables)?;
+    let collation = options::settle_collation(call, namespace, arguments.collation.clone()).await?;
+    let context = options::context(call, arguments.variables, collation)?;
     let (source, pipeline) = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?.into_source();
     let identity = pipeline.is_identity();
     let sorted = source.sort.is_some();
@@ -269,8 +284,9 @@ fn filtered<'a>(
     query: Option<Doc<'a>>,
     sort: Option<Doc<'a>>,
     hint: Option<Value<'a>>,
+    collation: Collation,
 ) -> Result<Request<'a>> {
-    let context = call.context();
+    let context = options::context(call, None, collation)?;
     let sort = match sort {
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,

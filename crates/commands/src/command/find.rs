@@ -8,7 +8,7 @@ use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
-use document::{Doc, DocWriter, Element, Kind, Value};
+use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
 use store::Namespace;
@@ -36,6 +36,7 @@ pub struct Arguments<'a> {
     await_data: bool,
     pub allow_disk_use: Option<bool>,
     bounded: bool,
+    pub collation: Option<Collation>,
     unsupported: Option<&'static str>,
     /// An option that a view, which is read by a pipeline, cannot be read with.
     pub not_in_aggregation: Option<&'static str>,
@@ -66,7 +67,7 @@ impl<'a> Arguments<'a> {
                 b"awaitData" => arguments.await_data = plain_boolean(field)?,
                 b"collation" => {
                     specification(field)?;
-                    options::check_collation(WITHIN, field)?;
+                    arguments.collation = options::collation(WITHIN, field)?;
                 }
                 b"allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
                 b"min" | b"max" => {
@@ -94,15 +95,15 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Parses what was read.
-    pub fn prepare(&self, call: &Call<'_>) -> Result<Request<'a>> {
+    /// Parses what was read, by the collation that holds.
+    pub fn prepare(&self, call: &Call<'_>, collation: Collation) -> Result<Request<'a>> {
         if self.await_data && !self.tailable {
             return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
         }
         if self.tailable {
             self.check_tailable()?;
         }
-        let context = options::context(call, self.variables)?;
+        let context = options::context(call, self.variables, collation)?;
         let predicate = Predicate::parse(self.filter.unwrap_or(Doc::EMPTY), &context)?;
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
             Some(sort) => Some(Sort::parse(sort, &context)?),
@@ -117,7 +118,7 @@ impl<'a> Arguments<'a> {
             budget: sort.is_some().then(|| options::budget(call, self.allow_disk_use)),
             sort,
             skip: self.skip,
-            limit: self.limit.or(self.names_one_document().then_some(1)),
+            limit: self.limit.or(self.names_one_document(&context.collation).then_some(1)),
             projection,
             hint: self.hint,
             ..Request::default()
@@ -142,11 +143,12 @@ impl<'a> Arguments<'a> {
     }
 
     /// Whether the filter is `{_id: <value>}`: at most one document matches, so there is no need to look for a second.
-    fn names_one_document(&self) -> bool {
+    fn names_one_document(&self, collation: &Collation) -> bool {
         let mut elements = self.filter.unwrap_or(Doc::EMPTY).elements();
         let id = elements.next().filter(|element| element.key_bytes() == b"_id" && elements.next().is_none());
         id.is_some_and(|id| {
-            !matches!(id.kind, Kind::Document | Kind::Array | Kind::Regex | Kind::Null | Kind::Undefined)
+            !collation.concerns(id.kind)
+                && !matches!(id.kind, Kind::Document | Kind::Array | Kind::Regex | Kind::Null | Kind::Undefined)
         }) && self.skip == 0
     }
 
@@ -191,7 +193,8 @@ fn check_known(field: Element<'_>) -> Result<()> {
 pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = namespace_to_read(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let request = arguments.prepare(call)?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let request = arguments.prepare(call, collation)?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);
 

@@ -8,7 +8,7 @@ use crate::command::update::{check_update, check_upsert};
 use crate::dispatch::{Call, Disposition};
 use crate::reply::in_executor;
 use crate::write;
-use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{MatchDetails, Predicate, Projection, Sort, Update};
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
@@ -28,6 +28,7 @@ pub struct Arguments<'a> {
     pub new: bool,
     pub upsert: bool,
     bypass_validation: bool,
+    pub collation: Option<Collation>,
 }
 
 impl<'a> Arguments<'a> {
@@ -45,7 +46,7 @@ impl<'a> Arguments<'a> {
                 "arrayFilters" => arguments.array_filters = Some(arguments::array(WITHIN, field)?),
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
                 "hint" => arguments.hint = options::hint(field)?,
-                "collation" => options::check_collation(WITHIN, field)?,
+                "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 "remove" => arguments.remove = arguments::boolean_or_number(WITHIN, field)?,
                 "new" => arguments.new = arguments::boolean_or_number(WITHIN, field)?,
                 "upsert" => arguments.upsert = arguments::boolean_or_number(WITHIN, field)?,
@@ -80,7 +81,8 @@ impl<'a> Arguments<'a> {
 pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = namespace_to_write(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let context = options::context(call, arguments.variables)?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let context = options::context(call, arguments.variables, collation)?;
     let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
     let update = update.transpose()?;
     let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;

@@ -8,7 +8,7 @@ use crate::command::views;
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
 use crate::server::Topology;
-use document::{Doc, DocBuf, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
 use store::{IndexSelection, IndexSpec, index_rules};
@@ -33,15 +33,20 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
+    let default = call.worker.store.default_collation(&namespace).await?;
     let mut specs = Vec::new();
     for element in indexes.elements() {
         let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
         let spec = element.value().as_document().ok_or_else(wrong_type)?;
-        let index = index_spec(spec, &call.context()).map_err(|error| in_specification(spec, error))?;
+        let context = query::Context { collation: index_collation(spec, &default)?, ..call.context() };
+        let index = index_spec(spec, &context).map_err(|error| in_specification(spec, error))?;
         // Judged with the specification as it was sent, which messages show.
         index_rules::check_key(&IndexSpec { spec: spec.to_owned(), ..index.clone() })?;
         specs.push(index);
         check_expiry(spec)?;
+    }
+    for spec in specs.iter().filter(|spec| is_id_key(spec.key.as_doc())) {
+        check_id_collation(spec, &default)?;
     }
     // The index on `_id` is always there.
     for spec in specs.iter().filter(|spec| is_id_key(spec.key.as_doc())) {
@@ -76,6 +81,35 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     Ok(Disposition::Reply)
 }
 
+/// The collation of an index: its own, or the collection's.
+fn index_collation(spec: Doc<'_>, default: &Collation) -> Result<Collation> {
+    let Some(Value::Document(collation)) = spec.get("collation") else { return Ok(default.clone()) };
+    Collation::parse(collation, "").map_err(|error| {
+        let mut shown = options::without(spec, |name| name == "v");
+        shown.append("v", 2);
+        let shown = display(shown.as_doc());
+        error.context(&format!(
+            "failed to add collation information to index spec for index creation: {shown} :: caused by :: "
+        ))
+    })
+}
+
+/// The index on `_id` goes by the collection's collation.
+fn check_id_collation(index: &IndexSpec, collection: &Collation) -> Result<()> {
+    let own = index.spec.as_doc().get("collation").and_then(Value::as_document);
+    let of_collection = collection.specification().map(DocBuf::as_doc);
+    if own == of_collection {
+        return Ok(());
+    }
+    let simple = document::doc! { "locale": "simple" };
+    let shown = |collation: Option<Doc<'_>>| display(collation.unwrap_or(simple.as_doc()));
+    Err(Error::bad_value(format!(
+        "The _id index must have the same collation as the collection. Index collation: {}, collection collation: {}",
+        shown(own),
+        shown(of_collection)
+    )))
+}
+
 fn in_specification(spec: Doc<'_>, error: Error) -> Error {
     error.context(&format!("Error in specification {} :: caused by :: ", display(spec)))
 }
@@ -103,7 +137,7 @@ fn index_spec(spec: Doc<'_>, context: &Context) -> Result<IndexSpec> {
             "v" => check_version(spec, field)?,
             "expireAfterSeconds" => {}
             "partialFilterExpression" => partial_filter(document_option(field)?, context)?,
-            "collation" => options::check_collation("createIndexes", field)?,
+            "collation" => drop(document_option(field)?),
             "storageEngine" => drop(document_option(field)?),
             "ns"
             | "weights"
@@ -144,11 +178,14 @@ fn index_spec(spec: Doc<'_>, context: &Context) -> Result<IndexSpec> {
             writer.append("name", name);
             // What is spelled out as false is as good as left out.
             let shown = |field: &Element<'_>| match field.key() {
-                "v" | "key" | "name" | "ns" | "dropDups" => false,
+                "v" | "key" | "name" | "ns" | "dropDups" | "collation" => false,
                 "hidden" | "prepareUnique" => field.value().is_truthy(),
                 _ => true,
             };
             spec.elements().filter(shown).for_each(|field| writer.append_element(field));
+            if let Some(collation) = context.collation.specification() {
+                writer.append("collation", collation);
+            }
         }),
         ..index
     })
@@ -279,7 +316,16 @@ pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     }
     let indexes =
         indexes.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let entries = indexes.into_iter().map(|index| in_order_of_fields(index.spec.as_doc())).collect();
+    let collation = call.worker.store.default_collation(&namespace).await?;
+    let entries = indexes
+        .into_iter()
+        .map(|mut index| {
+            if let (Some(collation), true) = (collation.specification(), index.name == "_id_") {
+                index.spec.append("collation", collation);
+            }
+            in_order_of_fields(index.spec.as_doc())
+        })
+        .collect();
     write_list_cursor(call, reply, namespace, entries, batch_size).await?;
     Ok(Disposition::Reply)
 }

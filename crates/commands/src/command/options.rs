@@ -3,10 +3,11 @@
 use crate::arguments;
 use crate::dispatch::Call;
 use crate::read::BLOCKING_BYTES_MAX;
-use document::{Doc, DocBuf, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::spill::Budget;
 use query::{Context, Expression};
+use std::borrow::Cow;
 use store::Namespace;
 
 /// `hint`: an index name or key pattern. An empty pattern hints at nothing.
@@ -18,17 +19,20 @@ pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
     }
 }
 
-/// `collation`: strings compare by their bytes, which is what `{locale: "simple"}` asks for.
-pub fn check_collation(within: &str, field: Element<'_>) -> Result<()> {
-    let collation = arguments::document(within, field)?;
-    match collation.get("locale") {
-        _ if collation.is_empty() => Ok(()),
-        Some(Value::String("simple")) => Ok(()),
-        Some(Value::String(_)) => {
-            Err(Error::bad_value(format!("Field 'locale' is invalid in: {}", display(collation))))
-        }
-        Some(other) => Err(arguments::wrong_kind("collation", "locale", other.kind(), "string")),
-        None => Err(arguments::missing_field("collation", "locale")),
+/// `collation`; the empty document asks for none.
+pub fn collation(within: &str, field: Element<'_>) -> Result<Option<Collation>> {
+    let specification = arguments::document(within, field)?;
+    if specification.is_empty() {
+        return Ok(None);
+    }
+    Collation::parse(specification, "").map(Some)
+}
+
+/// The collation of a command: its own, or else the collection's.
+pub async fn settle_collation(call: &Call<'_>, namespace: &Namespace, given: Option<Collation>) -> Result<Collation> {
+    match given {
+        Some(given) => Ok(given),
+        None => call.worker.store.default_collation(namespace).await,
     }
 }
 
@@ -39,13 +43,21 @@ pub fn display(document: Doc<'_>) -> String {
     text
 }
 
-/// What parsers may depend on: the command's moment and its `let` variables.
-pub fn context(call: &Call<'_>, variables: Option<Doc<'_>>) -> Result<Context> {
-    let mut context = call.context();
+/// What parsers may depend on: the command's moment, its `let` variables and its collation.
+pub fn context(call: &Call<'_>, variables: Option<Doc<'_>>, collation: Collation) -> Result<Context> {
+    let mut context = Context { collation, ..call.context() };
     if let Some(variables) = variables {
         context.variables = constants(variables, &context)?;
     }
     Ok(context)
+}
+
+/// The context of a statement that may have a collation of its own.
+pub fn with_collation(context: &Context, collation: Option<Collation>) -> Cow<'_, Context> {
+    match collation {
+        Some(collation) if collation != context.collation => Cow::Owned(Context { collation, ..context.clone() }),
+        _ => Cow::Borrowed(context),
+    }
 }
 
 /// Variables may be given by expressions; what they come to is constant.

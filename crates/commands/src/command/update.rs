@@ -6,7 +6,7 @@ use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::command::options;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
-use document::{Doc, DocWriter, Element, Kind, Value};
+use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate, Update};
 use store::{ReturnImage, UpdateStatement};
@@ -36,7 +36,8 @@ pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     }
     let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "updates"))?;
     write::check_length(statements.len())?;
-    let context = options::context(call, variables)?;
+    let collation = options::settle_collation(call, &namespace, None).await?;
+    let context = options::context(call, variables, collation)?;
     // What is wrong with a statement's form fails the command; what is wrong with its meaning fails the statement.
     let read: Vec<UpdateArguments<'_>> = statements.into_iter().map(UpdateArguments::read).collect::<Result<_>>()?;
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
@@ -92,13 +93,14 @@ pub struct UpdateArguments<'a> {
     pub array_filters: Option<Doc<'a>>,
     pub constants: Option<Doc<'a>>,
     pub hint: Option<Value<'a>>,
+    pub collation: Option<Collation>,
 }
 
 impl<'a> UpdateArguments<'a> {
     pub fn read(statement: Doc<'a>) -> Result<Self> {
         let (mut query, mut update) = (None, None);
         let (mut multi, mut upsert) = (false, false);
-        let (mut array_filters, mut constants, mut hint) = (None, None, None);
+        let (mut array_filters, mut constants, mut hint, mut collation) = (None, None, None, None);
         for field in statement.elements() {
             match field.key() {
                 "q" => query = Some(arguments::document(WITHIN_STATEMENT, field)?),
@@ -110,7 +112,7 @@ impl<'a> UpdateArguments<'a> {
                 "arrayFilters" => array_filters = Some(arguments::array(WITHIN_STATEMENT, field)?),
                 "c" => constants = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 "hint" => hint = options::hint(field)?,
-                "collation" => options::check_collation(WITHIN_STATEMENT, field)?,
+                "collation" => collation = options::collation(WITHIN_STATEMENT, field)?,
                 other => return Err(unknown_field(WITHIN_STATEMENT, other)),
             }
         }
@@ -123,10 +125,12 @@ impl<'a> UpdateArguments<'a> {
             array_filters,
             constants,
             hint,
+            collation,
         })
     }
 
     pub fn parse(self, call: &Call<'_>, context: &Context) -> Result<UpdateStatement> {
+        let context = &*options::with_collation(context, self.collation);
         let with_constants;
         let context = match self.constants {
             None => context,

@@ -2,10 +2,11 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/views/>
 
+use crate::command::options;
 use crate::command::{aggregate, count, distinct, find};
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader, Visit, for_each};
-use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
+use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
 use query::{Context, Predicate};
@@ -20,6 +21,8 @@ pub struct View {
     pub base: Namespace,
     /// The stages of all views above it, the lowest view's first: an array.
     pub stages: DocBuf,
+    /// The view's own, which all that reads it goes by.
+    pub collation: Collation,
 }
 
 impl View {
@@ -27,14 +30,27 @@ impl View {
     pub fn followed_by(&self, stages: Doc<'_>) -> DocBuf {
         concatenated(self.stages.as_doc(), stages)
     }
+
+    /// Error 167 for a command with another collation than the view's.
+    pub fn check_collation(&self, given: Option<&Collation>) -> Result<()> {
+        match given {
+            Some(given) if *given != self.collation => {
+                Err(Error::new(Code(167), "Cannot override a view's default collation"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Follows a name down to a collection. Error 165 when that takes too long.
 pub async fn resolve(call: &Call<'_>, namespace: &Namespace) -> Result<View> {
-    let mut view = View { base: namespace.clone(), stages: DocBuf::new() };
-    for _ in 0..DEPTH_MAX {
+    let mut view = View { base: namespace.clone(), stages: DocBuf::new(), collation: Collation::SIMPLE };
+    for depth in 0..DEPTH_MAX {
         let Some(definition) = definition(call, &view.base).await? else { return Ok(view) };
         let definition = definition.as_doc();
+        if depth == 0 {
+            view.collation = store::catalog::default_collation(definition)?;
+        }
         let base = definition.get("viewOn").and_then(Value::as_str).unwrap_or_default();
         view.base = Namespace::new(call.database(), base);
         let stages = definition.get("pipeline").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
@@ -87,9 +103,11 @@ pub fn open<'a>(
 ) -> LocalBoxFuture<'a, Result<Reader>> {
     Box::pin(async move {
         let view = resolve(call, namespace).await?;
+        view.check_collation(arguments.collation.as_ref())?;
         let pipeline = view.followed_by(arguments.pipeline);
         let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() };
-        aggregate::open(call, &view.base, &arguments, context).await
+        let context = options::with_collation(context, Some(view.collation));
+        aggregate::open(call, &view.base, &arguments, &context).await
     })
 }
 
@@ -115,9 +133,10 @@ pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Argu
         hint,
         variables: find.variables,
         allow_disk_use: find.allow_disk_use,
+        collation: find.collation.clone(),
         ..Default::default()
     };
-    let context = crate::command::options::context(call, find.variables)?;
+    let context = options::context(call, find.variables, Collation::SIMPLE)?;
     open(call, namespace, &arguments, &context).await
 }
 
@@ -166,7 +185,12 @@ pub fn find_pipeline(find: &find::Arguments<'_>) -> Result<(DocBuf, Option<DocBu
 /// Counts a view's documents.
 pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Arguments<'_>) -> Result<u64> {
     let pipeline = count_pipeline(count);
-    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint: count.hint, ..Default::default() };
+    let arguments = aggregate::Arguments {
+        pipeline: pipeline.as_doc(),
+        hint: count.hint,
+        collation: count.collation.clone(),
+        ..Default::default()
+    };
     let mut reader = open(call, namespace, &arguments, &call.context()).await?;
     let mut counted = 0;
     read_all(call, &mut reader, |document| {
@@ -199,7 +223,12 @@ pub async fn distinct(
     visit: impl FnMut(Doc<'_>) -> Result<()>,
 ) -> Result<()> {
     let pipeline = distinct_pipeline(distinct);
-    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint: distinct.hint, ..Default::default() };
+    let arguments = aggregate::Arguments {
+        pipeline: pipeline.as_doc(),
+        hint: distinct.hint,
+        collation: distinct.collation.clone(),
+        ..Default::default()
+    };
     let mut reader = open(call, namespace, &arguments, &call.context()).await?;
     read_all(call, &mut reader, visit).await
 }

@@ -77,6 +77,9 @@ pub(super) fn suggestion(name: &str) -> Option<String> {
         (_, 4) => part[..1].to_ascii_uppercase() + &part[1..].to_ascii_lowercase(),
         _ => part.to_ascii_uppercase(),
     });
-    let canonical = name.is_ascii().then(|| parts.collect::<Vec<_>>().join("_"))?;
-    (canonical != name && is_known(&canonical)).then_some(canonical)
+    let mut canonical = name.is_ascii().then(|| parts.collect::<Vec<_>>().join("_"))?;
+    while !is_known(&canonical) {
+        canonical.truncate(canonical.rfind('_')?);
+    }
+    (canonical != name).then_some(canonical)
 }

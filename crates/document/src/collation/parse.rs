@@ -116,7 +116,7 @@ impl<'a> Options<'a> {
         if let Some(version) = self.version.filter(|version| *version != VERSION) {
             let shown = self.spelled(specification, parent);
             return Err(Error::new(
-                Code(161),
+                Code::INCOMPATIBLE_COLLATION_VERSION,
                 format!(
                     "Requested collation version {version} but the only available collator version was {VERSION}. \
                      Requested collation spec: {shown}"
@@ -142,11 +142,12 @@ impl<'a> Options<'a> {
         let tag = locales::bcp47(locale).ok_or_else(unsupported)?;
         let locale: Locale = tag.parse().map_err(|_| Error::internal(format!("locale {tag} is not understood")))?;
         let mut preferences = CollatorPreferences::from(&locale);
-        preferences.case_first = Some(match self.case_first {
-            "upper" => CollationCaseFirst::Upper,
-            "lower" => CollationCaseFirst::Lower,
-            _ => CollationCaseFirst::False,
-        });
+        preferences.case_first = match self.case_first {
+            "upper" => Some(CollationCaseFirst::Upper),
+            "lower" => Some(CollationCaseFirst::Lower),
+            // As the locale has it: Danish puts upper case first all the same.
+            _ => None,
+        };
         preferences.numeric_ordering = Some(match self.numeric_ordering {
             true => CollationNumericOrdering::True,
             false => CollationNumericOrdering::False,
@@ -175,9 +176,9 @@ impl<'a> Options<'a> {
 
     /// The options as messages show them: those that were given, or all of them where MongoDB has filled them in by then.
     fn spelled(&self, specification: Doc<'_>, parent: &str) -> String {
-        let given = |name: &str| !parent.is_empty() || specification.element(name).is_some();
-        let document = self.document(self.backwards, self.version, given);
-        let fields = document.as_doc().iter().map(|(name, value)| match value {
+        let filled = self.document(self.backwards, self.version, |_| true);
+        let shown = if parent.is_empty() { specification } else { filled.as_doc() };
+        let fields = shown.iter().map(|(name, value)| match value {
             Value::String(text) => format!("{name}: \"{}\"", text.chars().take(150).collect::<String>()),
             Value::Boolean(flag) => format!("{name}: {flag}"),
             _ => format!("{name}: {}", self.strength),

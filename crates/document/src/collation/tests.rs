@@ -105,7 +105,7 @@ fn refusals() {
     );
     check(doc! { "locale": "en", "foo": 1 }, "", 40415, "BSON field 'collation.foo' is an unknown field.");
     check(
-        doc! { "strength": 1, "locale": "en", "caseFirst": "upper" },
+        doc! { "locale": "en", "caseFirst": "upper", "strength": 1 },
         "",
         2,
         "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: { locale: \"en\", caseFirst: \

@@ -7,7 +7,7 @@ use super::number::exact;
 use super::parse::{Level, comparable, is_operator_document, is_pathless, parse_filter};
 use super::regex::Regex;
 use super::type_set::TypeSet;
-use crate::text;
+use crate::{geo, text};
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 
@@ -54,8 +54,9 @@ fn parse_operator(
         "$bitsAnySet" => parse_bits(field, BitCondition::AnySet, element)?,
         "$bitsAnyClear" => parse_bits(field, BitCondition::AnyClear, element)?,
         "$where" => return Err(Error::bad_value("$where cannot be applied to a field")),
-        name @ ("$geoWithin" | "$within" | "$geoIntersects" | "$near" | "$nearSphere" | "$geoNear") => {
-            return Err(unsupported_geometry(name, operand));
+        "$geoWithin" | "$within" | "$geoIntersects" => Test::Geometry(Box::new(geo::parse_operator(element)?)),
+        "$near" | "$nearSphere" | "$geoNear" => {
+            return Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query"));
         }
         name => return Err(Error::bad_value(format!("unknown operator: {name}"))),
     };
@@ -348,14 +349,4 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<
         });
     }
     Ok(())
-}
-
-fn unsupported_geometry(name: &str, operand: Value<'_>) -> Error {
-    match (name, operand) {
-        ("$near" | "$nearSphere" | "$geoNear", _) => {
-            Error::new(Code::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query")
-        }
-        (_, Value::Document(_)) => Error::new(Code::NOT_IMPLEMENTED, format!("{name} is not supported")),
-        _ => Error::bad_value("geometry must be an object"),
-    }
 }

@@ -128,7 +128,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             check_one(element)?;
             all.push(Node::Never);
         }
-        "expr" | "text" | "where" if !level.whole_document => {
+        "expr" | "text" | "where" | "sampleRate" if !level.whole_document => {
             return Err(Error::bad_value(format!("${operator} can only be applied to the top-level document")));
         }
         "expr" => {

@@ -74,6 +74,7 @@ fn test_rank(test: &Test) -> u8 {
         Test::Regex(_) => 10,
         Test::Mod { .. } => 11,
         Test::Exists => 12,
+        Test::Geometry(_) => 26,
         Test::In(_) => 13,
         Test::Collated(test, _) => test_rank(test),
         Test::Bits(bits) => 14 + bits.condition as u8,

@@ -6,6 +6,7 @@ use super::in_list::InList;
 use super::regex::Regex;
 use super::type_set::TypeSet;
 use super::{MatchDetails, matches_node};
+use crate::geo::Region;
 use document::compare::{compare, equal, kind_rank};
 use document::path::{End, Path};
 use document::{Collation, Doc, Element, Kind, Value, ValueBuf};
@@ -28,6 +29,8 @@ pub enum Test {
     /// One of the six above where strings compare by a collation. Nothing that goes by bytes can answer it.
     Collated(Box<Test>, Collation),
     Regex(Regex),
+    /// `$geoWithin` and `$geoIntersects`.
+    Geometry(Box<Region>),
     /// `$exists: true`; false is `Not(Exists)`.
     Exists,
     Type(TypeSet),
@@ -98,6 +101,7 @@ impl Test {
             Test::In(list) => list.contains(element)?,
             Test::Collated(test, collation) => return holds_in(test, element, collation),
             Test::Regex(regex) => element.map_or(Ok(false), |element| regex.matches(element))?,
+            Test::Geometry(region) => element.is_some_and(|element| region.holds_for(element.value())),
             Test::Exists => element.is_some(),
             Test::Type(types) => element.is_some_and(|element| types.contains(element.kind)),
             Test::Mod { divisor, remainder } => {

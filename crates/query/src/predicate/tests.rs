@@ -224,6 +224,18 @@ fn a_schema_about_the_whole_document() {
 }
 
 #[test]
+fn sample_rate() {
+    check_match("{'$sampleRate': 1}", &["{}"], &[]);
+    check_match("{'$or': [{'$sampleRate': 0.0}, {'a': 1}]}", &["{'a': 1}"], &["{}"]);
+    check_refused("{'$sampleRate': 1.5}", 2, "numeric argument to $sampleRate must be in [0, 1]");
+    check_refused("{'$sampleRate': NaN}", 2, "numeric argument to $sampleRate must be in [0, 1]");
+    check_refused("{'$sampleRate': 'x'}", 2, "argument to $sampleRate must be a numeric type");
+    let predicate = parse("{'$sampleRate': 0.5}").unwrap();
+    let matched = (0..1000).filter(|_| predicate.matches(doc("{}").as_doc()).unwrap()).count();
+    assert!((300..700).contains(&matched), "{matched} of 1000");
+}
+
+#[test]
 fn refused_schemas() {
     let cases = [
         ("{'type': 'integer'}", 9, "$jsonSchema type 'integer' is not currently supported."),

@@ -1,8 +1,9 @@
 //! From the conditions on one field to ranges of values.
 
+use crate::catalog::IndexField;
 use crate::keys;
 use crate::plan::{FieldBounds, Range};
-use document::{Decimal128, Doc, Kind, ObjectId, Value, ValueBuf};
+use document::{Collation, Decimal128, Doc, Kind, ObjectId, Value, ValueBuf};
 use query::predicate::Test;
 
 /// The values of a field that can belong to a matching document.
@@ -20,20 +21,22 @@ pub struct Bounds {
 impl Bounds {
     /// `None` where no condition bounds the field. In a multikey index different elements of an array may meet different
     /// conditions, so that only one of them can be used.
-    pub fn of(path: &str, conditions: &[(&str, &Test)], multikey: bool) -> Option<Bounds> {
-        let here = conditions.iter().filter(|(other, _)| *other == path);
-        let mut found: Vec<Bounds> = here.filter_map(|(_, test)| Bounds::of_test(test)).collect();
+    pub fn of(field: &IndexField, conditions: &[(&str, &Test)], multikey: bool) -> Option<Bounds> {
+        let collation = &field.collation;
+        let here = conditions.iter().filter(|(other, _)| *other == field.path);
+        let tests = here.filter_map(|(_, test)| by_keys(test, collation));
+        let mut found: Vec<Bounds> = tests.filter_map(|test| Bounds::of_test(test, collation)).collect();
         if multikey {
             found.sort_by_key(|bounds| !bounds.ranges.iter().all(Range::is_point));
             found.truncate(1);
         }
-        found.into_iter().reduce(Bounds::and)
+        found.into_iter().reduce(|left, right| left.and(right, collation))
     }
 
-    fn of_test(test: &Test) -> Option<Bounds> {
+    fn of_test(test: &Test, collation: &Collation) -> Option<Bounds> {
         match test {
-            Test::Equal(value) => Bounds::of_points(std::slice::from_ref(value)),
-            Test::In(list) if list.regexes().is_empty() => Bounds::of_points(list.values()),
+            Test::Equal(value) => Bounds::of_points(std::slice::from_ref(value), collation),
+            Test::In(list) if list.regexes().is_empty() => Bounds::of_points(list.values(), collation),
             Test::Less(value) => Bounds::of_range(value, false, false),
             Test::LessOrEqual(value) => Bounds::of_range(value, false, true),
             Test::Greater(value) => Bounds::of_range(value, true, false),
@@ -42,15 +45,19 @@ impl Bounds {
         }
     }
 
-    fn of_points(values: &[ValueBuf]) -> Option<Bounds> {
+    fn of_points(values: &[ValueBuf], collation: &Collation) -> Option<Bounds> {
         if !values.iter().all(|value| is_point(value.kind())) {
             return None;
         }
         let null = values.iter().any(|value| value.kind() == Kind::Null);
         // Null stands for undefined and for missing fields too; an index keeps an empty array under undefined.
         let undefined = null.then(|| Value::Undefined.to_owned());
-        let mut ranges: Vec<(Vec<u8>, Range)> =
-            values.iter().cloned().chain(undefined).map(|value| (key(&value), Range::point(value))).collect();
+        let mut ranges: Vec<(Vec<u8>, Range)> = values
+            .iter()
+            .cloned()
+            .chain(undefined)
+            .map(|value| (key(&value, collation), Range::point(value)))
+            .collect();
         ranges.sort_by(|left, right| left.0.cmp(&right.0));
         ranges.dedup_by(|left, right| left.0 == right.0);
         Some(Bounds {
@@ -75,10 +82,10 @@ impl Bounds {
         Some(Bounds { ranges: vec![range], conditions: 1, exact: true, excludes_missing: true })
     }
 
-    fn and(self, other: Bounds) -> Bounds {
+    fn and(self, other: Bounds, collation: &Collation) -> Bounds {
         let mut ranges = Vec::new();
         for left in &self.ranges {
-            ranges.extend(other.ranges.iter().filter_map(|right| intersection(left, right)));
+            ranges.extend(other.ranges.iter().filter_map(|right| intersection(left, right, collation)));
         }
         Bounds {
             ranges,
@@ -89,28 +96,43 @@ impl Bounds {
     }
 }
 
+/// The test as one that keys made by this collation answer; `None` where strings compare by another one.
+pub fn by_keys<'t>(test: &'t Test, collation: &Collation) -> Option<&'t Test> {
+    let operands = match test {
+        Test::Collated(test, of) => return (of == collation).then_some(&**test),
+        Test::Equal(value)
+        | Test::Less(value)
+        | Test::LessOrEqual(value)
+        | Test::Greater(value)
+        | Test::GreaterOrEqual(value) => std::slice::from_ref(value),
+        Test::In(list) => list.values(),
+        _ => &[],
+    };
+    (!operands.iter().any(|value| collation.concerns(value.kind()))).then_some(test)
+}
+
 /// Whether equality to a value of this kind is equality of keys. (Arrays match by element as well as whole.)
 pub fn is_point(kind: Kind) -> bool {
     keys::is_plain(kind) || matches!(kind, Kind::Document | Kind::Null)
 }
 
 /// The range as a half-open range of keys, fields ascending.
-pub fn edges(range: &Range) -> (Vec<u8>, Vec<u8>) {
-    let low = key(&range.low);
-    let high = key(&range.high);
+pub fn edges(range: &Range, collation: &Collation) -> (Vec<u8>, Vec<u8>) {
+    let low = key(&range.low, collation);
+    let high = key(&range.high, collation);
     (
         if range.low_included { low } else { keys::end_of_prefix(low) },
         if range.high_included { keys::end_of_prefix(high) } else { high },
     )
 }
 
-fn intersection(left: &Range, right: &Range) -> Option<Range> {
-    let (left_low, left_high) = edges(left);
-    let (right_low, right_high) = edges(right);
+fn intersection(left: &Range, right: &Range, collation: &Collation) -> Option<Range> {
+    let (left_low, left_high) = edges(left, collation);
+    let (right_low, right_high) = edges(right, collation);
     if left_low.max(right_low.clone()) >= left_high.clone().min(right_high.clone()) {
         return None;
     }
-    let low = if edges(left).0 >= right_low { left } else { right };
+    let low = if edges(left, collation).0 >= right_low { left } else { right };
     let high = if left_high <= right_high { left } else { right };
     Some(Range {
         low: low.low.clone(),
@@ -120,9 +142,9 @@ fn intersection(left: &Range, right: &Range) -> Option<Range> {
     })
 }
 
-fn key(value: &ValueBuf) -> Vec<u8> {
+fn key(value: &ValueBuf, collation: &Collation) -> Vec<u8> {
     let mut key = Vec::with_capacity(24);
-    keys::encode(value.as_value(), &mut key);
+    collation.encode_key(value.as_value(), &mut key);
     key
 }
 

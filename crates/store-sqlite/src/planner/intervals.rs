@@ -38,7 +38,7 @@ fn whole(prefix: Vec<u8>) -> Interval {
 fn points(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Vec<u8>> {
     let point = |range: &Range| {
         let mut key = prefix.to_vec();
-        keys::encode_field(range.low.as_value(), field.ascending, &mut key);
+        keys::encode_field(range.low.as_value(), field, &mut key);
         key
     };
     ranges.iter().map(point).collect()
@@ -48,13 +48,13 @@ fn under(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Interva
     let behind = |part: Vec<u8>| [prefix, &part].concat();
     let interval = |range: &Range| match field.ascending {
         true => {
-            let (low, high) = edges(range);
+            let (low, high) = edges(range, &field.collation);
             Interval { low: behind(low), high: behind(high) }
         }
         false => {
             let inverted = |value: &document::ValueBuf| {
                 let mut key = Vec::new();
-                keys::encode_field(value.as_value(), false, &mut key);
+                keys::encode_field(value.as_value(), field, &mut key);
                 key
             };
             let (low, high) = (inverted(&range.high), inverted(&range.low));

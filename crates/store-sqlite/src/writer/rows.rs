@@ -22,7 +22,7 @@ impl Writer {
     /// Stores a new document. Error 11000 when one of its keys is taken.
     pub(super) fn insert_document(&mut self, collection: &Arc<Collection>, document: Doc<'_>) -> Attempt<()> {
         let entries = entries(collection, document)?;
-        keys::id_key(document, &mut self.key);
+        keys::id_key(document, &collection.collation, &mut self.key);
         let seq = self.take_seq(collection)?;
         let insert = self.connection.prepare_cached(&collection.sql.insert)?.execute((
             seq,

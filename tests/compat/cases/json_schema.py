@@ -1,6 +1,8 @@
-"""Operators of the query language that need many cases of their own, as commands; see command_cases.py for the form."""
+"""`$jsonSchema`: schemas of the whole document and of a property, good and bad, and which error comes first."""
 
 from bson import Decimal128, Int64
+
+from compat.case import filters
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -67,18 +69,15 @@ PROPERTY = [
 ]  # fmt: skip
 
 
-def find(filter, **options):
-    return {"find": "a", "filter": filter, "projection": {"_id": 1}, **options}
-
-
-SCHEMA = [
-    {"insert": "a", "documents": SCHEMA_DOCUMENTS},
-    *(find({"$jsonSchema": schema}) for schema in WHOLE),
-    *(find({"$jsonSchema": {"properties": {"a": schema}}}) for schema in PROPERTY),
-    find({"a": {"$elemMatch": {"$jsonSchema": {"properties": {"b": {"type": "string"}}}}}}),
-    find({"$or": [{"$jsonSchema": {"required": ["a.b"]}}, {"_id": 12}]}),
-    find({"a": {"$jsonSchema": {}}}),
-    find({"a": {"$not": {"$jsonSchema": {}}}}),
+BLOCKS = [
+    filters(
+        "$jsonSchema",
+        SCHEMA_DOCUMENTS,
+        *({"$jsonSchema": schema} for schema in WHOLE),
+        *({"$jsonSchema": {"properties": {"a": schema}}} for schema in PROPERTY),
+        {"a": {"$elemMatch": {"$jsonSchema": {"properties": {"b": {"type": "string"}}}}}},
+        {"$or": [{"$jsonSchema": {"required": ["a.b"]}}, {"_id": 12}]},
+        {"a": {"$jsonSchema": {}}},
+        {"a": {"$not": {"$jsonSchema": {}}}},
+    ),
 ]
-
-GROUPS = {"schema": SCHEMA}

@@ -1,0 +1,93 @@
+//! The operands of `$geoWithin` and `$geoIntersects`.
+
+use super::flat;
+use super::parse::{legacy, number, on_sphere, shape};
+use super::sphere::{Area, Cap, Target};
+use super::{Position, Region};
+use crate::text;
+use document::{Doc, Element, Value};
+use error::{Error, Result};
+
+/// What the operand describes.
+enum Described {
+    Region(Region),
+    Shape(super::Shape),
+}
+
+/// Parses `$geoWithin`, `$within` and `$geoIntersects`. Errors: 2, as all of them.
+pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
+    let Value::Document(operand) = element.value() else { return Err(Error::bad_value("geometry must be an object")) };
+    let mut described = None;
+    for part in operand.elements() {
+        described = parse_part(part)?.or(described);
+    }
+    let described = described.ok_or_else(|| Error::bad_value("geo query doesn't have any geometry"))?;
+    let within = element.key() != "$geoIntersects";
+    let refuse = |operator: &str| {
+        let found = text::element(element.key(), element.value());
+        Err(Error::bad_value(format!("{operator} not supported with provided geometry: {{ {found} }}")))
+    };
+    match described {
+        Described::Region(region) if within => Ok(region),
+        // A circle is taken, and never met.
+        Described::Region(Region::Cap(_)) => {
+            Ok(Region::Intersects(Box::new(Target { shape: super::Shape::default() })))
+        }
+        Described::Region(_) => refuse("$geoIntersect"),
+        Described::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target { shape }))),
+        Described::Shape(shape) if shape.points.is_empty() && shape.lines.is_empty() => {
+            Ok(Region::Within(Box::new(Area { polygons: shape.polygons })))
+        }
+        Described::Shape(_) => refuse("$within"),
+    }
+}
+
+fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
+    let unknown = || {
+        let found = text::element(part.key(), part.value());
+        Err(Error::bad_value(format!("unknown geo specifier: {found}")))
+    };
+    let region = match (part.key(), part.value()) {
+        ("$uniqueDocs", _) => return Ok(None),
+        ("$geometry", Value::Document(object)) => return Ok(Some(Described::Shape(shape(object)?))),
+        ("$box", Value::Array(list) | Value::Document(list)) => Region::Flat(parse_box(list)?),
+        ("$polygon", Value::Array(list) | Value::Document(list)) => {
+            let corners = list.values().map(legacy).collect::<Result<Vec<_>>>()?;
+            if corners.len() < 3 {
+                return Err(Error::bad_value("Polygon must have at least 3 points"));
+            }
+            Region::Flat(flat::Area::Polygon(corners))
+        }
+        ("$center", Value::Array(list) | Value::Document(list)) => {
+            let (center, radius) = parse_circle(list)?;
+            Region::Flat(flat::Area::Circle { center, radius })
+        }
+        ("$centerSphere", Value::Array(list) | Value::Document(list)) => {
+            let (center, radians) = parse_circle(list)?;
+            Region::Cap(Cap { center: on_sphere(center)?, radians })
+        }
+        _ => return unknown(),
+    };
+    Ok(Some(Described::Region(region)))
+}
+
+fn parse_box(list: Doc<'_>) -> Result<flat::Area> {
+    let mut corners = list.values();
+    let mut corner = || legacy(corners.next().unwrap_or(Value::Null));
+    let (a, b) = (corner()?, corner()?);
+    Ok(flat::Area::Box {
+        low: Position { x: a.x.min(b.x), y: a.y.min(b.y) },
+        high: Position { x: a.x.max(b.x), y: a.y.max(b.y) },
+    })
+}
+
+fn parse_circle(list: Doc<'_>) -> Result<(Position, f64)> {
+    let mut parts = list.values();
+    let center = legacy(parts.next().unwrap_or(Value::Null))?;
+    let radius = parts.next().and_then(number).filter(|radius| *radius >= 0.0);
+    let radius = radius.ok_or_else(|| Error::bad_value("radius must be a non-negative number"))?;
+    if parts.next().is_some() {
+        return Err(Error::bad_value("Only 2 fields allowed for circular region"));
+    }
+    Ok((center, radius))
+}

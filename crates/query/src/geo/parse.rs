@@ -1,0 +1,242 @@
+//! From BSON to shapes: GeoJSON and legacy pairs.
+//!
+//! A value in a document that is no shape matches nothing; one in a query is an error 2.
+
+use super::sphere::{Polygon, Ring};
+use super::{Position, Shape};
+use crate::expression::number::Number;
+use crate::text;
+use document::{Doc, Kind, Value};
+use error::{Error, Result};
+use s2::edge_crossings::{Crossing, crossing_sign};
+use s2::point::Point;
+
+/// A reference system in which rings are taken as they are wound: their inside may be the larger side.
+const STRICT_WINDING: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
+
+/// Levels of `GeometryCollection` that may be nested.
+const DEPTH_MAX: usize = 100;
+
+fn refuse<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::bad_value(message))
+}
+
+/// The position that a value in a document is, as the plane has it: a pair, or a GeoJSON point.
+pub(crate) fn stored_position(value: Value<'_>) -> Option<Position> {
+    let Value::Document(document) = value else { return legacy(value).ok() };
+    match document.get("type") {
+        Some(Value::String("Point")) if document.get("coordinates").is_some() => {
+            position_of(document.get("coordinates")).ok().filter(|position| position.is_on_sphere())
+        }
+        _ => legacy(value).ok(),
+    }
+}
+
+/// The shape that a value in a document is, on the sphere.
+pub(crate) fn stored_shape(value: Value<'_>) -> Option<Shape> {
+    if let Value::Document(document) = value
+        && matches!(document.get("type"), Some(Value::String(_)))
+    {
+        return shape(document).ok();
+    }
+    let position = legacy(value).ok().filter(|position| position.is_on_sphere())?;
+    Some(Shape { points: vec![position.to_point()], ..Shape::default() })
+}
+
+/// Two numbers in an array or a document; more may follow.
+pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
+    let (Value::Array(pair) | Value::Document(pair)) = value else {
+        return refuse("Point must be an array or object");
+    };
+    let mut numbers = pair.values();
+    let mut coordinate = || match numbers.next() {
+        None => refuse("Point must have at least two elements"),
+        Some(value) => match number(value) {
+            Some(number) => Ok(number),
+            None => refuse("Point must only contain numeric elements"),
+        },
+    };
+    Ok(Position { x: coordinate()?, y: coordinate()? })
+}
+
+pub(crate) fn number(value: Value<'_>) -> Option<f64> {
+    Number::from_value(value).map(Number::to_f64).filter(|number| number.is_finite())
+}
+
+fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
+    match coordinates {
+        Some(array @ Value::Array(_)) => legacy(array),
+        _ => refuse("Point must be an array or object"),
+    }
+}
+
+fn point_of(coordinates: Value<'_>) -> Result<Point> {
+    on_sphere(position_of(Some(coordinates))?)
+}
+
+pub(crate) fn on_sphere(position: Position) -> Result<Point> {
+    if position.is_on_sphere() {
+        return Ok(position.to_point());
+    }
+    let (x, y) = (text::general(position.x, 6), text::general(position.y, 6));
+    refuse(format!("longitude/latitude is out of bounds, lng: {x} lat: {y}"))
+}
+
+/// A GeoJSON object.
+pub(crate) fn shape(object: Doc<'_>) -> Result<Shape> {
+    let mut found = Shape::default();
+    add_shape(object, &mut found, 0)?;
+    Ok(found)
+}
+
+fn add_shape(object: Doc<'_>, found: &mut Shape, depth: usize) -> Result<()> {
+    let Some(Value::String(kind)) = object.get("type") else {
+        return refuse(format!("unknown GeoJSON type: {}", text::document(object)));
+    };
+    let strict = is_strict(object)?;
+    let items = |what: &str| match object.get("coordinates") {
+        Some(Value::Array(items)) => Ok(items),
+        _ => Err(Error::bad_value(format!("{what} coordinates must be an array"))),
+    };
+    match kind {
+        "Point" => found.points.push(match object.get("coordinates") {
+            Some(coordinates) => point_of(coordinates)?,
+            None => return refuse("Point must be an array or object"),
+        }),
+        "MultiPoint" => {
+            let points = items("MultiPoint")?.values().map(point_of).collect::<Result<Vec<_>>>()?;
+            if points.is_empty() {
+                return refuse("MultiPoint coordinates must have at least 1 element");
+            }
+            found.points.extend(points);
+        }
+        "LineString" => found.lines.push(line(items("LineString")?)?),
+        "MultiLineString" => {
+            let lines = items("MultiLineString")?;
+            if lines.is_empty() {
+                return refuse("MultiLineString coordinates must have at least 1 element");
+            }
+            for value in lines.values() {
+                let Value::Array(points) = value else { return refuse("LineString coordinates must be an array") };
+                found.lines.push(line(points)?);
+            }
+        }
+        "Polygon" => found.polygons.push(polygon(items("Polygon")?, strict)?),
+        "MultiPolygon" => {
+            let polygons = items("MultiPolygon")?;
+            if polygons.is_empty() {
+                return refuse("MultiPolygon coordinates must have at least 1 element");
+            }
+            for value in polygons.values() {
+                let Value::Array(rings) = value else { return refuse("Polygon coordinates must be an array") };
+                found.polygons.push(polygon(rings, strict)?);
+            }
+        }
+        "GeometryCollection" if depth < DEPTH_MAX => {
+            let Some(Value::Array(parts)) = object.get("geometries") else {
+                return refuse("GeometryCollection geometries must be an array");
+            };
+            if parts.is_empty() {
+                return refuse("GeometryCollection geometries must have at least 1 element");
+            }
+            for part in parts.values() {
+                let Value::Document(part) = part else { return refuse("Element 0 of \"geometries\" is not an object") };
+                add_shape(part, found, depth + 1)?;
+            }
+        }
+        _ => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
+    }
+    Ok(())
+}
+
+/// Whether rings count as they are wound.
+fn is_strict(object: Doc<'_>) -> Result<bool> {
+    let name = match object.get("crs") {
+        None => return Ok(false),
+        Some(Value::Document(system)) => match (system.get("type"), system.get("properties")) {
+            (Some(Value::String("name")), Some(Value::Document(properties))) => properties.get("name"),
+            _ => return refuse("GeoJSON CRS must have field \"type\": \"name\""),
+        },
+        Some(_) => return refuse("GeoJSON CRS must be an object"),
+    };
+    match name {
+        Some(Value::String("EPSG:4326" | "urn:ogc:def:crs:OGC:1.3:CRS84")) => Ok(false),
+        Some(Value::String(STRICT_WINDING)) => Ok(true),
+        Some(Value::String(other)) => refuse(format!("Unknown CRS name: {other}")),
+        _ => refuse("In CRS, \"properties.name\" must be a string"),
+    }
+}
+
+fn line(points: Doc<'_>) -> Result<Vec<Point>> {
+    let mut line = points.values().map(point_of).collect::<Result<Vec<_>>>()?;
+    line.dedup();
+    if line.len() < 2 {
+        let found = text::value(Value::Array(points));
+        return refuse(format!("GeoJSON LineString must have at least 2 vertices: {found}"));
+    }
+    Ok(line)
+}
+
+fn polygon(rings: Doc<'_>, strict: bool) -> Result<Polygon> {
+    if rings.is_empty() {
+        return refuse("Polygon has no loops.");
+    }
+    if strict && rings.elements().nth(1).is_some() {
+        return refuse(format!(
+            "Only one simple loop is allowed in a big polygon: {}",
+            text::value(Value::Array(rings))
+        ));
+    }
+    let ring = |value: Value<'_>| match value {
+        Value::Array(points) => ring(points, strict),
+        _ => refuse("Polygon coordinates must be an array"),
+    };
+    let rings = rings.values().map(ring).collect::<Result<Vec<_>>>()?;
+    if let Some((outline, holes)) = rings.split_first() {
+        let outside = |hole: &Ring| hole.edges().any(|(corner, _)| !outline.contains(corner));
+        if let Some(index) = holes.iter().position(outside) {
+            let number = index + 1;
+            return refuse(format!(
+                "Secondary loops not contained by first exterior loop - secondary loops must be holes: loop {number}"
+            ));
+        }
+    }
+    Ok(Polygon { rings })
+}
+
+fn ring(points: Doc<'_>, strict: bool) -> Result<Ring> {
+    let found = || text::value(Value::Array(points)).to_string();
+    if points.elements().any(|element| element.kind != Kind::Array) {
+        return refuse("Point must be an array or object");
+    }
+    let mut corners = points.values().map(point_of).collect::<Result<Vec<_>>>()?;
+    if corners.is_empty() {
+        return refuse("Loop has no vertices");
+    }
+    if corners.first() != corners.last() {
+        return refuse(format!("Loop is not closed: {}", found()));
+    }
+    corners.dedup();
+    corners.pop();
+    if corners.len() < 3 {
+        return refuse(format!("Loop must have at least 3 different vertices: {}", found()));
+    }
+    if let Some((first, second)) = crossing_edges(&corners) {
+        return refuse(format!("Loop is not valid: {} Edges {first} and {second} cross.", found()));
+    }
+    Ok(Ring::new(corners, strict))
+}
+
+/// Two edges of a ring that cross, or meet in a corner that both have.
+fn crossing_edges(corners: &[Point]) -> Option<(usize, usize)> {
+    let end = |index: usize| corners[(index + 1) % corners.len()];
+    for first in 0..corners.len() {
+        for second in first + 1..corners.len() {
+            let crossing = crossing_sign(&corners[first], &end(first), &corners[second], &end(second));
+            if crossing == Crossing::Cross || corners[first] == corners[second] {
+                return Some((first, second));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,176 @@
+//! Shapes on the sphere: what contains what, and what meets what.
+
+use super::Shape;
+use s2::edge_crossings::{Crossing, EdgeCrosser, angle_contains_vertex, crossing_sign};
+use s2::edgeutil::distance_from_segment;
+use s2::point::Point;
+
+/// A closed loop of which the smaller side is the inside. Its first corner is not repeated at the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring {
+    corners: Vec<Point>,
+    /// Whether the fixed point that containment is counted from lies inside.
+    origin_inside: bool,
+}
+
+/// Rings of which an odd number contains what the polygon contains: an outline with its holes.
+#[derive(Clone, Debug)]
+pub(crate) struct Polygon {
+    pub rings: Vec<Ring>,
+}
+
+/// All points that are no farther from a center than this angle, in radians.
+#[derive(Clone, Debug)]
+pub struct Cap {
+    pub(crate) center: Point,
+    pub(crate) radians: f64,
+}
+
+/// Polygons that something may lie within.
+#[derive(Clone, Debug)]
+pub struct Area {
+    pub(crate) polygons: Vec<Polygon>,
+}
+
+/// A shape that something may meet.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub(crate) shape: Shape,
+}
+
+impl Ring {
+    /// Takes three corners at the least. Given either way round, it is turned so that its smaller side is the inside; `as_is` leaves it:
+    /// the inside is to the left of its edges.
+    pub fn new(mut corners: Vec<Point>, as_is: bool) -> Ring {
+        if !as_is && signed_area(&corners) < 0.0 {
+            corners.reverse();
+        }
+        let mut ring = Ring { corners, origin_inside: false };
+        // Containment is counted from a guess, which one corner shows to be right or wrong.
+        if let [first, second, third, ..] = ring.corners[..] {
+            ring.origin_inside = angle_contains_vertex(&first, &second, &third) != ring.contains(second);
+        }
+        ring
+    }
+
+    pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> + '_ {
+        let next = self.corners.iter().cycle().skip(1);
+        self.corners.iter().copied().zip(next.copied())
+    }
+
+    pub fn contains(&self, point: Point) -> bool {
+        let mut crosser = EdgeCrosser::new(&Point::origin(), &point);
+        self.edges().fold(self.origin_inside, |inside, (a, b)| inside ^ crosser.edge_or_vertex_crossing(&a, &b))
+    }
+}
+
+/// The area to the left of the edges, less than zero where they run clockwise; good for rings within a hemisphere.
+fn signed_area(corners: &[Point]) -> f64 {
+    let Some((first, rest)) = corners.split_first() else { return 0.0 };
+    rest.windows(2)
+        .map(|pair| {
+            let area = s2::point::point_area(first, &pair[0], &pair[1]);
+            let triple = first.0.dot(&pair[0].0.cross(&pair[1].0));
+            if triple < 0.0 { -area } else { area }
+        })
+        .sum()
+}
+
+impl Polygon {
+    fn edges(&self) -> impl Iterator<Item = (Point, Point)> + '_ {
+        self.rings.iter().flat_map(Ring::edges)
+    }
+
+    pub fn contains(&self, point: Point) -> bool {
+        self.rings.iter().filter(|ring| ring.contains(point)).count() % 2 == 1
+    }
+
+    fn crosses(&self, a: Point, b: Point) -> bool {
+        self.edges().any(|(c, d)| crossing_sign(&a, &b, &c, &d) == Crossing::Cross)
+    }
+
+    /// A point on the border is met, though it may not be contained.
+    fn meets_point(&self, point: Point) -> bool {
+        self.contains(point) || self.edges().any(|(a, b)| is_on(point, a, b))
+    }
+
+    fn contains_line(&self, line: &[Point]) -> bool {
+        line.iter().all(|point| self.meets_point(*point)) && !line.windows(2).any(|pair| self.crosses(pair[0], pair[1]))
+    }
+
+    fn contains_polygon(&self, other: &Polygon) -> bool {
+        let corners = other.rings.iter().flat_map(|ring| &ring.corners);
+        corners.into_iter().all(|point| self.meets_point(*point))
+            && !other.edges().any(|(a, b)| self.crosses(a, b))
+            // A hole of this one that the other does not share.
+            && self.rings.iter().skip(1).all(|hole| !hole.corners.iter().all(|corner| other.contains(*corner)))
+    }
+
+    fn meets_line(&self, line: &[Point]) -> bool {
+        line.iter().any(|point| self.meets_point(*point)) || line.windows(2).any(|pair| self.crosses(pair[0], pair[1]))
+    }
+
+    fn meets_polygon(&self, other: &Polygon) -> bool {
+        let any_corner = |a: &Polygon, b: &Polygon| {
+            a.rings.iter().flat_map(|ring| &ring.corners).any(|corner| b.meets_point(*corner))
+        };
+        any_corner(self, other) || any_corner(other, self) || self.edges().any(|(a, b)| other.crosses(a, b))
+    }
+}
+
+/// Whether a point lies on an edge, as near as makes no difference.
+fn is_on(point: Point, a: Point, b: Point) -> bool {
+    const NEAR_RADIANS: f64 = 1e-15;
+    distance_from_segment(&point, &a, &b).rad() <= NEAR_RADIANS
+}
+
+impl Cap {
+    pub(crate) fn contains(&self, shape: &Shape) -> bool {
+        let near = |point: &Point| self.center.distance(point).rad() <= self.radians;
+        shape.points.iter().all(near)
+            && shape.lines.iter().all(|line| line.iter().all(near))
+            && shape.polygons.iter().all(|polygon| {
+                let outline = polygon.rings.first();
+                outline.is_none_or(|ring| ring.corners.iter().all(near))
+            })
+    }
+}
+
+impl Area {
+    pub(crate) fn contains(&self, shape: &Shape) -> bool {
+        let any = |test: &dyn Fn(&Polygon) -> bool| self.polygons.iter().any(test);
+        shape.points.iter().all(|point| any(&|polygon| polygon.contains(*point)))
+            && shape.lines.iter().all(|line| any(&|polygon| polygon.contains_line(line)))
+            && shape.polygons.iter().all(|other| any(&|polygon| polygon.contains_polygon(other)))
+    }
+}
+
+impl Target {
+    pub(crate) fn meets(&self, other: &Shape) -> bool {
+        meet_points(&self.shape, other)
+            || meet_points(other, &self.shape)
+            || self.shape.lines.iter().any(|line| {
+                other.lines.iter().any(|other| lines_meet(line, other))
+                    || other.polygons.iter().any(|polygon| polygon.meets_line(line))
+            })
+            || self.shape.polygons.iter().any(|polygon| {
+                other.lines.iter().any(|line| polygon.meets_line(line))
+                    || other.polygons.iter().any(|other| polygon.meets_polygon(other))
+            })
+    }
+}
+
+/// Whether the other shape has one of the points.
+fn meet_points(points: &Shape, other: &Shape) -> bool {
+    points.points.iter().any(|point| {
+        other.points.contains(point)
+            || other.lines.iter().any(|line| line.windows(2).any(|pair| is_on(*point, pair[0], pair[1])))
+            || other.polygons.iter().any(|polygon| polygon.meets_point(*point))
+    })
+}
+
+fn lines_meet(a: &[Point], b: &[Point]) -> bool {
+    a.windows(2).any(|a| b.windows(2).any(|b| crossing_sign(&a[0], &a[1], &b[0], &b[1]) != Crossing::DoNotCross))
+        || a.iter().any(|point| b.windows(2).any(|b| is_on(*point, b[0], b[1])))
+        || b.iter().any(|point| a.windows(2).any(|a| is_on(*point, a[0], a[1])))
+}
