@@ -148,7 +148,8 @@ impl Catalog {
     ) -> Result<bool> {
         let (schema, table) = self.names(namespace)?;
         let collection = &namespace.collection;
-        if names::is_made_up(&table) {
+        // Rules have to be known before there is something they hold for.
+        if names::is_made_up(&table) || !options.as_doc().is_empty() {
             own_schema::remember_collection(connection, schema, &table, collection, options, false).await?;
         }
         let definition = Table::definition(schema, &table);
