@@ -52,7 +52,8 @@ impl Pool {
     /// threads to spare.
     pub async fn lease_at_leisure(self: &Rc<Self>) -> Option<Lease> {
         // Out on loan are the caller's own and that of the lookups.
-        let is_quiet = self.permits.available_permits() + 2 >= self.options.connections_per_worker_max;
+        let free = self.permits.available_permits();
+        let is_quiet = free > 0 && free + 2 >= self.options.connections_per_worker_max;
         if is_quiet { self.lease().await.ok() } else { None }
     }
 
