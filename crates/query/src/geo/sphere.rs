@@ -5,6 +5,9 @@ use s2::edge_crossings::{Crossing, EdgeCrosser, angle_contains_vertex, crossing_
 use s2::edgeutil::distance_from_segment;
 use s2::point::Point;
 
+/// As far as rounding moves a point off the edge that it was meant to lie on.
+const EXACTLY_RADIANS: f64 = 1e-15;
+
 /// A closed loop of which the smaller side is the inside. Its first corner is not repeated at the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
@@ -94,13 +97,22 @@ impl Polygon {
         self.contains(point) || self.edges().any(|(a, b)| is_on(point, a, b))
     }
 
+    fn has_on_edge(&self, point: Point) -> bool {
+        self.edges().any(|(a, b)| distance_from_segment(&point, &a, &b).rad() <= EXACTLY_RADIANS)
+    }
+
+    fn has_corner(&self, point: Point) -> bool {
+        self.rings.iter().any(|ring| ring.corners.contains(&point))
+    }
+
     fn contains_line(&self, line: &[Point]) -> bool {
         line.iter().all(|point| self.meets_point(*point)) && !line.windows(2).any(|pair| self.crosses(pair[0], pair[1]))
     }
 
     fn contains_polygon(&self, other: &Polygon) -> bool {
         let corners = other.rings.iter().flat_map(|ring| &ring.corners);
-        corners.into_iter().all(|point| self.meets_point(*point))
+        // A corner in the midst of an edge is out, even where the other polygon does not leave this one.
+        corners.into_iter().all(|point| self.has_corner(*point) || self.contains(*point) && !self.has_on_edge(*point))
             && !other.edges().any(|(a, b)| self.crosses(a, b))
             // A hole of this one that the other does not share.
             && self.rings.iter().skip(1).all(|hole| !hole.corners.iter().all(|corner| other.contains(*corner)))
@@ -118,9 +130,9 @@ impl Polygon {
     }
 }
 
-/// Whether a point lies on an edge, as near as makes no difference.
+/// Whether a point lies on an edge, up to about the size of S2's smallest cells, which MongoDB goes by.
 fn is_on(point: Point, a: Point, b: Point) -> bool {
-    const NEAR_RADIANS: f64 = 1e-15;
+    const NEAR_RADIANS: f64 = 5e-10;
     distance_from_segment(&point, &a, &b).rad() <= NEAR_RADIANS
 }
 
@@ -139,7 +151,7 @@ impl Cap {
 impl Area {
     pub(crate) fn contains(&self, shape: &Shape) -> bool {
         let any = |test: &dyn Fn(&Polygon) -> bool| self.polygons.iter().any(test);
-        shape.points.iter().all(|point| any(&|polygon| polygon.contains(*point)))
+        shape.points.iter().all(|point| any(&|polygon| polygon.meets_point(*point)))
             && shape.lines.iter().all(|line| any(&|polygon| polygon.contains_line(line)))
             && shape.polygons.iter().all(|other| any(&|polygon| polygon.contains_polygon(other)))
     }

@@ -45,6 +45,9 @@ fn on_the_plane() {
 fn on_the_sphere() {
     let square = format!("{{'$geoWithin': {{'$geometry': {SQUARE}}}}}");
     let far = "{'type': 'MultiPoint', 'coordinates': [[1, 1], [9, 9]]}";
+    // Corners and edges belong to an area, but a polygon with a corner on an edge is not within it.
+    let smaller = "{'type': 'Polygon', 'coordinates': [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}";
+    check(&square, &["[0, 0]", "[5, 5]", "[0, 2]", SQUARE], &[smaller]);
     check(&square, &["[1, 1]", &point(2.5, 2.5), WITH_HOLE, DIAGONAL], &[far, "[200, 200]", "5", &point(-1.0, 1.0)]);
     let with_hole = format!("{{'$geoWithin': {{'$geometry': {WITH_HOLE}}}}}");
     check(&with_hole, &["[1, 1]"], &["[2.5, 2.5]", SQUARE]);
