@@ -25,12 +25,30 @@ pub struct Running {
     deadline: Cell<Option<Instant>>,
     operation: OnceCell<Arc<Operation>>,
     ticks: Cell<u32>,
+    /// How many pipelines over other collections are at work within one another.
+    nested_pipelines: Cell<usize>,
+}
+
+/// A pipeline at work within another.
+pub struct Nested<'r>(&'r Cell<usize>);
+
+impl Drop for Nested<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 impl Running {
     /// Gives the operation that much time from now.
     pub fn limit(&self, time: Duration) {
         self.deadline.set(Instant::now().checked_add(time));
+    }
+
+    /// Begins a pipeline within another, until what it gives is dropped; error 232 where they are too many.
+    pub fn nest(&self) -> Result<Nested<'_>> {
+        query::aggregate::foreign::check_nesting(self.nested_pipelines.get() + 1)?;
+        self.nested_pipelines.set(self.nested_pipelines.get() + 1);
+        Ok(Nested(&self.nested_pipelines))
     }
 
     /// What is left of the time the operation was given, if it was given any.

@@ -9,6 +9,8 @@ pub struct Context {
     pub now_ms: i64,
     /// The command's `let` document: names and constant values.
     pub variables: DocBuf,
+    /// Inside of how many stages with pipelines of their own (`$lookup`) what is parsed stands.
+    pub pipelines_around: usize,
     /// Names of variables that have no value.
     pub missing: Vec<Box<str>>,
     /// The command's `collation`, or the collection's.
@@ -17,6 +19,12 @@ pub struct Context {
 
 impl Context {
     pub fn at(now_ms: i64) -> Self {
-        Context { now_ms, variables: DocBuf::new(), missing: Vec::new(), collation: Collation::SIMPLE }
+        Context {
+            now_ms,
+            variables: DocBuf::new(),
+            missing: Vec::new(),
+            pipelines_around: 0,
+            collation: Collation::SIMPLE,
+        }
     }
 }

@@ -177,6 +177,7 @@ async fn read(
     pipeline: Pipeline,
     budget: &Budget,
 ) -> Result<Vec<DocBuf>> {
+    let _nested = call.running.nest()?;
     let (source, pipeline) = pipeline.into_source();
     let source = aggregate::Source { predicate: predicate.and(source.predicate), ..source };
     let mut reader = open_source(call, namespace, source, None, budget).await?;

@@ -148,7 +148,21 @@ fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipel
             return Err(Error::new(error::Code(code), message));
         }
     }
-    Pipeline::parse(stages, context)
+    let context = Context { pipelines_around: context.pipelines_around + 1, ..context.clone() };
+    check_nesting(context.pipelines_around)?;
+    Pipeline::parse(stages, &context)
+}
+
+/// How deep pipelines may stand within one another.
+const NESTED_PIPELINES_MAX: usize = 20;
+
+/// Error 232 for a pipeline that stands within too many others.
+pub fn check_nesting(pipelines_around: usize) -> Result<()> {
+    if pipelines_around <= NESTED_PIPELINES_MAX {
+        return Ok(());
+    }
+    let message = format!("Maximum number of nested sub-pipelines exceeded. Limit is {NESTED_PIPELINES_MAX}");
+    Err(Error::new(Code(232), message))
 }
 
 fn wrong_type(stage: &str, name: &str, found: Value<'_>, expected: &str) -> Error {

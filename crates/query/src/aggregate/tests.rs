@@ -402,3 +402,31 @@ fn groups_on_disk_come_to_what_they_come_to_in_memory() {
     assert_eq!(run_with(crate::spill::testing::small(5_000)), expected);
     assert_eq!(run_with(crate::spill::testing::small(60_000)), expected);
 }
+
+#[test]
+fn pipelines_within_pipelines_have_a_limit() {
+    let nested = |depth: usize| {
+        (0..depth).fold("[]".to_owned(), |inner, _| format!("[{{$lookup: {{from: 'l', as: 'r', pipeline: {inner}}}}}]"))
+    };
+    parse(&nested(20)).unwrap();
+    let error = parse(&nested(21)).expect_err("too deep");
+    assert_eq!(
+        (error.code().0, error.message()),
+        (232, "Maximum number of nested sub-pipelines exceeded. Limit is 20")
+    );
+}
+
+#[test]
+fn deep_expressions_do_not_overflow_the_stack() {
+    let nest = |wrap: fn(String) -> String| (0..190).fold("1".to_owned(), |inner, _| wrap(inner));
+    for wrap in [
+        (|inner| format!("{{$add: {inner}}}")) as fn(String) -> String,
+        |inner| format!("{{$not: {inner}}}"),
+        |inner| format!("{{x: {inner}}}"),
+        |inner| format!("[{inner}]"),
+    ] {
+        let stages = format!("[{{$replaceWith: {{r: {}}}}}]", nest(wrap));
+        let outcome = parse(&stages).and_then(|pipeline| run(&pipeline, array(&value("[{}]"))));
+        assert!(outcome.is_ok() || outcome.is_err_and(|error| error.code().0 != 8));
+    }
+}
