@@ -15,6 +15,10 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+/// The stack of a worker. Pipelines within pipelines are polled within one another, twenty of them at the most; what is not used
+/// of it takes no memory.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
+
 #[derive(Clone, Debug)]
 pub struct Options {
     pub listen: Vec<ListenAddress>,
@@ -157,7 +161,7 @@ pub fn start<S: Service>(listening: Listening, service: Arc<S>) -> Result<Runnin
 /// Starts one worker and waits until it serves or has refused.
 fn start_worker<S: Service>(start: Start<S>) -> Result<JoinHandle<()>, StartError> {
     let (ready, is_ready) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new().name(format!("worker-{}", start.index));
+    let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).stack_size(STACK_BYTES);
     // The receiver waits below, so sending cannot fail.
     let thread = thread.spawn(move || worker::run(start, |outcome| drop(ready.send(outcome))));
     let thread = thread.map_err(StartError::Thread)?;
