@@ -272,6 +272,30 @@ VIEWS = [
     {"listCollections": 1, "nameOnly": True},
 ]
 
+EN = {"locale": "en", "strength": 2}
+
+COLLATED_VIEWS = [
+    {"insert": "a", "documents": [{"_id": 1, "s": "x"}, {"_id": 2, "s": "X"}, {"_id": 3, "s": "y"}]},
+    {"create": "v", "viewOn": "a", "pipeline": [{"$match": {"s": "x"}}], "collation": EN},
+    {"create": "p", "viewOn": "a", "pipeline": [{"$match": {"s": "x"}}]},
+    {"create": "w", "viewOn": "v", "pipeline": [], "collation": EN},
+    {"create": "bad", "viewOn": "v", "pipeline": []},
+    {"create": "bad", "viewOn": "v", "pipeline": [], "collation": {"locale": "fr"}},
+    {"create": "bad", "viewOn": "p", "pipeline": [], "collation": {"locale": "fr"}},
+    *({"find": name} for name in "vwp"),
+    {"find": "v", "filter": {"s": "X"}},
+    {"find": "v", "collation": EN},
+    {"find": "v", "collation": {"locale": "fr"}},
+    {"find": "p", "collation": EN},
+    {"aggregate": "v", "pipeline": [], "cursor": {}, "collation": {"locale": "fr"}},
+    {"aggregate": "v", "pipeline": [{"$group": {"_id": "$s"}}], "cursor": {}},
+    differs({"distinct": "v", "key": "s"}, OK_IS_AN_INT),
+    listed(name="v"),
+    {"collMod": "v", "pipeline": [{"$match": {"s": "Y"}}], "viewOn": "a"},
+    {"collMod": "v", "pipeline": [], "viewOn": "p"},
+    {"find": "v"},
+]
+
 COLLMOD = [
     {"insert": "a", "documents": [{"_id": 1, "x": 1, "at": 1, "u": 1}, {"_id": 2, "x": 2, "u": 2}]},
     {"createIndexes": "a", "indexes": [
@@ -573,6 +597,7 @@ def marked(cases, places, reason):
 BLOCKS = [
     script("catalog: options", *OPTIONS),
     script("catalog: views", *VIEWS),
+    script("catalog: collations of views", *COLLATED_VIEWS),
     script("catalog: collMod", *marked(COLLMOD, UNIQUE_ON_MARIADB, PREPARE_UNIQUE)),
     script("catalog: capped collections", *CAPPED),
     script("catalog: tailable cursors", *TAILABLE, messages=False),

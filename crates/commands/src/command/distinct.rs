@@ -64,6 +64,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let plan = store.plan(&namespace, query).await?;
     let mut values = DistinctValues::new(arguments.key, context.collation);
     if plan.facts().view {
+        values.collation = views::resolve(call, &namespace).await?.collation;
         views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
         values.write(reply.array("values"));
         return Ok(Disposition::Reply);

@@ -39,22 +39,25 @@ pub async fn create(
     if all.iter().any(|view| is_of(view, namespace)) {
         return Err(Error::new(Code::NAMESPACE_EXISTS, "Namespace already exists"));
     }
-    check(call, namespace, view_on, stages, &all)?;
+    // The simple collation is the default, which is not told.
+    let collation = collation.filter(|collation| collation.get("locale") != Some(Value::String("simple")));
+    let collation = collation.filter(|collation| !collation.is_empty());
+    check(call, namespace, view_on, stages, collation, &all)?;
     let home = definitions::definitions(&namespace.database);
     match store.create_collection(&home, Doc::EMPTY).await {
         Err(error) if error.code() == Code::NAMESPACE_EXISTS => {}
         created => created?,
     }
-    // The simple collation is the default, which is not told.
-    let collation = collation.filter(|collation| collation.get("locale") != Some(Value::String("simple")));
-    let definition = views::write_definition(namespace, view_on, stages, collation.filter(|it| !it.is_empty()));
+    let definition = views::write_definition(namespace, view_on, stages, collation);
     write(call, &home, Statements::Insert(vec![Bytes::from(definition.into_vec())])).await.map(drop)
 }
 
 /// Gives a view another base or pipeline (`collMod`).
 pub async fn modify(call: &Call<'_>, namespace: &Namespace, view_on: &str, stages: Doc<'_>) -> Result<()> {
     check_stage_names(stages, call)?;
-    check(call, namespace, view_on, stages, &views::all(call, &namespace.database).await?)?;
+    let all = views::all(call, &namespace.database).await?;
+    let own = all.iter().find(|view| is_of(view, namespace));
+    check(call, namespace, view_on, stages, own.and_then(|view| collation_of(view)), &all)?;
     let mut changes = DocBuf::new();
     changes.append("viewOn", view_on);
     changes.append("pipeline", Value::Array(stages));
@@ -127,7 +130,14 @@ fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
 }
 
 /// What is wrong with a definition, by itself and among the others.
-fn check(call: &Call<'_>, namespace: &Namespace, view_on: &str, stages: Doc<'_>, all: &[DocBuf]) -> Result<()> {
+fn check(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    view_on: &str,
+    stages: Doc<'_>,
+    collation: Option<Doc<'_>>,
+    all: &[DocBuf],
+) -> Result<()> {
     let invalid = |error: Error| error.context(&format!("Invalid pipeline for view {namespace} :: caused by :: "));
     let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first).map(|stage| stage.key());
     for (position, name) in names.enumerate() {
@@ -142,7 +152,24 @@ fn check(call: &Call<'_>, namespace: &Namespace, view_on: &str, stages: Doc<'_>,
         }
     }
     graph.add(&namespace.collection, view_on, stages);
-    graph.check(namespace)
+    graph.check(namespace)?;
+    let reads = graph.reads.get(&*namespace.collection).into_iter().flatten();
+    let read = reads.map(|name| Namespace::new(&namespace.database, name));
+    let conflict = |other: &Namespace| {
+        all.iter()
+            .any(|view| is_of(view, other) && collation_of(view).map(Doc::as_bytes) != collation.map(Doc::as_bytes))
+    };
+    match read.into_iter().find(conflict) {
+        Some(other) => {
+            let message = format!("View {namespace} has conflicting collation with view {other}");
+            Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn collation_of(definition: &DocBuf) -> Option<Doc<'_>> {
+    definition.as_doc().get("collation").and_then(Value::as_document)
 }
 
 /// Stages that a view cannot have.
