@@ -57,7 +57,7 @@ pub async fn modify(call: &Call<'_>, namespace: &Namespace, view_on: &str, stage
     check_stage_names(stages, call)?;
     let all = views::all(call, &namespace.database).await?;
     let own = all.iter().find(|view| is_of(view, namespace));
-    check(call, namespace, view_on, stages, own.and_then(|view| collation_of(view)), &all)?;
+    check(call, namespace, view_on, stages, own.and_then(collation_of), &all)?;
     let mut changes = DocBuf::new();
     changes.append("viewOn", view_on);
     changes.append("pipeline", Value::Array(stages));
