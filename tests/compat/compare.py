@@ -17,11 +17,9 @@ VOLATILE = {
 }
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-# Errors that MongoDB gives one or the other code for, as its plan runs a stage in one of its two engines.
-TWINS = [{40066, 4934200}, {40400, 5911200}]
-
-# Stages that leave their results in no order of their own.
-UNORDERED = ("$group", "$sortByCount", "$facet", "$sample", "$unionWith", "$graphLookup", "$setUnion", "$addToSet")
+# Stages that leave their results in no order of their own, and what leaves arrays in none.
+UNORDERED = ("$group", "$sortByCount", "$unionWith", "$graphLookup")
+UNORDERED_WITHIN = ("$addToSet", "$facet", "$graphLookup", "$sample")
 
 # The first of the object ids that a server makes up while the suite runs; those in cases are older.
 MADE_UP_FROM = ObjectId("68000000" + "0" * 16)
@@ -102,14 +100,16 @@ def settled(value):
     return value
 
 
-def same_batch(ours: list[bytes], theirs: list[bytes], ordered: bool) -> bool:
+def same_batch(ours: list[bytes], theirs: list[bytes], command: dict) -> bool:
     if ours == theirs:
         return True
     if len(ours) != len(theirs):
         return False
     ours, theirs = [decoded(document) for document in ours], [decoded(document) for document in theirs]
-    if not ordered:
-        ours, theirs = settled(ours), settled(theirs)
+    if any(f"'{name}'" in str(command.get("pipeline")) for name in UNORDERED_WITHIN):
+        return identical(settled(ours), settled(theirs))
+    if not keeps_order(command):
+        ours, theirs = sorted(ours, key=repr), sorted(theirs, key=repr)
     return identical(ours, theirs)
 
 
@@ -128,10 +128,18 @@ def summary(reply: dict, messages: bool) -> dict:
 
 
 def keeps_order(command: dict) -> bool:
+    """Whether the results have one order: no stage leaves them in none, or a sort by `_id` follows."""
     pipeline = command.get("pipeline")
     if not isinstance(pipeline, list):
         return True
-    return not any(name in str(pipeline) for name in UNORDERED)
+    ordered = True
+    for stage in pipeline:
+        name = next(iter(stage), "") if isinstance(stage, dict) else ""
+        if name in UNORDERED:
+            ordered = False
+        elif name == "$sort" and isinstance(stage[name], dict):
+            ordered = ordered or "_id" in stage[name]
+    return ordered
 
 
 def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> bool:
@@ -143,16 +151,12 @@ def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> b
         our_batch, their_batch = batch_of(our), batch_of(their)
         if (our_batch is None) != (their_batch is None):
             return False
-        if our_batch is not None and not same_batch(our_batch, their_batch, keeps_order(command)):
+        if our_batch is not None and not same_batch(our_batch, their_batch, command):
             return False
         our, their = bson.decode(ours, PLAIN), bson.decode(theirs, PLAIN)
     except bson.errors.InvalidBSON:
         # MongoDB quotes bytes of values as they are, which need not be text. The code stands before the text.
         return code_of(ours) == code_of(theirs)
-    if {our.get("code"), their.get("code")} in TWINS:
-        return True
-    if not keeps_order(command):
-        our, their = settled(our), settled(their)
     return identical(summary(our, messages), summary(their, messages))
 
 

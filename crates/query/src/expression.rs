@@ -41,7 +41,9 @@ use error::{Error, Result};
 
 pub use evaluated::Evaluated;
 pub(crate) use functions::no_javascript;
-pub(crate) use path::{check_field_path, check_name};
+pub use parse::check_binding as check_variable_name;
+pub use path::check_field_path;
+pub(crate) use path::check_name;
 pub use ranked::checked_count;
 use scope::{Frame, Scope};
 pub(crate) use string::display;
@@ -159,6 +161,11 @@ impl Expression {
         }
     }
 
+    /// Whether its value depends on the document.
+    pub fn reads_document(&self) -> bool {
+        self.root.reads_document()
+    }
+
     /// Whether it is `$$ROOT`, the whole document.
     pub fn is_root(&self) -> bool {
         matches!(&self.root, Expr::Root(path) if path.is_empty())
@@ -193,6 +200,34 @@ impl Expr {
             Expr::Literal(value) => Some(Some(value.as_value())),
             Expr::Missing => Some(None),
             _ => None,
+        }
+    }
+
+    fn reads_document(&self) -> bool {
+        let any = |all: &[Expr]| all.iter().any(Expr::reads_document);
+        match self {
+            Expr::Root(_) => true,
+            Expr::Missing | Expr::Literal(_) | Expr::Variable(..) => false,
+            Expr::Document(fields) => fields.iter().any(|(_, value)| value.reads_document()),
+            Expr::Array(all) | Expr::Call(_, all) => any(all),
+            Expr::Form(form) => match &**form {
+                Form::And(all) | Form::Or(all) | Form::IfNull(all) => any(all),
+                Form::Condition { test, then, otherwise } => {
+                    [test, then, otherwise].into_iter().any(|part| part.reads_document())
+                }
+                Form::Switch { branches, default } => {
+                    branches.iter().any(|(case, then)| case.reads_document() || then.reads_document())
+                        || default.as_ref().is_some_and(Expr::reads_document)
+                }
+                Form::Let { values, body } => any(values) || body.reads_document(),
+                Form::Map { input, body } => input.reads_document() || body.reads_document(),
+                Form::Filter { input, condition, limit } => {
+                    [input, condition].into_iter().chain(limit).any(|part| part.reads_document())
+                }
+                Form::Reduce { input, initial, body } => {
+                    [input, initial, body].into_iter().any(|part| part.reads_document())
+                }
+            },
         }
     }
 

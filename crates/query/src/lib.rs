@@ -23,7 +23,7 @@ pub mod text;
 pub mod update;
 
 pub use context::Context;
-pub use expression::{Evaluated, Expression};
+pub use expression::{Evaluated, Expression, check_field_path, check_variable_name};
 pub use predicate::{MatchDetails, Predicate};
 pub use projection::Projection;
 pub use sort::Sort;

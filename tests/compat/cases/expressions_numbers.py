@@ -11,7 +11,7 @@ FEW = [(a, b) for a in (5, -7, L(9), 2.5, D("7.25"), 0, NAN, None, MISSING, "a",
 UNARY = ("$abs", "$ceil", "$floor", "$sqrt", "$exp", "$ln", "$log10", "$trunc", "$round")
 ROUNDED = [2.5, 3.5, -2.5, 1.15, 12345.678, 0.5, -0.4, 1e300, 5e-324, NAN, INF, 25, -25, 2**31 - 1, L(25), L(2**63 - 1), L(-(2**63)), D("2.5"), D("3.5"), D("12345.678"), D("1E+40"), D("NaN"), D("-0.05"), None, "a"]
 TRIGONOMETRY = ("$sin", "$cos", "$tan", "$asin", "$acos", "$atan", "$sinh", "$cosh", "$tanh", "$asinh", "$acosh", "$atanh", "$degreesToRadians", "$radiansToDegrees")
-ANGLES = [0, 1, -1, 0.5, 3.141592653589793, 1e10, 2, L(2), -0.0, NAN, INF, -INF, None, MISSING, "a", True]
+ANGLES = [0, 1, -1, 0.5, 3.141592653589793, 1e10, 2, L(2), -0.0, NAN, INF, -INF, None, MISSING, "a", True, D("0.5"), D("180"), D("0"), D("NaN"), D("-Infinity")]
 CONVERTIBLE = [*STRINGS, "+5", " 5", "5 ", "1e400", "-0", "NaN", "Infinity", "-inf", "inf", "0", "false", "2147483648", "9223372036854775808", "12abc", "1.", ".5", "1_000", "507f191e810c19729de860ea", "507F191E810C19729DE860EA", "zz",
                "2020-02-29", "2020-02-29T12:30:15.123Z", "2020-02-29 12:30:15", "2020-02-29T12:30:15+0200", "20200229", "Feb 29 2020", "2021-02-29", "12:00", "2020-W10-3", "1582979696789", "1E+2", "0x10", "1,5"]
 TARGETS = ("double", "string", "object", "array", "binData", "objectId", "bool", "date", "null", "regex", "javascript", "int", "timestamp", "long", "decimal", "minKey", "missing", "undefined")

@@ -23,7 +23,6 @@ def lsid(byte):
 
 STANDALONE = "Selkie serves as a router, MongoDB as a standalone server"
 UNSUPPORTED = "not supported yet"
-KNOWN_END = "Selkie knows that nothing is left and spares the client a round"
 UNIQUE_ARRAYS = "one generated column holds one key: a unique index over an array is refused with error 67"
 WORDING = "fields stand in another order in the message"
 
@@ -651,8 +650,8 @@ CURSORS = [
     more(batchSize=2),
     more(),
     {"aggregate": "a", "pipeline": [{"$group": {"_id": "$_id"}}, {"$sort": {"_id": 1}}], "cursor": {"batchSize": 150}},
-    differs(more(batchSize=150), KNOWN_END),
-    differs(more(), KNOWN_END),
+    more(batchSize=150),
+    more(),
     {"aggregate": "a", "pipeline": [{"$limit": 120}, {"$skip": 10}], "cursor": {}},
     more(),
     {"find": "a", "batchSize": 2, "noCursorTimeout": True},

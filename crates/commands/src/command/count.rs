@@ -6,7 +6,7 @@ use crate::arguments::{self, is_absent, non_negative, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
-use document::{Collation, Doc, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Error, Result};
 use query::Predicate;
 use store::Query;
@@ -51,6 +51,11 @@ impl<'a> Arguments<'a> {
 fn limit(field: Element<'_>) -> Result<Option<u64>> {
     let number = arguments::number_to_i64(field.value());
     let number = number.ok_or_else(|| Error::bad_value("limit value is not a valid number"))?;
+    if matches!(field.value(), Value::Double(double) if double.is_finite() && double.fract() != 0.0) {
+        let found = options::display(DocBuf::build(|writer| writer.append_element(field)).as_doc());
+        let found = found.trim_matches(['{', '}', ' ']);
+        return Err(Error::failed_to_parse(format!("Expected an integer: {found}")));
+    }
     Ok(Some(number.unsigned_abs()).filter(|limit| *limit > 0))
 }
 

@@ -35,18 +35,15 @@ impl<'a> Arguments<'a> {
                 "key" => key = Some(arguments::string(WITHIN, field)?),
                 _ if is_absent(field) => {}
                 "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
-                "hint" => arguments.hint = options::hint(field)?,
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
         arguments.key = key.ok_or_else(|| arguments::missing_field(WITHIN, "key"))?;
-        if arguments.key.is_empty() {
-            return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));
-        }
         if arguments.key.contains('\0') {
             return Err(Error::new(Code(31032), "Key field cannot contain an embedded null byte"));
         }
+        query::check_field_path(arguments.key)?;
         Ok(arguments)
     }
 }

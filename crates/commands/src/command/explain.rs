@@ -132,6 +132,9 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             }
             return explain_aggregate(call, &namespace, &arguments, command, verbosity, reply).await;
         }
+        other if crate::table::find(other.as_bytes()).is_some() => {
+            return Err(Error::new(Code::ILLEGAL_OPERATION, format!("Cannot explain cmd: {other}")));
+        }
         other => {
             return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("Explain failed due to unknown command: {other}")));
         }

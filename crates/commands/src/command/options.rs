@@ -3,7 +3,7 @@
 use crate::arguments;
 use crate::dispatch::Call;
 use crate::read::BLOCKING_BYTES_MAX;
-use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, Element, Value};
 use error::{Code, Error, Result};
 use query::spill::Budget;
 use query::{Context, Expression};
@@ -62,14 +62,22 @@ pub fn with_collation(context: &Context, collation: Option<Collation>) -> Cow<'_
 
 /// Variables may be given by expressions; what they come to is constant.
 pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
-    let mut bytes = Vec::new();
-    {
-        let mut writer = DocWriter::begin(&mut bytes);
-        for (name, value) in variables.iter() {
-            Expression::parse(value, context)?.evaluate_into(Doc::EMPTY, &mut writer, name)?;
+    let mut known = context.clone();
+    let mut constants = DocBuf::new();
+    for (name, value) in variables.iter() {
+        query::check_variable_name(name)?;
+        let expression = Expression::parse(value, &known)?;
+        if expression.reads_document() {
+            let message = "Command let Expression tried to access a field, but this is not allowed because Command let \
+                           Expressions run before the query examines any documents.";
+            return Err(Error::new(Code(4890500), message));
         }
+        let evaluated = expression.evaluate(Doc::EMPTY)?;
+        // Variables may be made of those in front of them.
+        known.variables.append(name, evaluated.value_or_null());
+        constants.append(name, evaluated.value_or_null());
     }
-    Ok(DocBuf::from_vec(bytes).unwrap_or_default())
+    Ok(constants)
 }
 
 /// The namespace of those commands whose refusals of a name all have the one code.

@@ -109,7 +109,11 @@ impl<'a> UpdateArguments<'a> {
                 "multi" => multi = arguments::boolean(WITHIN_STATEMENT, field)?,
                 "upsert" => upsert = arguments::boolean(WITHIN_STATEMENT, field)?,
                 "upsertSupplied" => drop(arguments::boolean(WITHIN_STATEMENT, field)?),
-                "arrayFilters" => array_filters = Some(arguments::array(WITHIN_STATEMENT, field)?),
+                "arrayFilters" => {
+                    let filters = arguments::array(WITHIN_STATEMENT, field)?;
+                    inline_statements("update.updates.arrayFilters", filters)?;
+                    array_filters = Some(filters);
+                }
                 "c" => constants = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 "hint" => hint = options::hint(field)?,
                 "collation" => collation = options::collation(WITHIN_STATEMENT, field)?,
@@ -175,7 +179,20 @@ pub fn check_upsert(upsert: bool, predicate: &Predicate) -> Result<()> {
 /// An update is a document or a pipeline.
 pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
     match field.kind {
-        Kind::Document | Kind::Array => Ok(field),
+        Kind::Document => Ok(field),
+        Kind::Array => {
+            let stages = field.value().as_array().unwrap_or(Doc::EMPTY);
+            for stage in stages.values() {
+                let Value::Document(stage) = stage else {
+                    return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+                };
+                if stage.elements().count() != 1 {
+                    let message = "A pipeline stage specification object must contain exactly one field.";
+                    return Err(Error::new(Code(40323), message));
+                }
+            }
+            Ok(field)
+        }
         _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
 }

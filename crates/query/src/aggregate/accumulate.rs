@@ -253,7 +253,10 @@ impl Accumulator {
             State::Merged(document) => writer.append(name, document),
             State::Several { values, .. } => {
                 let mut array = writer.array(name);
-                values.iter().for_each(|value| array.push(value));
+                match self {
+                    Accumulator::Several(several) => several.in_order(values).for_each(|value| array.push(value)),
+                    _ => values.iter().for_each(|value| array.push(value)),
+                }
             }
             State::Top { ranked, .. } => match self {
                 Accumulator::Top(top) => top.write(ranked, name, writer),

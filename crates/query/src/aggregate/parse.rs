@@ -162,6 +162,9 @@ fn count_name(spec: Value<'_>) -> Result<&str> {
     if name.contains('\0') {
         return Err(Error::new(Code(40159), "the count field cannot contain a null byte"));
     }
+    if name == "_id" {
+        return Err(Error::new(Code(15948), "a group's _id may only be specified once"));
+    }
     if name.contains('.') {
         return Err(Error::new(Code(40160), "the count field cannot contain '.'"));
     }
@@ -190,6 +193,10 @@ fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)
             return Err(Error::new(Code(40170), message));
         };
         for stage in pipeline.elements() {
+            if stage.value().as_document().is_some_and(Doc::is_empty) {
+                let message = "A pipeline stage specification object must contain exactly one field.";
+                return Err(Error::new(Code(40323), message));
+            }
             let Some(first) = stage.value().as_document().and_then(Doc::first) else {
                 let found = text::element(stage.key(), stage.value());
                 let message = format!(

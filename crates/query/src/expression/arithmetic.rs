@@ -6,6 +6,7 @@ use super::number::{Number, Sum};
 use super::string::display;
 use super::{Evaluated, decimal};
 use crate::predicate::number::{as_milliseconds, exact};
+use astro_float::BigFloat;
 use document::Value;
 use error::{Code, Error, Result};
 
@@ -21,29 +22,33 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$round", Between(1, 2), round),
     function("$trunc", Between(1, 2), round),
     function("$sqrt", Exactly(1), sqrt),
-    function("$exp", Exactly(1), |name, arguments| real(name, &arguments[0], f64::exp)),
-    function("$ln", Exactly(1), |name, arguments| logarithm(name, 28766, &arguments[0], f64::ln)),
-    function("$log10", Exactly(1), |name, arguments| logarithm(name, 28761, &arguments[0], f64::log10)),
+    function("$exp", Exactly(1), |name, arguments| real(name, &arguments[0], f64::exp, BigFloat::exp)),
+    function("$ln", Exactly(1), |name, arguments| logarithm(name, 28766, &arguments[0], f64::ln, BigFloat::ln)),
+    function("$log10", Exactly(1), |name, arguments| {
+        logarithm(name, 28761, &arguments[0], f64::log10, BigFloat::log10)
+    }),
     function("$log", Exactly(2), log),
     function("$pow", Exactly(2), pow),
-    function("$sin", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::sin)),
-    function("$cos", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::cos)),
-    function("$tan", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::tan)),
-    function("$asin", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::asin)),
-    function("$acos", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::acos)),
-    function("$atan", Exactly(1), |name, arguments| real(name, &arguments[0], f64::atan)),
-    function("$sinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::sinh)),
-    function("$cosh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::cosh)),
-    function("$tanh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::tanh)),
-    function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::asinh)),
-    function("$acosh", Exactly(1), |name, arguments| bounded(name, &arguments[0], FROM_ONE, arc_hyperbolic_cosine)),
-    function("$atanh", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::atanh)),
+    function("$sin", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::sin, BigFloat::sin)),
+    function("$cos", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::cos, BigFloat::cos)),
+    function("$tan", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::tan, BigFloat::tan)),
+    function("$asin", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::asin, BigFloat::asin)),
+    function("$acos", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::acos, BigFloat::acos)),
+    function("$atan", Exactly(1), |name, arguments| real(name, &arguments[0], f64::atan, BigFloat::atan)),
+    function("$sinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::sinh, BigFloat::sinh)),
+    function("$cosh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::cosh, BigFloat::cosh)),
+    function("$tanh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::tanh, BigFloat::tanh)),
+    function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::asinh, BigFloat::asinh)),
+    function("$acosh", Exactly(1), |name, arguments| {
+        bounded(name, &arguments[0], FROM_ONE, arc_hyperbolic_cosine, BigFloat::acosh)
+    }),
+    function("$atanh", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::atanh, BigFloat::atanh)),
     function("$atan2", Exactly(2), arc_tangent),
     function("$degreesToRadians", Exactly(1), |name, arguments| {
-        real(name, &arguments[0], |degrees| degrees * (std::f64::consts::PI / 180.0))
+        turn(name, &arguments[0], std::f64::consts::PI / 180.0, decimal::real::RADIANS_PER_DEGREE)
     }),
     function("$radiansToDegrees", Exactly(1), |name, arguments| {
-        real(name, &arguments[0], |radians| radians * (180.0 / std::f64::consts::PI))
+        turn(name, &arguments[0], 180.0 / std::f64::consts::PI, decimal::real::DEGREES_PER_RADIAN)
     }),
 ];
 
@@ -299,12 +304,34 @@ fn round_integer(name: &str, number: Number, places: i32, towards_zero: bool) ->
     }
 }
 
-/// A function of real numbers. Decimals are computed as doubles and lose digits past the 16th.
-fn real<'a>(name: &str, argument: &Evaluated<'_>, compute: fn(f64) -> f64) -> Result<Evaluated<'a>> {
+/// A function of real numbers, on doubles and on decimals.
+fn real<'a>(
+    name: &str,
+    argument: &Evaluated<'_>,
+    compute: fn(f64) -> f64,
+    exact: decimal::real::Function,
+) -> Result<Evaluated<'a>> {
     Ok(match operand(name, argument)? {
         None => Evaluated::NULL,
-        Some(Number::Decimal(number)) => Value::Decimal128(decimal::from_f64(compute(number.to_f64()))).into(),
+        Some(Number::Decimal(number)) => Value::Decimal128(
+            decimal::real::corner(name, number)
+                .or_else(|| decimal::real::apply(number, exact))
+                .unwrap_or_else(|| decimal::from_f64(compute(number.to_f64()))),
+        )
+        .into(),
         Some(number) => compute(number.to_f64()).into(),
+    })
+}
+
+/// An angle in another unit.
+fn turn<'a>(name: &str, argument: &Evaluated<'_>, factor: f64, exact: (u128, i32)) -> Result<Evaluated<'a>> {
+    Ok(match operand(name, argument)? {
+        None => Evaluated::NULL,
+        Some(Number::Decimal(number)) => {
+            let factor = document::Decimal128::from_parts(false, exact.0, exact.1);
+            Value::Decimal128(factor.map_or(number, |factor| decimal::multiply(number, factor))).into()
+        }
+        Some(number) => (number.to_f64() * factor).into(),
     })
 }
 
@@ -313,17 +340,30 @@ fn sqrt<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
         Some(number) if number.to_f64() < 0.0 => {
             Err(Error::new(Code(28714), "$sqrt's argument must be greater than or equal to 0"))
         }
-        _ => real(name, &arguments[0], f64::sqrt),
+        Some(Number::Decimal(number)) => {
+            let root = decimal::real::square_root(number);
+            Ok(Value::Decimal128(root.unwrap_or_else(|| decimal::from_f64(number.to_f64().sqrt()))).into())
+        }
+        Some(number) => Ok(number.to_f64().sqrt().into()),
+        None => Ok(Evaluated::NULL),
     }
 }
 
-fn logarithm<'a>(name: &str, code: i32, argument: &Evaluated<'_>, compute: fn(f64) -> f64) -> Result<Evaluated<'a>> {
+fn logarithm<'a>(
+    name: &str,
+    code: i32,
+    argument: &Evaluated<'_>,
+    compute: fn(f64) -> f64,
+    exact: decimal::real::Function,
+) -> Result<Evaluated<'a>> {
     match operand(name, argument)? {
         Some(number) if number.to_f64() <= 0.0 => {
             let found = display(number.to_value());
             Err(Error::new(Code(code), format!("{name}'s argument must be a positive number, but is {found}")))
         }
-        _ => real(name, argument, compute),
+        // Of no number at all there is no decimal logarithm.
+        Some(Number::Decimal(number)) if number.is_nan() => Ok(f64::NAN.into()),
+        _ => real(name, argument, compute, exact),
     }
 }
 
@@ -349,8 +389,9 @@ fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
         ));
     }
     let result = argument.to_f64().ln() / base.to_f64().ln();
-    if argument.is_decimal() || base.is_decimal() {
-        return Ok(Value::Decimal128(decimal::from_f64(result)).into());
+    if (argument.is_decimal() || base.is_decimal()) && !result.is_nan() {
+        let exact = decimal::real::logarithm(argument.to_decimal(), base.to_decimal());
+        return Ok(Value::Decimal128(exact.unwrap_or_else(|| decimal::from_f64(result))).into());
     }
     Ok(result.into())
 }
@@ -373,7 +414,7 @@ fn pow<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
 
 fn power(base: Number, exponent: Number) -> Number {
     if base.is_decimal() || exponent.is_decimal() {
-        return Number::Decimal(decimal::power(base.to_decimal(), exponent.to_decimal()));
+        return Number::Decimal(decimal::real::power(base.to_decimal(), exponent.to_decimal()));
     }
     if let (Some(whole), Some(times)) = (base.as_integer(), exponent.as_integer())
         && let Some(result) = integer_power(whole, times)
@@ -402,13 +443,19 @@ const FINITE: Domain = Domain { contains: |number| !number.is_infinite(), text: 
 const UNIT: Domain = Domain { contains: |number| number.is_nan() || number.abs() <= 1.0, text: "[-1,1]" };
 const FROM_ONE: Domain = Domain { contains: |number| number.is_nan() || number >= 1.0, text: "[1,inf]" };
 
-fn bounded<'a>(name: &str, argument: &Evaluated<'_>, domain: Domain, compute: fn(f64) -> f64) -> Result<Evaluated<'a>> {
+fn bounded<'a>(
+    name: &str,
+    argument: &Evaluated<'_>,
+    domain: Domain,
+    compute: fn(f64) -> f64,
+    exact: decimal::real::Function,
+) -> Result<Evaluated<'a>> {
     match operand(name, argument)? {
         Some(number) if !(domain.contains)(number.to_f64()) => {
             let (found, domain) = (display(number.to_value()), domain.text);
             Err(Error::new(Code(50989), format!("cannot apply {name} to {found}, value must be in {domain}")))
         }
-        _ => real(name, argument, compute),
+        _ => real(name, argument, compute, exact),
     }
 }
 
@@ -429,7 +476,8 @@ fn arc_tangent<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
     let x = numeric(b, 51045)?;
     let result = y.to_f64().atan2(x.to_f64());
     if y.is_decimal() || x.is_decimal() {
-        return Ok(Value::Decimal128(decimal::from_f64(result)).into());
+        let exact = decimal::real::arc_tangent(y.to_decimal(), x.to_decimal());
+        return Ok(Value::Decimal128(exact.unwrap_or_else(|| decimal::from_f64(result))).into());
     }
     Ok(result.into())
 }

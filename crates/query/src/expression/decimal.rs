@@ -4,6 +4,7 @@
 
 use document::Decimal128;
 
+pub(super) mod real;
 pub(super) mod wide;
 
 use document::decimal::Parts;
@@ -292,22 +293,6 @@ fn round_to(number: Decimal128, places: i32, rounding: Rounding) -> Decimal128 {
     let raise = room.min(-drop);
     let coefficient = if coefficient.is_zero() { coefficient } else { coefficient.times_power_of_ten(raise as u32) };
     Finite { negative, coefficient, exponent: exponent - raise }.pack(Rounding::HalfEven)
-}
-
-/// Powers: whole exponents by multiplication, others as doubles, which have 16 digits.
-pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
-    let Some(whole) = exponent.to_i64_exact().filter(|whole| whole.unsigned_abs() <= 10_000) else {
-        return from_f64(base.to_f64().powf(exponent.to_f64()));
-    };
-    let (mut result, mut square, mut bits) = (from_i64(1), base, whole.unsigned_abs());
-    while bits > 0 {
-        if bits & 1 == 1 {
-            result = multiply(result, square);
-        }
-        square = multiply(square, square);
-        bits >>= 1;
-    }
-    if whole < 0 { divide(from_i64(1), result) } else { result }
 }
 
 pub(crate) fn is_finite(number: Decimal128) -> bool {

@@ -169,6 +169,7 @@ impl<'c> Parser<'c> {
             }
             _ if self.context.missing.iter().any(|missing| **missing == *name) => Ok(Expr::Missing),
             _ => match self.context.variables.as_doc().get(name) {
+                Some(Value::Undefined) => Ok(Expr::Missing),
                 Some(value) => Ok(constant(Some(value))),
                 None => Err(Error::new(Code(17276), format!("Use of undefined variable: {name}"))),
             },
@@ -273,7 +274,7 @@ fn check_reference(name: &str) -> Result<()> {
 }
 
 /// A variable's name where it is bound. `CURRENT` is the one built-in variable that can be.
-pub(crate) fn check_binding(name: &str) -> Result<()> {
+pub fn check_binding(name: &str) -> Result<()> {
     if name == "CURRENT" {
         return Ok(());
     }

@@ -36,7 +36,7 @@ impl FieldPath {
 }
 
 /// Checks a dotted path as projections, sorts and expressions name fields. Errors: 40352, 40353, 15998, 16410.
-pub(crate) fn check_field_path(text: &str) -> Result<()> {
+pub fn check_field_path(text: &str) -> Result<()> {
     if text.is_empty() {
         return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));
     }

@@ -132,6 +132,9 @@ impl<'c> Parser<'c> {
 
     /// Takes the `.$` off a name that ends in it.
     fn split_positional<'v>(&self, name: &'v str) -> Result<(&'v str, bool)> {
+        if !self.is_find && name.split('.').skip(1).any(|part| part == "$") {
+            return Err(Error::new(Code(31324), "Cannot use positional projection in aggregation projection"));
+        }
         if !self.is_find {
             return Ok((name, false));
         }
@@ -285,6 +288,9 @@ impl<'c> Parser<'c> {
             && name.starts_with('$')
             && !Expression::is_operator(name)
         {
+            if name == "$elemMatch" {
+                return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, "Cannot use $elemMatch in this context"));
+            }
             return Err(Error::new(Code(31325), format!("Unknown expression {name}")));
         }
         let (expression, failure) = Expression::parse_folding(value, self.context)?;

@@ -3,7 +3,7 @@
 use super::pull::wrap;
 use crate::{Context, Predicate};
 use document::{Doc, Element, Value};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 
 #[derive(Clone, Debug)]
 pub(super) struct ArrayFilter {
@@ -41,6 +41,9 @@ pub(super) fn parse(filters: Doc<'_>, context: &Context) -> Result<Vec<ArrayFilt
 fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
     const PLACE: &str = "Error parsing array filter :: caused by :: ";
     let predicate = Predicate::parse(filter, context).map_err(|error| error.context(PLACE))?;
+    if predicate.has_expression() {
+        return Err(Error::new(Code(224), format!("{PLACE}$expr is not allowed in this context")));
+    }
     let mut identifier = None;
     find_identifier(filter, &mut identifier).map_err(|error| error.context(PLACE))?;
     let Some(identifier) = identifier else {

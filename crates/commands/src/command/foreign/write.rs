@@ -21,10 +21,16 @@ pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, documents: Vec
     }
 }
 
-async fn write(call: &Call<'_>, namespace: &Namespace, statements: Statements) -> Result<Vec<StatementOutcome>> {
+/// `ordered`: nothing is written behind the first error.
+async fn write(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    statements: Statements,
+    ordered: bool,
+) -> Result<Vec<StatementOutcome>> {
     let batch = WriteBatch {
         namespace: namespace.clone(),
-        ordered: true,
+        ordered,
         journal: call.envelope.write_concern.journal,
         bypass_validation: bypasses_validation(call),
         retry: None,
@@ -37,11 +43,11 @@ fn bypasses_validation(call: &Call<'_>) -> bool {
     call.fields().any(|field| field.key() == "bypassDocumentValidation" && field.value().is_truthy())
 }
 
-async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf]) -> Result<()> {
+async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf], ordered: bool) -> Result<()> {
     for chunk in documents.chunks(BATCH_DOCUMENTS) {
         call.running.check()?;
         let prepared = chunk.iter().map(|document| prepare_own(call, document)).collect::<Result<Vec<_>>>()?;
-        write(call, namespace, Statements::Insert(prepared)).await?;
+        write(call, namespace, Statements::Insert(prepared), ordered).await?;
     }
     Ok(())
 }
@@ -65,7 +71,7 @@ async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) 
         if !indexes.is_empty() {
             store.create_indexes(&temporary, indexes).await?;
         }
-        insert(call, &temporary, &documents).await?;
+        insert(call, &temporary, &documents, true).await?;
         store.rename_collection(&temporary, &namespace, true).await
     };
     let filled = filled.await;
@@ -82,7 +88,7 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> R
     check_unique(call, merge, &namespace).await?;
     if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {
         let found = "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields";
-        return insert(call, &namespace, &documents).await.map_err(|error| match error.code() {
+        return insert(call, &namespace, &documents, false).await.map_err(|error| match error.code() {
             Code::DUPLICATE_KEY => error.context(&format!("{found} :: caused by :: ")),
             _ => error,
         });
@@ -90,7 +96,7 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> R
     for chunk in documents.chunks(BATCH_DOCUMENTS) {
         call.running.check()?;
         let statements = chunk.iter().map(|document| statement(call, merge, document)).collect::<Result<Vec<_>>>()?;
-        let outcomes = write(call, &namespace, Statements::Update(statements)).await?;
+        let outcomes = write(call, &namespace, Statements::Update(statements), false).await?;
         for (document, outcome) in chunk.iter().zip(outcomes) {
             let known = outcome.matched > 0 || outcome.upserted.is_some();
             match merge.when_not_matched {
@@ -101,7 +107,7 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> R
                                    document in the source collection";
                     return Err(Error::new(Code(13113), message));
                 }
-                WhenNotMatched::Insert => insert(call, &namespace, std::slice::from_ref(document)).await?,
+                WhenNotMatched::Insert => insert(call, &namespace, std::slice::from_ref(document), true).await?,
             }
         }
     }

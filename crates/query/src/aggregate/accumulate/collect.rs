@@ -127,6 +127,16 @@ impl Several {
         Ok(Several { which, input, limit, collation: context.collation.clone() })
     }
 
+    /// The values as they are given out: of equal ones the last comes first in `$maxN`.
+    pub fn in_order<'v>(&self, values: &'v VecDeque<ValueBuf>) -> impl Iterator<Item = &'v ValueBuf> {
+        let mut ordered: Vec<&ValueBuf> = values.iter().collect();
+        if let Which::Extreme(Ordering::Greater) = self.which {
+            ordered.reverse();
+            ordered.sort_by(|a, b| self.collation.compare(b.as_value(), a.as_value()));
+        }
+        ordered.into_iter()
+    }
+
     pub fn limit(&self, key: Value<'_>) -> Result<usize> {
         evaluate_limit(&self.limit, key)
     }

@@ -113,7 +113,8 @@ impl Top {
         let place = ranked
             .partition_point(|known| self.compare(&known.key, &new.key).then(known.arrival.cmp(&new.arrival)).is_lt());
         let full = ranked.len() >= limit;
-        if full && (if self.bottom { place == 0 } else { place == ranked.len() }) {
+        let is_out = |known: &Ranked| self.compare(&known.key, &new.key).is_ge();
+        if full && (if self.bottom { ranked.first().is_none_or(is_out) } else { place == ranked.len() }) {
             return 0;
         }
         let key_bytes: usize = new.key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();

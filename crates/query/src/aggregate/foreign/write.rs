@@ -18,6 +18,7 @@ pub struct Out {
 impl Out {
     pub(super) fn parse(spec: Value<'_>) -> Result<Out> {
         match spec {
+            Value::String("") => Err(Error::new(Code::INVALID_NAMESPACE, "Invalid $out target namespace")),
             Value::String(collection) => Ok(Out { database: None, collection: collection.to_owned() }),
             Value::Document(spec) => {
                 if spec.elements().count() != 2 || spec.get("db").is_none() || spec.get("coll").is_none() {
@@ -120,7 +121,7 @@ impl Merge {
                     (self.database, self.collection) = into(value)?;
                 }
                 "on" => self.on = on(value)?,
-                "whenMatched" => self.when_matched = when_matched(value, context)?,
+                "whenMatched" => self.when_matched = when_matched(value)?,
                 "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
                 "let" => {
                     let spec = value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?;
@@ -148,8 +149,23 @@ impl Merge {
             );
             return Err(Error::new(Code(51181), message));
         }
-        if let WhenMatched::Pipeline { variables: slot, .. } = &mut self.when_matched {
-            *slot = variables;
+        let named = spec.get("let").is_some();
+        match (&mut self.when_matched, spec.get("whenMatched")) {
+            (WhenMatched::Pipeline { variables: slot, stages }, _) => {
+                // Errors of the pipeline are errors of the command, not of a document.
+                let mut inner = context.clone();
+                for (name, _) in &variables {
+                    inner.variables.append(name, Value::Null);
+                }
+                let _: Pipeline = sub_pipeline("$merge", stages.as_value().as_array().unwrap_or(Doc::EMPTY), &inner)?;
+                *slot = variables;
+            }
+            (_, mode) if named => {
+                let mode = mode.and_then(Value::as_str).unwrap_or("merge");
+                let message = format!("Cannot use 'let' variables with 'whenMatched: {mode}' mode");
+                return Err(Error::new(Code(51199), message));
+            }
+            _ => {}
         }
         if has_target { Ok(()) } else { Err(missing("$merge.into")) }
     }
@@ -196,18 +212,13 @@ fn on(value: Value<'_>) -> Result<Vec<String>> {
     }
 }
 
-fn when_matched(value: Value<'_>, context: &Context) -> Result<WhenMatched> {
+fn when_matched(value: Value<'_>) -> Result<WhenMatched> {
     match value {
         Value::String("replace") => Ok(WhenMatched::Replace),
         Value::String("keepExisting") => Ok(WhenMatched::KeepExisting),
         Value::String("merge") => Ok(WhenMatched::Merge),
         Value::String("fail") => Ok(WhenMatched::Fail),
-        Value::Array(stages) => {
-            let mut inner = context.clone();
-            inner.variables.append("new", Doc::EMPTY);
-            let _: Pipeline = sub_pipeline("$merge", stages, &inner)?;
-            Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new() })
-        }
+        Value::Array(_) => Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new() }),
         Value::String(other) => Err(bad_mode("whenMatched", other)),
         other => {
             let kind = other.kind().alias();

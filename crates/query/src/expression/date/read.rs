@@ -17,7 +17,7 @@ use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[function("$dateFromString", Named(parse_arguments), from_string)];
 
-/// The arguments become: text, format, time zone and whether there is one, whether there is a value for errors, that
+/// The arguments become: text, format and whether there is one, time zone and whether there is one, whether there is a value for errors, that
 /// value, the value for null.
 fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
@@ -30,7 +30,8 @@ fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> R
         Error::new(Code(40541), format!("Unrecognized argument to {name}: {unknown}"))
     })?;
     let text = text.ok_or_else(|| Error::new(Code(40542), "Missing 'dateString' parameter to $dateFromString"))?;
-    let mut arguments = vec![parser.parse(text)?, format.map_or(Ok(Expr::Missing), |format| parser.parse(format))?];
+    let mut arguments = vec![parser.parse(text)?];
+    arguments.extend(optional(parser, format)?);
     arguments.extend(optional(parser, zone)?);
     let [on_error, has_on_error] = optional(parser, on_error)?;
     arguments.extend([has_on_error, on_error]);
@@ -40,7 +41,7 @@ fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> R
 }
 
 fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    let [text, format, zone, has_zone, has_on_error, on_error, on_null] = arguments else {
+    let [text, format, has_format, zone, has_zone, has_on_error, on_error, on_null] = arguments else {
         return Ok(Evaluated::Missing);
     };
     let pattern = match format.value() {
@@ -53,6 +54,10 @@ fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
             return Err(Error::new(Code(40684), message));
         }
     };
+    if has_format.is_truthy() && format.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    pattern.map_or(Ok(()), check_format)?;
     let zone = match has_zone.is_truthy() {
         true => match Zone::from_argument(name, zone, true)? {
             Some(zone) => Some(zone),
@@ -80,6 +85,22 @@ fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
     }
 }
 
+/// Errors: 18535 and 18536 for what is no format.
+fn check_format(format: &str) -> Result<()> {
+    let mut letters = format.chars();
+    while letters.by_ref().any(|letter| letter == '%') {
+        match letters.next() {
+            None => return Err(Error::new(Code(18535), "Unmatched '%' at end of format string")),
+            Some(directive) if "dGHLmMSuVYzZ%".contains(directive) => {}
+            Some(directive) => {
+                let message = format!("Invalid format character '%{directive}' in format string");
+                return Err(Error::new(Code(18536), message));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Reads a date by what it looks like. Errors: 241.
 pub(in crate::expression) fn parse_text(text: &str) -> Result<i64> {
     parse(text, None, None)
@@ -97,6 +118,12 @@ fn parse(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<i64> {
         return Err(failure(format!("Error parsing date string '{text}'; {}: {what} '{found}'", reader.at)));
     }
     let parts = reader.parts;
+    if !parts.exist() {
+        return Err(failure(format!(
+            "Error parsing date string '{text}'; {}: The parsed date was invalid ' '",
+            text.len() + 1
+        )));
+    }
     let days = parts.days().ok_or_else(|| {
         failure(format!("an incomplete date/time string has been found, with elements missing: \"{text}\""))
     })?;
@@ -142,6 +169,12 @@ impl Parts {
             return Some(calendar::days(year, 1, day));
         }
         Some(calendar::days(year, self.month?, self.day?))
+    }
+
+    /// Whether the month has that day, and the day that hour.
+    fn exist(&self) -> bool {
+        let days = self.year.zip(self.month).map_or(31, |(year, month)| calendar::days_in_month(year, month));
+        self.day.is_none_or(|day| day <= days) && self.time_ms < calendar::DAY_MS
     }
 
     fn zone_text<'t>(&self, text: &'t str) -> &'t str {
@@ -198,9 +231,13 @@ impl Reader<'_> {
 
     fn free(&mut self) -> Option<()> {
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        if self.eat('@').is_some() {
+            return self.seconds();
+        }
         match digits {
             0 => self.spelled_date()?,
-            1 | 2 => self.american_date()?,
+            1 | 2 if self.rest().as_bytes().get(digits) == Some(&b'/') => self.american_date()?,
+            1 | 2 => self.european_date()?,
             _ => self.iso_date(digits)?,
         }
         if self.rest().is_empty() {
@@ -213,6 +250,15 @@ impl Reader<'_> {
         self.offset()
     }
 
+    /// `@1582979696`: seconds since 1970.
+    fn seconds(&mut self) -> Option<()> {
+        let seconds = self.digits(1, 11)?;
+        let date = calendar::date(seconds.div_euclid(86_400));
+        (self.parts.year, self.parts.month, self.parts.day) = (Some(date.year), Some(date.month), Some(date.day));
+        self.parts.time_ms = seconds.rem_euclid(86_400) * 1000;
+        Some(())
+    }
+
     fn iso_date(&mut self, digits: usize) -> Option<()> {
         self.parts.year = Some(self.digits(4, 4)?);
         if digits == 8 {
@@ -223,19 +269,47 @@ impl Reader<'_> {
         if self.rest().is_empty() {
             return Some(());
         }
-        self.eat('-').or_else(|| self.eat('/'))?;
+        let separated = self.eat('-').or_else(|| self.eat('/')).is_some();
         if self.eat('W').is_some() {
             self.parts.iso_week = Some(self.ranged(2, 2, 1..=53)?);
-            if self.eat('-').is_some() {
+            if self.eat('-').is_some() || self.rest().starts_with(|letter: char| letter.is_ascii_digit()) {
                 self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?);
             }
             return Some(());
+        }
+        if !separated {
+            return None;
         }
         self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
         if self.eat('-').or_else(|| self.eat('/')).is_some() {
             self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
         }
         Some(())
+    }
+
+    /// `29.02.2020`, `29 February 2020`, `29-Feb-2020`.
+    fn european_date(&mut self) -> Option<()> {
+        self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
+        if self.eat('.').is_some() {
+            self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
+            self.eat('.')?;
+        } else {
+            let separator = self.rest().chars().next().filter(|letter| matches!(letter, ' ' | '-'))?;
+            self.eat(separator)?;
+            self.parts.month = Some(self.month_name()?);
+            self.eat(separator)?;
+        }
+        self.parts.year = Some(self.digits(4, 4)?);
+        Some(())
+    }
+
+    fn month_name(&mut self) -> Option<i64> {
+        let word: String = self.rest().chars().take_while(char::is_ascii_alphabetic).collect();
+        let lower = word.to_ascii_lowercase();
+        let month =
+            MONTHS.iter().position(|month| *month == lower || (lower.len() == 3 && month.starts_with(&lower)))?;
+        self.at += word.len();
+        Some(month as i64 + 1)
     }
 
     fn american_date(&mut self) -> Option<()> {
@@ -248,12 +322,7 @@ impl Reader<'_> {
     }
 
     fn spelled_date(&mut self) -> Option<()> {
-        let word: String = self.rest().chars().take_while(char::is_ascii_alphabetic).collect();
-        let lower = word.to_ascii_lowercase();
-        let month =
-            MONTHS.iter().position(|month| *month == lower || (lower.len() == 3 && month.starts_with(&lower)))?;
-        self.at += word.len();
-        self.parts.month = Some(month as i64 + 1);
+        self.parts.month = Some(self.month_name()?);
         self.eat(' ')?;
         self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
         let _ = self.eat(',');
@@ -316,7 +385,6 @@ impl Reader<'_> {
                 'G' => self.parts.year = Some(self.digits(4, 4)?),
                 'm' => self.parts.month = Some(self.ranged(1, 2, 1..=12)?),
                 'd' => self.parts.day = Some(self.ranged(1, 2, 1..=31)?),
-                'j' => self.parts.day_of_year = Some(self.ranged(1, 3, 1..=366)?),
                 'V' => self.parts.iso_week = Some(self.ranged(1, 2, 1..=53)?),
                 'u' => self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?),
                 'H' => self.parts.time_ms += self.ranged(1, 2, 0..=24)? * 3_600_000,

@@ -1,0 +1,50 @@
+"""Differences that are known wherever they appear, each with its reason and how it is recognized.
+
+One that belongs to a single case stands beside that case (`differs`).
+"""
+
+import decimal
+import re
+
+from compat.compare import shown
+
+ENGINE = "MongoDB 6.0 runs $group and $lookup in a second engine, which has codes of its own for the same mistakes"
+LAST_DIGIT = "MongoDB's decimal library is not correctly rounded: the last of 34 digits, or whether zeros follow"
+MAX_KEY = "in that second engine MongoDB 6.0.5 mistakes MinKey and MaxKey for documents, and code for text"
+NO_TEXT = "MongoDB cuts letters of several bytes in two and answers with what is no UTF-8"
+OPTIMIZED = "which error is met first depends on what the optimizer has moved or left out"
+
+ENGINE_STAGES = ("$group", "$lookup", "$sortByCount", "$bucket")
+NUMBER = re.compile(r"Decimal128\('(-?)([0-9.]+)(E[+-]\d+)?'\)")
+
+
+def _rounded(match: re.Match) -> str:
+    with decimal.localcontext(prec=31):
+        return str((+decimal.Decimal("".join(part or "" for part in match.groups()))).normalize())
+
+
+def _last_digit(command, ours: str, theirs: str) -> bool:
+    if not re.search(r"\$(pow|exp|ln|log|log10|sqrt|a?(sin|cos|tan)h?|atan2|(degrees|radians)To)", str(command)):
+        return False
+    return "Decimal128" in theirs and NUMBER.sub(_rounded, ours) == NUMBER.sub(_rounded, theirs)
+
+
+def _engine(command, ours: str, theirs: str) -> bool:
+    text = str(command)
+    return ours.startswith("error") and theirs.startswith("error") and any(f"'{stage}'" in text for stage in ENGINE_STAGES)
+
+
+KNOWN = {
+    LAST_DIGIT: _last_digit,
+    ENGINE: _engine,
+    MAX_KEY: lambda command, ours, theirs: "{'': MaxKey()}" in theirs or "{'': MinKey()}" in theirs or "Code(" in ours and "$group" in str(command),
+    NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs,
+}
+
+
+def known_reason(command: dict, ours: bytes, theirs: bytes) -> str | None:
+    our, their = shown(ours, 1 << 24), shown(theirs, 1 << 24)
+    for reason, applies in KNOWN.items():
+        if applies(command, our, their):
+            return reason
+    return None
