@@ -16,7 +16,8 @@ fn collection() -> Arc<Collection> {
         ("multi", doc! { "m": 1 }, doc! {}),
         ("partial", doc! { "p": 1 }, doc! { "partialFilterExpression": &doc! { "x": 1 } }),
     ];
-    for (id, (name, key, options)) in (1..).zip(indexes) {
+    let collated = ("collated", doc! { "k": 1 }, doc! { "collation": &doc! { "locale": "en", "strength": 2 } });
+    for (id, (name, key, options)) in (1..).zip(indexes.into_iter().chain([collated])) {
         let mut spec = doc! { "v": 2, "key": &key, "name": name };
         options.as_doc().iter().for_each(|(option, value)| spec.append(option, value));
         let index = Index::new(id, 1, index_spec(spec), name == "multi").unwrap();
@@ -28,9 +29,12 @@ fn collection() -> Arc<Collection> {
 
 /// The plan in a word or two: the stage, the index and its direction; `exact`; `sorted`.
 fn describe(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>) -> Result<String> {
-    let context = Context::at(0);
-    let predicate = Predicate::parse(filter.as_doc(), &context).unwrap();
-    let sort = Sort::parse(sort.as_doc(), &context).unwrap();
+    describe_in(filter, sort, hint, &Context::at(0))
+}
+
+fn describe_in(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>, context: &Context) -> Result<String> {
+    let predicate = Predicate::parse(filter.as_doc(), context).unwrap();
+    let sort = Sort::parse(sort.as_doc(), context).unwrap();
     let query = Query { predicate: &predicate, sort: Some(&sort), limit: None, hint };
     let plan = plan(Some(&collection()), &query)?;
     let winning = plan.winning_plan();
@@ -46,6 +50,28 @@ fn describe(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>) -> Result<S
 #[track_caller]
 fn check(filter: DocBuf, sort: DocBuf, expected: &str) {
     assert_eq!(describe(&filter, &sort, None).unwrap(), expected, "{filter:?} sorted by {sort:?}");
+}
+
+#[test]
+fn strings_need_an_index_of_their_collation() {
+    let in_strength = |strength: i32, filter: DocBuf, sort: DocBuf, expected: &str| {
+        let collation = doc! { "locale": "en", "strength": strength };
+        let collation = document::Collation::parse(collation.as_doc(), "").unwrap();
+        let context = Context { collation, ..Context::at(0) };
+        assert_eq!(describe_in(&filter, &sort, None, &context).unwrap(), expected, "{filter:?} sorted by {sort:?}");
+    };
+    let none = || doc! {};
+    in_strength(2, doc! { "k": "x" }, none(), "IXSCAN collated exact sorted");
+    in_strength(2, doc! { "k": &doc! { "$gte": "a", "$lt": "b" } }, none(), "IXSCAN collated exact sorted");
+    in_strength(2, none(), doc! { "k": 1 }, "IXSCAN collated exact sorted");
+    in_strength(1, doc! { "k": "x" }, none(), "COLLSCAN sorted");
+    in_strength(1, none(), doc! { "k": 1 }, "COLLSCAN exact");
+    in_strength(1, doc! { "k": 5 }, none(), "IXSCAN collated exact sorted");
+    in_strength(2, doc! { "a": "x" }, none(), "COLLSCAN sorted");
+    in_strength(2, doc! { "_id": "x" }, none(), "COLLSCAN sorted");
+    check(doc! { "k": "x" }, none(), "COLLSCAN sorted");
+    check(doc! { "k": &doc! { "$in": &array![1, "x"] } }, none(), "COLLSCAN sorted");
+    check(doc! { "k": 5 }, none(), "IXSCAN collated exact sorted");
 }
 
 #[test]
