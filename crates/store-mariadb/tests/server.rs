@@ -148,7 +148,7 @@ fn large_batches_of_many_clients_do_not_get_in_each_others_way() {
                 let (client, things) = (Client::open(engine), namespace("large_many"));
                 for round in 0..6 {
                     let from = worker * 1_000_000 + round * 10_000;
-                    let outcome = client.insert(&things, &many(from..from + 2_000)).unwrap();
+                    let outcome = client.insert(&things, &many(from..from + 2_600)).unwrap();
                     assert!(
                         outcome.statements.iter().all(Result::is_ok),
                         "{:?}",
@@ -161,7 +161,7 @@ fn large_batches_of_many_clients_do_not_get_in_each_others_way() {
         }
     });
     let all = ids(&Client::open(engine).find(&namespace("large_many"), &doc! {}).unwrap());
-    assert_eq!(all.len(), 4 * 6 * 2_001);
+    assert_eq!(all.len(), 4 * 6 * 2_601);
     for worker in 0..4 {
         let own: Vec<i32> = all.iter().copied().filter(|id| id / 1_000_000 == worker).collect();
         assert!(own.is_sorted(), "the batches of a client stay in order");

@@ -22,9 +22,10 @@ use futures_util::future::join;
 use mariadb_wire::Param;
 use store::StatementOutcome;
 
-/// For fewer documents or bytes a second connection is not worth its round trips.
-const DOCUMENTS_MIN: usize = 500;
-const BYTES_MIN: usize = 64 << 10;
+/// For fewer documents or bytes a second connection is not worth its commit: half of what the server does for so many takes it
+/// 5 ms or more, and a disk that has to be waited for once more takes some of that.
+const DOCUMENTS_MIN: usize = 2_500;
+const BYTES_MIN: usize = 256 << 10;
 
 const KEYS_LEFT_OUT: u64 = 100_000;
 
