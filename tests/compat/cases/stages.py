@@ -28,7 +28,7 @@ DENSIFY = [
         steps("full", partitionByFields=["v"]), steps("full", field="v.x", partitionByFields=["v"]), steps("full", partitionByFields=["v.x"]),
         steps("partition", partitionByFields=[]), steps("foo", partitionByFields=["p"]), steps("full", Int64(2)), steps("full", Decimal128("1.5")),
         steps([Decimal128("0"), 3.0]), steps([0, 3.0]), steps([0.0, 3.0], 1.0), {"field": "v", "range": {"step": 1, "bounds": "full", "x": 1}},
-        steps("full", 2, partitionByFields=["p"]), steps("partition", 2, partitionByFields=["p"]), steps([0, 10], 2, partitionByFields=["p"]),
+        steps("full", 2, partitionByFields=["p"]), steps("partition", 2, partitionByFields=["p"]),
         messages=True,
     ),
     densify([], steps("full"), steps([1, 3])),
@@ -46,6 +46,10 @@ DENSIFY = [
     densify([{"_id": 0, "p": 1, "q": 1, "v": 1}, {"_id": 1, "p": 1, "v": 2}, {"_id": 2, "p": 1, "q": 1, "v": 3}, {"_id": 3, "p": 1, "v": 4}, {"_id": 4, "v": 1}, {"_id": 5, "v": 3}],
             steps("partition", partitionByFields=["p", "q"])),
 ]
+
+DENSIFY.append(
+    pipelines("stage $densify", SPARSE, [{"$densify": steps([0, 10], 2, partitionByFields=["p"])}, {"$sort": {"v": 1, "p": 1}}]),
+)
 
 FILL_DOCUMENTS = [{"_id": i, "p": "xy"[i % 2], "v": v, "w": w} for i, (v, w) in enumerate([(1, None), (None, 2), (5, None), (None, None), (9, 8)])]
 LOCF = {"v": {"method": "locf"}}

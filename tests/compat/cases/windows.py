@@ -204,7 +204,8 @@ STAGE = [
     ),
     pipelines(
         "windows the stage", [{"_id": 1, "a": [{"b": 1}, 5], "q": None}, {"_id": 2, "a": 5}, {"_id": 3, "q": 1}, {"_id": 4, "q": 1.0, "a": {"b": 2}}],
-        [{"$setWindowFields": {"output": {"a.b": {"$sum": "$_id"}, "d": {"$first": "$zz"}, "e": {"$push": "$zz"}, "q": {"$first": "$zz"}}}}],
+        [{"$setWindowFields": {"output": {"d": {"$first": "$zz"}, "e": {"$push": "$zz"}, "q": {"$first": "$zz"}}}}],
+        [{"$setWindowFields": {"output": {"a.b": {"$sum": "$_id"}}}}],
         [{"$setWindowFields": {"partitionBy": "$q", "output": {"n": {"$sum": "$_id"}}}}],
         [{"$setWindowFields": {"partitionBy": "$a.b", "output": {"n": {"$sum": "$_id"}}}}],
         [{"$setWindowFields": {"sortBy": {"_id": -1}, "output": {"n": {"$sum": "$_id"}}}}, {"$limit": 2}],
