@@ -12,6 +12,8 @@
 pub mod arguments;
 mod clock;
 mod command;
+#[cfg(test)]
+mod compatibility;
 pub mod cursor;
 pub mod dispatch;
 pub mod envelope;

@@ -21,7 +21,7 @@ pub fn needs_no_collection(stage: &str) -> bool {
 }
 
 /// Whether a stage gives documents of its own, so that nothing can come before it.
-fn is_first_stage(stage: &str) -> bool {
+pub fn is_first_stage(stage: &str) -> bool {
     needs_no_collection(stage) || matches!(stage, "$changeStream" | "$listSessions" | "$collStats" | "$indexStats")
 }
 

@@ -1,0 +1,232 @@
+//! The page docs/compatibility.md: what of MongoDB 6.0's language is answered, asked of the parsers themselves.
+//!
+//! The names are MongoDB's; the state of each is what this code says to a sample of it, so the page cannot be ahead of the code.
+
+use crate::command::source_stage;
+use crate::table::{self, COMMANDS};
+use document::json::json_to_bson;
+use document::{Doc, DocBuf, Value};
+use error::{Error, Result};
+use query::aggregate::Pipeline;
+use query::{Context, Expression, Predicate, Update};
+use std::fmt::Write;
+
+/// Commands of MongoDB 6.0 that clients send, besides those of sharding, replication and Atlas.
+const COMMAND_NAMES: &str = "abortTransaction aggregate authenticate buildInfo collMod collStats commitTransaction \
+    compact connPoolStats connectionStatus convertToCapped count create createIndexes createRole createUser currentOp dataSize \
+    dbHash dbStats delete distinct drop dropDatabase dropIndexes dropRole dropUser endSessions explain filemd5 find findAndModify \
+    fsync getAuditConfig getCmdLineOpts getDefaultRWConcern getLog getMore getParameter grantPrivilegesToRole grantRolesToUser \
+    hello hostInfo insert isMaster killAllSessions killCursors killOp killSessions listCollections listCommands listDatabases \
+    listIndexes lockInfo logRotate logout mapReduce ping planCacheClear planCacheListFilters planCacheSetFilter profile reIndex \
+    refreshSessions renameCollection revokeRolesFromUser rolesInfo saslContinue saslStart serverStatus setDefaultRWConcern \
+    setParameter shutdown startSession top update updateUser usersInfo validate whatsmyuri";
+
+const STAGE_NAMES: &str = "$addFields $bucket $bucketAuto $changeStream $collStats $count $currentOp $densify $documents $facet \
+    $fill $geoNear $graphLookup $group $indexStats $limit $listLocalSessions $listSessions $lookup $match $merge $out \
+    $planCacheStats $project $redact $replaceRoot $replaceWith $sample $search $set $setWindowFields $skip $sort $sortByCount \
+    $unionWith $unset $unwind";
+
+const EXPRESSION_NAMES: &str = "$abs $acos $acosh $add $allElementsTrue $and $anyElementTrue $arrayElemAt \
+    $arrayToObject $asin $asinh $atan $atan2 $atanh $avg $binarySize $bsonSize $ceil $cmp $concat $concatArrays $cond $convert \
+    $cos $cosh $dateAdd $dateDiff $dateFromParts $dateFromString $dateSubtract $dateToParts $dateToString $dateTrunc $dayOfMonth \
+    $dayOfWeek $dayOfYear $degreesToRadians $divide $eq $exp $filter $first $firstN $floor $function $getField $gt $gte $hour \
+    $ifNull $in $indexOfArray $indexOfBytes $indexOfCP $isArray $isNumber $isoDayOfWeek $isoWeek $isoWeekYear $last $lastN $let \
+    $literal $ln $log $log10 $lt $lte $ltrim $map $max $maxN $mergeObjects $meta $millisecond $min $minN $minute $mod $month \
+    $multiply $ne $not $objectToArray $or $pow $radiansToDegrees $rand $range $reduce $regexFind $regexFindAll $regexMatch \
+    $replaceAll $replaceOne $reverseArray $round $rtrim $second $setDifference $setEquals $setField \
+    $setIntersection $setIsSubset $setUnion $sin $sinh $size $slice $sortArray $split $sqrt $stdDevPop $stdDevSamp $strLenBytes \
+    $strLenCP $strcasecmp $substr $substrBytes $substrCP $subtract $sum $switch $tan $tanh $toBool $toDate $toDecimal $toDouble \
+    $toInt $toLong $toLower $toObjectId $toString $toUpper $trim $trunc $tsIncrement $tsSecond $type $unsetField $week $year $zip";
+
+const ACCUMULATOR_NAMES: &str = "$accumulator $addToSet $avg $bottom $bottomN $count $first $firstN $last $lastN $max $maxN \
+    $mergeObjects $min $minN $push $stdDevPop $stdDevSamp $sum $top $topN";
+
+const WINDOW_NAMES: &str = "$addToSet $avg $bottom $bottomN $count $covariancePop $covarianceSamp $denseRank $derivative \
+    $documentNumber $expMovingAvg $first $firstN $integral $last $lastN $linearFill $locf $max $maxN $min $minN $push $rank $shift \
+    $stdDevPop $stdDevSamp $sum $top $topN";
+
+/// Filter operators, each with a filter that uses it.
+const FILTERS: &[(&str, &str)] = &[
+    ("$eq", r#"{"a": {"$eq": 1}}"#),
+    ("$ne", r#"{"a": {"$ne": 1}}"#),
+    ("$gt", r#"{"a": {"$gt": 1}}"#),
+    ("$gte", r#"{"a": {"$gte": 1}}"#),
+    ("$lt", r#"{"a": {"$lt": 1}}"#),
+    ("$lte", r#"{"a": {"$lte": 1}}"#),
+    ("$in", r#"{"a": {"$in": [1]}}"#),
+    ("$nin", r#"{"a": {"$nin": [1]}}"#),
+    ("$and", r#"{"$and": [{"a": 1}]}"#),
+    ("$or", r#"{"$or": [{"a": 1}]}"#),
+    ("$nor", r#"{"$nor": [{"a": 1}]}"#),
+    ("$not", r#"{"a": {"$not": {"$gt": 1}}}"#),
+    ("$exists", r#"{"a": {"$exists": true}}"#),
+    ("$type", r#"{"a": {"$type": "int"}}"#),
+    ("$expr", r#"{"$expr": {"$eq": ["$a", 1]}}"#),
+    ("$jsonSchema", r#"{"$jsonSchema": {"required": ["a"]}}"#),
+    ("$mod", r#"{"a": {"$mod": [2, 0]}}"#),
+    ("$regex", r#"{"a": {"$regex": "x"}}"#),
+    ("$text", r#"{"$text": {"$search": "x"}}"#),
+    ("$where", r#"{"$where": "true"}"#),
+    ("$all", r#"{"a": {"$all": [1]}}"#),
+    ("$elemMatch", r#"{"a": {"$elemMatch": {"b": 1}}}"#),
+    ("$size", r#"{"a": {"$size": 1}}"#),
+    ("$bitsAllClear", r#"{"a": {"$bitsAllClear": 1}}"#),
+    ("$bitsAllSet", r#"{"a": {"$bitsAllSet": 1}}"#),
+    ("$bitsAnyClear", r#"{"a": {"$bitsAnyClear": 1}}"#),
+    ("$bitsAnySet", r#"{"a": {"$bitsAnySet": 1}}"#),
+    ("$geoIntersects", r#"{"a": {"$geoIntersects": {"$geometry": {"type": "Point", "coordinates": [1, 2]}}}}"#),
+    ("$geoWithin", r#"{"a": {"$geoWithin": {"$box": [[0, 0], [1, 1]]}}}"#),
+    ("$near", r#"{"a": {"$near": [0, 0]}}"#),
+    ("$nearSphere", r#"{"a": {"$nearSphere": [0, 0]}}"#),
+    ("$comment", r#"{"$comment": "x"}"#),
+    ("$sampleRate", r#"{"$sampleRate": 0.5}"#),
+];
+
+/// Update operators, each with an update that uses it.
+const UPDATES: &[(&str, &str)] = &[
+    ("$currentDate", r#"{"$currentDate": {"a": true}}"#),
+    ("$inc", r#"{"$inc": {"a": 1}}"#),
+    ("$min", r#"{"$min": {"a": 1}}"#),
+    ("$max", r#"{"$max": {"a": 1}}"#),
+    ("$mul", r#"{"$mul": {"a": 1}}"#),
+    ("$rename", r#"{"$rename": {"a": "b"}}"#),
+    ("$set", r#"{"$set": {"a": 1}}"#),
+    ("$setOnInsert", r#"{"$setOnInsert": {"a": 1}}"#),
+    ("$unset", r#"{"$unset": {"a": 1}}"#),
+    ("$addToSet", r#"{"$addToSet": {"a": {"$each": [1]}}}"#),
+    ("$pop", r#"{"$pop": {"a": 1}}"#),
+    ("$pull", r#"{"$pull": {"a": 1}}"#),
+    ("$push", r#"{"$push": {"a": {"$each": [1], "$position": 0, "$slice": 1, "$sort": 1}}}"#),
+    ("$pullAll", r#"{"$pullAll": {"a": [1]}}"#),
+    ("$bit", r#"{"$bit": {"a": {"and": 1}}}"#),
+    ("positional $", r#"{"$set": {"a.$": 1}}"#),
+    ("positional $[]", r#"{"$set": {"a.$[]": 1}}"#),
+];
+
+/// A document from JSON in which names may begin with `$`.
+fn sample(text: &str) -> DocBuf {
+    let mut escaped = String::new();
+    let mut pieces = text.split('"');
+    escaped.push_str(pieces.next().unwrap_or_default());
+    while let (Some(name), Some(behind)) = (pieces.next(), pieces.next()) {
+        let is_name = behind.trim_start().starts_with(':');
+        let mark = if is_name && name.starts_with('$') { "$" } else { "" };
+        write!(escaped, "\"{mark}{name}\"{behind}").unwrap();
+    }
+    let mut bytes = Vec::new();
+    json_to_bson(escaped.as_bytes(), &mut bytes).unwrap();
+    DocBuf::from_vec(bytes).unwrap()
+}
+
+fn state<T>(answer: Result<T>) -> String {
+    answer.map_or_else(|error| refused(&error), |_| "answered".to_owned())
+}
+
+fn refused(error: &Error) -> String {
+    format!("refused with error {} ({})", error.code().0, error.message().replace('|', "\\|"))
+}
+
+fn stage(name: &str, context: &Context) -> String {
+    if source_stage::is_first_stage(name) && name != "$changeStream" {
+        return "answered".to_owned();
+    }
+    let pipeline = sample(&format!(r#"{{"p": [{{"{name}": {{}}}}]}}"#));
+    let stages = pipeline.as_doc().get("p").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
+    match Pipeline::parse(stages, context) {
+        // The sample has no arguments; any other complaint is about those.
+        Err(error) if matches!(error.code().0, 40324 | 40573) => refused(&error),
+        _ => "answered".to_owned(),
+    }
+}
+
+fn expression(name: &str, context: &Context) -> String {
+    if Expression::is_operator(name) || name == "$meta" {
+        return "answered".to_owned();
+    }
+    let spec = sample(&format!(r#"{{"{name}": {{}}}}"#));
+    Expression::parse(Value::Document(spec.as_doc()), context)
+        .map_or_else(|error| refused(&error), |_| "answered".to_owned())
+}
+
+/// Asks for a function inside of a stage, where only the complaint that there is none counts.
+fn function_of(stage: &str, unknown: &[&str], context: &Context) -> String {
+    let pipeline = sample(&format!(r#"{{"p": [{stage}]}}"#));
+    let stages = pipeline.as_doc().get("p").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
+    match Pipeline::parse(stages, context) {
+        Err(error) if unknown.iter().any(|text| error.message().contains(text)) => refused(&error),
+        _ => "answered".to_owned(),
+    }
+}
+
+fn section(page: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
+    write!(page, "\n## {title}\n\n| name | state |\n| --- | --- |\n").unwrap();
+    for (name, state) in rows {
+        writeln!(page, "| `{name}` | {state} |").unwrap();
+    }
+}
+
+fn names(list: &'static str, state: impl Fn(&str) -> String) -> impl Iterator<Item = (String, String)> {
+    list.split_whitespace().map(move |name| (name.to_owned(), state(name)))
+}
+
+fn page() -> String {
+    let context = Context::at(0);
+    let mut page = String::from(
+        "# Compatibility\n\nWhat of MongoDB 6.0's commands and language Selkie answers. Generated by a test of `crates/commands`, which asks the\n\
+         parsers themselves; `UPDATE_REFERENCE=1 cargo test -p commands compatibility` writes it anew. How closely the answers agree\n\
+         with MongoDB's is what `make compat` measures ([testing.md](testing.md)).\n",
+    );
+    section(
+        &mut page,
+        "Commands",
+        names(COMMAND_NAMES, |name| match table::find(name.as_bytes()).and_then(|index| COMMANDS.get(index)) {
+            Some(spec) => spec.help.to_owned(),
+            None => format!("refused with error 59 (no such command: '{name}')"),
+        }),
+    );
+    section(
+        &mut page,
+        "Filter operators",
+        FILTERS
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), state(Predicate::parse(sample(text).as_doc(), &context)))),
+    );
+    section(
+        &mut page,
+        "Update operators",
+        UPDATES.iter().map(|(name, text)| {
+            let update = sample(text);
+            ((*name).to_owned(), state(Update::parse(Value::Document(update.as_doc()), None, &context)))
+        }),
+    );
+    section(&mut page, "Stages", names(STAGE_NAMES, |name| stage(name, &context)));
+    section(&mut page, "Expression operators", names(EXPRESSION_NAMES, |name| expression(name, &context)));
+    section(
+        &mut page,
+        "Accumulators of $group",
+        names(ACCUMULATOR_NAMES, |name| {
+            let text = format!(r#"{{"$group": {{"_id": null, "x": {{"{name}": {{}}}}}}}}"#);
+            function_of(&text, &["unknown group operator", "JavaScript", "globalScriptEngine"], &context)
+        }),
+    );
+    section(
+        &mut page,
+        "Functions of $setWindowFields",
+        names(WINDOW_NAMES, |name| {
+            let text =
+                format!(r#"{{"$setWindowFields": {{"sortBy": {{"a": 1}}, "output": {{"x": {{"{name}": {{}}}}}}}}}}"#);
+            function_of(&text, &["Unrecognized window function", "Unrecognized pipeline stage"], &context)
+        }),
+    );
+    page
+}
+
+/// `UPDATE_REFERENCE=1 cargo test -p commands compatibility` writes the page anew.
+#[test]
+fn the_compatibility_page_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
+    if std::env::var_os("UPDATE_REFERENCE").is_some() {
+        std::fs::write(path, page()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "see the test's comment");
+}
