@@ -37,7 +37,8 @@ def _engine(command, ours: str, theirs: str) -> bool:
 KNOWN = {
     LAST_DIGIT: _last_digit,
     ENGINE: _engine,
-    MAX_KEY: lambda command, ours, theirs: "{'': MaxKey()}" in theirs or "{'': MinKey()}" in theirs or "Code(" in ours and "$group" in str(command),
+    MAX_KEY: lambda command, ours,
+        theirs: "{'': MaxKey()}" in theirs or "{'': MinKey()}" in theirs or "Code(" in ours and "$group" in str(command),
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs,
 }
 

@@ -24,7 +24,8 @@ class Commands(Updates):
         return {"find": COLLECTION, "sort": self.sort(), "batchSize": 1000}
 
     def projection_command(self) -> dict:
-        return {"find": COLLECTION, "filter": self.filter(0) if self.chance(0.4) else {}, "projection": self.projection(), "batchSize": 1000}
+        return {"find": COLLECTION, "filter": self.filter(0) if self.chance(0.4) else {}, "projection": self.projection(),
+            "batchSize": 1000}
 
     def expression_command(self) -> dict:
         """One document, so that an error of one does not hide the others."""
@@ -64,11 +65,13 @@ class Commands(Updates):
         return command
 
     def insert(self) -> dict:
-        return {"insert": COLLECTION, "documents": [self.document(self.pick(1, 7, 8, self.scalar())) for _ in range(self.pick(1, 2))], **self.pick({}, {"ordered": False})}
+        return {"insert": COLLECTION, "documents": [self.document(self.pick(1, 7, 8, self.scalar())) for _ in range(self.pick(1, 2))],
+            **self.pick({}, {"ordered": False})}
 
 
 READS = {
-    "filter": Commands.filter_command, "sort": Commands.sort_command, "projection": Commands.projection_command, "expression": Commands.expression_command,
+    "filter": Commands.filter_command, "sort": Commands.sort_command, "projection": Commands.projection_command,
+        "expression": Commands.expression_command,
     "pipeline": Commands.aggregate, "find": Commands.find, "count": Commands.count, "distinct": Commands.distinct,
 }
 READ_WEIGHTS = [20, 6, 12, 26, 26, 5, 3, 4]

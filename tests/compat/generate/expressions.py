@@ -55,10 +55,12 @@ class Expressions(Filters):
             return self.random.randint(-3, 4)
         if kind == "x" or self.chance(0.15):
             return self.pick(
-                "$" + self.name(), "$" + self.plain_path(), "$" + self.plain_path(), {"$literal": self.value(1)}, self.number(), "$$ROOT", None, "$$REMOVE",
+                "$" + self.name(), "$" + self.plain_path(), "$" + self.plain_path(), {"$literal": self.value(1)}, self.number(), "$$ROOT",
+                    None, "$$REMOVE",
                 "x" + self.text(),
             )
-        make = {"n": self.number, "s": lambda: self.text() or "x", "l": self.numbers, "d": self.date, "o": lambda: {"$literal": self.object()}, "b": lambda: self.chance(0.5)}
+        make = {"n": self.number, "s": lambda: self.text() or "x", "l": self.numbers, "d": self.date,
+            "o": lambda: {"$literal": self.object()}, "b": lambda: self.chance(0.5)}
         return make[kind]()
 
     def form(self, depth: int, kind: str):
@@ -67,10 +69,13 @@ class Expressions(Filters):
         r = self.random
         any_kind = [
             lambda: {"$let": {"vars": {"v": e()}, "in": self.inner("$$v", depth)}},
-            lambda: {"$switch": {"branches": [{"case": e("b"), "then": e(kind)} for _ in range(r.randint(1, 2))], **({"default": e(kind)} if self.chance(0.8) else {})}},
-            lambda: {"$reduce": {"input": e("l"), "initialValue": e(kind), "in": {self.pick("$add", "$concat", "$eq", "$max", "$concatArrays"): ["$$value", "$$this"]}}},
+            lambda: {"$switch": {"branches": [{"case": e("b"), "then": e(kind)} for _ in range(r.randint(1, 2))],
+                **({"default": e(kind)} if self.chance(0.8) else {})}},
+            lambda: {"$reduce": {"input": e("l"), "initialValue": e(kind),
+                "in": {self.pick("$add", "$concat", "$eq", "$max", "$concatArrays"): ["$$value", "$$this"]}}},
             lambda: {"$getField": {"field": self.name(), "input": e("o")}},
-            lambda: {"$convert": {"input": e(), "to": self.pick("int", "long", "double", "decimal", "string", "bool", "date", "objectId", 1, 16, "nope"),
+            lambda: {"$convert": {"input": e(),
+                "to": self.pick("int", "long", "double", "decimal", "string", "bool", "date", "objectId", 1, 16, "nope"),
                                   **({"onError": "bad"} if self.chance(0.7) else {}), **({"onNull": "none"} if self.chance(0.5) else {})}},
             lambda: {"$arrayElemAt": [e("l"), e("i")]},
             lambda: {"x": e(), "y": e(kind)},
@@ -79,34 +84,47 @@ class Expressions(Filters):
         own = {
             "l": [
                 lambda: {"$map": {"input": e("l"), "in": self.inner("$$this", depth)}},
-                lambda: {"$filter": {"input": e("l"), "cond": self.inner("$$this", depth), **({"limit": r.randint(-1, 3)} if self.chance(0.2) else {})}},
-                lambda: {"$zip": {"inputs": [e("l"), e("l")], **self.pick({}, {"useLongestLength": True}, {"useLongestLength": True, "defaults": [0, e()]})}},
+                lambda: {"$filter": {"input": e("l"), "cond": self.inner("$$this", depth),
+                    **({"limit": r.randint(-1, 3)} if self.chance(0.2) else {})}},
+                lambda: {"$zip": {"inputs": [e("l"), e("l")],
+                    **self.pick({}, {"useLongestLength": True}, {"useLongestLength": True, "defaults": [0, e()]})}},
                 lambda: {"$sortArray": {"input": e("l"), "sortBy": self.pick(1, -1, {"a": 1}, {"b": -1, "a": 1}, 0)}},
                 lambda: {self.pick("$firstN", "$lastN", "$maxN", "$minN"): {"n": self.pick(1, 2, 3, 0, "$n"), "input": e("l")}},
                 lambda: {"$regexFindAll": {"input": e("s"), "regex": self.pick("[ab]", "(a)(b)?", "")}},
             ],
             "s": [
-                lambda: {self.pick("$trim", "$ltrim", "$rtrim"): {"input": e("s"), **self.pick({}, {"chars": self.pick("a", "ab", "é", " .")})}},
-                lambda: {self.pick("$replaceOne", "$replaceAll"): {"input": e("s"), "find": self.pick("a", "b", "", "é"), "replacement": e("s")}},
-                lambda: {"$dateToString": {"date": e("d"), **self.pick({}, {"format": self.pick(*FORMATS)}), **self.pick({}, {"timezone": self.pick(*ZONES)}), **self.pick({}, {"onNull": "none"})}},
+                lambda: {self.pick("$trim", "$ltrim", "$rtrim"): {"input": e("s"),
+                    **self.pick({}, {"chars": self.pick("a", "ab", "é", " .")})}},
+                lambda: {self.pick("$replaceOne", "$replaceAll"): {"input": e("s"), "find": self.pick("a", "b", "", "é"),
+                    "replacement": e("s")}},
+                lambda: {"$dateToString": {"date": e("d"), **self.pick({}, {"format": self.pick(*FORMATS)}),
+                    **self.pick({}, {"timezone": self.pick(*ZONES)}), **self.pick({}, {"onNull": "none"})}},
             ],
-            "b": [lambda: {"$regexMatch": {"input": e("s"), "regex": self.pick("a", "^A", "é$"), **self.pick({}, {"options": self.pick("i", "x", "q")})}}],
+            "b": [lambda: {"$regexMatch": {"input": e("s"), "regex": self.pick("a", "^A", "é$"),
+                **self.pick({}, {"options": self.pick("i", "x", "q")})}}],
             "o": [
                 lambda: {"$setField": {"field": self.name(), "input": e("o"), "value": e()}},
                 lambda: {"$unsetField": {"field": self.name(), "input": e("o")}},
-                lambda: {"$dateToParts": {"date": e("d"), **self.pick({}, {"iso8601": True}), **self.pick({}, {"timezone": self.pick(*ZONES)})}},
+                lambda: {"$dateToParts": {"date": e("d"), **self.pick({}, {"iso8601": True}),
+                    **self.pick({}, {"timezone": self.pick(*ZONES)})}},
                 lambda: {"$regexFind": {"input": e("s"), "regex": self.pick("a", "(b)|(é)", "(?<n>a)")}},
                 lambda: {"$mergeObjects": [e("o"), {"q": e()}]},
             ],
             "d": [
-                lambda: {self.pick("$dateAdd", "$dateSubtract"): {"startDate": e("d"), "unit": self.pick(*UNITS), "amount": r.randint(-20, 20), **self.pick({}, {"timezone": self.pick(*ZONES)})}},
-                lambda: {"$dateTrunc": {"date": e("d"), "unit": self.pick(*UNITS), **self.pick({}, {"binSize": r.randint(1, 5)}), **self.pick({}, {"timezone": self.pick(*ZONES)}), **self.pick({}, {"startOfWeek": self.pick("monday", "sun", "x")})}},
-                lambda: {"$dateFromParts": {"year": r.randint(1990, 2030), "month": r.randint(-5, 20), "day": r.randint(-40, 70), **self.pick({}, {"hour": e("i")}), **self.pick({}, {"timezone": self.pick(*ZONES)})}},
-                lambda: {"$dateFromParts": {"isoWeekYear": r.randint(1990, 2030), "isoWeek": r.randint(0, 60), "isoDayOfWeek": r.randint(0, 9)}},
-                lambda: {"$dateFromString": {"dateString": self.pick("2020-02-29", "2020-02-29T12:30:00Z", "nonsense", "2021-1-1", e("s")), **self.pick({}, {"onError": "bad"}), **self.pick({}, {"onNull": None})}},
+                lambda: {self.pick("$dateAdd", "$dateSubtract"): {"startDate": e("d"), "unit": self.pick(*UNITS),
+                    "amount": r.randint(-20, 20), **self.pick({}, {"timezone": self.pick(*ZONES)})}},
+                lambda: {"$dateTrunc": {"date": e("d"), "unit": self.pick(*UNITS), **self.pick({}, {"binSize": r.randint(1, 5)}),
+                    **self.pick({}, {"timezone": self.pick(*ZONES)}), **self.pick({}, {"startOfWeek": self.pick("monday", "sun", "x")})}},
+                lambda: {"$dateFromParts": {"year": r.randint(1990, 2030), "month": r.randint(-5, 20), "day": r.randint(-40, 70),
+                    **self.pick({}, {"hour": e("i")}), **self.pick({}, {"timezone": self.pick(*ZONES)})}},
+                lambda: {"$dateFromParts": {"isoWeekYear": r.randint(1990, 2030), "isoWeek": r.randint(0, 60),
+                    "isoDayOfWeek": r.randint(0, 9)}},
+                lambda: {"$dateFromString": {"dateString": self.pick("2020-02-29", "2020-02-29T12:30:00Z", "nonsense", "2021-1-1", e("s")),
+                    **self.pick({}, {"onError": "bad"}), **self.pick({}, {"onNull": None})}},
             ],
             "n": [
-                lambda: {"$dateDiff": {"startDate": e("d"), "endDate": e("d"), "unit": self.pick(*UNITS), **self.pick({}, {"timezone": self.pick(*ZONES)}), **self.pick({}, {"startOfWeek": "monday"})}},
+                lambda: {"$dateDiff": {"startDate": e("d"), "endDate": e("d"), "unit": self.pick(*UNITS),
+                    **self.pick({}, {"timezone": self.pick(*ZONES)}), **self.pick({}, {"startOfWeek": "monday"})}},
                 lambda: {self.pick("$year", "$hour", "$dayOfWeek", "$week", "$isoWeek"): {"date": e("d"), "timezone": self.pick(*ZONES)}},
             ],
         }
@@ -116,5 +134,6 @@ class Expressions(Filters):
     def inner(self, variable: str, depth: int):
         return self.pick(
             variable, {"$add": [variable, 1]}, {"$eq": [variable, self.expression(0)]}, {"$type": variable}, variable + "." + self.name(),
-            {"$gt": [variable, self.scalar()]}, {"$concat": [variable, "!"]}, {"$multiply": [variable, self.expression(0, "n")]}, self.expression(depth),
+            {"$gt": [variable, self.scalar()]}, {"$concat": [variable, "!"]}, {"$multiply": [variable, self.expression(0, "n")]},
+                self.expression(depth),
         )

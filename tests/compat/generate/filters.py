@@ -4,7 +4,8 @@ from bson import Binary, Int64, Regex
 
 from compat.generate.values import Values
 
-TYPES = ["double", "string", "object", "array", "bool", "null", "int", "long", "decimal", "number", "date", "objectId", "regex", 2, 16, -1, 127, 18.0]
+TYPES = ["double", "string", "object", "array", "bool", "null", "int", "long", "decimal", "number", "date", "objectId", "regex", 2, 16, -1,
+    127, 18.0]
 
 
 class Filters(Values):
@@ -44,7 +45,8 @@ class Filters(Values):
         if name == "$regex":
             return self.pick("a", "^a", "b$", "a|b", Regex("A", "i"), "^.$", "é", "[", "", "(?i)a", "\\d", "^a.*b$", Regex("a.b", "s"))
         if name == "$mod":
-            return self.pick([2, 0], [3, 1], [-2, 1], [2.7, 0.5], [0, 1], [Int64(4), Int64(-1)], [2], [2, 1, 0], [self.number(), self.number()])
+            return self.pick([2, 0], [3, 1], [-2, 1], [2.7, 0.5], [0, 1], [Int64(4), Int64(-1)], [2], [2, 1, 0],
+                [self.number(), self.number()])
         if name == "$size":
             return self.pick(0, 1, 2, 2.0, -1, 1.5, Int64(3), "x")
         if name.startswith("$bits"):
@@ -52,7 +54,8 @@ class Filters(Values):
         if name == "$elemMatch":
             return self.filter(max(depth - 1, 0)) if self.chance(0.5) else dict([self.operator(max(depth - 1, 0))])
         if name == "$not":
-            return self.pick(Regex("a"), dict(self.operator(depth - 1) for _ in range(self.pick(1, 2)))) if depth else {"$gt": self.scalar()}
+            return self.pick(Regex("a"), dict(self.operator(depth - 1) for _ in range(self.pick(1,
+                2)))) if depth else {"$gt": self.scalar()}
         return self.value(1)
 
     # --- sorts and projections
@@ -81,7 +84,8 @@ class Filters(Values):
         if self.chance(0.6):
             return self.pick(*plain)
         return self.pick(
-            self.pick(*plain), "$" + self.plain_path(), "text", {"$slice": self.pick(r.randint(-3, 3), [r.randint(-3, 3), r.randint(-1, 3)])},
+            self.pick(*plain), "$" + self.plain_path(), "text",
+                {"$slice": self.pick(r.randint(-3, 3), [r.randint(-3, 3), r.randint(-1, 3)])},
             {"$elemMatch": self.filter(0)}, {self.name(): self.pick(*plain)}, {"$literal": self.value(1)}, {self.name(): "$" + self.name()},
             self.expression(1), [1, "$" + self.name()],
         )

@@ -35,7 +35,8 @@ class Pipelines(Expressions):
     def stage(self, inner: bool = False) -> dict:
         r = self.random
         name = self.pick(
-            "match", "match", "project", "project", "group", "group", "unwind", "unwind", "sort", "limit", "skip", "fields", "fields", "unset", "root",
+            "match", "match", "project", "project", "group", "group", "unwind", "unwind", "sort", "limit", "skip", "fields", "fields",
+                "unset", "root",
             "count", "bucket", "bucket_auto", "sort_by_count", "redact", "lookup", "union", "facet",
         )
         if inner and name in ("facet", "lookup", "union"):
@@ -57,11 +58,13 @@ class Pipelines(Expressions):
         names = r_names = [self.pick(self.name(), self.plain_path(), "_id") for _ in range(self.random.randint(1, 3))]
         if self.chance(0.3):
             return {"$project": {name: self.pick(0, False) for name in r_names}}
-        return {"$project": {name: self.pick(1, True, 1) if self.chance(0.5) else (0 if name == "_id" else self.expression(2)) for name in names}}
+        return {"$project": {name: self.pick(1, True,
+            1) if self.chance(0.5) else (0 if name == "_id" else self.expression(2)) for name in names}}
 
     def accumulator(self) -> dict:
         name = self.pick(
-            "$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$count", "$stdDevPop", "$stdDevSamp", "$mergeObjects", "$firstN", "$lastN",
+            "$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$count", "$stdDevPop", "$stdDevSamp", "$mergeObjects", "$firstN",
+                "$lastN",
             "$minN", "$maxN", "$top", "$bottom", "$topN", "$bottomN", "$addToSet",
         )
         if name == "$count":
@@ -105,7 +108,8 @@ class Pipelines(Expressions):
         return {"$unwind": spec}
 
     def root(self) -> dict:
-        value = self.pick({"$ifNull": ["$" + self.plain_path(), {"none": 1}]}, {"x": self.expression(1)}, {"$mergeObjects": ["$$ROOT", {"z": 1}]}, "$o")
+        value = self.pick({"$ifNull": ["$" + self.plain_path(), {"none": 1}]}, {"x": self.expression(1)},
+            {"$mergeObjects": ["$$ROOT", {"z": 1}]}, "$o")
         return self.pick({"$replaceWith": value}, {"$replaceRoot": {"newRoot": value}})
 
     def redact(self) -> dict:
@@ -117,7 +121,8 @@ class Pipelines(Expressions):
         if self.chance(0.7):
             spec.update(localField=self.pick(self.plain_path(), *MIXED, "n"), foreignField=self.pick("_id", "a", "n", self.plain_path()))
         if "localField" not in spec or self.chance(0.3):
-            spec["pipeline"] = [self.pick({"$match": self.filter(0)}, {"$match": {"$expr": {"$eq": ["$n", "$$v"]}}}), {"$sort": {"_id": 1}}][: self.pick(1, 2)]
+            spec["pipeline"] = [self.pick({"$match": self.filter(0)}, {"$match": {"$expr": {"$eq": ["$n", "$$v"]}}}),
+                {"$sort": {"_id": 1}}][: self.pick(1, 2)]
             spec["let"] = {"v": "$" + self.name()}
         return {"$lookup": spec}
 

@@ -25,7 +25,8 @@ class Updates(Pipelines):
             return replacement
         result = {}
         for _ in range(self.pick(1, 1, 1, 2, 3)):
-            name = self.pick("$set", "$unset", "$inc", "$mul", "$min", "$max", "$setOnInsert", "$push", "$addToSet", "$pull", "$pullAll", "$pop", "$rename", "$bit", "$push")
+            name = self.pick("$set", "$unset", "$inc", "$mul", "$min", "$max", "$setOnInsert", "$push", "$addToSet", "$pull", "$pullAll",
+                "$pop", "$rename", "$bit", "$push")
             result[name] = {self.fitting_path(name): self.argument(name) for _ in range(self.pick(1, 1, 2))}
         return result
 
@@ -70,7 +71,8 @@ class Updates(Pipelines):
 
     def update_stage(self) -> dict:
         return self.pick(
-            {self.pick("$set", "$addFields"): {self.plain_path(): self.expression(2)}}, {"$unset": self.pick(self.plain_path(), "_id", ["a", "n"])},
+            {self.pick("$set", "$addFields"): {self.plain_path(): self.expression(2)}},
+                {"$unset": self.pick(self.plain_path(), "_id", ["a", "n"])},
             self.project(), self.root(), {"$match": {}} if self.chance(0.1) else {"$set": {"x": "$a"}},
         )
 
@@ -78,7 +80,8 @@ class Updates(Pipelines):
         result = {}
         for _ in range(self.random.randint(0, 2)):
             name = self.pick("a", "b", "c", "_id", "a.b", "x.y", "x.y.z", "x")
-            result[name] = self.pick(self.value(1), {"$eq": self.value(1)}, {"$in": [self.scalar()]}, self.condition(1), {"$all": [self.scalar()]})
+            result[name] = self.pick(self.value(1), {"$eq": self.value(1)}, {"$in": [self.scalar()]}, self.condition(1),
+                {"$all": [self.scalar()]})
         if self.chance(0.2):
             return {self.pick("$and", "$or"): [result or {"q": 1}, {"b": 1}][: self.pick(1, 2)]}
         return result
@@ -89,7 +92,8 @@ class Updates(Pipelines):
         if isinstance(update, list) or any(name.startswith("$") for name in update):
             statement["multi"] = self.chance(0.5)
         if "$[e]" in repr(update) and self.chance(0.95):
-            statement["arrayFilters"] = [self.pick({"e": self.condition(0)}, {"e." + self.pick(*MIXED): self.condition(0)}, {"$or": [{"e": self.scalar()}, {"e.a": self.scalar()}]})]
+            statement["arrayFilters"] = [self.pick({"e": self.condition(0)}, {"e." + self.pick(*MIXED): self.condition(0)},
+                {"$or": [{"e": self.scalar()}, {"e.a": self.scalar()}]})]
         if self.chance(0.2):
             statement.update(q=self.upsert_filter(), upsert=True)
         return statement

@@ -39,8 +39,10 @@ class Values:
     def odd_number(self):
         r = self.random
         return self.pick(
-            Decimal128("2.5"), Decimal128("1.50"), Decimal128("NaN"), Decimal128("Infinity"), Decimal128("-0"), Decimal128("1E+3"), Decimal128("1E-7"),
-            r.randint(-(2**31), 2**31 - 1), 2**31 - 1, -(2**31), Int64(2**31), Int64(2**53 + r.randint(-1, 1)), Int64(2**63 - 1), Int64(-(2**63)),
+            Decimal128("2.5"), Decimal128("1.50"), Decimal128("NaN"), Decimal128("Infinity"), Decimal128("-0"), Decimal128("1E+3"),
+                Decimal128("1E-7"),
+            r.randint(-(2**31), 2**31 - 1), 2**31 - 1, -(2**31), Int64(2**31), Int64(2**53 + r.randint(-1, 1)), Int64(2**63 - 1),
+                Int64(-(2**63)),
             float(2**53), float("nan"), float("inf"), float("-inf"), -0.0, 0.1, 1e300, 5e-324, 1e-7, 123456789.125,
         )
 
