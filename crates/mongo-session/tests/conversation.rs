@@ -154,7 +154,9 @@ fn a_read_ends_when_its_client_hangs_up() {
     }));
     assert_eq!(client.receive().unwrap().body().get("n"), Some(Value::Int32(5000)));
 
-    let lookup = doc! { "from": "a", "localField": "x", "foreignField": "x", "as": "same" };
+    let greater = doc! { "$expr": &doc! { "$gt": &document::array!["$x", "$$x"] } };
+    let matching = document::array![&doc! { "$match": &greater }, &doc! { "$count": "n" }];
+    let lookup = doc! { "from": "a", "let": &doc! { "x": "$x" }, "pipeline": &matching, "as": "greater" };
     let stages = document::array![&doc! { "$lookup": &lookup }, &doc! { "$count": "n" }];
     let body = doc! { "aggregate": "a", "pipeline": &stages, "cursor": &doc! {}, "$db": "test" };
     client.send(&encode(Command { body: body.as_bytes(), ..Command::default() }));
