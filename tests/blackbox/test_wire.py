@@ -64,13 +64,21 @@ def test_old_clients_are_welcome(server):
             assert reply["ok"] == 1, command
 
 
-@pytest.mark.parametrize("name", ["noSuchCommand", "ping", "find", "getLastError"])
-def test_only_the_handshake_comes_over_op_query(server, name):
+@pytest.mark.selkie_only
+def test_drivers_from_before_op_msg_work(server, database_name):
+    """They send every command as OP_QUERY, which MongoDB has refused since 5.1 (352); hello's minWireVersion promises them more."""
     with Wire(server.port) as wire:
-        wire.send(op_query("admin.$cmd", {name: 1}))
-        reply = wire.receive_reply()
-        assert (reply["ok"], reply["code"], reply["codeName"]) == (0, 352, "UnsupportedOpQueryCommand")
-        assert reply["errmsg"].startswith(f"Unsupported OP_QUERY command: {name}. The client driver may require")
+
+        def run(command: dict) -> dict:
+            wire.send(op_query(f"{database_name}.$cmd", command))
+            return wire.receive_reply()
+
+        assert run({"insert": "c", "documents": [{"_id": number} for number in range(5)]})["n"] == 5
+        cursor = run({"$query": {"find": "c", "batchSize": 3}, "$readPreference": {"mode": "primary"}})["cursor"]
+        assert [row["_id"] for row in cursor["firstBatch"]] == [0, 1, 2]
+        assert [row["_id"] for row in run({"getMore": cursor["id"], "collection": "c"})["cursor"]["nextBatch"]] == [3, 4]
+        assert run({"noSuchCommand": 1})["code"] == 59
+        assert run({"dropDatabase": 1})["ok"] == 1
 
 
 def test_messages_packed_by_nothing_are_not_taken(server):

@@ -187,11 +187,7 @@ async fn carry_out(
     let Some(first) = first else {
         return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''"));
     };
-    let found = command.and_then(|index| Some((table::COMMANDS.get(index)?, index)));
-    if matches!(request.kind, RequestKind::Query { .. }) && !found.is_some_and(|(spec, _)| spec.by_op_query) {
-        return Err(unsupported_op_query(first.key()));
-    }
-    let Some((spec, index)) = found else {
+    let Some((spec, index)) = command.and_then(|index| Some((table::COMMANDS.get(index)?, index))) else {
         worker.statistics().operations_command.add(1);
         return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
     };
@@ -214,14 +210,6 @@ async fn carry_out(
         }
         Err(error) => Err(error),
     }
-}
-
-fn unsupported_op_query(command: &str) -> Error {
-    let message = format!(
-        "Unsupported OP_QUERY command: {command}. The client driver may require an upgrade. For more details see \
-         https://dochub.mongodb.org/core/legacy-opcode-removal"
-    );
-    Error::new(Code::UNSUPPORTED_OP_QUERY_COMMAND, message)
 }
 
 /// What is checked alike for every command.

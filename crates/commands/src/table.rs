@@ -57,8 +57,6 @@ pub struct Spec {
     /// Its reply may come from the document cache.
     pub cacheable: bool,
     pub in_transaction: bool,
-    /// Part of the handshake, which may come as OP_QUERY; since 5.1, MongoDB takes all else as OP_MSG alone.
-    pub by_op_query: bool,
     /// A driver may send it again with the same `txnNumber`.
     pub retryable: bool,
     pub help: &'static str,
@@ -74,7 +72,6 @@ const NOTHING: Spec = Spec {
     takes_write_concern: false,
     cacheable: false,
     in_transaction: false,
-    by_op_query: false,
     retryable: false,
     help: "",
 };
@@ -119,7 +116,6 @@ pub static COMMANDS: &[Spec] = &[
         name: "buildInfo",
         aliases: &["buildinfo"],
         handler: immediate!(command::build_info::build_info),
-        by_op_query: true,
         help: "Version and build of the server.",
         ..HANDSHAKE
     },
@@ -335,7 +331,6 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "hello",
         handler: waiting!(command::hello::hello),
-        by_op_query: true,
         help: "Handshake: what this server is and can do.",
         ..HANDSHAKE
     },
@@ -357,7 +352,6 @@ pub static COMMANDS: &[Spec] = &[
         name: "isMaster",
         aliases: &["ismaster"],
         handler: waiting!(command::hello::hello),
-        by_op_query: true,
         help: "Handshake, as old clients spell it.",
         ..HANDSHAKE
     },

@@ -1,6 +1,7 @@
-//! OP_QUERY: how drivers say hello to a server they do not know yet.
+//! OP_QUERY: how drivers say hello to a server they do not know yet, and how those from before OP_MSG send everything.
 //!
-//! Only commands (`<database>.$cmd`) are understood. Which of them may still come this way is in the table of commands.
+//! Only commands (`<database>.$cmd`) are understood, but all of them: MongoDB has refused most since 5.1, and so the drivers that
+//! know nothing else.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/legacy-opcodes/#op_query>
 
