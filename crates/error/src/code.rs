@@ -145,7 +145,6 @@ codes! {
     324 API_DEPRECATION_ERROR "APIDeprecationError"
     334 MECHANISM_UNAVAILABLE "MechanismUnavailable"
     347 API_MISMATCH_ERROR "APIMismatchError"
-    352 UNSUPPORTED_OP_QUERY_COMMAND "UnsupportedOpQueryCommand"
     357 INVALID_BSON_TYPE "InvalidBSONType"
     359 CANNOT_CONVERT_INDEX_TO_UNIQUE "CannotConvertIndexToUnique"
     365 TEMPORARILY_UNAVAILABLE "TemporarilyUnavailable"

@@ -17,6 +17,7 @@ use document::path::Path;
 use document::{Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
 
+pub(crate) use sorter::memory_exceeded;
 pub use sorter::{Sorted, Sorter};
 
 /// How many fields a sort may have.

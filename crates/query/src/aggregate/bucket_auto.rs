@@ -9,6 +9,7 @@ use super::steps::{Give, Hold};
 use crate::Context;
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
+use crate::sort::memory_exceeded;
 use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
@@ -197,13 +198,7 @@ impl Hold for Buckets {
         let value = value.value_or_null().to_owned();
         self.memory_bytes += size_of::<Entry>() + value.raw_value().len() + document.size();
         if self.memory_bytes > self.memory_bytes_max {
-            return Err(Error::new(
-                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                format!(
-                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-                    self.memory_bytes_max
-                ),
-            ));
+            return Err(memory_exceeded(self.memory_bytes_max));
         }
         self.entries.push(Entry { value, document: document.to_owned() });
         Ok(Demand::More)

@@ -2,6 +2,7 @@
 
 use super::Demand;
 use super::steps::{Give, Hold};
+use crate::sort::memory_exceeded;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use rand::RngExt;
@@ -61,13 +62,7 @@ impl Hold for Sampler {
             self.drop_losers();
         }
         if self.memory_bytes > self.memory_bytes_max {
-            return Err(Error::new(
-                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                format!(
-                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-                    self.memory_bytes_max
-                ),
-            ));
+            return Err(memory_exceeded(self.memory_bytes_max));
         }
         Ok(Demand::More)
     }

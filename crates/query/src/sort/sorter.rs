@@ -166,13 +166,7 @@ impl Sorter {
     /// Writes what is in memory to disk as a sorted run.
     fn spill(&mut self) -> Result<()> {
         let Some(disk) = self.budget.disk.as_deref() else {
-            return Err(Error::new(
-                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                format!(
-                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-                    self.budget.memory_bytes_max
-                ),
-            ));
+            return Err(memory_exceeded(self.budget.memory_bytes_max));
         };
         let runs = match &mut self.runs {
             Some(runs) => runs,
@@ -273,4 +267,11 @@ impl Sorted {
         }
         Ok(self.take_next()?.map(|document| look(document.as_doc())))
     }
+}
+
+/// What a sort, or a stage that sorts, says when it may hold no more.
+pub(crate) fn memory_exceeded(memory_bytes_max: usize) -> Error {
+    let message =
+        format!("Sort exceeded memory limit of {memory_bytes_max} bytes, but did not opt in to external sorting.");
+    Error::new(Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message)
 }
