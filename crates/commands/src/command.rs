@@ -24,6 +24,7 @@ pub mod get_more;
 pub mod hello;
 pub mod host_info;
 pub mod index_modification;
+pub mod index_specification;
 pub mod indexes;
 pub mod insert;
 pub mod list_commands;

@@ -13,7 +13,7 @@ use document::{Doc, DocBuf, Path, Value};
 use error::{Code, Error};
 use std::sync::Arc;
 use store::index_rules::{self, Standing};
-use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace};
+use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace};
 
 pub(crate) async fn create(
     store: &MariaDbStore,
@@ -22,6 +22,12 @@ pub(crate) async fn create(
 ) -> Result<CreateIndexesOutcome> {
     for spec in &specs {
         index_rules::check_key(spec)?;
+        if let kind @ (IndexKind::Text(_) | IndexKind::Sphere(_) | IndexKind::Plane(_) | IndexKind::Wildcard(_)) =
+            IndexKind::of(spec)?
+        {
+            let message = format!("indexes of the kind '{}' are not supported on MariaDB yet", kind.name());
+            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into());
+        }
     }
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
@@ -53,7 +59,7 @@ pub(crate) async fn create(
 /// `{_id: 1}`, which every collection has.
 fn is_id_key(spec: &IndexSpec) -> bool {
     let mut fields = spec.key.as_doc().iter();
-    matches!((fields.next(), fields.next()), (Some(("_id", _)), None))
+    matches!((fields.next(), fields.next()), (Some(("_id", direction)), None) if direction.kind().is_number())
 }
 
 fn existing(table: &Table) -> Vec<IndexSpec> {

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use store::{BorrowedNamespace, Cap, IndexSpec, Namespace, Rules, Validator};
+use store::{BorrowedNamespace, Cap, FieldKind, IndexKind, IndexSpec, Namespace, Rules, Validator};
 use tokio::sync::watch;
 
 #[derive(Clone, Debug, Default)]
@@ -51,6 +51,7 @@ pub struct Counters {
 pub struct Index {
     pub id: i64,
     pub spec: IndexSpec,
+    pub kind: IndexKind,
     pub fields: Vec<IndexField>,
     /// Not to be used for finding documents.
     pub hidden: bool,
@@ -67,6 +68,7 @@ pub struct Index {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexField {
     pub path: String,
+    pub kind: FieldKind,
     pub ascending: bool,
     /// The index's, by which strings in its keys are spelled.
     pub collation: Collation,
@@ -204,11 +206,10 @@ impl Collection {
 impl Index {
     pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: bool) -> Result<Index> {
         let collation = store::catalog::default_collation(spec.spec.as_doc())?;
-        let fields = spec.key.as_doc().iter().map(|(path, direction)| IndexField {
-            collation: collation.clone(),
-            path: path.to_owned(),
-            ascending: !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-                && !matches!(direction, Value::Double(number) if number < 0.0),
+        let fields = spec.key.as_doc().iter().map(|(path, value)| {
+            let kind = FieldKind::of(path, value);
+            let ascending = kind != FieldKind::Descending;
+            IndexField { collation: collation.clone(), path: path.to_owned(), kind, ascending }
         });
         let partial = match spec.spec.as_doc().get("partialFilterExpression") {
             Some(Value::Document(filter)) => {
@@ -219,6 +220,7 @@ impl Index {
         };
         Ok(Index {
             id,
+            kind: IndexKind::of(&spec)?,
             fields: fields.collect(),
             hidden: spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy),
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),

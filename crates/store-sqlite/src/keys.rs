@@ -1,12 +1,17 @@
 //! From documents to index keys: byte strings whose memcmp order is the index's order.
 //!
-//! A document has one key per combination of its indexed fields, arrays taken apart; a field that is missing counts as null.
-//! A compound key is the keys of its fields one behind the other, the bytes of descending fields inverted.
+//! Which keys a document has is for the index's kind to say, a module each: [`ordered`], [`hashed`], [`wildcard`]. A compound key is the keys of
+//! its fields one behind the other, the bytes of descending fields inverted.
+
+pub mod hashed;
+mod ordered;
+pub mod wildcard;
 
 use crate::catalog::{Index, IndexField};
 use document::{Collation, Doc, DocBuf, Kind, Value};
-use error::{Code, Error, Result};
+use error::Result;
 use smallvec::SmallVec;
+use store::IndexKind;
 
 pub type Key = SmallVec<[u8; 40]>;
 
@@ -50,7 +55,7 @@ pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation,
 }
 
 /// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
-/// Error 171 when two of the fields are arrays.
+/// Errors: what the index's kind cannot keep.
 pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
     if let Some(partial) = &index.partial
         && !partial.matches(document)?
@@ -58,14 +63,7 @@ pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
         return Ok(Vec::new());
     }
     let mut keys: Vec<Key> = Vec::with_capacity(1);
-    let mut buffer = Vec::with_capacity(40);
-    for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
-        buffer.clear();
-        for (value, field) in values.iter().zip(&index.fields) {
-            encode_field(*value, field, &mut buffer);
-        }
-        keys.push(Key::from_slice(&buffer));
-    })?;
+    for_each_key(document, index, &mut |key, _| keys.push(Key::from_slice(key)))?;
     if keys.len() > 1 {
         keys.sort_unstable();
         keys.dedup();
@@ -76,162 +74,32 @@ pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
 /// The values behind one of a document's keys, under the names of the index's fields: the `keyValue` of an error.
 pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
     let mut found = DocBuf::new();
-    let mut buffer = Vec::new();
     // The document has been through here before, so this cannot fail.
-    let _ = for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
-        buffer.clear();
-        for (value, field) in values.iter().zip(&index.fields) {
-            encode_field(*value, field, &mut buffer);
-        }
-        if buffer == wanted && found.as_doc().is_empty() {
+    let _ = for_each_key(document, index, &mut |key, values| {
+        if key == wanted && found.as_doc().is_empty() {
             index.fields.iter().zip(values).for_each(|(field, value)| found.append(&field.path, *value));
         }
     });
     found
 }
 
-/// Where the search for one field has got to.
-#[derive(Clone, Copy)]
-enum Part<'a> {
-    /// This much of the path is left, from the current document on.
-    Path(&'a str),
-    Value(Value<'a>),
-    Missing,
-}
-
-/// What following a path without taking arrays apart comes to.
-enum Reached<'a> {
-    Value(Value<'a>),
-    Missing,
-    /// An array, and what is left of the path behind it.
-    Array(Doc<'a>, &'a str),
-    /// A number that is a position in this array and a field's name in one of its documents.
-    Ambiguous(Doc<'a>, &'a str),
-}
-
-type Parts<'a> = SmallVec<[Part<'a>; 4]>;
-
-fn for_each_key<'a>(
-    document: Doc<'a>,
-    fields: &'a [IndexField],
-    sparse: bool,
-    give: &mut dyn FnMut(&[Value<'a>]),
-) -> Result<()> {
-    let parts: Parts<'a> = fields.iter().map(|field| Part::Path(&field.path)).collect();
-    expand(document, parts, fields, sparse, give)
-}
-
-fn expand<'a>(
-    document: Doc<'a>,
-    mut parts: Parts<'a>,
-    fields: &[IndexField],
-    sparse: bool,
-    give: &mut dyn FnMut(&[Value<'a>]),
-) -> Result<()> {
-    // All fields that meet an array here must meet the same one; they are taken apart together.
-    let mut array: Option<(Doc<'a>, usize)> = None;
-    let mut in_array: SmallVec<[(usize, &'a str); 4]> = SmallVec::new();
-    for at in 0..parts.len() {
-        let Part::Path(path) = parts[at] else { continue };
-        match follow(document, path) {
-            Reached::Value(value) => parts[at] = Part::Value(value),
-            Reached::Missing => parts[at] = Part::Missing,
-            Reached::Ambiguous(array, name) => return Err(ambiguous(array, name)),
-            Reached::Array(found, rest) => {
-                if let Some((other, first)) = array
-                    && other.as_bytes().as_ptr() != found.as_bytes().as_ptr()
-                {
-                    return Err(parallel_arrays(&fields[at].path, &fields[first].path));
+/// Gives each key, and the values that it is made from.
+fn for_each_key(document: Doc<'_>, index: &Index, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
+    match &index.kind {
+        IndexKind::Wildcard(options) => wildcard::for_each_key(document, index, options, give),
+        IndexKind::Hashed => hashed::for_each_key(document, index, give),
+        // The other kinds are refused where indexes are made.
+        IndexKind::Ordered | IndexKind::Sphere(_) | IndexKind::Plane(_) | IndexKind::Text(_) => {
+            let mut buffer = Vec::with_capacity(40);
+            ordered::for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
+                buffer.clear();
+                for (value, field) in values.iter().zip(&index.fields) {
+                    encode_field(*value, field, &mut buffer);
                 }
-                array = array.or(Some((found, at)));
-                in_array.push((at, rest));
-            }
+                give(&buffer, values);
+            })
         }
     }
-    let Some((array, _)) = array else {
-        give_key(&parts, sparse, give);
-        return Ok(());
-    };
-    let mut elements = array.values().peekable();
-    if elements.peek().is_none() {
-        // An empty array is undefined to an index on itself, and missing to one on what lies in it.
-        for &(at, rest) in &in_array {
-            parts[at] = if rest.is_empty() { Part::Value(Value::Undefined) } else { Part::Missing };
-        }
-        give_key(&parts, sparse, give);
-        return Ok(());
-    }
-    for element in elements {
-        let inner = match element {
-            Value::Document(inner) => inner,
-            _ => Doc::EMPTY,
-        };
-        let mut parts = parts.clone();
-        for &(at, rest) in &in_array {
-            parts[at] = match rest {
-                "" => Part::Value(element),
-                rest => Part::Path(rest),
-            };
-        }
-        expand(inner, parts, fields, sparse, give)?;
-    }
-    Ok(())
-}
-
-fn give_key<'a>(parts: &Parts<'a>, sparse: bool, give: &mut dyn FnMut(&[Value<'a>])) {
-    if sparse && parts.iter().all(|part| matches!(part, Part::Missing)) {
-        return;
-    }
-    let values: SmallVec<[Value<'a>; 4]> = parts
-        .iter()
-        .map(|part| match part {
-            Part::Value(value) => *value,
-            Part::Missing | Part::Path(_) => Value::Null,
-        })
-        .collect();
-    give(&values);
-}
-
-fn follow<'a>(document: Doc<'a>, path: &'a str) -> Reached<'a> {
-    let (name, rest) = path.split_once('.').unwrap_or((path, ""));
-    let Some(value) = document.get(name) else { return Reached::Missing };
-    into_value(value, rest)
-}
-
-fn into_value<'a>(value: Value<'a>, rest: &'a str) -> Reached<'a> {
-    match value {
-        Value::Array(array) => {
-            // A number behind an array names one of its elements.
-            let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
-            if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
-                if array.values().any(|element| element.as_document().is_some_and(|it| it.element(name).is_some())) {
-                    return Reached::Ambiguous(array, name);
-                }
-                return match array.get(name) {
-                    Some(element) => into_value(element, behind),
-                    None => Reached::Missing,
-                };
-            }
-            Reached::Array(array, rest)
-        }
-        value if rest.is_empty() => Reached::Value(value),
-        Value::Document(inner) => follow(inner, rest),
-        _ => Reached::Missing,
-    }
-}
-
-fn parallel_arrays(one: &str, other: &str) -> Error {
-    Error::new(Code::CANNOT_INDEX_PARALLEL_ARRAYS, format!("cannot index parallel arrays [{one}] [{other}]"))
-}
-
-/// MongoDB refuses these, too: a lookup could mean either.
-fn ambiguous(array: Doc<'_>, name: &str) -> Error {
-    let message = format!(
-        "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
-         field: '{name}' for array: {}",
-        query::text::value(Value::Array(array))
-    );
-    Error::new(Code(16746), message)
 }
 
 /// Whether values of this kind keep to themselves in comparisons and equality, so that an index answers them exactly.
@@ -256,6 +124,7 @@ mod tests {
     use super::*;
     use crate::catalog::{Index, index_spec};
     use document::{array, doc};
+    use error::Code;
 
     fn index(key: DocBuf, sparse: bool) -> Index {
         let spec = doc! { "v": 2, "key": &key, "name": "i", "sparse": sparse };

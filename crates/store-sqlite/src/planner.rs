@@ -19,7 +19,7 @@ use query::Sort;
 use query::predicate::{Node, Predicate, Test};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{PlanFacts, Query};
+use store::{FieldKind, PlanFacts, Query};
 
 /// The path MongoDB sorts by when natural order is asked for.
 const NATURAL: &str = "$natural";
@@ -53,7 +53,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>) -> Result<S
     let secondary = collection
         .indexes
         .iter()
-        .filter(|index| index.partial.is_none() && !index.hidden)
+        .filter(|index| index.partial.is_none() && !index.hidden && index.kind.is_ordered())
         .map(|index| Candidate::new(Some(index), &index.fields, &wanted, false));
     let best = std::iter::once(id).chain(secondary).filter(|it| it.score > 0).max_by_key(|it| it.score);
     Ok(match best {
@@ -150,7 +150,8 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
 }
 
 fn id_field(collection: &Collection) -> IndexField {
-    IndexField { path: "_id".into(), ascending: true, collation: collection.collation.clone() }
+    let collation = collection.collation.clone();
+    IndexField { path: "_id".into(), kind: FieldKind::Ascending, ascending: true, collation }
 }
 
 /// The plan that a hint asks for. Error 2 when there is no such index.

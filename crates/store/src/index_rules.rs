@@ -1,8 +1,8 @@
 //! What `createIndexes` refuses, in the same words on every store: key patterns that make no index (code 67), and indexes
 //! that clash with one there is (codes 85 and 86).
 
-use crate::IndexSpec;
 use crate::duplicate::write_document;
+use crate::{IndexKind, IndexSpec, index_kind};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
@@ -14,11 +14,12 @@ pub enum Standing {
     Exists,
 }
 
-/// Options that are part of an index's identity: two indexes on one key may differ in them.
+/// Options that are part of an index's identity, beside the fields of a wildcard: two indexes on one key may differ in them.
 const IDENTITY: [&str; 4] = ["unique", "sparse", "partialFilterExpression", "collation"];
 
 /// Fields of a specification that make no difference.
-const IGNORED: [&str; 6] = ["v", "key", "name", "ns", "background", "hidden"];
+const IGNORED: [&str; 8] =
+    ["v", "key", "name", "ns", "background", "hidden", "2dsphereIndexVersion", "wildcardProjection"];
 
 /// Checks a key pattern; what fails makes no index in any store.
 pub fn check_key(index: &IndexSpec) -> Result<()> {
@@ -39,20 +40,43 @@ pub fn check_key(index: &IndexSpec) -> Result<()> {
     if index.name == "*" {
         return Err(Error::bad_value("The index name '*' is not valid."));
     }
+    let plugin = index_kind::plugin(index.key.as_doc());
+    if let Err(reason) = check_plugin(plugin) {
+        return refuse(reason);
+    }
     for (path, direction) in index.key.as_doc().iter() {
-        if let Err(reason) = check_field(path, direction) {
+        if plugin == Some("wildcard") && index.key.as_doc().elements().nth(1).is_some() {
+            return refuse("wildcard indexes do not allow compounding".into());
+        }
+        if let Err(reason) = check_value(path, direction, plugin).and_then(|()| check_path(path, plugin)) {
             return refuse(reason);
         }
     }
     Ok(())
 }
 
-fn check_field(path: &str, direction: Value<'_>) -> Result<(), String> {
+/// Whether there are indexes of the kind that a key pattern names.
+fn check_plugin(plugin: Option<&str>) -> Result<(), String> {
+    match plugin {
+        None | Some("" | "2d" | "2dsphere" | "hashed" | "text" | "wildcard") => Ok(()),
+        Some("geoHaystack") => Err("GeoHaystack indexes cannot be created in version 5.0 and above".into()),
+        Some(other) => Err(format!("Unknown index plugin '{other}'")),
+    }
+}
+
+fn check_value(path: &str, direction: Value<'_>, plugin: Option<&str>) -> Result<(), String> {
     let number = match direction {
         Value::Int32(number) => f64::from(number),
         Value::Int64(number) => number as f64,
         Value::Double(number) => number,
-        Value::String(plugin) => return Err(format!("Unknown index plugin '{plugin}'")),
+        Value::String("") => return Err("Values in the index key pattern cannot be empty strings".into()),
+        Value::String("wildcard") => {
+            return Err("The key pattern value for an 'wildcard' index must be a non-zero number, not a string.".into());
+        }
+        Value::String(name) if plugin != Some(name) => {
+            return Err("Can't use more than one index plugin for a single index.".into());
+        }
+        Value::String(_) => return Ok(()),
         other => {
             return Err(format!(
                 "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
@@ -66,12 +90,29 @@ fn check_field(path: &str, direction: Value<'_>) -> Result<(), String> {
     if number == 0.0 {
         return Err("Values in the index key pattern cannot be 0.".into());
     }
+    if number < 0.0 && index_kind::is_wildcard(path) {
+        return Err("A numeric value in a $** index key pattern must be positive.".into());
+    }
+    Ok(())
+}
+
+fn check_path(path: &str, plugin: Option<&str>) -> Result<(), String> {
+    if path == "_fts" && plugin != Some("text") {
+        return Err("Index key contains an illegal field name: '_fts'".into());
+    }
     if path.is_empty() {
         return Err("Index keys cannot be an empty field.".into());
+    }
+    if path == "$**" && plugin == Some("text") {
+        return Ok(());
     }
     if path.split('.').any(str::is_empty) {
         return Err("Index keys cannot contain an empty field.".into());
     }
+    let path = match plugin {
+        Some("wildcard") => path.strip_suffix("$**").unwrap_or(path),
+        _ => path,
+    };
     if path.split('.').any(|part| part.starts_with('$')) {
         return Err("Index key contains an illegal field name: field name starts with '$'.".into());
     }
@@ -80,9 +121,15 @@ fn check_field(path: &str, direction: Value<'_>) -> Result<(), String> {
 
 /// Compares an index that is asked for with those there are.
 pub fn standing<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i IndexSpec>) -> Result<Standing> {
+    let is_text = |index: &IndexSpec| index_kind::plugin(index.key.as_doc()) == Some("text");
+    let mut text = None;
     for other in existing {
+        if is_text(index) && is_text(other) {
+            text = Some(other);
+        }
         let same_identity = same_key(index.key.as_doc(), other.key.as_doc())
-            && IDENTITY.iter().all(|option| same_option(index, other, option));
+            && IDENTITY.iter().all(|option| same_option(index, other, option))
+            && same_fields(index, other);
         let same_options = same_identity && same_remaining(index, other) && same_remaining(other, index);
         match (index.name == other.name, same_identity, same_options) {
             (true, _, true) => return Ok(Standing::Exists),
@@ -110,7 +157,21 @@ pub fn standing<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i In
             (false, false, _) => {}
         }
     }
+    if let Some(other) = text {
+        let message =
+            format!("only one text index per collection allowed, found existing text index \"{}\"", other.name);
+        return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+    }
     Ok(Standing::New)
+}
+
+/// Whether two wildcards stand for the same fields, however they are spelled.
+fn same_fields(left: &IndexSpec, right: &IndexSpec) -> bool {
+    let fields = |index: &IndexSpec| match index_kind::plugin(index.key.as_doc()) {
+        Some("wildcard") => IndexKind::of(index).ok(),
+        _ => None,
+    };
+    fields(left) == fields(right)
 }
 
 /// Whether two key patterns name the same fields in the same directions.
@@ -152,8 +213,8 @@ fn same_option(left: &IndexSpec, right: &IndexSpec, option: &str) -> bool {
     match (left.spec.as_doc().get(option), right.spec.as_doc().get(option)) {
         (None, None) => true,
         (Some(left), Some(right)) => same_value(left, right),
-        // An option that is spelled out as false is as good as left out.
-        (Some(value), None) | (None, Some(value)) => !value.is_truthy(),
+        // A switch that is spelled out as off is as good as left out.
+        (Some(value), None) | (None, Some(value)) => !matches!(option, "bits" | "min" | "max") && !value.is_truthy(),
     }
 }
 
@@ -220,11 +281,53 @@ mod tests {
             doc! { "a.": 1 },
             doc! { "$a": 1 },
             doc! { "a": f64::NAN },
+            doc! { "a": "geoHaystack" },
+            doc! { "a": "wildcard" },
+            doc! { "a": "2d", "b": "2dsphere" },
+            doc! { "$**": 1, "a": 1 },
+            doc! { "$**": -1 },
+            doc! { "$**": "hashed" },
+            doc! { "a.$**.b": 1 },
+            doc! { "a.$**": "text" },
+            doc! { "_fts": 1 },
         ];
         for key in bad {
             let error = check_key(&index("x", key.clone(), doc! {})).expect_err("refused");
             assert_eq!(error.code(), Code::CANNOT_CREATE_INDEX, "{key:?}");
         }
-        assert_eq!(check_key(&index("x", doc! { "a.b": -2, "c": 1.5 }, doc! {})), Ok(()));
+        let good = [
+            doc! { "a.b": -2, "c": 1.5 },
+            doc! { "a": 1, "b": "2dsphere", "c": "2dsphere" },
+            doc! { "a": "hashed", "b": -1 },
+            doc! { "$**": 1 },
+            doc! { "a.b.$**": 1 },
+            doc! { "a": 1, "$**": "text" },
+            doc! { "_fts": "text", "_ftsx": 1 },
+            doc! { "a$**": 1 },
+        ];
+        for key in good {
+            assert_eq!(check_key(&index("x", key.clone(), doc! {})), Ok(()), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn indexes_of_special_kinds_are_compared_by_what_they_hold() {
+        let standing = |asked: IndexSpec, there: IndexSpec| standing(&asked, [&there]).map_err(|error| error.code().0);
+        let text = |name: &str, field: &str| {
+            let key = doc! { "_fts": "text", "_ftsx": 1 };
+            index(name, key, doc! { "weights": &doc! { field: 1 } })
+        };
+        assert_eq!(standing(text("j", "b"), text("i", "a")), Err(85));
+        let compound = index("j", doc! { "a": 1, "_fts": "text", "_ftsx": 1 }, doc! { "weights": &doc! { "a": 1 } });
+        assert_eq!(standing(compound, text("i", "a")), Err(67));
+        let wildcard =
+            |name: &str, fields: DocBuf| index(name, doc! { "$**": 1 }, doc! { "wildcardProjection": &fields });
+        let nested = doc! { "b": &doc! { "c": true }, "a": 1 };
+        assert_eq!(standing(wildcard("j", nested), wildcard("i", doc! { "a": 1, "b.c": 1 })), Err(85));
+        assert_eq!(standing(wildcard("j", doc! { "a": 1 }), wildcard("i", doc! { "b": 1 })), Ok(Standing::New));
+        assert_eq!(standing(wildcard("i", doc! { "a": 1 }), wildcard("i", doc! { "b": 1 })), Err(86));
+        let plane = |options| index("i", doc! { "a": "2d" }, options);
+        assert_eq!(standing(plane(doc! { "bits": 20 }), plane(doc! {})), Err(85));
+        assert_eq!(standing(plane(doc! {}), index("j", doc! { "a": "2dsphere" }, doc! {})), Ok(Standing::New));
     }
 }

@@ -1,7 +1,7 @@
 //! What every document store offers, whatever it keeps documents in.
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
-//! [`catalog`] (collections, indexes, figures), [`views`], [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
+//! [`catalog`] (collections, indexes, figures), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
 //! and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process; each worker thread opens its own
@@ -9,6 +9,7 @@
 
 pub mod catalog;
 pub mod duplicate;
+pub mod index_kind;
 pub mod index_rules;
 pub mod namespace;
 pub mod read;
@@ -22,6 +23,7 @@ pub mod write;
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
 };
+pub use index_kind::{FieldKind, IndexKind};
 pub use namespace::{BorrowedNamespace, Namespace};
 pub use read::{Flow, Plan, PlanFacts, Position, Query, ScanEnd, Sink, StoredDoc};
 pub use rules::{Cap, Rules};

@@ -16,7 +16,7 @@ use error::{Code, Error, Result};
 use rand::Rng;
 use std::sync::Arc;
 use store::index_rules::{self, Standing};
-use store::{CreateIndexesOutcome, Flow, IndexSelection, IndexSpec, Namespace};
+use store::{CreateIndexesOutcome, Flow, IndexKind, IndexSelection, IndexSpec, Namespace};
 
 /// Keys that an index build sorts in memory before it inserts them, in bytes.
 const BUILD_BYTES_MAX: usize = 4 << 20;
@@ -167,6 +167,7 @@ impl Writer {
         let mut wanted: Vec<IndexSpec> = Vec::new();
         for spec in specs {
             index_rules::check_key(&spec)?;
+            check_kind(&spec)?;
             if is_id_index(&spec)? {
                 continue;
             }
@@ -287,6 +288,17 @@ impl Writer {
     }
 }
 
+/// Error 67 for a kind that has no keys here.
+fn check_kind(spec: &IndexSpec) -> Result<()> {
+    match IndexKind::of(spec)? {
+        kind @ (IndexKind::Text(_) | IndexKind::Sphere(_) | IndexKind::Plane(_)) => {
+            let message = format!("indexes of the kind '{}' are not supported yet", kind.name());
+            Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
+        }
+        IndexKind::Ordered | IndexKind::Hashed | IndexKind::Wildcard(_) => Ok(()),
+    }
+}
+
 fn choose_indexes(collection: &Collection, which: &IndexSelection) -> Result<Vec<Arc<Index>>> {
     let is_id = || Error::new(Code::INVALID_OPTIONS, "cannot drop _id index");
     let missing = |message: String| Error::new(Code::INDEX_NOT_FOUND, message);
@@ -332,6 +344,9 @@ fn is_id_index(spec: &IndexSpec) -> Result<bool> {
     let mut fields = key.iter();
     let (Some(("_id", direction)), None) = (fields.next(), fields.next()) else { return Ok(false) };
     let ascending = matches!(direction, Value::Int32(1) | Value::Int64(1)) || direction == Value::Double(1.0);
+    if let Value::String(_) = direction {
+        return Ok(false);
+    }
     if !ascending {
         let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", spelled(&spec.key));
         return Err(Error::bad_value(message));

@@ -1,0 +1,214 @@
+//! What sorts of index there are: ordered by values, over places on the sphere or on the plane, by hash, by words, or over
+//! whatever fields documents have.
+//!
+//! [`IndexKind::of`] reads an index's kind, with its options, off its specification. [`complete`] makes of a specification that
+//! is asked for the one that is kept and listed: options that a kind has by default are filled in, and what the kind does not go
+//! with is refused. What is wrong with the key pattern itself is for [`crate::index_rules`].
+//!
+//! Source: <https://www.mongodb.com/docs/manual/indexes/>; messages and codes are what a 6.0 server answers.
+
+pub mod plane;
+pub mod sphere;
+mod text;
+pub mod wildcard;
+
+use crate::IndexSpec;
+use crate::duplicate::write_document;
+use document::{Doc, DocBuf, Value};
+use error::{Code, Error, Result};
+pub use plane::PlaneOptions;
+pub use sphere::SphereOptions;
+pub use text::TextOptions;
+pub use wildcard::WildcardOptions;
+
+/// The kind of a whole index, with what its options say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexKind {
+    /// By the fields' values, up or down.
+    Ordered,
+    /// `2dsphere`
+    Sphere(SphereOptions),
+    /// `2d`
+    Plane(PlaneOptions),
+    /// `hashed`
+    Hashed,
+    /// `text`
+    Text(TextOptions),
+    /// `$**`
+    Wildcard(WildcardOptions),
+}
+
+/// What an index keeps of one of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    Ascending,
+    Descending,
+    Sphere,
+    Plane,
+    Hashed,
+    Text,
+    Wildcard,
+}
+
+impl IndexKind {
+    /// The kind of an index whose key pattern is one. Options that are left out have their defaults.
+    pub fn of(index: &IndexSpec) -> Result<IndexKind> {
+        Ok(match plugin(index.key.as_doc()) {
+            Some("2dsphere") => IndexKind::Sphere(SphereOptions::read(index.spec.as_doc())?),
+            Some("2d") => IndexKind::Plane(PlaneOptions::read(index)?),
+            Some("hashed") => IndexKind::Hashed,
+            Some("text") => IndexKind::Text(TextOptions::read(index)?),
+            Some("wildcard") => IndexKind::Wildcard(WildcardOptions::read(index)?),
+            _ => IndexKind::Ordered,
+        })
+    }
+
+    /// MongoDB's word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            IndexKind::Ordered => "",
+            IndexKind::Sphere(_) => "2dsphere",
+            IndexKind::Plane(_) => "2d",
+            IndexKind::Hashed => "hashed",
+            IndexKind::Text(_) => "text",
+            IndexKind::Wildcard(_) => "wildcard",
+        }
+    }
+
+    /// Whether it orders documents by the values of its fields.
+    pub fn is_ordered(&self) -> bool {
+        *self == IndexKind::Ordered
+    }
+}
+
+impl FieldKind {
+    /// What an element of a key pattern stands for.
+    pub fn of(path: &str, value: Value<'_>) -> FieldKind {
+        match value {
+            Value::String("2dsphere") => FieldKind::Sphere,
+            Value::String("2d") => FieldKind::Plane,
+            Value::String("hashed") => FieldKind::Hashed,
+            Value::String(_) => FieldKind::Text,
+            _ if is_wildcard(path) => FieldKind::Wildcard,
+            value if number(value).is_some_and(|number| number < 0.0) => FieldKind::Descending,
+            _ => FieldKind::Ascending,
+        }
+    }
+}
+
+/// The word that says what kind an index is, as far as it is not ordered: the first string of its key pattern, or `wildcard`.
+pub(crate) fn plugin(key: Doc<'_>) -> Option<&str> {
+    key.iter().find_map(|(path, value)| match value {
+        Value::String(name) => Some(name),
+        _ if is_wildcard(path) => Some("wildcard"),
+        _ => None,
+    })
+}
+
+/// Whether a name in a key pattern is `$**`, alone or behind a path.
+pub(crate) fn is_wildcard(path: &str) -> bool {
+    path == "$**" || path.ends_with(".$**")
+}
+
+/// The specification that is kept of an index that is asked for, `sent` being what the client wrote. Errors: 67 for most of
+/// what a kind does not go with, and codes of their own for `2d` and `hashed`.
+pub fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
+    let index = with_types(index);
+    check_collation(&index, sent)?;
+    let refused = |error: Error| match error.code() {
+        Code::CANNOT_CREATE_INDEX => in_completed(sent, error),
+        _ => error,
+    };
+    match plugin(index.key.as_doc()) {
+        Some("2dsphere") => sphere::complete(index, sent).map_err(refused),
+        Some("2d") => plane::complete(index),
+        Some("hashed") => check_hashed(&index).map(|()| index),
+        Some("text") => text::complete(index).map_err(refused),
+        Some("wildcard") => wildcard::check(&index).map(|()| index).map_err(refused),
+        _ => Ok(index),
+    }
+}
+
+/// Numbers among the options have one type each, whatever they were sent as.
+fn with_types(index: IndexSpec) -> IndexSpec {
+    let spec = DocBuf::build(|writer| {
+        for field in index.spec.as_doc().elements() {
+            let found = number(field.value());
+            match (field.key(), found) {
+                (
+                    "bits"
+                    | "2dsphereIndexVersion"
+                    | "textIndexVersion"
+                    | "coarsestIndexedLevel"
+                    | "finestIndexedLevel",
+                    Some(number),
+                ) => writer.append(field.key(), number as i32),
+                ("min" | "max", Some(number)) => writer.append(field.key(), number),
+                _ => writer.append_element(field),
+            }
+        }
+    });
+    IndexSpec { spec, ..index }
+}
+
+/// Places on the plane and words do not compare by a collation.
+fn check_collation(index: &IndexSpec, sent: Doc<'_>) -> Result<()> {
+    let Some(Value::Document(collation)) = index.spec.as_doc().get("collation") else { return Ok(()) };
+    let Some(kind @ ("2d" | "text")) = plugin(index.key.as_doc()) else { return Ok(()) };
+    let mut message = String::from("Error in specification ");
+    let shown = DocBuf::build(|writer| {
+        completed(sent)
+            .as_doc()
+            .elements()
+            .filter(|it| it.key() != "collation")
+            .for_each(|it| writer.append_element(it));
+        writer.append("collation", collation);
+    });
+    write_document(shown.as_doc(), &mut message);
+    message.push_str(&format!(" :: caused by :: Index type '{kind}' does not support collation: "));
+    write_document(collation, &mut message);
+    Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
+}
+
+fn check_hashed(index: &IndexSpec) -> Result<()> {
+    let hashed = index.key.as_doc().values().filter(|value| *value == Value::String("hashed")).count();
+    if hashed > 1 {
+        let mut message = format!("A maximum of one index field is allowed to be hashed but found {hashed} for 'key' ");
+        write_document(index.key.as_doc(), &mut message);
+        return Err(Error::new(Code(31303), message));
+    }
+    if index.unique {
+        let message = "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.";
+        return Err(Error::new(Code(16764), message));
+    }
+    Ok(())
+}
+
+/// A specification as sent, with the version that it has by default.
+fn completed(sent: Doc<'_>) -> DocBuf {
+    let mut completed = sent.to_owned();
+    if sent.get("v").is_none() {
+        completed.append("v", 2);
+    }
+    completed
+}
+
+fn in_completed(sent: Doc<'_>, error: Error) -> Error {
+    let mut text = String::new();
+    write_document(completed(sent).as_doc(), &mut text);
+    error.context(&format!("Error in specification {text} :: caused by :: "))
+}
+
+pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Error::new(Code::CANNOT_CREATE_INDEX, reason.into()))
+}
+
+pub(crate) fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Int32(number) => Some(f64::from(number)),
+        Value::Int64(number) => Some(number as f64),
+        Value::Double(number) => Some(number),
+        Value::Decimal128(number) => Some(number.to_f64()),
+        _ => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! `2d`: a square of the plane, cut into cells by the bits of its coordinates.
+
+use super::number;
+use crate::IndexSpec;
+use document::Value;
+use error::{Code, Error, Result};
+use query::text::general;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlaneOptions {
+    /// How often each side is halved.
+    pub bits: u8,
+    /// Both coordinates lie between these.
+    pub min: f64,
+    pub max: f64,
+}
+
+impl PlaneOptions {
+    pub(super) fn read(index: &IndexSpec) -> Result<PlaneOptions> {
+        let option = |name: &str, default: f64| index.spec.as_doc().get(name).and_then(number).unwrap_or(default);
+        let (bits, min, max) = (option("bits", 26.0) as i32, option("min", -180.0), option("max", 180.0));
+        if !(1..=32).contains(&bits) {
+            let message = format!("bits for hash must be > 0 and <= 32, but {bits} bits were specified");
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        if !(min < max) || !(max - min).is_finite() {
+            let (min, max) = (general(min, 6), general(max, 6));
+            let message =
+                format!("region for hash must be valid and have positive area, but [{min}, {max}] was specified");
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        Ok(PlaneOptions { bits: bits as u8, min, max })
+    }
+}
+
+pub(super) fn complete(index: IndexSpec) -> Result<IndexSpec> {
+    let mut place = None;
+    for (position, value) in index.key.as_doc().values().enumerate() {
+        match value {
+            Value::String("2d") if place.is_some() => {
+                return Err(Error::new(Code(16800), "can't have 2 geo fields"));
+            }
+            Value::String("2d") if position > 0 => {
+                return Err(Error::new(Code(16801), "2d has to be first in index"));
+            }
+            Value::String("2d") => place = Some(position),
+            _ => {}
+        }
+    }
+    PlaneOptions::read(&index)?;
+    Ok(index)
+}

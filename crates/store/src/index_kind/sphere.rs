@@ -1,0 +1,68 @@
+//! `2dsphere`: which cells of the sphere's surface a document's places are found under.
+
+use super::{number, refuse};
+use crate::IndexSpec;
+use document::{Doc, DocBuf};
+use error::{Code, Error, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SphereOptions {
+    /// From version 2 on, documents without any of the places are left out; from 3 on, GeoJSON is indexed by finer cells. Here all
+    /// versions are kept in the same way but for what is left out.
+    pub version: i32,
+    /// The levels of the largest and of the smallest cells.
+    pub coarsest: u8,
+    pub finest: u8,
+}
+
+const VERSION: &str = "2dsphereIndexVersion";
+
+impl SphereOptions {
+    pub(super) fn read(spec: Doc<'_>) -> Result<SphereOptions> {
+        let integer = |option: &str, default: i32| spec.get(option).and_then(number).map_or(default, |it| it as i32);
+        let (coarsest, finest) = (integer("coarsestIndexedLevel", 0), integer("finestIndexedLevel", 23));
+        let invalid = |code, message| Err(Error::new(Code(code), message));
+        if coarsest < 0 {
+            return invalid(16747, "coarsestIndexedLevel must be >= 0");
+        }
+        if finest > 30 {
+            return invalid(16748, "finestIndexedLevel must be <= 30");
+        }
+        if finest < coarsest {
+            return invalid(16749, "finestIndexedLevel must be >= coarsestIndexedLevel");
+        }
+        Ok(SphereOptions { version: integer(VERSION, 3), coarsest: coarsest as u8, finest: finest as u8 })
+    }
+
+    /// Whether a document without any of the index's places has no key.
+    pub fn leaves_out_missing(self) -> bool {
+        self.version > 1
+    }
+}
+
+pub(super) fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
+    if let Some(version) = sent.get(VERSION) {
+        let whole = number(version).filter(|number| number.fract() == 0.0);
+        if whole.is_none() {
+            let found = query::text::element(VERSION, version);
+            return Err(Error::bad_value(format!(
+                "Expected field \"{VERSION}\" to have a value exactly representable as a 64-bit integer, but found {found}"
+            )));
+        }
+        if !matches!(whole, Some(1.0 | 2.0 | 3.0)) {
+            let found = query::text::element(VERSION, version);
+            return refuse(format!(
+                "unsupported geo index version {{ {VERSION} : {found} }}, only versions: [1,2,3] are supported"
+            ));
+        }
+    }
+    SphereOptions::read(index.spec.as_doc())?;
+    let mut spec = index.spec;
+    if spec.as_doc().get(VERSION).is_none() {
+        spec = DocBuf::build(|writer| {
+            spec.as_doc().elements().for_each(|field| writer.append_element(field));
+            writer.append(VERSION, 3);
+        });
+    }
+    Ok(IndexSpec { spec, ..index })
+}

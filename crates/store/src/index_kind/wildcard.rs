@@ -1,0 +1,148 @@
+//! `$**`: every field of a document, or of what lies at a path, with or without some.
+
+use super::{number, refuse};
+use crate::IndexSpec;
+use document::{Doc, Kind, Value};
+use error::{Code, Error, Result};
+use query::{Context, Projection};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WildcardOptions {
+    /// The path in front of `$**`; empty for all fields of a document.
+    pub root: String,
+    /// Whether what lies under [`WildcardOptions::paths`] is all that is in the index, or all that is not.
+    pub includes: bool,
+    /// Sorted; a path stands for everything below it.
+    pub paths: Vec<String>,
+    /// Whether `_id` is in the index.
+    pub id: bool,
+}
+
+impl WildcardOptions {
+    pub(super) fn read(index: &IndexSpec) -> Result<WildcardOptions> {
+        let pattern = index.key.as_doc();
+        let root = pattern.iter().find_map(|(path, _)| path.strip_suffix("$**")).unwrap_or_default();
+        let root = root.strip_suffix('.').unwrap_or(root).to_owned();
+        let id = root == "_id" || root.starts_with("_id.");
+        let mut options = WildcardOptions { root, includes: false, paths: Vec::new(), id };
+        if let Some(Value::Document(projection)) = index.spec.as_doc().get("wildcardProjection") {
+            options.read_projection(projection);
+        }
+        Ok(options)
+    }
+
+    fn read_projection(&mut self, projection: Doc<'_>) {
+        let mut chosen = Vec::new();
+        collect("", projection, &mut chosen);
+        let own = chosen.iter().find(|(path, _)| path == "_id").map(|(_, kept)| *kept);
+        chosen.retain(|(path, _)| path != "_id");
+        self.includes = chosen.first().map_or(own == Some(true), |(_, kept)| *kept);
+        self.id = own.unwrap_or(self.includes && chosen.iter().any(|(path, _)| path.starts_with("_id.")));
+        self.paths = chosen.into_iter().map(|(path, _)| path).collect();
+        self.paths.sort_unstable();
+    }
+
+    /// Whether the value at a path is in the index.
+    pub fn covers(&self, path: &str) -> bool {
+        if !is_within(path, &self.root) {
+            return false;
+        }
+        let named = self.paths.iter().any(|chosen| is_within(path, chosen));
+        match is_within(path, "_id") {
+            true if !self.root.is_empty() => true,
+            true => self.id && (!self.paths.iter().any(|chosen| is_within(chosen, "_id")) || named == self.includes),
+            false => named == self.includes,
+        }
+    }
+
+    /// Whether something below a path may be in the index.
+    pub fn reaches(&self, path: &str) -> bool {
+        let leads_to_root = is_within(&self.root, path);
+        let leads_to_chosen = self.includes && self.paths.iter().any(|chosen| is_within(chosen, path));
+        leads_to_root || leads_to_chosen || self.covers(path)
+    }
+}
+
+/// Whether a path is another one, or leads on from it; every path does from the empty one.
+fn is_within(path: &str, outer: &str) -> bool {
+    outer.is_empty() || path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The paths of a projection, with whether they stay.
+fn collect(prefix: &str, projection: Doc<'_>, chosen: &mut Vec<(String, bool)>) {
+    for (name, value) in projection.iter() {
+        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Document(inner) => collect(&path, inner, chosen),
+            value => chosen.push((path, value.is_truthy())),
+        }
+    }
+}
+
+/// Options that make no sense for an index of this kind.
+pub(super) fn check(index: &IndexSpec) -> Result<()> {
+    let spec = index.spec.as_doc();
+    if let Some(version) = spec.get("v").and_then(number)
+        && version < 2.0
+    {
+        let mut key = String::new();
+        crate::duplicate::write_document(index.key.as_doc(), &mut key);
+        return refuse(format!(
+            "bad index key pattern {key}: 'wildcard' index plugin is not allowed with index version v:{version}"
+        ));
+    }
+    for option in ["sparse", "unique"] {
+        if spec.get(option).is_some_and(Value::is_truthy) {
+            return refuse(format!("Index type 'wildcard' does not support the {option} option"));
+        }
+    }
+    if spec.get("expireAfterSeconds").is_some() {
+        return refuse("Index type 'wildcard' cannot be a TTL index");
+    }
+    Ok(())
+}
+
+/// Checks a `wildcardProjection`: the fields that are in an index, or those that are not. `key` is the index's key pattern.
+pub fn check_projection(key: Doc<'_>, projection: Value<'_>) -> Result<()> {
+    if super::plugin(key) != Some("wildcard") {
+        return Err(Error::bad_value("The field 'wildcardProjection' is only allowed in an 'wildcard' index"));
+    }
+    let Value::Document(projection) = projection else {
+        let found = projection.kind().alias();
+        return Err(Error::type_mismatch(format!(
+            "The field 'wildcardProjection' must be a non-empty object, but got {found}"
+        )));
+    };
+    if key.first().is_none_or(|first| first.key() != "$**") {
+        return Err(Error::failed_to_parse(
+            "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}",
+        ));
+    }
+    if projection.is_empty() {
+        return Err(Error::failed_to_parse("The 'wildcardProjection' field can't be an empty object"));
+    }
+    check_switches(projection)
+        .and_then(|()| Projection::parse_stage(projection, &Context::at(0)).map(drop))
+        .map_err(|error| error.context("Failed to parse: wildcardProjection :: caused by :: "))
+}
+
+/// Nothing may be computed.
+fn check_switches(projection: Doc<'_>) -> Result<()> {
+    for value in projection.values() {
+        match value {
+            Value::Document(inner) if inner.first().is_some_and(|first| first.key() == "$elemMatch") => {}
+            Value::Document(inner) if inner.first().is_none_or(|first| !first.key().starts_with('$')) => {
+                check_switches(inner)?;
+            }
+            value if value.kind().is_number() || value.kind() == Kind::Boolean => {}
+            _ => {
+                return Err(Error::new(
+                    Code(51271),
+                    "Bad projection specification, cannot use computed fields when parsing a spec in \
+                     kBanComputedFields mode",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
