@@ -314,8 +314,9 @@ mod tests {
     fn indexes_of_special_kinds_are_compared_by_what_they_hold() {
         let standing = |asked: IndexSpec, there: IndexSpec| standing(&asked, [&there]).map_err(|error| error.code().0);
         let text = |name: &str, field: &str| {
-            let key = doc! { "_fts": "text", "_ftsx": 1 };
-            index(name, key, doc! { "weights": &doc! { field: 1 } })
+            let (key, mut weights) = (doc! { "_fts": "text", "_ftsx": 1 }, DocBuf::new());
+            weights.append(field, 1);
+            index(name, key, doc! { "weights": &weights })
         };
         assert_eq!(standing(text("j", "b"), text("i", "a")), Err(85));
         let compound = index("j", doc! { "a": 1, "_fts": "text", "_ftsx": 1 }, doc! { "weights": &doc! { "a": 1 } });

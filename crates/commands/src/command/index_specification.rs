@@ -142,7 +142,7 @@ fn check_partial(filter: Doc<'_>) -> Result<()> {
             (path, Value::Document(condition)) if condition.first().is_some_and(|it| it.key().starts_with('$')) => {
                 for (operator, argument) in condition.iter() {
                     match operator {
-                        "$eq" | "$in" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" => {}
+                        "$eq" | "$in" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" | "$geoWithin" | "$within" => {}
                         "$exists" if argument.is_truthy() => {}
                         other => return refused(&format!("{path} {other}")),
                     }
