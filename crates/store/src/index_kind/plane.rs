@@ -23,7 +23,7 @@ impl PlaneOptions {
             let message = format!("bits for hash must be > 0 and <= 32, but {bits} bits were specified");
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
-        if !(min < max) || !(max - min).is_finite() {
+        if min.is_nan() || max.is_nan() || min >= max || !(max - min).is_finite() {
             let (min, max) = (general(min, 6), general(max, 6));
             let message =
                 format!("region for hash must be valid and have positive area, but [{min}, {max}] was specified");
