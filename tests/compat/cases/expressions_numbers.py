@@ -34,7 +34,7 @@ BLOCKS = [
     *(over_values(f"expression {name}", PAIRS, {name: ["$v", "$w"]}) for name in ("$add", "$subtract", "$multiply", "$divide", "$mod")),
     *(over_values(f"expression {name}", FEW, {name: ["$v", "$w"]}) for name in ("$add", "$subtract", "$multiply", "$divide", "$mod", "$pow",
         "$log", "$atan2")),
-    over_values("expression $pow", [(a, b) for a in (0, 1, 2, -2, 10, L(3), 2.5, -8, D("2"), D("0"), NAN, 0.0) for b in (0, 1, 2, 3, -1, -2,
+    over_values("expression $pow", [(a, b) for a in (0, 1, 2, -2, 10, L(3), 2.5, -8, D("2"), D("1.5"), D("0"), NAN, 0.0) for b in (0, 1, 2, 3, -1, -2,
         10, 31, 62, 63, 64, L(2), 0.5, D("2"), D("-1"), 1e3, NAN)], {"$pow": ["$v", "$w"]}),
     over_values("expression $log", [(a, b) for a in (1, 8, 100, L(1024), 0.5, D("8"), 0, -1, NAN, INF) for b in (2, 10, L(2), 0.5, D("2"),
         1, 0, -1, NAN)], {"$log": ["$v", "$w"]}),

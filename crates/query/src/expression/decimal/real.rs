@@ -17,6 +17,9 @@ pub(in crate::expression) type Function = fn(&BigFloat, usize, RoundingMode, &mu
 const WORKING_BITS: usize = 256;
 const RESULT_BITS: i64 = 113;
 const NEAREST: RoundingMode = RoundingMode::ToEven;
+/// For functions of real numbers. Asked for the nearest, the library computes with more and more bits until it knows which way to
+/// round, and where the result is exact (1.5², log₂ 8) it never does. There are more bits than the result has as it is.
+const AS_IT_COMES: RoundingMode = RoundingMode::None;
 /// Digits of a result that are looked at when it is rounded.
 const LOOKED_AT: usize = 60;
 /// Beyond this power of ten, arguments are left to doubles: a sine there would need constants of thousands of digits.
@@ -44,7 +47,7 @@ fn with_constants<T>(compute: impl FnOnce(&mut Consts) -> T) -> Option<T> {
 pub(in crate::expression) fn apply(number: Decimal128, function: Function) -> Option<Decimal128> {
     let argument = to_big(number)?;
     with_constants(|constants| {
-        let result = function(&argument, WORKING_BITS, NEAREST, constants);
+        let result = function(&argument, WORKING_BITS, AS_IT_COMES, constants);
         from_big(&as_result(result), constants)
     })
 }
@@ -68,7 +71,7 @@ pub(crate) fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
                 half
             }
         } else {
-            let angle = y.div(&x, WORKING_BITS, NEAREST).atan(WORKING_BITS, NEAREST, constants);
+            let angle = y.div(&x, WORKING_BITS, NEAREST).atan(WORKING_BITS, AS_IT_COMES, constants);
             match (is_left, down) {
                 (false, _) => angle,
                 (true, true) => angle.sub(&pi, WORKING_BITS, NEAREST),
@@ -170,7 +173,7 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     }
     let computed = to_big(base).zip(to_big(exponent)).and_then(|(number, times)| {
         with_constants(|constants| {
-            let result = number.pow(&times, WORKING_BITS, NEAREST, constants);
+            let result = number.pow(&times, WORKING_BITS, AS_IT_COMES, constants);
             from_big(&as_result(result), constants)
         })
     });
