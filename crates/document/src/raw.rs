@@ -69,6 +69,22 @@ impl<'a> Doc<'a> {
         self.element(key).map(Element::value)
     }
 
+    /// Looks up several keys in one walk: `found` takes the first element of each name, at the name's position.
+    #[inline]
+    pub fn gather(self, names: &[Box<str>], found: &mut [Option<Element<'a>>]) {
+        let mut left = names.len();
+        let mut elements = self.elements();
+        while left > 0 {
+            let Some(element) = elements.next() else { return };
+            for (name, found) in names.iter().zip(&mut *found) {
+                if name.as_bytes() == element.key && found.is_none() {
+                    *found = Some(element);
+                    left -= 1;
+                }
+            }
+        }
+    }
+
     /// The first element: in a command, its name.
     pub fn first(self) -> Option<Element<'a>> {
         self.elements().next()

@@ -20,6 +20,7 @@ mod fill;
 pub mod foreign;
 mod granularity;
 mod group;
+mod operand;
 mod optimize;
 mod parse;
 mod redact;

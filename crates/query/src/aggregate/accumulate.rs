@@ -6,14 +6,14 @@ mod collect;
 pub(crate) mod spill;
 mod top;
 
-use super::group::Operand;
+use super::operand::{Operand, Row};
 use crate::expression::Evaluated;
 use crate::expression::number::{Number, Sum};
 use crate::{Context, Expression};
 use collect::Unique;
 pub(super) use collect::hash_of;
 pub(crate) use collect::{Several, Which};
-use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use document::{Collation, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use top::Ranked;
@@ -142,6 +142,22 @@ impl Accumulator {
         })
     }
 
+    /// The one operand of those that have but one.
+    pub fn operand_mut(&mut self) -> Option<&mut Operand> {
+        match self {
+            Accumulator::Sum(operand)
+            | Accumulator::Average(operand)
+            | Accumulator::Extreme(operand, ..)
+            | Accumulator::First(operand)
+            | Accumulator::Last(operand)
+            | Accumulator::Push(operand)
+            | Accumulator::AddToSet(operand, _)
+            | Accumulator::Deviation { operand, .. }
+            | Accumulator::MergeObjects(operand) => Some(operand),
+            Accumulator::SumConstant(_) | Accumulator::Several(_) | Accumulator::Top(_) => None,
+        }
+    }
+
     /// The state of a new group with this key.
     pub fn begin(&self, key: Value<'_>) -> Result<State> {
         Ok(match self {
@@ -159,29 +175,29 @@ impl Accumulator {
 
     /// Takes a document in; gives the bytes by which the state grew.
     #[inline]
-    pub fn add(&self, state: &mut State, document: Doc<'_>) -> Result<usize> {
+    pub fn add(&self, state: &mut State, row: &Row<'_>) -> Result<usize> {
         match (self, state) {
             (Accumulator::SumConstant(number), State::Sum(sum)) => sum.add(*number),
             (Accumulator::Sum(operand), State::Sum(sum)) => {
-                if let Some(number) = operand.evaluate(document)?.value().and_then(Number::from_value) {
+                if let Some(number) = operand.number_in(row)? {
                     sum.add(number);
                 }
             }
             (Accumulator::Average(operand), State::Average { sum, count }) => {
-                if let Some(number) = operand.evaluate(document)?.value().and_then(Number::from_value) {
+                if let Some(number) = operand.number_in(row)? {
                     sum.add(number);
                     *count += 1;
                 }
             }
             (Accumulator::Extreme(operand, wanted, collation), State::One(best)) => {
-                return Ok(take_extreme(&operand.evaluate(document)?, *wanted, collation, best));
+                return Ok(take_extreme(&operand.evaluate_in(row)?, *wanted, collation, best));
             }
             (Accumulator::First(_), State::One(Some(_))) => {}
             (Accumulator::First(operand) | Accumulator::Last(operand), State::One(held)) => {
-                return Ok(replace(held, operand.evaluate(document)?.value_or_null()));
+                return Ok(replace(held, operand.evaluate_in(row)?.value_or_null()));
             }
             (Accumulator::Deviation { operand, .. }, State::Deviation { count, mean, squares }) => {
-                if let Some(number) = operand.evaluate(document)?.value().and_then(Number::from_value) {
+                if let Some(number) = operand.number_in(row)? {
                     let number = number.to_f64();
                     *count += 1;
                     let difference = number - *mean;
@@ -189,24 +205,24 @@ impl Accumulator {
                     *squares += difference * (number - *mean);
                 }
             }
-            (accumulator, state) => return accumulator.collect(state, document),
+            (accumulator, state) => return accumulator.collect(state, row),
         }
         Ok(0)
     }
 
     /// [`Accumulator::add`] for those that keep many values.
-    fn collect(&self, state: &mut State, document: Doc<'_>) -> Result<usize> {
+    fn collect(&self, state: &mut State, row: &Row<'_>) -> Result<usize> {
         match (self, state) {
             (Accumulator::Push(operand), State::Array { bytes, count }) => {
-                let evaluated = operand.evaluate(document)?;
+                let evaluated = operand.evaluate_in(row)?;
                 Ok(evaluated.value().map_or(0, |value| collect::push(value, bytes, count)))
             }
             (Accumulator::AddToSet(operand, _), State::Set(set)) => {
-                let evaluated = operand.evaluate(document)?;
+                let evaluated = operand.evaluate_in(row)?;
                 Ok(evaluated.value().map_or(0, |value| set.insert(value)))
             }
             (Accumulator::MergeObjects(operand), State::Merged(merged)) => {
-                let evaluated = operand.evaluate(document)?;
+                let evaluated = operand.evaluate_in(row)?;
                 match evaluated.value() {
                     None | Some(Value::Null | Value::Undefined) => Ok(0),
                     Some(Value::Document(document)) => Ok(collect::merge(merged, document)),
@@ -220,10 +236,12 @@ impl Accumulator {
                     )),
                 }
             }
-            (Accumulator::Several(several), State::Several { limit, values }) => several.add(*limit, values, document),
+            (Accumulator::Several(several), State::Several { limit, values }) => {
+                several.add(*limit, values, row.document())
+            }
             (Accumulator::Top(top), State::Top { limit, ranked, arrivals }) => {
                 *arrivals += 1;
-                top.add(*limit, *arrivals, ranked, document)
+                top.add(*limit, *arrivals, ranked, row.document())
             }
             _ => Ok(0),
         }

@@ -3,7 +3,8 @@
 use super::Demand;
 use super::accumulate::Accumulator;
 use super::granularity::Granularity;
-use super::group::{Operand, parse_fields};
+use super::group::parse_fields;
+use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
 use super::steps::{Give, Hold};
 use crate::Context;
@@ -176,8 +177,9 @@ impl Buckets {
             states.push(accumulator.begin(Value::Document(id.as_doc()))?);
         }
         for document in &bucket.documents {
+            let row = Row::of(document.as_doc());
             for ((_, accumulator), state) in self.spec.fields.iter().zip(&mut states) {
-                accumulator.add(state, document.as_doc())?;
+                accumulator.add(state, &row)?;
             }
         }
         Ok(DocBuf::build(|writer: &mut DocWriter<'_>| {

@@ -3,8 +3,8 @@
 use super::Demand;
 use super::accumulate::{Accumulator, State, hash_of, spill};
 use super::bucket::Boundaries;
+use super::operand::{Numbering, Operand, Row};
 use super::steps::{Give, Hold};
-use crate::expression::Evaluated;
 use crate::spill::{Budget, Entry, Merge, Runs};
 use crate::{Context, Expression};
 use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
@@ -20,6 +20,7 @@ pub(crate) struct Group {
     key: Key,
     fields: Vec<(Box<str>, Accumulator)>,
     collation: Collation,
+    numbering: Numbering,
 }
 
 /// What documents are grouped by.
@@ -30,32 +31,6 @@ enum Key {
     Computed(Operand),
     /// `$bucket`: the lower boundary that a value falls behind.
     Bucket(Operand, Boundaries),
-}
-
-/// An expression, with a short way for the most frequent kind.
-#[derive(Debug)]
-pub(super) enum Operand {
-    /// A field of the top level.
-    Field(Box<str>),
-    Expression(Expression),
-}
-
-impl Operand {
-    pub fn parse(value: Value<'_>, context: &Context) -> Result<Operand> {
-        let expression = Expression::parse(value, context)?;
-        Ok(match expression.as_field() {
-            Some(path) if !path.contains('.') => Operand::Field(path.into()),
-            _ => Operand::Expression(expression),
-        })
-    }
-
-    #[inline]
-    pub fn evaluate<'s>(&'s self, document: Doc<'s>) -> Result<Evaluated<'s>> {
-        match self {
-            Operand::Field(name) => Ok(document.get(name).map_or(Evaluated::Missing, Evaluated::Value)),
-            Operand::Expression(expression) => expression.evaluate(document),
-        }
-    }
 }
 
 impl Group {
@@ -76,7 +51,19 @@ impl Group {
             }
         }
         let key = key.ok_or_else(|| Error::new(Code(15955), "a group specification must include an _id"))?;
-        Ok(Group { key, fields, collation: context.collation.clone() })
+        Ok(Group::new(key, fields, context))
+    }
+
+    fn new(mut key: Key, mut fields: Vec<(Box<str>, Accumulator)>, context: &Context) -> Group {
+        let mut numbering = Numbering::default();
+        if let Key::Computed(operand) | Key::Bucket(operand, _) = &mut key {
+            numbering.number(operand);
+        }
+        fields
+            .iter_mut()
+            .filter_map(|(_, accumulator)| accumulator.operand_mut())
+            .for_each(|operand| numbering.number(operand));
+        Group { key, fields, collation: context.collation.clone(), numbering }
     }
 
     fn parse_key(value: Value<'_>, context: &Context) -> Result<Key> {
@@ -100,13 +87,13 @@ impl Group {
     ) -> Result<Group> {
         let fields = parse_fields(output, context)?;
         let key = Key::Bucket(Operand::parse(group_by, context)?, boundaries);
-        Ok(Group { key, fields, collation: context.collation.clone() })
+        Ok(Group::new(key, fields, context))
     }
 
     /// The stage that `$sortByCount` comes to.
     pub fn counting(by: Value<'_>, context: &Context) -> Result<Group> {
         let fields = vec![("count".into(), Accumulator::count())];
-        Ok(Group { key: Self::parse_key(by, context)?, fields, collation: context.collation.clone() })
+        Ok(Group::new(Self::parse_key(by, context)?, fields, context))
     }
 }
 
@@ -261,20 +248,21 @@ impl Found {
 
 impl Hold for Groups {
     fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+        let row = Row::gather(document, &self.group.numbering);
         let index = match &self.group.key {
             Key::Constant(value) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
             Key::Constant(_) => 0,
             // A missing key groups with null.
-            Key::Computed(operand) => self.found.find(operand.evaluate(document)?.value_or_null(), &self.group)?,
+            Key::Computed(operand) => self.found.find(operand.evaluate_in(&row)?.value_or_null(), &self.group)?,
             Key::Bucket(operand, boundaries) => {
-                let value = operand.evaluate(document)?;
+                let value = operand.evaluate_in(&row)?;
                 self.found.find(boundaries.bucket(value.value_or_null())?, &self.group)?
             }
         };
         let fields = &self.group.fields;
         let states = &mut self.found.states[index * fields.len()..(index + 1) * fields.len()];
         for ((_, accumulator), state) in fields.iter().zip(states) {
-            self.found.memory_bytes += accumulator.add(state, document)?;
+            self.found.memory_bytes += accumulator.add(state, &row)?;
         }
         if self.found.memory_bytes > self.budget.memory_bytes_max {
             self.spill()?;

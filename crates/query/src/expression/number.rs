@@ -1,6 +1,6 @@
 //! Numbers with MongoDB's promotion rules: int32 → int64 → double → decimal128.
 
-use document::{Decimal128, Kind, Value};
+use document::{Decimal128, Element, Kind, Value};
 
 /// A value that is a number.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,19 @@ impl Number {
             Value::Decimal128(number) => Number::Decimal(number),
             _ => return None,
         })
+    }
+
+    /// As [`Number::from_value`], without decoding what is none.
+    #[inline]
+    pub fn from_element(element: Element<'_>) -> Option<Number> {
+        let raw = element.raw_value();
+        match element.kind {
+            Kind::Int32 => Some(Number::Int32(i32::from_le_bytes(*raw.first_chunk()?))),
+            Kind::Int64 => Some(Number::Int64(i64::from_le_bytes(*raw.first_chunk()?))),
+            Kind::Double => Some(Number::Double(f64::from_le_bytes(*raw.first_chunk()?))),
+            Kind::Decimal128 => Number::from_value(element.value()),
+            _ => None,
+        }
     }
 
     pub fn to_value(self) -> Value<'static> {
@@ -114,6 +127,7 @@ impl Default for Sum {
 }
 
 impl Sum {
+    #[inline]
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {

@@ -1,6 +1,6 @@
 //! Accumulators that keep many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its relatives.
 
-use crate::aggregate::group::Operand;
+use crate::aggregate::operand::Operand;
 use crate::{Context, Expression, text};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};

@@ -1,7 +1,7 @@
 //! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the documents that a sort puts first or last.
 
 use super::collect::evaluate_limit;
-use crate::aggregate::group::Operand;
+use crate::aggregate::operand::Operand;
 use crate::{Context, Expression, Sort, text};
 use document::{Collation, Doc, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};

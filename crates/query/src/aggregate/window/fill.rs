@@ -2,7 +2,7 @@
 
 use super::Partition;
 use crate::Expression;
-use crate::aggregate::group::Operand;
+use crate::aggregate::operand::Operand;
 use crate::expression::{Evaluated, apply};
 use document::compare::equal;
 use document::{Value, ValueBuf};

@@ -4,7 +4,7 @@ use super::SetWindowFields;
 use super::bounds::{Bounds, parse_unit};
 use crate::aggregate::accumulate::{Accumulator, Several, Top};
 use crate::aggregate::field_tree::{FieldTree, collide};
-use crate::aggregate::group::Operand;
+use crate::aggregate::operand::Operand;
 use crate::expression::check_field_path;
 use crate::expression::date::calculate::Unit;
 use crate::expression::decimal;

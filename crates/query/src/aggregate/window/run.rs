@@ -9,7 +9,7 @@ use super::removable::{
 };
 use super::{Partition, SetWindowFields};
 use crate::aggregate::accumulate::{State, Which};
-use crate::aggregate::group::Operand;
+use crate::aggregate::operand::{Operand, Row};
 use crate::expression::apply;
 use crate::expression::date::calculate::Unit;
 use crate::expression::number::Number;
@@ -84,7 +84,7 @@ impl Run {
                 let end = windowing.window(bounds, row, partition.len())?.end;
                 if *taken < end || value.is_none() {
                     for index in *taken..end {
-                        *memory_bytes += accumulator.add(state, partition.get(index))?;
+                        *memory_bytes += accumulator.add(state, &Row::of(partition.get(index)))?;
                     }
                     *taken = end;
                     let written = DocBuf::build(|writer| accumulator.write(state, "", writer));

@@ -1,0 +1,140 @@
+//! Operands of accumulators, and the document they are computed from.
+//!
+//! Most operands are fields of the top level. A stage with several of them numbers them when it is parsed ([`Numbering`]), and
+//! looks them all up in one walk through each document ([`Row::gather`]).
+
+use crate::expression::Evaluated;
+use crate::expression::number::Number;
+use crate::{Context, Expression};
+use document::{Doc, Element, Value};
+use error::Result;
+
+/// How many fields are looked up in one walk; any more, one by one.
+const GATHERED_MAX: usize = 8;
+
+/// An expression, with a short way for the most frequent kind.
+#[derive(Debug)]
+pub(super) enum Operand {
+    /// A field of the top level, and its number, where the stage numbers them.
+    Field(Box<str>, Option<usize>),
+    Expression(Expression),
+}
+
+impl Operand {
+    pub fn parse(value: Value<'_>, context: &Context) -> Result<Operand> {
+        let expression = Expression::parse(value, context)?;
+        Ok(match expression.as_field() {
+            Some(path) if !path.contains('.') => Operand::Field(path.into(), None),
+            _ => Operand::Expression(expression),
+        })
+    }
+
+    #[inline]
+    pub fn evaluate<'s>(&'s self, document: Doc<'s>) -> Result<Evaluated<'s>> {
+        match self {
+            Operand::Field(name, _) => Ok(document.get(name).map_or(Evaluated::Missing, Evaluated::Value)),
+            Operand::Expression(expression) => expression.evaluate(document),
+        }
+    }
+
+    /// As [`Operand::evaluate`], of a document whose fields may have been gathered.
+    #[inline]
+    pub fn evaluate_in<'s>(&'s self, row: &Row<'s>) -> Result<Evaluated<'s>> {
+        match self {
+            Operand::Field(name, number) => {
+                Ok(row.field(name, *number).map_or(Evaluated::Missing, |element| Evaluated::Value(element.value())))
+            }
+            Operand::Expression(expression) => expression.evaluate(row.document),
+        }
+    }
+
+    /// The value, where it is a number.
+    #[inline]
+    pub fn number_in(&self, row: &Row<'_>) -> Result<Option<Number>> {
+        match self {
+            Operand::Field(name, number) => Ok(row.field(name, *number).and_then(Number::from_element)),
+            Operand::Expression(expression) => {
+                Ok(expression.evaluate(row.document)?.value().and_then(Number::from_value))
+            }
+        }
+    }
+}
+
+/// The fields of the top level that a stage's operands read, each once.
+#[derive(Debug, Default)]
+pub(super) struct Numbering {
+    names: Vec<Box<str>>,
+}
+
+impl Numbering {
+    /// Gives the operand's field a number, if the operand is a field.
+    pub fn number(&mut self, operand: &mut Operand) {
+        let Operand::Field(name, number) = operand else { return };
+        *number = self.names.iter().position(|known| known == name);
+        if number.is_none() && self.names.len() < GATHERED_MAX {
+            *number = Some(self.names.len());
+            self.names.push(name.clone());
+        }
+    }
+}
+
+/// A document on its way into accumulators.
+pub(super) struct Row<'d> {
+    document: Doc<'d>,
+    /// Its numbered fields, where they have been gathered.
+    fields: Option<[Option<Element<'d>>; GATHERED_MAX]>,
+}
+
+impl<'d> Row<'d> {
+    /// A document whose fields are looked up one by one.
+    pub fn of(document: Doc<'d>) -> Row<'d> {
+        Row { document, fields: None }
+    }
+
+    /// Looks up the numbered fields.
+    #[inline]
+    pub fn gather(document: Doc<'d>, numbering: &Numbering) -> Row<'d> {
+        let mut fields = [None; GATHERED_MAX];
+        document.gather(&numbering.names, &mut fields);
+        Row { document, fields: Some(fields) }
+    }
+
+    pub fn document(&self) -> Doc<'d> {
+        self.document
+    }
+
+    #[inline]
+    fn field(&self, name: &str, number: Option<usize>) -> Option<Element<'d>> {
+        match (&self.fields, number) {
+            (Some(fields), Some(number)) => fields.get(number).copied().flatten(),
+            _ => self.document.element(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::doc;
+
+    #[test]
+    fn gathered_fields_are_what_they_are_one_by_one() {
+        let context = Context::at(0);
+        let mut operands: Vec<Operand> = ["$b", "$missing", "$a", "$b", "$long name", "$a.b"]
+            .iter()
+            .map(|path| Operand::parse(Value::String(path), &context).unwrap())
+            .collect();
+        let mut numbering = Numbering::default();
+        operands.iter_mut().for_each(|operand| numbering.number(operand));
+        assert_eq!(numbering.names.len(), 4);
+        // Of two fields of one name the first counts.
+        let document = doc! { "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
+        let row = Row::gather(document.as_doc(), &numbering);
+        for operand in &operands {
+            let (gathered, plain) = (operand.evaluate_in(&row).unwrap(), operand.evaluate(document.as_doc()).unwrap());
+            assert_eq!(gathered.value(), plain.value(), "{operand:?}");
+            let number = operand.number_in(&row).unwrap().map(Number::to_value);
+            assert_eq!(number, plain.value().filter(|value| value.kind().is_number()), "{operand:?}");
+        }
+    }
+}
