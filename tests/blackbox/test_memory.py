@@ -50,6 +50,26 @@ def test_large_collection(own_server, database_name):
         assert peak < 150, f"{peak:.0f} MiB"
 
 
+def test_large_join(own_server, database_name):
+    """What comes out of stages that read other collections is not held either."""
+    server = own_server()
+    with server.client() as client:
+        db = client[database_name]
+        fill(db, "small", 1000)
+        fill(db, "large", LARGE)
+        ten_more = {"$lookup": {"from": "small", "pipeline": [{"$limit": 10}], "as": "more"}}
+        by_hash = {"$lookup": {"from": "small", "localField": "n", "foreignField": "_id", "as": "same"}}
+        union = {"$unionWith": {"coll": "large", "pipeline": [ten_more]}}
+        server.forget_peak()
+        raw = db.get_collection("large", CodecOptions(document_class=RawBSONDocument))
+        bytes_read = count = 0
+        for document in raw.aggregate([ten_more, by_hash, union]):
+            bytes_read, count = bytes_read + len(document.raw), count + 1
+        assert count == 2 * LARGE and bytes_read > 4000 * LARGE
+        peak = server.peak_resident_bytes() / 2**20
+        assert peak < 150, f"{peak:.0f} MiB for {bytes_read / 2**20:.0f} MiB of results"
+
+
 def test_many_open_cursors(own_server, database_name):
     """A cursor that waits costs a position, not a batch."""
     server = own_server()

@@ -11,9 +11,11 @@ mod sinks;
 pub use batch::{Batch, REPLY_DOCUMENTS_BYTES_MAX};
 pub use sinks::{Visit, for_each, transcode};
 
+use crate::command::foreign::Chain;
+use crate::dispatch::Call;
 use crate::running::Running;
 use document::{Doc, DocBuf, Value};
-use error::Result;
+use error::{Error, Result};
 use query::aggregate::{Demand, Execution};
 use query::sort::{Sorted, Sorter};
 use query::spill::Budget;
@@ -89,6 +91,8 @@ enum Source {
     List(VecDeque<DocBuf>),
     /// Documents that were sorted here; whether they are used up.
     Sorted(Box<Sorted>, bool),
+    /// A pipeline with stages that read other collections.
+    Chain(Box<Chain>),
 }
 
 impl Reader {
@@ -165,31 +169,14 @@ impl Reader {
         }
     }
 
+    /// Reads what comes out of a chain.
+    pub fn chained(chain: Chain) -> Reader {
+        Reader { source: Source::Chain(Box::new(chain)), ..Reader::over(VecDeque::new(), None) }
+    }
+
     /// Whether the name that was to be read is a view's.
     pub fn is_view(&self) -> bool {
         self.plan().is_some_and(|plan| plan.facts().view)
-    }
-
-    /// Puts documents in the place of a plan's: those of a view. They are filtered and sorted as the plan's would have been.
-    pub fn supply(&mut self, mut documents: Vec<DocBuf>) -> Result<()> {
-        if let Some(predicate) = self.residual.take() {
-            let mut kept = Vec::with_capacity(documents.len());
-            for document in documents {
-                if predicate.matches(document.as_doc())? {
-                    kept.push(document);
-                }
-            }
-            documents = kept;
-        }
-        self.source = match self.sort.take() {
-            None => Source::List(documents.into()),
-            Some(sort) => {
-                let mut sorter = Sorter::new(sort, None, self.budget.clone());
-                documents.iter().try_for_each(|document| sorter.push(document.as_doc()))?;
-                Source::Sorted(Box::new(sorter.finish()?), false)
-            }
-        };
-        Ok(())
     }
 
     /// Whether nothing is left to read, as far as is known without reading on.
@@ -200,7 +187,7 @@ impl Reader {
     pub fn plan(&self) -> Option<&Arc<dyn Plan>> {
         match &self.source {
             Source::Scan { plan, .. } => Some(plan),
-            Source::List(_) | Source::Sorted(..) => None,
+            Source::List(_) | Source::Sorted(..) | Source::Chain(_) => None,
         }
     }
 
@@ -215,7 +202,8 @@ impl Reader {
     }
 
     /// Reads on until the batch is full or nothing is left.
-    pub async fn fill(&mut self, store: &dyn DocumentStore, running: &Running, batch: &mut Batch<'_>) -> Result<()> {
+    pub async fn fill(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
+        let (store, running) = (&*call.worker.store, call.running);
         running.check()?;
         if let Some(sort) = self.sort.take() {
             self.sort_everything(sort, store, running).await?;
@@ -224,7 +212,7 @@ impl Reader {
         if self.pipeline.is_some() {
             self.fill_from_pipeline(store, running, batch).await?;
         } else {
-            self.fill_from_source(store, running, batch).await?;
+            self.fill_from_source(call, batch).await?;
         }
         self.returned += (batch.len() - before) as u64;
         Ok(())
@@ -249,12 +237,8 @@ impl Reader {
         Ok(())
     }
 
-    async fn fill_from_source(
-        &mut self,
-        store: &dyn DocumentStore,
-        running: &Running,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    async fn fill_from_source(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
+        let (store, running) = (&*call.worker.store, call.running);
         if self.limit == Some(0) {
             self.done = self.tail.is_none();
             return Ok(());
@@ -323,6 +307,7 @@ impl Reader {
                 }
                 self.done = self.limit == Some(0) || *over;
             }
+            Source::Chain(chain) => self.done = fill_from_chain(chain, call, batch).await?,
         }
         Ok(())
     }
@@ -380,6 +365,25 @@ impl Reader {
     }
 }
 
+/// Takes what comes out of a chain; true at its end.
+async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<bool> {
+    while !batch.is_full() {
+        call.running.tick()?;
+        let Some(document) = chain.pop() else {
+            if chain.is_over() {
+                break;
+            }
+            chain.advance(call, batch.room()).await?;
+            continue;
+        };
+        if !batch.push(document.as_doc()) {
+            chain.put_back(document);
+            break;
+        }
+    }
+    Ok(chain.is_over())
+}
+
 /// Puts a document into the batch; false when it does not fit any more.
 fn push_projected(
     document: &DocBuf,
@@ -401,6 +405,7 @@ impl Source {
             Source::Scan { exhausted, .. } => *exhausted,
             Source::List(documents) => documents.is_empty(),
             Source::Sorted(_, over) => *over,
+            Source::Chain(chain) => chain.is_over(),
         }
     }
 }
@@ -453,6 +458,7 @@ impl Feed<'_> {
                     }
                 }
             }
+            Source::Chain(_) => return Err(Error::internal("a chain has no pipeline behind it")),
         }
         Ok(())
     }

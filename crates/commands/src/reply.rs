@@ -89,7 +89,7 @@ pub async fn write_list_cursor(
     {
         let documents_max = batch_size.map_or(usize::MAX, options::as_count);
         let mut batch = Batch::begin(&mut cursor, "firstBatch", documents_max);
-        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+        reader.fill(call, &mut batch).await?;
     }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
     cursor.append("id", id);

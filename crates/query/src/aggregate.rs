@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use steps::Section;
-pub use steps::facet_document;
+pub use steps::{check_facet_size, facet_document};
 pub(crate) use transform::Transformation;
 
 /// A parsed pipeline.
@@ -117,6 +117,20 @@ impl Pipeline {
     /// A pipeline without stages.
     pub fn empty() -> Pipeline {
         Pipeline { stages: Vec::new() }
+    }
+
+    /// The pipeline with a `$match` in front of it.
+    pub fn behind_match(mut self, predicate: Predicate) -> Pipeline {
+        let predicate = match self.stages.first() {
+            Some(Stage::Match(first)) => {
+                let both = predicate.and(first.as_ref().clone());
+                self.stages.remove(0);
+                both
+            }
+            _ => predicate,
+        };
+        self.stages.insert(0, Stage::Match(Arc::new(predicate)));
+        self
     }
 
     /// Takes off the front what a store can be asked for.

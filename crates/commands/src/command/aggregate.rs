@@ -90,7 +90,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     let mut cursor = reply.document("cursor");
     {
         let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
-        let filled = reader.fill(&*call.worker.store, call.running, &mut batch).await;
+        let filled = reader.fill(call, &mut batch).await;
         filled.map_err(in_pipeline)?;
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
@@ -153,21 +153,20 @@ pub async fn open(
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
         let pipeline = Pipeline::parse(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
-            let results = foreign::run(call, Reader::over(documents, None), pipeline, &budget).await;
-            return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
+            return foreign::open_over(call, documents, pipeline, &budget).await.map_err(in_pipeline);
         }
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
     }
-    let (source, pipeline) = Pipeline::parse(arguments.pipeline, context)?.into_source();
+    let pipeline = Pipeline::parse(arguments.pipeline, context)?;
     if pipeline.has_foreign() {
-        let reader = foreign::open_source(call, namespace, source, arguments.hint, &budget).await?;
-        if reader.is_view() {
-            return views::open(call, namespace, arguments, context).await;
-        }
-        let results = foreign::run(call, reader, pipeline, &budget).await;
-        return Ok(Reader::over(results.map_err(in_pipeline)?.into(), None));
+        let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;
+        return match opened.map_err(in_pipeline)? {
+            Some(reader) => Ok(reader),
+            None => views::open(call, namespace, arguments, context).await,
+        };
     }
+    let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
     let request = Request {
         predicate: Some(source.predicate),

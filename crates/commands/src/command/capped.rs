@@ -83,7 +83,7 @@ async fn copy_documents(call: &Call<'_>, from: &Namespace, to: &Namespace) -> Re
         bytes.clear();
         let mut writer = DocWriter::begin(&mut bytes);
         let mut batch = Batch::begin(&mut writer, "", as_count(BATCH_DOCUMENTS));
-        reader.fill(store, call.running, &mut batch).await?;
+        reader.fill(call, &mut batch).await?;
         drop(batch);
         drop(writer);
         let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);

@@ -393,7 +393,7 @@ async fn run_to_end(call: &Call<'_>, reader: &mut Reader) -> Result<()> {
         scratch.clear();
         let mut writer = DocWriter::begin(&mut scratch);
         let mut batch = Batch::begin(&mut writer, "batch", 10_000);
-        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+        reader.fill(call, &mut batch).await?;
     }
     Ok(())
 }

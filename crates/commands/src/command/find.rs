@@ -213,7 +213,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let mut cursor = reply.document("cursor");
     {
         let mut batch = Batch::begin(&mut cursor, "firstBatch", options::as_count(batch_size));
-        let filled = reader.fill(&*worker.store, call.running, &mut batch).await;
+        let filled = reader.fill(call, &mut batch).await;
         filled.map_err(|error| in_executor(error, "Executor error during find command"))?;
         worker.statistics().documents_returned.add(batch.len() as u64);
     }

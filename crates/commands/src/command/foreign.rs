@@ -1,207 +1,179 @@
 //! Pipelines with stages that read or write other collections: `$lookup`, `$graphLookup`, `$unionWith`, `$out`, `$merge`.
 //!
-//! Documents go through the pipeline batch by batch: what runs by itself is an [`Execution`], the stages in between are
-//! carried out here against the store. The results are held until all are there, within the limit of a blocking stage.
+//! What runs by itself in front of the first of these stages is left to the [`Reader`] of the collection; from there on a
+//! [`Chain`] takes over, whose links are carried out here against the store.
 
+mod chain;
 mod look_up;
 mod target;
 mod write;
 
-use crate::command::{options, views};
+use crate::command::aggregate::Arguments;
+use crate::command::views;
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
+pub use chain::Chain;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
-use look_up::Partners;
-use query::aggregate::foreign::Foreign;
-use query::aggregate::{Demand, Execution, Facets, Part, Pipeline, facet_document};
+use query::Predicate;
+use query::aggregate::{Part, Pipeline, Source};
 use query::spill::Budget;
-use query::{Predicate, aggregate};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use store::Namespace;
 
-/// How many documents go through the pipeline at a time.
-const BATCH_DOCUMENTS: u64 = 500;
-
-/// A part of the pipeline at work.
-enum Link {
-    Local(Execution),
-    Foreign(Arc<Foreign>, Partners),
-    /// `$facet` with stages of this kind, which begins when all its input is there.
-    Facets(Facets, Vec<DocBuf>),
-    /// `$out` and `$merge`, which begin when all their input is there.
-    Write(Arc<Foreign>, Vec<DocBuf>),
-}
-
-impl Link {
-    fn begin(part: Part, budget: &Budget) -> Link {
-        match part {
-            Part::Facets(facets) => Link::Facets(facets, Vec::new()),
-            Part::Local(pipeline) => Link::Local(pipeline.start(budget.clone())),
-            Part::Foreign(foreign) => match *foreign {
-                Foreign::Out(_) | Foreign::Merge(_) => Link::Write(foreign, Vec::new()),
-                _ => Link::Foreign(foreign, Partners::default()),
-            },
-        }
-    }
-}
-
-/// Sends what `reader` reads through the pipeline; gives the results.
-pub fn run<'a>(
-    call: &'a Call<'_>,
-    mut reader: Reader,
+/// Opens a pipeline over a collection. `None`: the name is a view's. A pipeline that ends with a write is carried out at once.
+pub async fn open(
+    call: &Call<'_>,
+    namespace: &Namespace,
     pipeline: Pipeline,
-    budget: &'a Budget,
-) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
-    Box::pin(async move {
-        let mut links = Vec::new();
-        for part in pipeline.into_parts() {
-            if let Part::Foreign(foreign) = &part {
-                target::check(call, foreign)?;
-            }
-            links.push(Link::begin(part, budget));
-        }
-        let mut results = Vec::new();
-        let mut held_bytes = 0;
-        loop {
-            let documents = next_batch(call, &mut reader).await?;
-            let mut over = reader.is_done();
-            for document in send_through(call, &mut links, documents, &mut over, budget).await? {
-                held_bytes += document.as_bytes().len();
-                results.push(document);
-            }
-            check_held(held_bytes)?;
-            if over {
-                return Ok(results);
-            }
-        }
+    hint: Option<Value<'_>>,
+    budget: &Budget,
+) -> Result<Option<Reader>> {
+    let (source, pipeline) = pipeline.into_source();
+    let parts = pipeline.into_parts();
+    check_targets(call, &parts)?;
+    let Some((reader, parts)) = open_source(call, namespace, source, parts, hint, budget).await? else {
+        return Ok(None);
+    };
+    run_writes(call, reader, parts, budget).await.map(Some)
+}
+
+/// Opens a pipeline over documents at hand. One that ends with a write is carried out at once.
+pub async fn open_over(
+    call: &Call<'_>,
+    documents: VecDeque<DocBuf>,
+    pipeline: Pipeline,
+    budget: &Budget,
+) -> Result<Reader> {
+    let parts = pipeline.into_parts();
+    check_targets(call, &parts)?;
+    run_writes(call, Reader::over(documents, None), parts, budget).await
+}
+
+/// Whether the stages that write may write where they want to; asked before anything is read.
+fn check_targets(call: &Call<'_>, parts: &[Part]) -> Result<()> {
+    parts.iter().try_for_each(|part| match part {
+        Part::Foreign(foreign) => target::check(call, foreign),
+        _ => Ok(()),
     })
 }
 
-fn check_held(bytes: usize) -> Result<()> {
-    if bytes <= BLOCKING_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-        format!("the results of the pipeline exceed the memory limit of {BLOCKING_BYTES_MAX} bytes"),
-    ))
+/// The reader with the parts behind it; where the last of them writes, it has written, and nothing is left to read.
+async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<Part>, budget: &Budget) -> Result<Reader> {
+    let is_write = |part: &Part| matches!(part, Part::Foreign(foreign) if foreign.writes());
+    let Some(Part::Foreign(writing)) = parts.pop_if(|part| is_write(part)) else {
+        return Ok(chained(reader, parts, budget));
+    };
+    write::carry_out(call, &writing, chained(reader, parts, budget)).await?;
+    Ok(Reader::over(VecDeque::new(), None))
 }
 
-async fn next_batch(call: &Call<'_>, reader: &mut Reader) -> Result<Vec<DocBuf>> {
-    let mut bytes = Vec::new();
-    let mut writer = DocWriter::begin(&mut bytes);
-    let mut batch = Batch::begin(&mut writer, "", options::as_count(BATCH_DOCUMENTS));
-    reader.fill(&*call.worker.store, call.running, &mut batch).await?;
-    drop(batch);
-    drop(writer);
-    let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
-    Ok(batch.unwrap_or(Doc::EMPTY).values().filter_map(Value::as_document).map(Doc::to_owned).collect())
+/// The reader with the parts behind it.
+fn chained(reader: Reader, parts: Vec<Part>, budget: &Budget) -> Reader {
+    if parts.is_empty() { reader } else { Reader::chained(Chain::new(Some(reader), parts, budget)) }
 }
 
-/// Sends a batch through all links. `over`: it is the last one; set where a link wants no more.
-async fn send_through(
-    call: &Call<'_>,
-    links: &mut [Link],
-    mut documents: Vec<DocBuf>,
-    over: &mut bool,
-    budget: &Budget,
-) -> Result<Vec<DocBuf>> {
-    for link in links {
-        documents = match link {
-            Link::Local(execution) => run_locally(execution, documents, over)?,
-            Link::Foreign(foreign, partners) => match &**foreign {
-                Foreign::Lookup(lookup) => look_up::look_up(call, lookup, partners, documents, budget).await?,
-                Foreign::GraphLookup(lookup) => look_up::search(call, lookup, documents, budget).await?,
-                Foreign::UnionWith(union) if *over => {
-                    let namespace = Namespace::new(call.database(), &union.collection);
-                    let more = match &union.documents {
-                        Some(given) => {
-                            let given = given.iter().cloned().collect();
-                            run(call, Reader::over(given, None), union.pipeline.clone(), budget).await?
-                        }
-                        None => read(call, &namespace, Predicate::everything(), union.pipeline.clone(), budget).await?,
-                    };
-                    documents.extend(more);
-                    documents
-                }
-                _ => documents,
-            },
-            Link::Facets(facets, held) => {
-                held.append(&mut documents);
-                check_held(held.iter().map(|document| document.as_bytes().len()).sum())?;
-                if *over { vec![run_facets(call, facets, held, budget).await?] } else { Vec::new() }
-            }
-            Link::Write(foreign, held) => {
-                held.append(&mut documents);
-                check_held(held.iter().map(|document| document.as_bytes().len()).sum())?;
-                if *over {
-                    write::carry_out(call, foreign, std::mem::take(held)).await?;
-                }
-                Vec::new()
-            }
-        };
-    }
-    Ok(documents)
+/// The reader with a pipeline behind it.
+fn through(reader: Reader, pipeline: &Pipeline, budget: &Budget) -> Reader {
+    chained(reader, pipeline.clone().into_parts(), budget)
 }
 
-fn run_locally(execution: &mut Execution, documents: Vec<DocBuf>, over: &mut bool) -> Result<Vec<DocBuf>> {
-    for document in documents {
-        if execution.push(document.as_doc())? == Demand::Enough {
-            *over = true;
-            break;
-        }
-    }
-    if *over {
-        execution.finish()?;
-    }
-    Ok(std::iter::from_fn(|| execution.pop()).collect())
-}
-
-/// Sends the documents through each facet; gives the one document of all results.
-async fn run_facets(call: &Call<'_>, facets: &Facets, documents: &[DocBuf], budget: &Budget) -> Result<DocBuf> {
-    let mut results = Vec::with_capacity(facets.len());
-    for (name, pipeline) in facets.iter() {
-        let input = documents.iter().cloned().collect();
-        results.push((&**name, run(call, Reader::over(input, None), pipeline.clone(), budget).await?));
-    }
-    facet_document(&results)
-}
-
-/// Reads another collection through a pipeline.
-async fn read(
+/// Opens what stands in front of the parts, and gives those that are left. `None`: the name is a view's.
+async fn open_source(
     call: &Call<'_>,
     namespace: &Namespace,
-    predicate: Predicate,
-    pipeline: Pipeline,
-    budget: &Budget,
-) -> Result<Vec<DocBuf>> {
-    let _nested = call.running.nest()?;
-    let (source, pipeline) = pipeline.into_source();
-    let source = aggregate::Source { predicate: predicate.and(source.predicate), ..source };
-    let mut reader = open_source(call, namespace, source, None, budget).await?;
-    if reader.is_view() {
-        reader.supply(views::documents(call, namespace).await?)?;
-    }
-    run(call, reader, pipeline, budget).await
-}
-
-/// Opens what stands in front of a pipeline.
-pub async fn open_source(
-    call: &Call<'_>,
-    namespace: &Namespace,
-    source: aggregate::Source,
+    source: Source,
+    mut parts: Vec<Part>,
     hint: Option<Value<'_>>,
     budget: &Budget,
-) -> Result<Reader> {
+) -> Result<Option<(Reader, Vec<Part>)>> {
+    let execution = match parts.first() {
+        Some(Part::Local(pipeline)) => Some(pipeline.start(budget.clone())),
+        _ => None,
+    };
+    if execution.is_some() {
+        parts.remove(0);
+    }
     let request = Request {
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
+        pipeline: execution,
         hint,
         budget: Some(budget.clone()),
         ..Request::default()
     };
-    Reader::open(&*call.worker.store, namespace, request).await
+    let reader = Reader::open(&*call.worker.store, namespace, request).await?;
+    Ok((!reader.is_view()).then_some((reader, parts)))
+}
+
+/// Opens a pipeline within another: over the documents of a collection or a view that `condition` keeps.
+async fn open_pipeline(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    condition: Option<Predicate>,
+    pipeline: &Pipeline,
+    budget: &Budget,
+) -> Result<Reader> {
+    let pipeline = match condition {
+        Some(condition) => pipeline.clone().behind_match(condition),
+        None => pipeline.clone(),
+    };
+    let (source, rest) = pipeline.clone().into_source();
+    if let Some((reader, parts)) = open_source(call, namespace, source, rest.into_parts(), None, budget).await? {
+        return Ok(chained(reader, parts, budget));
+    }
+    let view = views::open(call, namespace, &Arguments::default(), &call.context()).await?;
+    Ok(through(view, &pipeline, budget))
+}
+
+/// Reads a pipeline within another to its end.
+fn read<'a>(
+    call: &'a Call<'_>,
+    namespace: &'a Namespace,
+    condition: Option<Predicate>,
+    pipeline: &'a Pipeline,
+    budget: &'a Budget,
+) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
+    Box::pin(async move {
+        let _nested = call.running.nest()?;
+        let reader = open_pipeline(call, namespace, condition, pipeline, budget).await?;
+        collect(call, reader).await
+    })
+}
+
+/// Reads to the end. Error 292 past the memory of a blocking stage.
+async fn collect(call: &Call<'_>, reader: Reader) -> Result<Vec<DocBuf>> {
+    collect_up_to(call, reader, BLOCKING_BYTES_MAX).await?.ok_or_else(|| {
+        let message = format!("the results of the pipeline exceed the memory limit of {BLOCKING_BYTES_MAX} bytes");
+        Error::new(Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message)
+    })
+}
+
+/// Reads to the end; `None` where that is more than `bytes_max`.
+async fn collect_up_to(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Result<Option<Vec<DocBuf>>> {
+    let (mut documents, mut bytes) = (Vec::new(), 0);
+    while !reader.is_done() {
+        for document in read_some(call, &mut reader, usize::MAX).await? {
+            bytes += document.as_bytes().len();
+            if bytes > bytes_max {
+                return Ok(None);
+            }
+            documents.push(document);
+        }
+    }
+    Ok(Some(documents))
+}
+
+/// Reads on: as many documents as were asked for at the most, and no more than fit into a reply.
+async fn read_some(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<DocBuf>> {
+    let mut bytes = Vec::new();
+    let mut writer = DocWriter::begin(&mut bytes);
+    let mut batch = Batch::begin(&mut writer, "", documents_max);
+    reader.fill(call, &mut batch).await?;
+    drop(batch);
+    drop(writer);
+    let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
+    Ok(batch.unwrap_or(Doc::EMPTY).values().filter_map(Value::as_document).map(Doc::to_owned).collect())
 }

@@ -65,7 +65,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         loop {
             // From now on, so that nothing comes unseen between the look and the wait.
             let additions = reader.plan().filter(|_| awaits).map(|plan| worker.store.additions(&**plan));
-            let filled = reader.fill(&*worker.store, call.running, &mut batch).await;
+            let filled = reader.fill(call, &mut batch).await;
             filled.map_err(during_get_more)?;
             let Some(additions) = additions.filter(|_| batch.is_empty()) else { break };
             if Instant::now() >= patience || worker.server.is_stopping() {

@@ -111,19 +111,6 @@ pub fn open<'a>(
     })
 }
 
-/// All documents of a view, for stages that read other collections.
-pub async fn documents(call: &Call<'_>, namespace: &Namespace) -> Result<Vec<DocBuf>> {
-    let arguments = aggregate::Arguments::default();
-    let mut reader = open(call, namespace, &arguments, &call.context()).await?;
-    let mut found = Vec::new();
-    read_all(call, &mut reader, |document| {
-        found.push(document.to_owned());
-        Ok(())
-    })
-    .await?;
-    Ok(found)
-}
-
 /// Opens a `find` over a view.
 pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Arguments<'_>) -> Result<Reader> {
     let (pipeline, natural) = find_pipeline(find)?;
@@ -245,7 +232,7 @@ async fn read_all(call: &Call<'_>, reader: &mut Reader, mut visit: impl FnMut(Do
         bytes.clear();
         let mut writer = DocWriter::begin(&mut bytes);
         let mut batch = Batch::begin(&mut writer, "", BATCH_DOCUMENTS);
-        reader.fill(&*call.worker.store, call.running, &mut batch).await?;
+        reader.fill(call, &mut batch).await?;
         drop(batch);
         drop(writer);
         let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);

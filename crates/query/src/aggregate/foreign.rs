@@ -51,6 +51,11 @@ impl Foreign {
         }
     }
 
+    /// Whether the stage writes what comes in, and gives nothing.
+    pub fn writes(&self) -> bool {
+        matches!(self, Foreign::Out(_) | Foreign::Merge(_))
+    }
+
     pub(super) fn parse(name: &str, spec: Value<'_>, context: &Context) -> Result<Foreign> {
         match name {
             "$lookup" => Lookup::parse(spec, context).map(Foreign::Lookup),

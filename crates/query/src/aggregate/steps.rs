@@ -310,15 +310,7 @@ impl Facet {
     fn collect(&mut self) -> Result<()> {
         while let Some(document) = self.execution.pop() {
             self.bytes += document.as_bytes().len();
-            if self.bytes > document::DOCUMENT_BYTES_MAX_INTERNAL {
-                let message = format!(
-                    "BSONObj size: {} (0x{:X}) is invalid. Size must be between 0 and {}(16MB)",
-                    self.bytes,
-                    self.bytes,
-                    document::DOCUMENT_BYTES_MAX_INTERNAL
-                );
-                return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
-            }
+            check_facet_size(self.bytes)?;
             self.results.push_back(document);
         }
         Ok(())
@@ -367,6 +359,16 @@ fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {
     let results: Vec<(&str, Vec<DocBuf>)> =
         facets.iter_mut().map(|facet| (&*facet.name, facet.results.drain(..).collect())).collect();
     facet_document(&results)
+}
+
+/// Error 10334 where a facet's results are larger than the document they are to go into.
+pub fn check_facet_size(bytes: usize) -> Result<()> {
+    let max = document::DOCUMENT_BYTES_MAX_INTERNAL;
+    if bytes <= max {
+        return Ok(());
+    }
+    let message = format!("BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}(16MB)");
+    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message))
 }
 
 /// The document that a `$facet` gives: each pipeline's results under its name.

@@ -3,22 +3,25 @@
 //! A join by equality reads the other collection once and finds partners by hash, if the collection is small beside the input or has
 //! no index for the field; else it asks the index for each document. A pipeline that does not depend on the document runs once.
 
-use super::{check_held, read, run};
+use super::{collect, collect_up_to, open_pipeline, read, through};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use document::{Doc, DocBuf};
 use error::Result;
-use query::Predicate;
 use query::aggregate::Pipeline;
-use query::aggregate::foreign::{GraphLookup, JoinTable, Lookup};
+use query::aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup};
 use query::spill::Budget;
+use std::collections::VecDeque;
 use store::Namespace;
 
 /// How many documents of the other collection may be read for one of the input before an index is preferred.
 const READ_PER_DOCUMENT: u64 = 50;
 
+/// How large a collection is read whole for a join.
+const HASHED_BYTES_MAX: usize = BLOCKING_BYTES_MAX / 2;
+
 /// How the partners of documents are found, once that is known.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) enum Partners {
     #[default]
     Undecided,
@@ -26,76 +29,107 @@ pub(super) enum Partners {
     Hashed(JoinTable),
     /// The same for every document.
     Same(Vec<DocBuf>),
+    /// The store is asked for each document.
     Asked,
+    /// As `Asked`, for so many more documents; then reading all of the other collection comes cheaper.
+    AskedFor(u64),
 }
 
-pub(super) async fn look_up(
+/// A document of the input with what was found for it.
+pub(super) async fn join(
+    call: &Call<'_>,
+    foreign: &Foreign,
+    partners: &mut Partners,
+    document: Doc<'_>,
+    budget: &Budget,
+) -> Result<DocBuf> {
+    match foreign {
+        Foreign::Lookup(lookup) => look_up(call, lookup, partners, document, budget).await,
+        Foreign::GraphLookup(lookup) => search(call, lookup, document, budget).await,
+        _ => Ok(document.to_owned()),
+    }
+}
+
+async fn look_up(
     call: &Call<'_>,
     lookup: &Lookup,
     partners: &mut Partners,
-    documents: Vec<DocBuf>,
+    document: Doc<'_>,
+    budget: &Budget,
+) -> Result<DocBuf> {
+    match partners {
+        Partners::Undecided => *partners = decide(call, lookup, budget).await?,
+        Partners::AskedFor(0) => *partners = hash(call, lookup, budget).await?,
+        Partners::AskedFor(left) => *left -= 1,
+        _ => {}
+    }
+    match partners {
+        Partners::Same(found) => lookup.join(document, found.iter().map(DocBuf::as_doc)),
+        Partners::Hashed(table) => find_in_table(call, lookup, table, document, budget).await,
+        _ => {
+            let found = ask(call, lookup, document, budget).await?;
+            lookup.join(document, found.iter().map(DocBuf::as_doc))
+        }
+    }
+}
+
+async fn find_in_table(
+    call: &Call<'_>,
+    lookup: &Lookup,
+    table: &JoinTable,
+    document: Doc<'_>,
+    budget: &Budget,
+) -> Result<DocBuf> {
+    let (predicate, pipeline) = lookup.query(document)?;
+    let mut matches = Vec::new();
+    for candidate in table.candidates(lookup, document) {
+        call.running.tick()?;
+        if predicate.matches(candidate)? {
+            matches.push(candidate);
+        }
+    }
+    if pipeline.is_identity() {
+        return lookup.join(document, matches.into_iter());
+    }
+    let matches = matches.into_iter().map(Doc::to_owned).collect();
+    let found = send_through(call, matches, &pipeline, budget).await?;
+    lookup.join(document, found.iter().map(DocBuf::as_doc))
+}
+
+/// Sends documents at hand through a pipeline.
+async fn send_through(
+    call: &Call<'_>,
+    documents: VecDeque<DocBuf>,
+    pipeline: &Pipeline,
     budget: &Budget,
 ) -> Result<Vec<DocBuf>> {
-    if let Partners::Undecided = partners
-        && !documents.is_empty()
-    {
-        *partners = decide(call, lookup, documents.len() as u64, budget).await?;
+    if pipeline.has_foreign() {
+        return collect(call, through(Reader::over(documents, None), pipeline, budget)).await;
     }
-    let mut joined = Vec::with_capacity(documents.len());
-    let mut held_bytes = 0;
-    for document in documents {
-        call.running.tick()?;
-        let document = document.as_doc();
-        let document = match partners {
-            Partners::Same(found) => lookup.join(document, found.iter().map(DocBuf::as_doc))?,
-            Partners::Hashed(table) => {
-                let (predicate, pipeline) = lookup.query(document)?;
-                let mut matches = Vec::new();
-                for candidate in table.candidates(lookup, document) {
-                    if predicate.matches(candidate)? {
-                        matches.push(candidate);
-                    }
-                }
-                if pipeline.is_identity() {
-                    lookup.join(document, matches.into_iter())?
-                } else {
-                    let matches = matches.into_iter().map(Doc::to_owned).collect();
-                    let found = run(call, Reader::over(matches, None), pipeline, budget).await?;
-                    lookup.join(document, found.iter().map(DocBuf::as_doc))?
-                }
-            }
-            _ => {
-                let found = ask(call, lookup, document, budget).await?;
-                lookup.join(document, found.iter().map(DocBuf::as_doc))?
-            }
-        };
-        held_bytes += document.as_bytes().len();
-        check_held(held_bytes)?;
-        joined.push(document);
-    }
-    Ok(joined)
+    let execution = pipeline.start(budget.clone());
+    collect(call, Reader::over(documents, Some(execution))).await
 }
 
 /// Asks for one document's partners.
 async fn ask(call: &Call<'_>, lookup: &Lookup, document: Doc<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
     let (predicate, pipeline) = lookup.query(document)?;
     if let Some(given) = lookup.given(document)? {
-        let mut matching = std::collections::VecDeque::new();
+        let mut matching = VecDeque::new();
         for document in given {
             if predicate.matches(document.as_doc())? {
                 matching.push_back(document);
             }
         }
-        return run(call, Reader::over(matching, None), pipeline, budget).await;
+        return send_through(call, matching, &pipeline, budget).await;
     }
-    read(call, &namespace(call, lookup.collection()), predicate, pipeline, budget).await
+    read(call, &namespace(call, lookup.collection()), Some(predicate), &pipeline, budget).await
 }
 
 fn namespace(call: &Call<'_>, collection: &str) -> Namespace {
     Namespace::new(call.database(), collection)
 }
 
-async fn decide(call: &Call<'_>, lookup: &Lookup, documents: u64, budget: &Budget) -> Result<Partners> {
+async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
     let Some(field) = lookup.foreign_field() else {
         if lookup.is_correlated() {
             return Ok(Partners::Asked);
@@ -108,38 +142,32 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, documents: u64, budget: &Budge
     let namespace = namespace(call, lookup.collection());
     let stats = call.worker.store.collection_stats(&namespace).await?;
     let (count, bytes) = stats.map_or((0, 0), |stats| (stats.documents, stats.data_bytes));
-    if bytes > BLOCKING_BYTES_MAX as u64 / 2 {
+    if bytes > HASHED_BYTES_MAX as u64 {
         return Ok(Partners::Asked);
     }
     let indexes = call.worker.store.indexes(&namespace).await?.unwrap_or_default();
     let indexed = indexes.iter().any(|index| index.key.as_doc().first().is_some_and(|first| first.key() == field));
-    if indexed && count > documents.saturating_mul(READ_PER_DOCUMENT) {
-        return Ok(Partners::Asked);
+    if indexed {
+        return Ok(Partners::AskedFor(count / READ_PER_DOCUMENT));
     }
-    let all = read(call, &namespace, Predicate::everything(), Pipeline::empty(), budget).await?;
-    Ok(Partners::Hashed(JoinTable::build(lookup, all)))
+    hash(call, lookup, budget).await
 }
 
-pub(super) async fn search(
-    call: &Call<'_>,
-    lookup: &GraphLookup,
-    documents: Vec<DocBuf>,
-    budget: &Budget,
-) -> Result<Vec<DocBuf>> {
+/// Reads all of the other collection, unless it turns out to be too large for that.
+async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
     let namespace = namespace(call, lookup.collection());
-    let mut joined = Vec::with_capacity(documents.len());
-    let mut held_bytes = 0;
-    for document in documents {
-        call.running.tick()?;
-        let mut search = lookup.start(document.as_doc())?;
-        while let Some(predicate) = search.next_predicate()? {
-            let found = read(call, &namespace, predicate, Pipeline::empty(), budget).await?;
-            search.reach(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;
-        }
-        let document = lookup.join(document.as_doc(), &search.finish());
-        held_bytes += document.as_bytes().len();
-        check_held(held_bytes)?;
-        joined.push(document);
+    let _nested = call.running.nest()?;
+    let reader = open_pipeline(call, &namespace, None, &Pipeline::empty(), budget).await?;
+    let all = collect_up_to(call, reader, HASHED_BYTES_MAX).await?;
+    Ok(all.map_or(Partners::Asked, |all| Partners::Hashed(JoinTable::build(lookup, all))))
+}
+
+async fn search(call: &Call<'_>, lookup: &GraphLookup, document: Doc<'_>, budget: &Budget) -> Result<DocBuf> {
+    let namespace = namespace(call, lookup.collection());
+    let mut search = lookup.start(document)?;
+    while let Some(predicate) = search.next_predicate()? {
+        let found = read(call, &namespace, Some(predicate), &Pipeline::empty(), budget).await?;
+        search.reach(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;
     }
-    Ok(joined)
+    Ok(lookup.join(document, &search.finish()))
 }

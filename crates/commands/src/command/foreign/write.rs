@@ -1,9 +1,10 @@
-//! `$out` and `$merge`: the results of a pipeline go into a collection.
+//! `$out` and `$merge`: the results of a pipeline go into a collection, batch by batch.
 
-use super::target;
+use super::{read_some, target};
 use crate::command::insert::prepare_own;
 use crate::command::{options, views};
 use crate::dispatch::Call;
+use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
@@ -13,10 +14,10 @@ use store::{IndexSpec, Namespace, ReturnImage, StatementOutcome, Statements, Upd
 /// How many documents are written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
 
-pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, documents: Vec<DocBuf>) -> Result<()> {
+pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, mut results: Reader) -> Result<()> {
     match foreign {
-        Foreign::Out(out) => replace_collection(call, out, documents).await,
-        Foreign::Merge(merge) => merge_into(call, merge, documents).await,
+        Foreign::Out(out) => replace_collection(call, out, &mut results).await,
+        Foreign::Merge(merge) => merge_all(call, merge, &mut results).await,
         Foreign::Lookup(_) | Foreign::GraphLookup(_) | Foreign::UnionWith(_) => Ok(()),
     }
 }
@@ -44,16 +45,12 @@ fn bypasses_validation(call: &Call<'_>) -> bool {
 }
 
 async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf], ordered: bool) -> Result<()> {
-    for chunk in documents.chunks(BATCH_DOCUMENTS) {
-        call.running.check()?;
-        let prepared = chunk.iter().map(|document| prepare_own(call, document)).collect::<Result<Vec<_>>>()?;
-        write(call, namespace, Statements::Insert(prepared), ordered).await?;
-    }
-    Ok(())
+    let prepared = documents.iter().map(|document| prepare_own(call, document)).collect::<Result<Vec<_>>>()?;
+    write(call, namespace, Statements::Insert(prepared), ordered).await.map(drop)
 }
 
 /// `$out`: a new collection takes the old one's place, with its indexes, once it is complete.
-async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) -> Result<()> {
+async fn replace_collection(call: &Call<'_>, out: &Out, results: &mut Reader) -> Result<()> {
     let store = &*call.worker.store;
     let namespace = target::of_out(call, out);
     views::refuse(call, &namespace).await?;
@@ -71,7 +68,12 @@ async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) 
         if !indexes.is_empty() {
             store.create_indexes(&temporary, indexes).await?;
         }
-        insert(call, &temporary, &documents, true).await?;
+        while !results.is_done() {
+            let documents = read_some(call, results, BATCH_DOCUMENTS).await?;
+            if !documents.is_empty() {
+                insert(call, &temporary, &documents, true).await?;
+            }
+        }
         store.rename_collection(&temporary, &namespace, true).await
     };
     let filled = filled.await;
@@ -82,33 +84,60 @@ async fn replace_collection(call: &Call<'_>, out: &Out, documents: Vec<DocBuf>) 
     filled
 }
 
-async fn merge_into(call: &Call<'_>, merge: &Merge, documents: Vec<DocBuf>) -> Result<()> {
+async fn merge_all(call: &Call<'_>, merge: &Merge, results: &mut Reader) -> Result<()> {
     let namespace = target::of_merge(call, merge);
     views::refuse(call, &namespace).await?;
     check_unique(call, merge, &namespace).await?;
+    let mut held = if reads(call, &namespace) { hold(call, results).await? } else { Vec::new() };
+    loop {
+        for chunk in held.chunks(BATCH_DOCUMENTS) {
+            call.running.check()?;
+            merge_into(call, merge, &namespace, chunk).await?;
+        }
+        if results.is_done() {
+            return Ok(());
+        }
+        held = read_some(call, results, BATCH_DOCUMENTS).await?;
+    }
+}
+
+/// Whether the command reads the collection it writes to.
+fn reads(call: &Call<'_>, namespace: &Namespace) -> bool {
+    &*namespace.database == call.database() && call.first().value().as_str() == Some(&*namespace.collection)
+}
+
+/// Reads ahead as much as memory may hold, mostly everything: lest what is written be read again.
+async fn hold(call: &Call<'_>, results: &mut Reader) -> Result<Vec<DocBuf>> {
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    while !results.is_done() && bytes < BLOCKING_BYTES_MAX {
+        let some = read_some(call, results, BATCH_DOCUMENTS).await?;
+        bytes += some.iter().map(|document| document.as_bytes().len()).sum::<usize>();
+        held.extend(some);
+    }
+    Ok(held)
+}
+
+async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, documents: &[DocBuf]) -> Result<()> {
     if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {
         let found = "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields";
-        return insert(call, &namespace, &documents, false).await.map_err(|error| match error.code() {
+        return insert(call, namespace, documents, false).await.map_err(|error| match error.code() {
             Code::DUPLICATE_KEY => error.context(&format!("{found} :: caused by :: ")),
             _ => error,
         });
     }
-    for chunk in documents.chunks(BATCH_DOCUMENTS) {
-        call.running.check()?;
-        let statements = chunk.iter().map(|document| statement(call, merge, document)).collect::<Result<Vec<_>>>()?;
-        let outcomes = write(call, &namespace, Statements::Update(statements), false).await?;
-        for (document, outcome) in chunk.iter().zip(outcomes) {
-            let known = outcome.matched > 0 || outcome.upserted.is_some();
-            match merge.when_not_matched {
-                _ if known => {}
-                WhenNotMatched::Discard => {}
-                WhenNotMatched::Fail => {
-                    let message = "$merge could not find a matching document in the target collection for at least one \
-                                   document in the source collection";
-                    return Err(Error::new(Code(13113), message));
-                }
-                WhenNotMatched::Insert => insert(call, &namespace, std::slice::from_ref(document), true).await?,
+    let statements = documents.iter().map(|document| statement(call, merge, document)).collect::<Result<Vec<_>>>()?;
+    let outcomes = write(call, namespace, Statements::Update(statements), false).await?;
+    for (document, outcome) in documents.iter().zip(outcomes) {
+        let known = outcome.matched > 0 || outcome.upserted.is_some();
+        match merge.when_not_matched {
+            _ if known => {}
+            WhenNotMatched::Discard => {}
+            WhenNotMatched::Fail => {
+                let message = "$merge could not find a matching document in the target collection for at least one \
+                               document in the source collection";
+                return Err(Error::new(Code(13113), message));
             }
+            WhenNotMatched::Insert => insert(call, namespace, std::slice::from_ref(document), true).await?,
         }
     }
     Ok(())

@@ -1,0 +1,297 @@
+//! A pipeline over other collections at work: links that hand documents on, and a source in front of them.
+//!
+//! Nothing is done ahead of what is asked for: the link closest to the end that has something to do does a little of it, and
+//! only where none has, the source is read on. So a cursor over a large join needs memory for a few batches.
+
+use super::look_up::{self, Partners};
+use super::{open_pipeline, read_some};
+use crate::dispatch::Call;
+use crate::read::Reader;
+use document::DocBuf;
+use error::Result;
+use futures_util::future::LocalBoxFuture;
+use query::aggregate::foreign::{Foreign, UnionWith};
+use query::aggregate::{Demand, Execution, Facets, Part, Pipeline, check_facet_size, facet_document};
+use query::spill::Budget;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use store::Namespace;
+
+/// How much a link gives before those behind it get their turn.
+const DOCUMENTS_AT_ONCE: usize = 500;
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+
+/// Documents on their way through a pipeline.
+#[derive(Debug)]
+pub struct Chain {
+    /// Where documents come from; `None` where they are fed to it.
+    source: Option<Box<Reader>>,
+    links: Vec<Link>,
+    ready: VecDeque<DocBuf>,
+    budget: Budget,
+    over: bool,
+}
+
+/// A part of the pipeline, and the documents in front of it.
+#[derive(Debug)]
+struct Link {
+    work: Work,
+    input: VecDeque<DocBuf>,
+    /// No more documents will come.
+    input_over: bool,
+    over: bool,
+}
+
+#[derive(Debug)]
+enum Work {
+    Local(Execution),
+    Join(Arc<Foreign>, Partners),
+    /// `$unionWith`: the other collection's pipeline, once it is its turn.
+    Union(Arc<Foreign>, Option<Box<Reader>>),
+    /// `$facet` with stages of this kind.
+    Facets(Vec<Facet>),
+}
+
+#[derive(Debug)]
+struct Facet {
+    name: Box<str>,
+    chain: Chain,
+    results: Vec<DocBuf>,
+    bytes: usize,
+}
+
+impl Chain {
+    pub fn new(source: Option<Reader>, parts: Vec<Part>, budget: &Budget) -> Chain {
+        let links: Vec<Link> = parts.into_iter().map(|part| Link::new(part, budget)).collect();
+        Chain { source: source.map(Box::new), links, ready: VecDeque::new(), budget: budget.clone(), over: false }
+    }
+
+    /// Nothing is left, ready or to come.
+    pub fn is_over(&self) -> bool {
+        self.over && self.ready.is_empty()
+    }
+
+    pub fn pop(&mut self) -> Option<DocBuf> {
+        self.ready.pop_front()
+    }
+
+    /// Puts a document back that was taken too early.
+    pub fn put_back(&mut self, document: DocBuf) {
+        self.ready.push_front(document);
+    }
+
+    /// Works until documents are ready, at best `wanted`, or nothing is left.
+    pub fn advance<'a>(&'a mut self, call: &'a Call<'_>, wanted: usize) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            while self.ready.is_empty() && !self.over {
+                if !self.step(call, wanted).await? {
+                    self.read(call).await?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets one link do a little of what it has to do; false where none has anything to do.
+    async fn step(&mut self, call: &Call<'_>, wanted: usize) -> Result<bool> {
+        call.running.tick()?;
+        let Some(index) = self.links.iter().rposition(Link::can_work) else { return Ok(false) };
+        let (before, rest) = self.links.split_at_mut(index);
+        let Some((link, behind)) = rest.split_first_mut() else { return Ok(false) };
+        let out = behind.first_mut().map_or(&mut self.ready, |next| &mut next.input);
+        let had_input = !link.input_over;
+        link.work(call, wanted.clamp(1, DOCUMENTS_AT_ONCE), out, &self.budget).await?;
+        if had_input && link.input_over {
+            // It wants no more, so that what comes in front of it is of no use.
+            before.iter_mut().for_each(Link::end);
+            self.source = None;
+        }
+        if link.over {
+            match behind.first_mut() {
+                Some(next) => next.input_over = true,
+                None => self.over = true,
+            }
+        }
+        Ok(true)
+    }
+
+    async fn read(&mut self, call: &Call<'_>) -> Result<()> {
+        let Some(first) = self.links.first_mut() else {
+            self.over = true;
+            return Ok(());
+        };
+        match &mut self.source {
+            Some(source) if !source.is_done() => first.input = read_some(call, source, DOCUMENTS_AT_ONCE).await?.into(),
+            _ => {
+                self.source = None;
+                first.input_over = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Feeds documents to a chain without a source, and works on them as far as that goes.
+    async fn feed(&mut self, call: &Call<'_>, documents: impl Iterator<Item = DocBuf>) -> Result<()> {
+        match self.links.first_mut() {
+            Some(first) if !first.over => first.input.extend(documents),
+            Some(_) => {}
+            None => self.ready.extend(documents),
+        }
+        while !self.over && self.step(call, DOCUMENTS_AT_ONCE).await? {}
+        Ok(())
+    }
+
+    /// Ends the input of a chain without a source.
+    async fn finish(&mut self, call: &Call<'_>) -> Result<()> {
+        if let Some(first) = self.links.first_mut() {
+            first.input_over = true;
+        }
+        while !self.over && self.step(call, DOCUMENTS_AT_ONCE).await? {}
+        Ok(())
+    }
+}
+
+impl Link {
+    fn new(part: Part, budget: &Budget) -> Link {
+        let work = match part {
+            Part::Local(pipeline) => Work::Local(pipeline.start(budget.clone())),
+            Part::Facets(facets) => Work::Facets(Facet::all(&facets, budget)),
+            Part::Foreign(foreign) => match &*foreign {
+                Foreign::UnionWith(_) => Work::Union(foreign, None),
+                _ => Work::Join(foreign, Partners::default()),
+            },
+        };
+        Link { work, input: VecDeque::new(), input_over: false, over: false }
+    }
+
+    fn can_work(&self) -> bool {
+        !self.over && (self.input_over || !self.input.is_empty())
+    }
+
+    fn end(&mut self) {
+        self.input.clear();
+        self.over = true;
+    }
+
+    async fn work(
+        &mut self,
+        call: &Call<'_>,
+        wanted: usize,
+        out: &mut VecDeque<DocBuf>,
+        budget: &Budget,
+    ) -> Result<()> {
+        match &mut self.work {
+            Work::Local(execution) => {
+                self.over = run_locally(execution, &mut self.input, &mut self.input_over, wanted, out)?
+            }
+            Work::Join(foreign, partners) => {
+                let mut bytes = 0;
+                while out.len() < wanted && bytes < BYTES_AT_ONCE {
+                    let Some(document) = self.input.pop_front() else { break };
+                    call.running.tick()?;
+                    let joined = look_up::join(call, foreign, partners, document.as_doc(), budget).await?;
+                    bytes += joined.as_bytes().len();
+                    out.push_back(joined);
+                }
+                self.over = self.input_over && self.input.is_empty();
+            }
+            Work::Union(foreign, reader) => {
+                out.append(&mut self.input);
+                if let (Foreign::UnionWith(union), true) = (&**foreign, self.input_over) {
+                    self.over = read_union(call, union, reader, wanted, out, budget).await?;
+                }
+            }
+            Work::Facets(facets) => {
+                for facet in facets.iter_mut() {
+                    facet.feed(call, &self.input, self.input_over).await?;
+                }
+                self.input.clear();
+                self.over = self.input_over;
+                if self.over {
+                    let results: Vec<_> =
+                        facets.iter_mut().map(|facet| (&*facet.name, std::mem::take(&mut facet.results))).collect();
+                    out.push_back(facet_document(&results)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends documents through stages that run by themselves, until enough come out; true when that was all. Sets `input_over` where
+/// no more documents can be of use.
+fn run_locally(
+    execution: &mut Execution,
+    input: &mut VecDeque<DocBuf>,
+    input_over: &mut bool,
+    wanted: usize,
+    out: &mut VecDeque<DocBuf>,
+) -> Result<bool> {
+    while execution.ready() < wanted {
+        let Some(document) = input.pop_front() else { break };
+        if execution.push(document.as_doc())? == Demand::Enough {
+            *input_over = true;
+            input.clear();
+        }
+    }
+    let over = *input_over && input.is_empty() && execution.advance(wanted)?;
+    out.extend(std::iter::from_fn(|| execution.pop()));
+    Ok(over)
+}
+
+/// Reads on in what a `$unionWith` appends; true at its end.
+async fn read_union(
+    call: &Call<'_>,
+    union: &UnionWith,
+    reader: &mut Option<Box<Reader>>,
+    wanted: usize,
+    out: &mut VecDeque<DocBuf>,
+    budget: &Budget,
+) -> Result<bool> {
+    let _nested = call.running.nest()?;
+    if reader.is_none() {
+        let opened = match &union.documents {
+            Some(given) => super::through(Reader::over(given.iter().cloned().collect(), None), &union.pipeline, budget),
+            None => {
+                let namespace = Namespace::new(call.database(), &union.collection);
+                open_pipeline(call, &namespace, None, &union.pipeline, budget).await?
+            }
+        };
+        *reader = Some(Box::new(opened));
+    }
+    let Some(reader) = reader else { return Ok(true) };
+    out.extend(read_some(call, reader, wanted).await?);
+    Ok(reader.is_done())
+}
+
+impl Facet {
+    fn all(facets: &Facets, budget: &Budget) -> Vec<Facet> {
+        let facet = |(name, pipeline): &(Box<str>, Pipeline)| Facet {
+            name: name.clone(),
+            chain: Chain::new(None, pipeline.clone().into_parts(), budget),
+            results: Vec::new(),
+            bytes: 0,
+        };
+        facets.iter().map(facet).collect()
+    }
+
+    fn feed<'a>(
+        &'a mut self,
+        call: &'a Call<'_>,
+        documents: &'a VecDeque<DocBuf>,
+        over: bool,
+    ) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.chain.feed(call, documents.iter().cloned()).await?;
+            if over {
+                self.chain.finish(call).await?;
+            }
+            while let Some(document) = self.chain.pop() {
+                self.bytes += document.as_bytes().len();
+                check_facet_size(self.bytes)?;
+                self.results.push(document);
+            }
+            Ok(())
+        })
+    }
+}
