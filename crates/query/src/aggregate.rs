@@ -109,7 +109,7 @@ impl Pipeline {
     /// Errors: 40323 and 40324 for what is no stage, 9 for more than 1,000 stages, 40601 and 40602 for stages in the wrong place,
     /// and each stage's own.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        let mut stages = parse::stages(stages, context)?;
+        let mut stages = context.folding_later(|context| parse::stages(stages, context))?;
         optimize::rearrange(&mut stages);
         Ok(Pipeline { stages })
     }

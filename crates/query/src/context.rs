@@ -1,6 +1,8 @@
 //! What parsing and evaluation may depend on besides their arguments.
 
 use document::{Collation, DocBuf};
+use error::{Error, Result};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One command's surroundings: the moment it began, its `let` variables, how its strings compare.
 #[derive(Clone, Debug)]
@@ -15,6 +17,38 @@ pub struct Context {
     pub missing: Vec<Box<str>>,
     /// The command's `collation`, or the collection's.
     pub collation: Collation,
+    /// When constant expressions are computed.
+    pub folding: Folding,
+}
+
+/// When constant expressions are computed, and who hears of those that cannot be.
+#[derive(Clone, Debug, Default)]
+pub enum Folding {
+    /// With the expression.
+    #[default]
+    AtOnce,
+    /// When all that belongs to it has been parsed: whatever is wrong with that comes first.
+    Later(Arc<Mutex<Option<Error>>>),
+    /// Not at all: they are computed when there is a document.
+    Never,
+}
+
+impl Folding {
+    pub(crate) fn is_wanted(&self) -> bool {
+        !matches!(self, Folding::Never)
+    }
+
+    /// Passes on what could not be computed.
+    pub(crate) fn settle(&self, failure: Option<Error>) -> Result<()> {
+        match (self, failure) {
+            (_, None) => Ok(()),
+            (Folding::Later(first), Some(failure)) => {
+                first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+                Ok(())
+            }
+            (_, Some(failure)) => Err(failure),
+        }
+    }
 }
 
 impl Context {
@@ -25,6 +59,19 @@ impl Context {
             missing: Vec::new(),
             pipelines_around: 0,
             collation: Collation::SIMPLE,
+            folding: Folding::AtOnce,
         }
+    }
+
+    /// Parses something of several parts with `parse`; constants that cannot be computed are told of when that is done.
+    pub(crate) fn folding_later<T>(&self, parse: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
+        if !matches!(self.folding, Folding::AtOnce) {
+            return parse(self);
+        }
+        let first = Arc::new(Mutex::new(None));
+        let context = Context { folding: Folding::Later(first.clone()), ..self.clone() };
+        let parsed = parse(&context)?;
+        let failure = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(Ok(parsed), Err)
     }
 }

@@ -1,10 +1,10 @@
 //! Aggregation expressions: `{$add: ["$a", 1]}`, parsed once and evaluated per document.
 //!
 //! What comes in is an expression as a client sends it; what goes out is a value that borrows from the document where it can.
-//! Constant parts are computed while parsing, so an expression that cannot succeed is refused before the first document,
-//! as MongoDB does.
+//! Constant parts are computed before the first document, and an expression that cannot succeed is refused then, as MongoDB
+//! does ([`crate::context::Folding`] says when).
 //!
-//! In reading order: [`Evaluated`] (what evaluation gives), `parse` (from BSON to a tree), `scope` (variables), `path` (`$a.b`),
+//! In reading order: [`Evaluated`] (what evaluation gives), `parse` (from BSON to a tree), `optimize` (constants), `scope` (variables), `path` (`$a.b`),
 //! `control` and `iterate` (forms that evaluate their parts as needed), `functions` (the table of all others) and the
 //! files named after what they work on.
 //!
@@ -24,6 +24,7 @@ mod functions;
 mod iterate;
 pub mod number;
 mod object;
+mod optimize;
 mod parse;
 mod path;
 mod ranked;
@@ -94,17 +95,21 @@ impl Expression {
     /// As [`Expression::parse`], where variables of these names are given at each evaluation
     /// ([`Expression::evaluate_with`]).
     pub fn parse_with(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<Expression> {
-        let mut parser = parse::Parser::new(context, variables);
-        let root = parser.parse(value)?;
-        parser.failure.map_or(Ok(Expression { root, collation: context.collation.clone() }), Err)
+        let (expression, failure) = Self::parse_apart(value, context, variables)?;
+        context.folding.settle(failure)?;
+        Ok(expression)
     }
 
     /// As [`Expression::parse`]; a constant part that cannot be computed is given back as an error beside the expression,
     /// for callers that have more to check before.
     pub(crate) fn parse_folding(value: Value<'_>, context: &Context) -> Result<(Expression, Option<Error>)> {
-        let mut parser = parse::Parser::new(context, &[]);
-        let root = parser.parse(value)?;
-        Ok((Expression { root, collation: context.collation.clone() }, parser.failure))
+        Self::parse_apart(value, context, &[])
+    }
+
+    fn parse_apart(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<(Expression, Option<Error>)> {
+        let mut root = parse::Parser::new(context, variables).parse(value)?;
+        let failure = if context.folding.is_wanted() { root.optimize(&context.collation).err() } else { None };
+        Ok((Expression { root, collation: context.collation.clone() }, failure))
     }
 
     /// Whether there is an operator of this name (`$add`).

@@ -73,7 +73,7 @@ pub struct MatchDetails {
 impl Predicate {
     /// Errors: as MongoDB's, most of them 2 (BadValue).
     pub fn parse(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
-        Ok(Predicate { root: parse::parse_filter(filter, parse::Level::top(context))? })
+        Ok(Predicate { root: parse::parse(filter, context)? })
     }
 
     /// The predicate that every document matches.

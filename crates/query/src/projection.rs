@@ -61,6 +61,9 @@ impl Projection {
     /// Errors: those of expressions; 51246 and 51247 where the positional operator finds no element.
     pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
         let walk = apply::Walk { mode: self.mode, root: document, array_index: details.array_index };
-        walk.document(&self.root, document, self.positional, &mut DocWriter::begin(out))
+        walk.document(&self.root, document, self.positional, &mut DocWriter::begin(out)).or_else(|error| {
+            self.root.first_failure(document, document)?;
+            Err(error)
+        })
     }
 }

@@ -30,8 +30,12 @@ impl AddFields {
     }
 
     pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.fields.apply(document, &mut DocWriter::begin(out), &mut |expression, name, writer| {
+        let applied = self.fields.apply(document, &mut DocWriter::begin(out), &mut |expression, name, writer| {
             expression.evaluate_into(document, writer, name)
+        });
+        applied.or_else(|error| {
+            self.fields.first_failure(document, &mut |expression| expression.evaluate(document).map(drop))?;
+            Err(error)
         })
     }
 }

@@ -85,7 +85,8 @@ fn by_id(context: &Context) -> Result<Stage> {
 }
 
 fn constant(value: Value<'_>, context: &Context, code: i32, complaint: &str) -> Result<ValueBuf> {
-    let expression = Expression::parse(value, context)?;
+    let (expression, failure) = Expression::parse_folding(value, context)?;
+    failure.map_or(Ok(()), Err)?;
     let constant = expression.as_literal().map(Value::to_owned);
     constant.ok_or_else(|| Error::new(Code(code), format!("The $bucket {complaint}: {}.", quoted(value))))
 }

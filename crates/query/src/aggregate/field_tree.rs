@@ -71,6 +71,25 @@ impl<L> FieldTree<L> {
         Ok(())
     }
 
+    /// The first failure of `compute` in the order of the specification, which is the one that MongoDB meets; [`Self::apply`]
+    /// goes by the order of the document.
+    pub fn first_failure(&self, document: Doc<'_>, compute: &mut dyn FnMut(&L) -> Result<()>) -> Result<()> {
+        self.0.iter().try_for_each(|(name, node)| match node {
+            Node::Leaf(leaf) => compute(leaf),
+            Node::Below(below) => below.first_failure_below(document.get(name), compute),
+        })
+    }
+
+    fn first_failure_below(&self, current: Option<Value<'_>>, compute: &mut dyn FnMut(&L) -> Result<()>) -> Result<()> {
+        match current {
+            Some(Value::Document(document)) => self.first_failure(document, compute),
+            Some(Value::Array(array)) => {
+                array.values().try_for_each(|value| self.first_failure_below(Some(value), compute))
+            }
+            _ => self.first_failure(Doc::EMPTY, compute),
+        }
+    }
+
     fn apply_to_elements<F>(&self, array: Doc<'_>, mut writer: ArrayWriter<'_>, write: &mut F) -> Result<()>
     where
         F: FnMut(&L, &str, &mut DocWriter<'_>) -> Result<()>,

@@ -2,6 +2,7 @@
 
 use super::{Pipeline, Stage};
 use crate::Context;
+use crate::context::Folding;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
@@ -16,7 +17,8 @@ pub(crate) struct Transformation {
 impl Transformation {
     /// Errors: those of [`Pipeline::parse`], and 72 for stages that do more than change a document.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Transformation> {
-        let pipeline = Pipeline::parse(stages, context)?;
+        let context = Context { folding: Folding::Never, ..context.clone() };
+        let pipeline = Pipeline::parse(stages, &context)?;
         let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first);
         match names.map(|stage| stage.key()).find(|name| !ALLOWED.contains(name)) {
             Some(name) => {

@@ -1,7 +1,7 @@
 //! Arithmetic.
 
-use super::functions::Arity::{Between, Exactly};
-use super::functions::{Function, function, stepwise};
+use super::functions::Arity::{Any, Between, Exactly};
+use super::functions::{Function, function};
 use super::number::{Number, Sum};
 use super::string::display;
 use super::{Evaluated, decimal};
@@ -11,9 +11,9 @@ use document::Value;
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    stepwise("$add", add),
+    function("$add", Any, add),
     function("$subtract", Exactly(2), subtract),
-    stepwise("$multiply", multiply),
+    function("$multiply", Any, multiply),
     function("$divide", Exactly(2), divide),
     function("$mod", Exactly(2), modulo),
     function("$abs", Exactly(1), abs),
@@ -95,7 +95,8 @@ fn add<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
 
 fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
-    if a.is_nullish() || b.is_nullish() {
+    // The server evaluates the second argument first.
+    if b.is_nullish() | a.is_nullish() {
         return Ok(Evaluated::NULL);
     }
     if let (Some(a), Some(b)) = (number(a), number(b)) {
@@ -152,7 +153,8 @@ fn multiply<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eval
 
 fn divide<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
-    if a.is_nullish() || b.is_nullish() {
+    // The server evaluates the second argument first.
+    if b.is_nullish() | a.is_nullish() {
         return Ok(Evaluated::NULL);
     }
     let (Some(dividend), Some(divisor)) = (number(a), number(b)) else {
@@ -169,6 +171,7 @@ fn divide<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
 }
 
 fn modulo<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
     if a.is_nullish() || b.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -280,8 +283,9 @@ fn decimal_places(name: &str, places: &Evaluated<'_>) -> Result<i32> {
         return Err(Error::new(Code(16004), format!("can't convert from BSON type {found} to long")));
     }
     let whole = exact(value)
+        .and_then(|whole| i32::try_from(whole).ok())
         .ok_or_else(|| Error::new(Code(51082), format!("precision argument to  {name} must be a integral value")))?;
-    i32::try_from(whole).ok().filter(|places| (-20..=100).contains(places)).ok_or_else(|| {
+    Some(whole).filter(|places| (-20..=100).contains(places)).ok_or_else(|| {
         Error::new(Code(51083), format!("cannot apply {name} with precision value {whole} value must be in [-20, 100]"))
     })
 }
@@ -368,6 +372,7 @@ fn logarithm<'a>(
 }
 
 fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let [argument, base] = &*arguments else { return Ok(Evaluated::Missing) };
     if argument.is_nullish() || base.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -397,6 +402,7 @@ fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
 }
 
 fn pow<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let [base, exponent] = &*arguments else { return Ok(Evaluated::Missing) };
     if base.is_nullish() || exponent.is_nullish() {
         return Ok(Evaluated::NULL);

@@ -1,8 +1,8 @@
 //! Arrays.
 
 use super::arguments::named;
-use super::functions::Arity::{Between, Exactly, Named};
-use super::functions::{Function, comparing, function, stepwise};
+use super::functions::Arity::{Any, Between, Exactly, Named};
+use super::functions::{Function, comparing, function};
 use super::parse::Parser;
 use super::scope::Scope;
 use super::string::{display, search_range};
@@ -20,7 +20,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$arrayElemAt", Exactly(2), element_at),
     function("$first", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().next())),
     function("$last", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().last())),
-    stepwise("$concatArrays", concat),
+    function("$concatArrays", Any, concat),
     function("$slice", Between(2, 3), slice),
     function("$reverseArray", Exactly(1), reverse),
     comparing("$in", Exactly(2), contains),
@@ -34,6 +34,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(truth(name, 17040, &arguments[0])?.all(|element| element).into())
     }),
 ];
+
+/// What the server finds wrong with constant arguments before it has a document, with a code of its own.
+pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
+    match (name, arguments.first().and_then(Expr::as_constant)) {
+        ("$indexOfArray", _) if arguments.iter().all(Expr::is_constant) => Ok(()),
+        ("$indexOfArray", Some(Some(value))) if !matches!(value, Value::Array(_) | Value::Null | Value::Undefined) => {
+            let found = value.kind().alias();
+            let message =
+                format!("First operand of $indexOfArray must be an array. First argument is of type: {found}");
+            Err(Error::new(Code(50809), message))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// An array expression; missing elements become null.
 pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
@@ -66,6 +80,7 @@ fn at(array: Doc<'_>, position: i64) -> Option<Value<'_>> {
 }
 
 fn element_at<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let [array, position] = &*arguments else { return Ok(Evaluated::Missing) };
     if array.is_nullish() || position.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -126,6 +141,7 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
 }
 
 fn slice<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(&arguments[..2]);
     if arguments.iter().take(2).any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -186,6 +202,7 @@ fn reverse<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
 }
 
 fn contains<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let Some(Value::Array(array)) = arguments[1].value() else {
         let found = arguments[1].type_name();
         let message = format!("$in requires an array as a second argument, found: {found}");
@@ -218,6 +235,7 @@ fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: 
 const RANGE_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX_INTERNAL;
 
 fn range<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(&arguments[..2]);
     let start = range_bound(&arguments[0], 34443, "a numeric starting value, found value of type: ", "a starting")?;
     let end = range_bound(&arguments[1], 34445, "a numeric ending value, found value of type: ", "an ending")?;
     let step = match arguments.get(2) {
@@ -317,14 +335,19 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
         }
     }
     let lengths = arrays.iter().map(Vec::len);
-    let length = if longest.is_truthy() { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    let (shortest, longest_length) = (lengths.clone().min().unwrap_or(0), lengths.max().unwrap_or(0));
+    let length = if longest.is_truthy() { longest_length } else { shortest };
+    if shortest < length {
+        Evaluated::look_at_all(defaults);
+    }
     Ok(Evaluated::array(|writer| {
         for row in 0..length {
             let mut tuple = writer.array();
             for (column, array) in arrays.iter().enumerate() {
                 match (array.get(row), defaults.get(column)) {
                     (Some(element), _) => tuple.push_raw(element.kind, element.raw_value()),
-                    (None, Some(default)) => default.push_to(&mut tuple),
+                    // A default that is missing leaves its place out.
+                    (None, Some(default)) => default.value().into_iter().for_each(|default| tuple.push(default)),
                     (None, None) => tuple.push(Value::Null),
                 }
             }

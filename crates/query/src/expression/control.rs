@@ -88,27 +88,7 @@ fn parse_switch(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     if branches.is_empty() {
         return Err(Error::new(Code(40068), "$switch requires at least one branch"));
     }
-    Ok(without_dead_branches(parser, branches, default))
-}
-
-/// Branches that are never taken go, and a branch that always is becomes the default, as the server has it.
-fn without_dead_branches(parser: &mut Parser<'_>, branches: Vec<(Expr, Expr)>, mut default: Option<Expr>) -> Form {
-    let mut kept = Vec::with_capacity(branches.len());
-    for (case, then) in branches {
-        match case.as_constant().map(|value| value.is_some_and(Value::is_truthy)) {
-            Some(false) => {}
-            Some(true) => {
-                default = Some(then);
-                break;
-            }
-            None => kept.push((case, then)),
-        }
-    }
-    if kept.is_empty() && default.is_none() {
-        let message = "Cannot execute a switch statement where all the cases evaluate to false without a default";
-        parser.failure.get_or_insert(Error::new(Code(40069), message));
-    }
-    Form::Switch { branches: kept, default }
+    Ok(Form::Switch { branches, default })
 }
 
 fn parse_branch(parser: &mut Parser<'_>, branch: Value<'_>) -> Result<(Expr, Expr)> {
@@ -117,25 +97,15 @@ fn parse_branch(parser: &mut Parser<'_>, branch: Value<'_>) -> Result<(Expr, Exp
         return Err(Error::new(Code(40062), format!("$switch expected each branch to be an object, found: {found}")));
     };
     let (mut case, mut then) = (None, None);
-    let mut failure = None;
     for (name, value) in named.iter() {
         match name {
             "case" => case = Some(parser.parse(value)?),
-            "then" => {
-                // What cannot be computed does not matter in a branch that is never taken.
-                let before = parser.failure.take();
-                then = Some(parser.parse(value)?);
-                failure = std::mem::replace(&mut parser.failure, before);
-            }
+            "then" => then = Some(parser.parse(value)?),
             _ => return Err(Error::new(Code(40063), format!("$switch found an unknown argument to a branch: {name}"))),
         }
     }
     let case = case.ok_or_else(|| Error::new(Code(40064), "$switch requires each branch have a 'case' expression"))?;
     let then = then.ok_or_else(|| Error::new(Code(40065), "$switch requires each branch have a 'then' expression."))?;
-    let dead = case.as_constant().is_some_and(|value| !value.is_some_and(Value::is_truthy));
-    if let Some(failure) = failure.filter(|_| !dead) {
-        parser.failure.get_or_insert(failure);
-    }
     Ok((case, then))
 }
 

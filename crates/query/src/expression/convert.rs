@@ -51,6 +51,9 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
 
 fn convert<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [input, to, has_on_error, on_error, on_null] = arguments else { return Ok(Evaluated::Missing) };
+    // The server evaluates them in this order, and looks at the type afterwards.
+    to.look_at();
+    input.look_at();
     let target = match to.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(to) => Some(target(to)?),

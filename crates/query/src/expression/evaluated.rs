@@ -1,6 +1,7 @@
 //! What evaluating an expression gives.
 
 use document::{ArrayWriter, DocWriter, Kind, Value, ValueBuf};
+use std::sync::{Arc, OnceLock};
 
 /// A value that borrows from the document or the expression, one that was computed, or none at all.
 #[derive(Clone, Debug)]
@@ -8,6 +9,18 @@ pub enum Evaluated<'a> {
     Missing,
     Value(Value<'a>),
     Owned(ValueBuf),
+    /// An argument that cannot be evaluated. It fails the call when the operator looks at it, and not before: MongoDB
+    /// evaluates arguments as they are needed, so that what an operator finds wrong with the first comes before what is
+    /// wrong with the second.
+    Failed(Failed),
+}
+
+/// The place of an argument that cannot be evaluated.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    pub(super) place: usize,
+    /// The first such argument of the call that was looked at.
+    pub(super) first_seen: Arc<OnceLock<usize>>,
 }
 
 impl<'a> Evaluated<'a> {
@@ -51,7 +64,21 @@ impl<'a> Evaluated<'a> {
             Evaluated::Missing => None,
             Evaluated::Value(value) => Some(*value),
             Evaluated::Owned(value) => Some(value.as_value()),
+            Evaluated::Failed(failed) => {
+                failed.first_seen.get_or_init(|| failed.place);
+                None
+            }
         }
+    }
+
+    /// Looks at each: the first one that cannot be evaluated fails the call.
+    pub fn look_at_all(arguments: &[Evaluated<'_>]) {
+        arguments.iter().for_each(Evaluated::look_at);
+    }
+
+    /// As [`Evaluated::value`], for what the call does not need yet.
+    pub fn look_at(&self) {
+        let _ = self.value();
     }
 
     /// The value, null where it is missing.
@@ -60,7 +87,7 @@ impl<'a> Evaluated<'a> {
     }
 
     pub fn is_missing(&self) -> bool {
-        matches!(self, Evaluated::Missing)
+        self.value().is_none()
     }
 
     /// Missing, null or undefined: what most operators answer with null.
@@ -81,6 +108,7 @@ impl<'a> Evaluated<'a> {
     pub fn part(&self, take: impl for<'x> FnOnce(Value<'x>) -> Option<Value<'x>>) -> Evaluated<'a> {
         match self {
             Evaluated::Missing => Evaluated::Missing,
+            Evaluated::Failed(_) => self.clone(),
             Evaluated::Value(value) => take(*value).map_or(Evaluated::Missing, Evaluated::Value),
             Evaluated::Owned(value) => {
                 take(value.as_value()).map_or(Evaluated::Missing, |part| Evaluated::from_temporary(part))
@@ -97,6 +125,7 @@ impl<'a> Evaluated<'a> {
     pub fn detached<'b>(self) -> Evaluated<'b> {
         match self {
             Evaluated::Missing => Evaluated::Missing,
+            Evaluated::Failed(failed) => Evaluated::Failed(failed),
             Evaluated::Owned(value) => Evaluated::Owned(value),
             Evaluated::Value(value) => Evaluated::from_temporary(value),
         }
@@ -105,7 +134,7 @@ impl<'a> Evaluated<'a> {
     /// An owned value, `None` where it is missing.
     pub fn into_owned(self) -> Option<ValueBuf> {
         match self {
-            Evaluated::Missing => None,
+            Evaluated::Missing | Evaluated::Failed(_) => self.value().map(ValueBuf::from),
             Evaluated::Owned(value) => Some(value),
             Evaluated::Value(value) => Some(ValueBuf::from(value)),
         }
@@ -114,7 +143,7 @@ impl<'a> Evaluated<'a> {
     /// Appends the value to a document, unless it is missing.
     pub fn append_to(&self, writer: &mut DocWriter<'_>, key: &str) {
         match self {
-            Evaluated::Missing => {}
+            Evaluated::Missing | Evaluated::Failed(_) => self.look_at(),
             Evaluated::Value(value) => writer.append(key, *value),
             Evaluated::Owned(value) => writer.append_raw(value.kind(), key.as_bytes(), value.raw_value()),
         }
@@ -123,7 +152,7 @@ impl<'a> Evaluated<'a> {
     /// Appends the value to an array, null where it is missing.
     pub fn push_to(&self, writer: &mut ArrayWriter<'_>) {
         match self {
-            Evaluated::Missing => writer.push(Value::Null),
+            Evaluated::Missing | Evaluated::Failed(_) => writer.push(self.value_or_null()),
             Evaluated::Value(value) => writer.push(*value),
             Evaluated::Owned(value) => writer.push_raw(value.kind(), value.raw_value()),
         }

@@ -1,5 +1,6 @@
 //! The table of operators that evaluate all their arguments and compute a value from them.
 
+use super::evaluated::Failed;
 use super::parse::Parser;
 use super::scope::Scope;
 use super::{
@@ -9,6 +10,7 @@ use document::{Collation, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// An operator.
 pub(crate) struct Function {
@@ -16,8 +18,6 @@ pub(crate) struct Function {
     pub arity: Arity,
     /// False where the same arguments give another value each time.
     pub pure: bool,
-    /// Whether an argument is looked at before the next one is evaluated.
-    pub steps: Steps,
     pub evaluate: Evaluate,
 }
 
@@ -39,14 +39,15 @@ pub(crate) enum Arity {
     Named(fn(&mut Parser<'_>, &str, Value<'_>) -> Result<Vec<Expr>>),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Steps {
-    /// All arguments are evaluated first.
+/// How much of a call is computed before there is a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folding {
+    /// The whole call, where all arguments are constants.
+    Full,
+    /// Constant parts of its arguments.
+    Arguments,
+    /// Nothing, as the server has it; what is wrong with constants is found when there is a document.
     None,
-    /// What is wrong with one argument comes before what is wrong with evaluating the next.
-    Checked,
-    /// The same, and arguments behind the first null are not evaluated.
-    UntilNull,
 }
 
 impl Function {
@@ -57,9 +58,16 @@ impl Function {
         }
     }
 
-    /// Whether constants are computed while parsing. The server leaves two operators for later, and with them their errors.
-    pub fn is_folded(&self) -> bool {
-        self.pure && !matches!(self.name, "$zip" | "$sortArray")
+    /// What is computed beforehand where arguments are constants.
+    pub fn folding(&self) -> Folding {
+        match self.name {
+            "$getField" | "$setField" | "$unsetField" | "$firstN" | "$lastN" | "$minN" | "$maxN" => Folding::None,
+            "$zip" | "$sortArray" | "$regexMatch" | "$regexFind" | "$regexFindAll" | "$replaceOne" | "$replaceAll" => {
+                Folding::Arguments
+            }
+            _ if self.pure => Folding::Full,
+            _ => Folding::None,
+        }
     }
 
     /// Whether the order of the arguments does not matter.
@@ -80,24 +88,43 @@ pub(super) fn find(name: &str) -> Option<&'static Function> {
 
 pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
     let mut values: SmallVec<[Evaluated<'s>; 3]> = SmallVec::new();
-    for argument in arguments {
-        match argument.evaluate(scope) {
-            // What is wrong with the arguments before comes first.
-            Err(error) if function.steps != Steps::None => {
-                function.apply(&mut values, scope.collation)?;
-                return Err(error);
-            }
-            value => values.push(value?),
-        }
-        if function.steps == Steps::UntilNull && values.last().is_some_and(Evaluated::is_nullish) {
-            break;
-        }
+    let mut failures = Failures::default();
+    for (place, argument) in arguments.iter().enumerate() {
+        values.push(argument.evaluate(scope).unwrap_or_else(|error| failures.keep(place, error)));
     }
-    let value = function.apply(&mut values, scope.collation)?;
+    let value = failures.answer(function.apply(&mut values, scope.collation))?;
     if let Evaluated::Owned(value) = &value {
         check_size(value.raw_value().len())?;
     }
     Ok(value)
+}
+
+/// What went wrong with the arguments of a call.
+#[derive(Default)]
+struct Failures {
+    /// The place of the first one that was looked at; nothing is allocated where nothing went wrong.
+    first_seen: Option<Arc<OnceLock<usize>>>,
+    errors: Vec<(usize, Error)>,
+}
+
+impl Failures {
+    /// What stands for the argument.
+    fn keep<'a>(&mut self, place: usize, error: Error) -> Evaluated<'a> {
+        self.errors.push((place, error));
+        Evaluated::Failed(Failed { place, first_seen: self.first_seen.get_or_insert_default().clone() })
+    }
+
+    /// The answer of an operator that would have stopped at the first failure it met.
+    fn answer<'a>(self, answer: Result<Evaluated<'a>>) -> Result<Evaluated<'a>> {
+        let Some(first_seen) = self.first_seen else { return answer };
+        if let Ok(Evaluated::Failed(failed)) = &answer {
+            first_seen.get_or_init(|| failed.place);
+        }
+        match self.errors.into_iter().find(|(place, _)| first_seen.get() == Some(place)) {
+            Some((_, error)) => Err(error),
+            None => answer,
+        }
+    }
 }
 
 /// The largest value an expression may build on the way, as in MongoDB. Without a bound a few doublings in a `$reduce`
@@ -118,7 +145,7 @@ pub(super) const fn function(
     arity: Arity,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity, pure: true, steps: Steps::None, evaluate: Evaluate::Plain(evaluate) }
+    Function { name, arity, pure: true, evaluate: Evaluate::Plain(evaluate) }
 }
 
 /// One line of the table, for an operator that compares values.
@@ -127,23 +154,7 @@ pub(super) const fn comparing(
     arity: Arity,
     evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>], &Collation) -> Result<Evaluated<'a>>,
 ) -> Function {
-    Function { name, arity, pure: true, steps: Steps::None, evaluate: Evaluate::Comparing(evaluate) }
-}
-
-/// One line of the table, for an operator that looks at its arguments one by one.
-pub(super) const fn stepwise(
-    name: &'static str,
-    evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
-) -> Function {
-    Function { steps: Steps::UntilNull, ..function(name, Arity::Any, evaluate) }
-}
-
-/// One line of the table, for an operator that looks at each argument before the next, nulls too.
-pub(super) const fn checked(
-    name: &'static str,
-    evaluate: for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>,
-) -> Function {
-    Function { steps: Steps::Checked, ..function(name, Arity::Any, evaluate) }
+    Function { name, arity, pure: true, evaluate: Evaluate::Comparing(evaluate) }
 }
 
 static TABLES: &[&[Function]] = &[
@@ -165,14 +176,14 @@ static RANDOM: &[Function] = &[
         name: "$rand",
         arity: Arity::Named(parse_random),
         pure: false,
-        steps: Steps::None,
+
         evaluate: Evaluate::Plain(|_, _| Ok(rand::random::<f64>().into())),
     },
     Function {
         name: "$function",
         arity: Arity::Named(parse_script),
         pure: false,
-        steps: Steps::None,
+
         evaluate: Evaluate::Plain(|_, _| Err(no_javascript())),
     },
 ];

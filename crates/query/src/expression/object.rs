@@ -1,8 +1,8 @@
 //! Documents.
 
 use super::arguments::named;
-use super::functions::Arity::{Exactly, Named};
-use super::functions::{Function, checked, function};
+use super::functions::Arity::{Any, Exactly, Named};
+use super::functions::{Function, function};
 use super::parse::Parser;
 use super::scope::Scope;
 use super::string::display;
@@ -11,7 +11,7 @@ use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    checked("$mergeObjects", merge),
+    function("$mergeObjects", Any, merge),
     function("$objectToArray", Exactly(1), to_array),
     function("$arrayToObject", Exactly(1), from_array),
     function("$bsonSize", Exactly(1), size),
@@ -54,28 +54,30 @@ impl<'v> Fields<'v> {
 /// Merges the documents among `values`, later fields over earlier ones; the `$mergeObjects` accumulator does the same.
 fn merge<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let mut fields = Fields::default();
-    let values = match &*arguments {
+    match &*arguments {
         // One array stands for its elements.
         [only] => match only.value() {
-            Some(Value::Array(array)) => array.values().collect::<Vec<_>>(),
-            value => value.into_iter().collect(),
+            Some(Value::Array(array)) => array.values().try_for_each(|value| merge_into(&mut fields, Some(value)))?,
+            value => merge_into(&mut fields, value)?,
         },
-        all => all.iter().filter_map(Evaluated::value).collect(),
-    };
-    for value in values {
-        match value {
-            Value::Null | Value::Undefined => {}
-            Value::Document(document) => {
-                document.elements().for_each(|field| fields.put(field.key(), field.kind, field.raw_value()));
-            }
-            value => {
-                let (found, kind) = (display(value), value.kind().alias());
-                let message = format!("$mergeObjects requires object inputs, but input {found} is of type {kind}");
-                return Err(Error::new(Code(40400), message));
-            }
-        }
+        all => all.iter().try_for_each(|argument| merge_into(&mut fields, argument.value()))?,
     }
     Ok(fields.finish())
+}
+
+fn merge_into<'v>(fields: &mut Fields<'v>, value: Option<Value<'v>>) -> Result<()> {
+    match value {
+        None | Some(Value::Null | Value::Undefined) => {}
+        Some(Value::Document(document)) => {
+            document.elements().for_each(|field| fields.put(field.key(), field.kind, field.raw_value()));
+        }
+        Some(value) => {
+            let (found, kind) = (display(value), value.kind().alias());
+            let message = format!("$mergeObjects requires object inputs, but input {found} is of type {kind}");
+            return Err(Error::new(Code(40400), message));
+        }
+    }
+    Ok(())
 }
 
 /// The document an operator works on; `None` for null.

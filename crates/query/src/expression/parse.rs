@@ -2,8 +2,8 @@
 
 use super::functions::{self, Arity, Function};
 use super::path::FieldPath;
-use super::scope::{Scope, Variable};
-use super::{Evaluated, Expr, Form, control, iterate, set};
+use super::scope::Variable;
+use super::{Expr, control, iterate};
 use crate::Context;
 use crate::text;
 use document::{Doc, Value, ValueBuf};
@@ -13,24 +13,19 @@ use error::{Code, Error, Result};
 pub(crate) struct Parser<'c> {
     context: &'c Context,
     frames: Vec<Vec<String>>,
-    /// The first constant part that could not be computed.
-    pub failure: Option<Error>,
 }
 
 impl<'c> Parser<'c> {
     pub fn new(context: &'c Context, variables: &[&str]) -> Self {
         let frame: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
-        Parser { context, frames: if frame.is_empty() { Vec::new() } else { vec![frame] }, failure: None }
+        Parser { context, frames: if frame.is_empty() { Vec::new() } else { vec![frame] } }
     }
 
     pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
         match value {
             Value::String(text) if text.starts_with('$') => self.parse_reference(text),
             Value::Document(document) => self.parse_document(document),
-            Value::Array(array) => {
-                let elements = self.parse_all(array)?;
-                self.fold(Expr::Array(elements))
-            }
+            Value::Array(array) => Ok(Expr::Array(self.parse_all(array)?)),
             value => Ok(literal(value)),
         }
     }
@@ -89,7 +84,7 @@ impl<'c> Parser<'c> {
             }
             fields.push((name.into(), self.parse(value)?));
         }
-        self.fold(Expr::Document(fields))
+        Ok(Expr::Document(fields))
     }
 
     /// Parses `{name: operand}`, an operator with its operand.
@@ -98,13 +93,14 @@ impl<'c> Parser<'c> {
             "$literal" | "$const" => return Ok(literal(operand)),
             _ => {}
         }
-        if let Some(form) = control::parse(self, name, operand)? {
-            return self.fold_form(form);
-        }
-        if let Some(form) = iterate::parse(self, name, operand)? {
+        let form = match control::parse(self, name, operand)? {
+            Some(form) => Some(form),
+            None => iterate::parse(self, name, operand)?,
+        };
+        if let Some(form) = form {
             return Ok(Expr::Form(Box::new(form)));
         }
-        let Some(mut function) = functions::find(name) else {
+        let Some(function) = functions::find(name) else {
             return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, format!("Unrecognized expression '{name}'")));
         };
         let arguments = match function.arity {
@@ -112,14 +108,7 @@ impl<'c> Parser<'c> {
             _ => self.parse_arguments(operand)?,
         };
         check_arity(function, arguments.len())?;
-        if let Err(error) = set::check_constants(name, &arguments) {
-            self.failure.get_or_insert(error);
-        }
-        if name == "$setIsSubset" && arguments[1].is_constant() && !arguments[0].is_constant() {
-            function = &set::SUBSET_OF_CONSTANT;
-        }
-        let arguments = if function.is_commutative() { self.gather_constants(function, arguments) } else { arguments };
-        self.fold(Expr::Call(function, arguments))
+        Ok(Expr::Call(function, arguments))
     }
 
     /// `$a.b` and `$$name.a.b`.
@@ -181,56 +170,6 @@ impl<'c> Parser<'c> {
             let index = names.iter().rposition(|candidate| candidate == name)?;
             Some(Variable { frame, index })
         })
-    }
-
-    /// Computes what does not depend on the document.
-    fn fold(&mut self, expression: Expr) -> Result<Expr> {
-        let constant = match &expression {
-            Expr::Array(elements) => elements.iter().all(Expr::is_constant),
-            Expr::Document(fields) => fields.iter().all(|(_, value)| value.is_constant()),
-            Expr::Call(function, arguments) => function.is_folded() && arguments.iter().all(Expr::is_constant),
-            _ => false,
-        };
-        Ok(if constant { self.evaluate_constant(expression) } else { expression })
-    }
-
-    fn fold_form(&mut self, form: Form) -> Result<Expr> {
-        let constant = match &form {
-            Form::And(all) | Form::Or(all) | Form::IfNull(all) => all.iter().all(Expr::is_constant),
-            Form::Condition { test, then, otherwise } => [test, then, otherwise].into_iter().all(Expr::is_constant),
-            _ => false,
-        };
-        let expression = Expr::Form(Box::new(form));
-        Ok(if constant { self.evaluate_constant(expression) } else { expression })
-    }
-
-    /// Makes one constant of all constant arguments and puts it last, as the server does: which null or error is met first
-    /// depends on it.
-    fn gather_constants(&mut self, function: &'static Function, arguments: Vec<Expr>) -> Vec<Expr> {
-        let (constants, mut others): (Vec<Expr>, Vec<Expr>) = arguments.into_iter().partition(Expr::is_constant);
-        match constants.len() {
-            0 => {}
-            _ if others.is_empty() => others = constants,
-            1 => others.extend(constants),
-            _ => match self.evaluate_constant(Expr::Call(function, constants)) {
-                Expr::Call(_, constants) => others.extend(constants),
-                constant => others.push(constant),
-            },
-        }
-        others
-    }
-
-    fn evaluate_constant(&mut self, expression: Expr) -> Expr {
-        let evaluated = expression
-            .evaluate(&Scope { root: Doc::EMPTY, frame: None, collation: &self.context.collation })
-            .map(Evaluated::into_owned);
-        match evaluated {
-            Ok(value) => value.map_or(Expr::Missing, Expr::Literal),
-            Err(error) => {
-                self.failure.get_or_insert(error);
-                expression
-            }
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::arguments::named;
 use super::functions::Arity::Named;
 use super::functions::{Function, function};
 use super::parse::Parser;
-use super::{Evaluated, Expr};
+use super::{Evaluated, Expr, optimize};
 use crate::predicate::regex;
 use document::{ArrayWriter, DocWriter, Value};
 use error::{Code, Error, Result};
@@ -40,23 +40,26 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
     })?;
     let input = input.ok_or_else(|| Error::new(Code(31022), format!("{name} requires 'input' parameter")))?;
     let pattern = pattern.ok_or_else(|| Error::new(Code(31023), format!("{name} requires 'regex' parameter")))?;
-    let options = options.map_or(Ok(Expr::Missing), |options| parser.parse(options))?;
     let (input, pattern) = (parser.parse(input)?, parser.parse(pattern)?);
-    // A constant pattern is read, and refused, before there is anything to match.
-    if let (Some(pattern), Some(options)) = (pattern.as_constant(), options.as_constant()) {
-        let evaluated =
-            |value: Option<Value<'_>>| value.map_or(Evaluated::Missing, |value| Evaluated::Owned(value.to_owned()));
-        let arguments = [Evaluated::string(""), evaluated(pattern), evaluated(options)];
-        if let Err(error) = compile(name, &arguments) {
-            parser.failure.get_or_insert(error);
-        }
-    }
+    let options = options.map_or(Ok(Expr::Missing), |options| parser.parse(options))?;
     Ok(vec![input, pattern, options])
+}
+
+/// A constant pattern is read, and refused, before there is anything to match.
+pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
+    let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else { return Ok(()) };
+    if let [_, pattern, options] = arguments
+        && let (Some(pattern), Some(options)) = (optimize::constant(pattern), optimize::constant(options))
+    {
+        compile(function.name, &[Evaluated::string(""), pattern, options])?;
+    }
+    Ok(())
 }
 
 /// The text and the pattern to look for in it; `None` when one of them is null.
 fn compile<'v>(name: &str, arguments: &'v [Evaluated<'_>]) -> Result<Option<(&'v str, Regex)>> {
     let [input, pattern, options] = arguments else { return Ok(None) };
+    Evaluated::look_at_all(arguments);
     let text = match input.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(text)) => Some(text),

@@ -1,7 +1,7 @@
 //! Arrays as sets: order and repetition do not count.
 
 use super::functions::Arity::{Any, Exactly};
-use super::functions::{Function, Steps, comparing};
+use super::functions::{Function, comparing};
 use super::{Evaluated, Expr};
 use document::{Collation, Doc, Kind, Value};
 use error::{Code, Error, Result};
@@ -11,8 +11,8 @@ pub(super) static SUBSET_OF_CONSTANT: Function =
     comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17310));
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function { steps: Steps::UntilNull, ..comparing("$setUnion", Any, union) },
-    Function { steps: Steps::UntilNull, ..comparing("$setIntersection", Any, intersection) },
+    comparing("$setUnion", Any, union),
+    comparing("$setIntersection", Any, intersection),
     comparing("$setDifference", Exactly(2), difference),
     comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17046)),
     comparing("$setEquals", Any, equals),
@@ -100,6 +100,7 @@ fn operand<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &st
 }
 
 fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -147,6 +148,7 @@ fn is_subset<'a>(
     collation: &Collation,
     code: i32,
 ) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let part = operand(name, &arguments[0], code, "First")?;
     let whole = operand(name, &arguments[1], 17042, "Second")?;
     Ok(Set::of(part, collation).is_subset(&Set::of(whole, collation)).into())

@@ -1,8 +1,8 @@
 //! Strings.
 
 use super::Evaluated;
-use super::functions::Arity::{Between, Exactly, Named};
-use super::functions::{Function, function, stepwise};
+use super::functions::Arity::{Any, Between, Exactly, Named};
+use super::functions::{Function, function};
 use super::parse::Parser;
 use super::{Expr, arguments};
 use crate::predicate::number::exact;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    stepwise("$concat", concat),
+    function("$concat", Any, concat),
     function("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_lowercase)),
     function("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_uppercase)),
     function("$substr", Exactly(3), |_, arguments| substring_bytes(arguments)),
@@ -136,6 +136,7 @@ fn length<'a>(name: &str, code: i32, argument: &Evaluated<'_>, count: fn(&str) -
 }
 
 fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let text = coerced(&arguments[0])?;
     let whole = |argument: &Evaluated<'_>, code, what: &str| {
         crate::predicate::number::truncated(argument.value_or_null()).ok_or_else(|| {
@@ -168,6 +169,7 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
 }
 
 fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let text = coerced(&arguments[0])?;
     let whole = |argument: &Evaluated<'_>, codes: [i32; 2], what: &str| {
         let value = argument.value_or_null();
@@ -195,11 +197,13 @@ fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
 }
 
 fn compare_case_insensitively<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let (a, b) = (coerced(&arguments[0])?.to_ascii_uppercase(), coerced(&arguments[1])?.to_ascii_uppercase());
     Ok((a.cmp(&b) as i32).into())
 }
 
 fn split<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -358,6 +362,7 @@ fn parse_replace(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Res
 }
 
 fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<Evaluated<'a>> {
+    Evaluated::look_at_all(arguments);
     let mut texts = [""; 3];
     let names = [("input", 51746), ("find", 51745), ("replacement", 51744)];
     for ((argument, (what, code)), text) in arguments.iter().zip(names).zip(&mut texts) {

@@ -8,6 +8,7 @@ use crate::{Context, text};
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Levels of operators a filter may have, as in MongoDB.
@@ -17,14 +18,16 @@ const DEPTH_MAX: usize = 100;
 #[derive(Clone, Copy)]
 pub(crate) struct Level<'c> {
     pub context: &'c Context,
+    /// The first constant expression that cannot be computed. What is wrong with the filter itself comes first.
+    failure: &'c RefCell<Option<Error>>,
     depth: usize,
     /// False inside of `$elemMatch`, where operators on the whole document make no sense.
     whole_document: bool,
 }
 
 impl<'c> Level<'c> {
-    pub fn top(context: &'c Context) -> Self {
-        Level { context, depth: 0, whole_document: true }
+    pub fn top(context: &'c Context, failure: &'c RefCell<Option<Error>>) -> Self {
+        Level { context, failure, depth: 0, whole_document: true }
     }
 
     pub fn deeper(self, operator: &str) -> Result<Self> {
@@ -55,6 +58,14 @@ impl<'c> Level<'c> {
     pub fn inside_element(self) -> Result<Self> {
         Ok(Level { whole_document: false, ..self.deeper("$elemMatch")? })
     }
+}
+
+/// Parses a whole filter.
+pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
+    let failure = RefCell::new(None);
+    let root = parse_filter(filter, Level::top(context, &failure))?;
+    context.folding.settle(failure.into_inner())?;
+    Ok(root)
 }
 
 /// Parses a filter, or a branch of one.
@@ -132,7 +143,10 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             return Err(Error::bad_value(format!("${operator} can only be applied to the top-level document")));
         }
         "expr" => {
-            let expression = Expression::parse(element.value(), level.context)?;
+            let (expression, failure) = Expression::parse_folding(element.value(), level.context)?;
+            if let Some(failure) = failure {
+                level.failure.borrow_mut().get_or_insert(failure);
+            }
             all.push(Node::Expression(Arc::new(expression)));
         }
         "jsonSchema" => match element.value() {

@@ -74,7 +74,7 @@ impl<'c> Parser<'c> {
         }
         let mode = self.resolved_mode();
         self.place_id(mode)?;
-        self.failure.map_or(Ok(()), Err)?;
+        self.context.folding.settle(self.failure)?;
         Ok(Projection { mode, root: self.root, positional: self.has_positional })
     }
 

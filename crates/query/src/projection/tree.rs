@@ -2,6 +2,7 @@
 
 use super::slice::Slice;
 use crate::{Expression, Predicate};
+use document::{Doc, Value};
 use error::{Code, Error, Result};
 
 /// What happens to fields that the tree does not name.
@@ -64,6 +65,26 @@ impl Fields {
             None => false,
             Some(Action::Inside(fields)) => fields.has_leaf(rest),
             Some(_) => rest.is_empty(),
+        }
+    }
+
+    /// The first failure of an expression in the order of the specification, which is the one that MongoDB meets; the walk
+    /// beside a document goes by the order of the document.
+    pub fn first_failure(&self, document: Doc<'_>, root: Doc<'_>) -> Result<()> {
+        self.fields.iter().try_for_each(|field| match &field.action {
+            Action::Compute(expression) => expression.evaluate(root).map(drop),
+            Action::Inside(fields) if fields.computes => fields.first_failure_below(document.get(&field.name), root),
+            _ => Ok(()),
+        })
+    }
+
+    fn first_failure_below(&self, current: Option<Value<'_>>, root: Doc<'_>) -> Result<()> {
+        match current {
+            Some(Value::Document(document)) => self.first_failure(document, root),
+            Some(Value::Array(array)) => {
+                array.values().try_for_each(|value| self.first_failure_below(Some(value), root))
+            }
+            _ => self.first_failure(Doc::EMPTY, root),
         }
     }
 

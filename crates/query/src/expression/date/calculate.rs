@@ -93,6 +93,7 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     if start.is_nullish() || unit.is_nullish() || amount.is_nullish() {
         return Ok(Evaluated::NULL);
     }
+    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let moment = moment_if_any(start)
         .ok_or_else(|| Error::new(Code(5166403), format!("{name} requires startDate to be convertible to a date")))?;
     let Some(Value::String(unit_name)) = unit.value() else {
@@ -102,7 +103,6 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
         .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {unit_name}")))?;
     let number = exact(amount.value_or_null())
         .ok_or_else(|| Error::new(Code(5166405), format!("{name} expects integer amount of time units")))?;
-    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let invalid = || {
         let found = display(amount.value_or_null());
         Error::new(Code(5976500), format!("invalid dateAdd 'amount' parameter value: {found} {unit_name}"))
@@ -181,6 +181,11 @@ fn unit(name: &str, argument: &Evaluated<'_>) -> Result<Unit> {
     }
 }
 
+/// Whether the day that weeks begin with is of any account.
+fn is_week(unit: &Evaluated<'_>) -> bool {
+    unit.value().and_then(Value::as_str) == Some("week")
+}
+
 /// Days from Monday to the day that weeks begin with; Sunday where none is given.
 fn start_of_week(name: &str, argument: &Evaluated<'_>, given: bool) -> Result<i64> {
     const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -207,8 +212,8 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     let [start, _, end, _, unit_argument, _, zone, has_zone, week, has_week] = &*arguments else {
         return Ok(Evaluated::Missing);
     };
-    if [start, end, unit_argument].into_iter().any(Evaluated::is_nullish) || (has_week.is_truthy() && week.is_nullish())
-    {
+    let any_null = [start, end, unit_argument].into_iter().any(Evaluated::is_nullish);
+    if any_null || (is_week(unit_argument) && has_week.is_truthy() && week.is_nullish()) {
         return Ok(Evaluated::NULL);
     }
     let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
@@ -250,16 +255,19 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
         return Ok(Evaluated::Missing);
     };
     let missing = |value: &Evaluated<'_>, given: &Evaluated<'_>| given.is_truthy() && value.is_nullish();
-    if date.is_nullish() || unit_argument.is_nullish() || missing(size, has_size) || missing(week, has_week) {
+    if date.is_nullish() || unit_argument.is_nullish() || missing(size, has_size) {
         return Ok(Evaluated::NULL);
     }
+    if is_week(unit_argument) && missing(week, has_week) {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let moment = moment_if_any(date).ok_or_else(|| {
         let found = date.type_name();
         Error::new(Code(5439012), format!("{name} requires 'date' to be a date, but got {found}"))
     })?;
-    let size = if has_size.is_truthy() { bin_size(name, size)? } else { 1 };
     let unit = unit(name, unit_argument)?;
-    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let size = if has_size.is_truthy() { bin_size(name, size)? } else { 1 };
     let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
     let local = truncated(unit, size, zone.to_local(moment), first_day)
         .ok_or_else(|| Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}")))?;

@@ -35,9 +35,9 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
 
 fn to_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [date, format, has_format, zone, has_zone, on_null] = arguments else { return Ok(Evaluated::Missing) };
+    date.look_at();
     let pattern = match format.value() {
-        _ if !has_format.is_truthy() => None,
-        None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
+        None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(pattern)) => Some(pattern),
         Some(value) => {
             let (kind, found) = (format.type_name(), display(value));
@@ -48,10 +48,13 @@ fn to_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<
     if let Some(pattern) = pattern {
         check(pattern)?;
     }
-    let Some(named_zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let named_zone = Zone::from_argument(name, zone, has_zone.is_truthy())?;
     if date.is_nullish() {
         return Ok(on_null.take());
     }
+    let Some(named_zone) = named_zone.filter(|_| pattern.is_some() || !has_format.is_truthy()) else {
+        return Ok(Evaluated::NULL);
+    };
     // The server writes the Z of UTC whatever the zone.
     let default = "%Y-%m-%dT%H:%M:%S.%LZ";
     Ok(Evaluated::string(&write(pattern.unwrap_or(default), moment(date)?, &named_zone)?))

@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 
 /// Whether an operator takes a date apart.
 pub(super) fn is_part(operator: &str) -> bool {
-    FUNCTIONS.iter().any(|function| function.name == operator) && !operator.starts_with("$dateFrom")
+    FUNCTIONS.iter().any(|function| function.name == operator) && !operator.starts_with("$date")
 }
 
 /// An argument that may be left out, and whether it was given.
@@ -102,7 +102,10 @@ fn parse_to_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Re
 }
 
 fn to_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    let is_iso = match arguments[3].value() {
+    let [date, zone, has_zone, is_iso] = &*arguments else { return Ok(Evaluated::Missing) };
+    date.look_at();
+    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let is_iso = match is_iso.value() {
         None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
         Some(Value::Boolean(flag)) => flag,
         Some(_) => {
@@ -110,7 +113,10 @@ fn to_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
             return Err(Error::new(Code(40521), format!("iso8601 must evaluate to a bool, found {found}")));
         }
     };
-    let Some((date, time)) = local(name, &arguments[..3])? else { return Ok(Evaluated::NULL) };
+    if date.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let (date, time) = calendar::split(zone.to_local(moment(date)?));
     let day = if is_iso {
         [("isoWeekYear", date.iso_year()), ("isoWeek", date.iso_week()), ("isoDayOfWeek", date.iso_day_of_week())]
     } else {
@@ -178,21 +184,34 @@ fn parse_from_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> 
 
 fn from_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [is_iso, parts @ .., zone, given] = &*arguments else { return Ok(Evaluated::Missing) };
-    let names = if is_iso.is_truthy() { ISO } else { NATURAL };
-    let names = names.into_iter().chain(["hour", "minute", "second", "millisecond"]);
-    let mut numbers = [0_i64; 7];
-    for ((part, name), number) in parts.iter().zip(names).zip(&mut numbers) {
-        if part.is_nullish() {
-            return Ok(Evaluated::NULL);
-        }
-        *number = part_number(name, part)?;
-    }
+    let (day, time) = parts.split_at(3.min(parts.len()));
+    let Some([hour, minute, second, millisecond]) = numbers(time, ["hour", "minute", "second", "millisecond"])? else {
+        return Ok(Evaluated::NULL);
+    };
     let Some(zone) = Zone::from_argument(name, zone, given.is_truthy())? else { return Ok(Evaluated::NULL) };
-    let [year, month, day, hour, minute, second, millisecond] = numbers;
+    let names = if is_iso.is_truthy() { ISO } else { NATURAL };
+    let Some([year, month, day]) = numbers(day, names)? else { return Ok(Evaluated::NULL) };
+    if !(1..=9999).contains(&year) {
+        let (name, code) = if is_iso.is_truthy() { ("isoWeekYear", 31095) } else { ("year", 40523) };
+        let message = format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {year}");
+        return Err(Error::new(Code(code), message));
+    }
     let days = if is_iso.is_truthy() { calendar::iso_days(year, month, day) } else { calendar::days(year, month, day) };
     let local = days * calendar::DAY_MS + hour * 3_600_000 + minute * 60_000;
     let local = local.wrapping_add(second.wrapping_mul(1000)).wrapping_add(millisecond);
     Ok(Value::DateTime(zone.to_moment(local)).into())
+}
+
+/// Some parts; `None` when one of them is null.
+fn numbers<const N: usize>(parts: &[Evaluated<'_>], names: [&str; N]) -> Result<Option<[i64; N]>> {
+    let mut numbers = [0; N];
+    for ((part, name), number) in parts.iter().zip(names).zip(&mut numbers) {
+        if part.is_nullish() {
+            return Ok(None);
+        }
+        *number = part_number(name, part)?;
+    }
+    Ok(Some(numbers))
 }
 
 fn part_number(name: &str, part: &Evaluated<'_>) -> Result<i64> {
@@ -201,23 +220,10 @@ fn part_number(name: &str, part: &Evaluated<'_>) -> Result<i64> {
         let (kind, found) = (part.type_name(), display(value));
         Error::new(Code(40515), format!("'{name}' must evaluate to an integer, found {kind} with value {found}"))
     })?;
-    let is_year = matches!(name, "year" | "isoWeekYear");
-    let in_range = match name {
-        _ if is_year => (1..=9999).contains(&number),
-        "second" | "millisecond" => true,
-        _ => i16::try_from(number).is_ok(),
-    };
-    match (in_range, is_year) {
-        (true, _) => Ok(number),
-        (false, true) => {
-            let message = format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}");
-            Err(Error::new(Code(40523), message))
-        }
-        (false, false) => {
-            let message = format!(
-                "'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range"
-            );
-            Err(Error::new(Code(31034), message))
-        }
+    if matches!(name, "year" | "isoWeekYear" | "second" | "millisecond") || i16::try_from(number).is_ok() {
+        return Ok(number);
     }
+    let message =
+        format!("'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range");
+    Err(Error::new(Code(31034), message))
 }

@@ -44,6 +44,7 @@ fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
     let [text, format, has_format, zone, has_zone, has_on_error, on_error, on_null] = arguments else {
         return Ok(Evaluated::Missing);
     };
+    text.look_at();
     let pattern = match format.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(pattern)) => Some(pattern),
@@ -54,21 +55,15 @@ fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
             return Err(Error::new(Code(40684), message));
         }
     };
-    if has_format.is_truthy() && format.is_nullish() {
-        return Ok(Evaluated::NULL);
-    }
     pattern.map_or(Ok(()), check_format)?;
-    let zone = match has_zone.is_truthy() {
-        true => match Zone::from_argument(name, zone, true)? {
-            Some(zone) => Some(zone),
-            None => return Ok(Evaluated::NULL),
-        },
-        false => None,
-    };
+    let has_zone = has_zone.is_truthy();
+    let zone = if has_zone { Zone::from_argument(name, zone, true)? } else { None };
     if text.is_nullish() {
         return Ok(on_null.take());
     }
     let parsed = match text.value() {
+        Some(Value::String(_)) if has_zone && zone.is_none() => return Ok(Evaluated::NULL),
+        Some(Value::String(_)) if pattern.is_none() && has_format.is_truthy() => return Ok(Evaluated::NULL),
         Some(Value::String(text)) => parse(text, pattern, zone),
         _ => {
             let (kind, found) = (text.type_name(), display(text.value_or_null()));

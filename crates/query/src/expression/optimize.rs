@@ -1,0 +1,199 @@
+//! What is computed once rather than per document: parts of an expression that are the same for every document.
+//!
+//! MongoDB parses everything first and computes constants afterwards, operator by operator. Which error a client sees, and
+//! whether it sees one at all where there is no document, depends on it; so the order here is MongoDB's.
+
+use super::functions::{Folding, Function};
+use super::scope::Scope;
+use super::{Evaluated, Expr, Form, array, regular, set};
+use document::{Collation, Doc, Value};
+use error::{Code, Error, Result};
+
+impl Expr {
+    /// Errors: those of constant parts that cannot be computed. The expression is then as good as before.
+    pub(super) fn optimize(&mut self, collation: &Collation) -> Result<()> {
+        match self {
+            Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) => return Ok(()),
+            Expr::Document(fields) => fields.iter_mut().try_for_each(|(_, value)| value.optimize(collation))?,
+            Expr::Array(elements) => all(elements, collation)?,
+            Expr::Call(function, arguments) => match function.folding() {
+                Folding::None => return Ok(()),
+                Folding::Arguments => return call(function, arguments, collation),
+                Folding::Full => call(function, arguments, collation)?,
+            },
+            Expr::Form(form) => match form.optimize(collation)? {
+                Some(simpler) => *self = simpler,
+                None => return Ok(()),
+            },
+        }
+        let constant = match self {
+            Expr::Document(fields) => fields.iter().all(|(_, value)| value.is_constant()),
+            Expr::Array(parts) | Expr::Call(_, parts) => parts.iter().all(Expr::is_constant),
+            _ => false,
+        };
+        if constant {
+            *self = self.compute(collation)?;
+        }
+        Ok(())
+    }
+
+    /// The value of an expression that depends on no document, as an expression.
+    fn compute(&self, collation: &Collation) -> Result<Expr> {
+        let value = self.evaluate(&Scope { root: Doc::EMPTY, frame: None, collation })?;
+        Ok(value.into_owned().map_or(Expr::Missing, Expr::Literal))
+    }
+
+    /// Whether a constant is true; `None` for what is no constant.
+    fn constant_truth(&self) -> Option<bool> {
+        self.as_constant().map(|value| value.is_some_and(Value::is_truthy))
+    }
+}
+
+fn all(expressions: &mut [Expr], collation: &Collation) -> Result<()> {
+    expressions.iter_mut().try_for_each(|expression| expression.optimize(collation))
+}
+
+fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
+    all(arguments, collation)?;
+    set::check_constants(function.name, arguments)?;
+    array::check_constants(function.name, arguments)?;
+    regular::check_constants(function.name, arguments)?;
+    if function.name == "$setIsSubset" && arguments[1].is_constant() && !arguments[0].is_constant() {
+        *function = &set::SUBSET_OF_CONSTANT;
+    }
+    if function.is_commutative() {
+        gather_constants(function, arguments, collation)?;
+    }
+    Ok(())
+}
+
+/// Makes one constant of all constant arguments and puts it last: which null or error is met first depends on it.
+fn gather_constants(function: &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
+    let (constants, mut others): (Vec<_>, Vec<_>) = std::mem::take(arguments).into_iter().partition(Expr::is_constant);
+    match constants.len() {
+        0 => {}
+        _ if others.is_empty() => others = constants,
+        1 => others.extend(constants),
+        _ => others.push(Expr::Call(function, constants).compute(collation)?),
+    }
+    *arguments = others;
+    Ok(())
+}
+
+impl Form {
+    /// What to put in the form's place, if anything.
+    fn optimize(&mut self, collation: &Collation) -> Result<Option<Expr>> {
+        match self {
+            Form::And(parts) => connective(parts, collation, Form::And, true),
+            Form::Or(parts) => connective(parts, collation, Form::Or, false),
+            Form::IfNull(candidates) => if_null(candidates, collation),
+            Form::Condition { test, then, otherwise } => {
+                for part in [&mut *test, &mut *then, &mut *otherwise] {
+                    part.optimize(collation)?;
+                }
+                let constant = [&*test, &*then, &*otherwise].into_iter().all(Expr::is_constant);
+                Ok(constant.then(|| if test.constant_truth() == Some(true) { then.clone() } else { otherwise.clone() }))
+            }
+            Form::Switch { branches, default } => switch(branches, default, collation),
+            Form::Let { values, body } => {
+                all(values, collation)?;
+                body.optimize(collation)?;
+                Ok(None)
+            }
+            Form::Map { input, body } => {
+                input.optimize(collation)?;
+                body.optimize(collation)?;
+                Ok(None)
+            }
+            Form::Filter { input, condition, limit } => {
+                input.optimize(collation)?;
+                condition.optimize(collation)?;
+                limit.iter_mut().try_for_each(|limit| limit.optimize(collation))?;
+                Ok(None)
+            }
+            Form::Reduce { input, initial, body } => {
+                for part in [input, initial, body] {
+                    part.optimize(collation)?;
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// `$and` (where `neutral` is true) and `$or`: a constant that decides ends it, one that does not goes.
+fn connective(
+    parts: &mut Vec<Expr>,
+    collation: &Collation,
+    form: fn(Vec<Expr>) -> Form,
+    neutral: bool,
+) -> Result<Option<Expr>> {
+    all(parts, collation)?;
+    if parts.iter().all(Expr::is_constant) {
+        return Expr::Form(Box::new(form(std::mem::take(parts)))).compute(collation).map(Some);
+    }
+    if parts.iter().any(|part| part.constant_truth() == Some(!neutral)) {
+        return Ok(Some(Expr::Literal(Value::Boolean(!neutral).to_owned())));
+    }
+    parts.retain(|part| !part.is_constant());
+    Ok(None)
+}
+
+/// Constant nulls go; nothing behind a constant that is not null is ever looked at.
+fn if_null(candidates: &mut Vec<Expr>, collation: &Collation) -> Result<Option<Expr>> {
+    all(candidates, collation)?;
+    let last = candidates.len().saturating_sub(1);
+    let mut index = 0;
+    candidates.retain(|candidate| {
+        index += 1;
+        index > last || candidate.as_constant().is_none_or(|value| !is_null(value))
+    });
+    if let Some(end) =
+        candidates.iter().position(|candidate| candidate.as_constant().is_some_and(|value| !is_null(value)))
+    {
+        candidates.truncate(end + 1);
+    }
+    match candidates.as_slice() {
+        [only] => Ok(Some(only.clone())),
+        _ => Ok(None),
+    }
+}
+
+fn is_null(value: Option<Value<'_>>) -> bool {
+    matches!(value, None | Some(Value::Null | Value::Undefined))
+}
+
+/// Branches that are never taken go, and a branch that always is becomes the default.
+fn switch(branches: &mut Vec<(Expr, Expr)>, default: &mut Option<Expr>, collation: &Collation) -> Result<Option<Expr>> {
+    default.iter_mut().try_for_each(|default| default.optimize(collation))?;
+    let mut kept = Vec::with_capacity(branches.len());
+    for (mut case, mut then) in std::mem::take(branches) {
+        case.optimize(collation)?;
+        match case.constant_truth() {
+            Some(false) => continue,
+            Some(true) => {
+                then.optimize(collation)?;
+                *default = Some(then);
+                break;
+            }
+            None => {
+                then.optimize(collation)?;
+                kept.push((case, then));
+            }
+        }
+    }
+    *branches = kept;
+    match (branches.is_empty(), &*default) {
+        (true, Some(default)) => Ok(Some(default.clone())),
+        (true, None) => {
+            let message = "Cannot execute a switch statement where all the cases evaluate to false without a default";
+            Err(Error::new(Code(40069), message))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The arguments of a call as they are evaluated, where they are constants.
+pub(super) fn constant<'e>(argument: &'e Expr) -> Option<Evaluated<'e>> {
+    argument.as_constant().map(|value| value.map_or(Evaluated::Missing, Evaluated::Value))
+}
