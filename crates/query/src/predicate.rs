@@ -76,6 +76,11 @@ impl Predicate {
         Ok(Predicate { root: parse::parse(filter, context)? })
     }
 
+    /// The predicate that is a part of another one.
+    pub fn of(node: Node) -> Predicate {
+        Predicate { root: node }
+    }
+
     /// The predicate that every document matches.
     pub fn everything() -> Predicate {
         Predicate { root: Node::And(Vec::new()) }

@@ -5,7 +5,7 @@ use crate::collections::document_tables;
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
 use crate::names;
-use crate::plan;
+use crate::planner::{self, Order};
 use crate::scan;
 use crate::spelling;
 use crate::store::MariaDbStore;
@@ -113,7 +113,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     drop(lease);
     let everything = Predicate::everything();
     let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
-    let plan = plan::make(namespace, Some(table), &query)?;
+    let plan = planner::plan(namespace, Some(table), &query, Order::ByNone)?.plan;
     let mut bson = Vec::new();
     let mut take = |_: &[u8], json: &[u8]| {
         bson.clear();

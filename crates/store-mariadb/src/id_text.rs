@@ -315,11 +315,16 @@ fn double_expression(text: &str) -> String {
     )
 }
 
+/// A document's compact text with `5.0` and `5e0` as `5`, outside of strings.
+pub(crate) fn unified_expression(compact: &str) -> String {
+    format!(
+        "regexp_replace({compact},'\"(?:[^\"\\\\\\\\]|\\\\\\\\.)*+\"(*SKIP)(*F)|(-?[0-9]++)(?:\\\\.0|e0)(?![0-9.eE])','\\\\1')"
+    )
+}
+
 /// Documents and wrapped values. In documents `5.0` and `5e0` become `5`, outside of strings.
 fn object_expression(path: &str, id: &str, compact: &str, chars: usize) -> String {
-    let unified = format!(
-        "regexp_replace({compact},'\"(?:[^\"\\\\\\\\]|\\\\\\\\.)*+\"(*SKIP)(*F)|(-?[0-9]++)(?:\\\\.0|e0)(?![0-9.eE])','\\\\1')"
-    );
+    let unified = unified_expression(compact);
     let member = |name: &str| format!("json_value(`doc`,'{path}.{name}')");
     let decimal = format!("upper({})", member("$numberDecimal"));
     let double = member("$numberDouble");

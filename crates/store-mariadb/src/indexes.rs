@@ -63,7 +63,7 @@ fn is_id_key(spec: &IndexSpec) -> bool {
 }
 
 fn existing(table: &Table) -> Vec<IndexSpec> {
-    std::iter::once(id_index()).chain(table.indexes.iter().map(|index| index.spec.clone())).collect()
+    std::iter::once(id_index()).chain(table.indexes.iter().map(|index| (*index.spec).clone())).collect()
 }
 
 async fn add(connection: &mut Connection, namespace: &Namespace, table: &Arc<Table>, wanted: &[Index]) -> Result<()> {
@@ -114,7 +114,7 @@ async fn first_duplicate(
             }
         });
         let texts: Vec<Vec<u8>> =
-            values.as_doc().values().map(|value| id_text::text_within(value, index.chars())).collect();
+            values.as_doc().values().map(|value| id_text::text_within(value, id_text::ID_CHARS_MAX)).collect();
         if !seen.insert(texts) {
             found = Some(values);
         }

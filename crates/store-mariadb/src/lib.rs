@@ -5,23 +5,27 @@
 //! ever becomes part of a statement's text; names do through [`names::quote`] alone.
 //!
 //! In reading order: `options` (the URL), `connection`, `pool` and `lane` (pipelined connections of one worker), `names` and `id_text` (what
-//! collections and ids are called), `table` and `catalog` (the shape of tables), `plan`, `pushdown` and `scan` (reading),
-//! `write` (inserting, updating, deleting), `index`, and `own_schema` (what is remembered beside the collections).
+//! collections and ids are called), `table` and `catalog` (the shape of tables), `key` (the order of values) and `index`, `plan`, `planner`,
+//! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections).
 
 mod catalog;
 mod collections;
 mod connection;
+mod count;
 mod engine;
+mod explain;
 mod failure;
 mod figures;
 mod id_text;
 mod index;
 mod indexes;
+mod key;
 mod lane;
 mod names;
 mod options;
 mod own_schema;
 mod plan;
+mod planner;
 mod pool;
 mod pushdown;
 mod scan;

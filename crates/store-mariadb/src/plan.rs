@@ -1,21 +1,15 @@
-//! How to find a query's documents: which rows, in which order, by which statement.
+//! A plan: which rows are read, in which order, by which statement. [`crate::planner`] makes them.
 
-use crate::id_text;
-use crate::index::id_index;
+use crate::explain;
 use crate::names::quote;
-use crate::pushdown::{self, Condition};
+use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
-use document::{DocBuf, Value};
-use error::Error;
+use document::DocBuf;
 use mariadb_wire::Param;
-use query::predicate::{Node, Test};
+use query::Predicate;
 use std::any::Any;
 use std::sync::Arc;
-use store::index_rules::same_key;
-use store::{Namespace, Plan, PlanFacts, Query};
-
-/// More ids than this are looked for by reading everything.
-const IDS_MAX: usize = 16_384;
+use store::{IndexSpec, Namespace, Plan, PlanFacts};
 
 #[derive(Debug)]
 pub(crate) struct MariaDbPlan {
@@ -23,141 +17,113 @@ pub(crate) struct MariaDbPlan {
     /// `None`: there is no such collection.
     pub table: Option<Arc<Table>>,
     pub access: Access,
-    facts: PlanFacts,
+    pub facts: PlanFacts,
     /// A scan stops behind the last row, to go on from there.
     pub tailable: bool,
 }
 
 /// Which rows are read, and in which order.
 #[derive(Clone, Debug)]
-pub(crate) struct Access {
+pub(crate) enum Access {
+    /// No row at all.
+    Nothing,
+    Rows(Rows),
+    /// The rows of each branch of an `$or`, one after the other. A document comes with the first of the branches whose filter it matches.
+    Union(Vec<(Predicate, Rows)>),
+}
+
+/// Rows that one statement reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
     /// Only rows with one of these ids.
     pub ids: Option<Vec<Vec<u8>>>,
-    /// The key (in MariaDB's words) that the condition is looked up in.
-    pub index: Option<String>,
+    /// By way of this index, in its order; else by row key.
+    pub index: Option<IndexScan>,
     /// Only rows for which this holds: all documents that match, and perhaps others.
     pub condition: Option<Condition>,
-    /// By row key, upward or downward.
     pub forward: bool,
-    /// No row at all.
-    pub nothing: bool,
 }
 
-/// Decides. `table` is the collection's, if it exists.
-///
-/// Error 2 for a hint at an index that there is not.
-pub(crate) fn make(namespace: &Namespace, table: Option<Arc<Table>>, query: &Query<'_>) -> error::Result<MariaDbPlan> {
-    if let (Some(table), Some(hint)) = (&table, query.hint) {
-        check_hint(table, hint)?;
+/// An index that is read.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexScan {
+    /// MariaDB's name for it.
+    pub key: String,
+    /// As MongoDB knows it.
+    pub spec: Arc<IndexSpec>,
+    pub columns: Vec<KeyColumn>,
+    /// How the rows divide into those to count and those to look at, where the plan's conditions are all there is to the filter.
+    pub counting: Option<Box<Counting>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct KeyColumn {
+    /// Quoted.
+    pub name: String,
+    pub descends: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Counting {
+    /// Rows of documents that all match; `None`: of none.
+    pub matching: Option<Condition>,
+    /// Rows of documents that may match, none of the others among them.
+    pub odd: Condition,
+    pub predicate: Predicate,
+}
+
+impl MariaDbPlan {
+    pub fn of_nothing(namespace: &Namespace, table: Option<Arc<Table>>) -> MariaDbPlan {
+        let facts = PlanFacts { exact: true, sorted: true, view: false };
+        MariaDbPlan { namespace: namespace.clone(), table, access: Access::Nothing, facts, tailable: false }
     }
-    let root = query.predicate.root();
-    let mut access = Access {
-        ids: None,
-        index: None,
-        condition: None,
-        forward: !is_backward(query),
-        nothing: matches!(root, Node::Never),
-    };
-    let mut exact = query.predicate.matches_everything();
-    if let Some(table) = &table {
-        if let Some((texts, ids_exact)) = ids_in(root, table) {
-            exact = ids_exact && matches!(root, Node::Path { .. });
-            access.nothing |= texts.is_empty();
-            access.ids = Some(texts);
-        } else if let Some((index, condition)) = pushdown::by_index(root, table) {
-            access.index = Some(index);
-            access.condition = Some(condition);
-        } else {
-            access.condition = pushdown::condition(root, table.tells_opaque);
+
+    /// The plan for a name that is a view's: it gives nothing but that.
+    pub fn view(namespace: &Namespace) -> MariaDbPlan {
+        let facts = PlanFacts { exact: false, sorted: false, view: true };
+        MariaDbPlan { facts, ..MariaDbPlan::of_nothing(namespace, None) }
+    }
+
+    /// The plan that follows a capped collection.
+    pub fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
+        let facts = PlanFacts { exact: false, sorted: true, view: false };
+        let access = Access::Rows(Rows::all(true));
+        MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: true }
+    }
+
+    /// The one id asked for, where nothing else narrows the rows.
+    pub fn single_id(&self) -> Option<&[u8]> {
+        match &self.access {
+            Access::Rows(Rows { ids: Some(ids), condition: None, .. }) => match ids.as_slice() {
+                [id] => Some(id),
+                _ => None,
+            },
+            _ => None,
         }
     }
-    let any_order = |sort: &query::Sort| sort.is_empty() || sort.natural().is_some();
-    let sorted = query.sort.is_none_or(any_order) || access.ids.as_ref().is_some_and(|ids| ids.len() <= 1);
-    Ok(MariaDbPlan {
-        namespace: namespace.clone(),
-        table,
-        access,
-        facts: PlanFacts { exact, sorted, view: false },
-        tailable: false,
-    })
-}
 
-/// The plan for a name that is a view's: it gives nothing but that.
-pub(crate) fn view(namespace: &Namespace) -> MariaDbPlan {
-    let access = Access { ids: None, index: None, condition: None, forward: true, nothing: true };
-    let facts = PlanFacts { exact: false, sorted: false, view: true };
-    MariaDbPlan { namespace: namespace.clone(), table: None, access, facts, tailable: false }
-}
-
-/// The plan that follows a capped collection.
-pub(crate) fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
-    let access = Access { ids: None, index: None, condition: None, forward: true, nothing: false };
-    let facts = PlanFacts { exact: false, sorted: true, view: false };
-    MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: true }
-}
-
-fn check_hint(table: &Table, hint: Value<'_>) -> error::Result<()> {
-    let shown = || table.indexes.iter().filter(|index| !index.is_hidden());
-    let specs = || std::iter::once(id_index()).chain(shown().map(|index| index.spec.clone()));
-    let known = match hint {
-        Value::String(name) => specs().any(|spec| spec.name == name),
-        Value::Document(key) => {
-            key.is_empty() || key.get("$natural").is_some() || specs().any(|spec| same_key(spec.key.as_doc(), key))
+    /// Whether the rows come by row key, so that changing one does not move it.
+    pub fn is_by_row_key(&self) -> bool {
+        match &self.access {
+            Access::Nothing => true,
+            Access::Rows(rows) => rows.index.is_none(),
+            Access::Union(_) => false,
         }
-        _ => false,
-    };
-    if known {
-        return Ok(());
-    }
-    Err(Error::bad_value(
-        "error processing query: planner returned error :: caused by :: \
-         hint provided does not correspond to an existing index",
-    ))
-}
-
-/// `{$natural: -1}`, as a sort or a hint.
-fn is_backward(query: &Query<'_>) -> bool {
-    let by_hint =
-        query.hint.and_then(Value::as_document).and_then(|hint| hint.get("$natural")).is_some_and(|direction| {
-            matches!(direction, Value::Int32(-1) | Value::Int64(-1))
-                || matches!(direction, Value::Double(number) if number < 0.0)
-        });
-    query.sort.and_then(query::Sort::natural).map_or(by_hint, |forward| !forward)
-}
-
-/// The ids that the filter pins `_id` to, and whether finding them says all about that condition.
-fn ids_in(node: &Node, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
-    match node {
-        Node::Path { path, test } if path.as_str() == "_id" => ids_of(test, table),
-        Node::And(all) => all.iter().find_map(|node| ids_in(node, table)).map(|(texts, _)| (texts, false)),
-        _ => None,
     }
 }
 
-fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
-    let (mut texts, mut exact) = (Vec::new(), true);
-    match test {
-        Test::Equal(value) => {
-            let found = id_text::candidates(value.as_value(), table.id_form)?;
-            return Some((found.texts, found.exact));
-        }
-        Test::In(list) if list.regexes().is_empty() => {
-            for value in list.values() {
-                let found = id_text::candidates(value.as_value(), table.id_form)?;
-                texts.extend(found.texts);
-                exact &= found.exact;
-            }
-        }
-        _ => return None,
+impl Rows {
+    /// The whole table by row key.
+    pub fn all(forward: bool) -> Rows {
+        Rows { ids: None, index: None, condition: None, forward }
     }
-    texts.sort_unstable();
-    texts.dedup();
-    (texts.len() <= IDS_MAX).then_some((texts, exact))
-}
 
-impl Access {
-    /// The statement that reads a page of `table`. Parameters: ids, the condition's, the row key to go on behind if `after`, and how
-    /// many rows.
+    /// What all rows are, without exception.
+    pub fn is_everything(&self) -> bool {
+        self.ids.is_none() && self.index.is_none() && self.condition.is_none()
+    }
+
+    /// The statement that reads a page of `table`: row key, document and the index's keys. Parameters: see [`Rows::params`].
     pub fn statement(&self, table: &Table, after: bool) -> Arc<str> {
         let key = table.row_key.column();
         let mut conditions = Vec::new();
@@ -167,18 +133,42 @@ impl Access {
         if let Some(condition) = &self.condition {
             conditions.push(condition.sql.clone());
         }
+        let (mut columns, mut order, mut force) = (String::new(), String::new(), String::new());
+        if let Some(index) = &self.index {
+            // Left alone, the server would rather read the rows in order, in the hope of meeting enough of them soon.
+            force = format!(" FORCE INDEX ({})", quote(&index.key));
+            for column in &index.columns {
+                let descends = column.descends == self.forward;
+                columns.push_str(&format!(", {}", column.name));
+                order.push_str(&format!("{}{}, ", column.name, if descends { " DESC" } else { "" }));
+            }
+        }
         if after {
-            conditions.push(format!("{key} {} ?", if self.forward { ">" } else { "<" }));
+            conditions.push(self.after(key));
         }
         let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
         let direction = if self.forward { "" } else { " DESC" };
-        // Left alone, the server would rather read the rows in order, in the hope of meeting enough of them soon.
-        let force = self.index.as_deref().map_or(String::new(), |index| format!(" FORCE INDEX ({})", quote(index)));
-        format!("SELECT {key}, doc FROM {}{force}{filter} ORDER BY {key}{direction} LIMIT ?", table.quoted).into()
+        format!(
+            "SELECT {key}, doc{columns} FROM {}{force}{filter} ORDER BY {order}{key}{direction} LIMIT ?",
+            table.quoted
+        )
+        .into()
     }
 
-    /// The parameters of [`Access::statement`].
-    pub fn params<'p>(&'p self, table: &Table, after: Option<&'p [u8]>, limit: u64) -> Vec<Param<'p>> {
+    /// The condition for rows behind a position: behind it in the first column, or level with it there and behind it in the rest.
+    fn after(&self, key: &str) -> String {
+        let compare = |descends: bool| if descends == self.forward { "<" } else { ">" };
+        let mut condition = format!("{key} {} ?", if self.forward { ">" } else { "<" });
+        for column in self.index.iter().flat_map(|index| index.columns.iter().rev()) {
+            let (name, compare) = (&column.name, compare(column.descends));
+            // The first part says nothing new, but it is what the server makes a range of.
+            condition = format!("{name} {compare}= ? AND ({name} {compare} ? OR {condition})");
+        }
+        condition
+    }
+
+    /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind, how many rows.
+    pub fn params<'p>(&'p self, table: &Table, after: Option<&'p RowPosition>, limit: u64) -> Vec<Param<'p>> {
         let mut params = Vec::new();
         if let Some(ids) = &self.ids {
             // Lists are made of a few lengths, so that few statements need preparing.
@@ -189,29 +179,47 @@ impl Access {
         if let Some(condition) = &self.condition {
             params.extend(condition.params());
         }
-        params.extend(after.map(|key| key_param(table.row_key, key)));
+        if let Some(after) = after {
+            params.extend(after.keys.iter().flat_map(|key| [Param::Bytes(key), Param::Bytes(key)]));
+            params.push(key_param(table.row_key, &after.row));
+        }
         params.push(Param::Unsigned(limit));
         params
     }
+}
 
-    /// The statement that counts the rows, and its parameters. A condition is not part of it.
-    pub fn count_statement(&self, table: &Table) -> (Arc<str>, Vec<Param<'_>>) {
-        let Some(ids) = &self.ids else { return (table.statements.count.clone(), Vec::new()) };
-        let params = ids.iter().map(|id| Param::Text(id)).collect();
-        let marks = vec!["?"; ids.len()].join(",");
-        (format!("SELECT COUNT(*) FROM {} WHERE id IN ({marks})", table.quoted).into(), params)
+/// Where a scan of rows has come to: a row's key, and the index's keys of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RowPosition {
+    pub row: Vec<u8>,
+    pub keys: Vec<Vec<u8>>,
+}
+
+impl RowPosition {
+    /// Appends it as bytes: each key behind its length, the row's key last.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for key in &self.keys {
+            out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            out.extend_from_slice(key);
+        }
+        out.extend_from_slice(&self.row);
     }
 
-    /// The one id asked for, where nothing else narrows the rows.
-    pub fn single_id(&self) -> Option<&[u8]> {
-        match self.ids.as_deref() {
-            Some([id]) if self.condition.is_none() => Some(id),
-            _ => None,
+    /// Reads what [`RowPosition::write`] has written, for an index of so many columns.
+    pub fn read(mut bytes: &[u8], columns: usize) -> Option<RowPosition> {
+        let mut keys = Vec::with_capacity(columns);
+        for _ in 0..columns {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let (key, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            keys.push(key.to_vec());
+            bytes = rest;
         }
+        Some(RowPosition { row: bytes.to_vec(), keys })
     }
 }
 
-fn padded(length: usize) -> usize {
+/// Lists of parameters are made of a few lengths.
+pub(crate) fn padded(length: usize) -> usize {
     length.max(1).next_power_of_two()
 }
 
@@ -233,29 +241,6 @@ impl Plan for MariaDbPlan {
     }
 
     fn winning_plan(&self) -> DocBuf {
-        DocBuf::build(|writer| match &self.access {
-            access if access.nothing || self.table.is_none() => writer.append("stage", "EOF"),
-            access if access.ids.is_some() => writer.append("stage", "IDHACK"),
-            access if access.index.is_some() => {
-                writer.append("stage", "FETCH");
-                let mut input = writer.document("inputStage");
-                input.append("stage", "IXSCAN");
-                let name = self
-                    .table
-                    .as_ref()
-                    .and_then(|table| table.indexes.iter().find(|it| Some(&it.sql_name) == access.index.as_ref()));
-                if let Some(index) = name {
-                    input.append("keyPattern", &index.spec.key);
-                    input.append("indexName", index.spec.name.as_str());
-                }
-            }
-            access => {
-                writer.append("stage", "COLLSCAN");
-                if let Some(condition) = &access.condition {
-                    writer.append("serverFilter", condition.sql.as_str());
-                }
-                writer.append("direction", if access.forward { "forward" } else { "backward" });
-            }
-        })
+        explain::winning_plan(self)
     }
 }

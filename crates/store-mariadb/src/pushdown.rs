@@ -1,4 +1,4 @@
-//! Conditions that the server checks before it sends a row, true for every document that matches.
+//! Conditions that the server checks where no index serves, before it sends a row; true for every document that matches.
 //!
 //! `JSON_VALUE(doc, path)` is the scalar that a path leads to, with its escapes resolved, and NULL for everything else: a missing field, an
 //! array (on the way or at the end), a wrapper such as a decimal or a date, what nests too deep. So `COALESCE(JSON_VALUE(…) = x, 1)`
@@ -13,7 +13,6 @@
 //! stands in a document twice the server sees the first only.
 
 use crate::spelling;
-use crate::table::Table;
 use document::{Path, Value, ValueBuf};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
@@ -27,8 +26,9 @@ pub(crate) struct Condition {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Operand {
+pub(crate) enum Operand {
     Text(Vec<u8>),
+    Bytes(Vec<u8>),
     Number(f64),
 }
 
@@ -45,42 +45,23 @@ const NEEDLE_BYTES_MIN: usize = 4;
 const BRANCHES_MAX: usize = 4;
 
 impl Condition {
+    pub fn new(sql: String, params: Vec<Operand>) -> Condition {
+        Condition { sql, params }
+    }
+
     pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
         self.params.iter().map(|operand| match operand {
             Operand::Text(text) => Param::Text(text),
+            Operand::Bytes(bytes) => Param::Bytes(bytes),
             Operand::Number(number) => Param::Double(*number),
         })
     }
 
-    fn joined(conditions: Vec<Condition>, operator: &str) -> Condition {
+    pub fn joined(conditions: Vec<Condition>, operator: &str) -> Condition {
         let sql: Vec<String> = conditions.iter().map(|condition| condition.sql.clone()).collect();
         let params = conditions.into_iter().flat_map(|condition| condition.params).collect();
         Condition { sql: format!("({})", sql.join(operator)), params }
     }
-}
-
-/// A key to look up, and the condition for it: where the filter demands that the first field of an index equal something.
-pub(crate) fn by_index(node: &Node, table: &Table) -> Option<(String, Condition)> {
-    let all = match node {
-        Node::And(all) => all.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    all.iter().find_map(|node| {
-        let Node::Path { path, test } = node else { return None };
-        let mut suitable =
-            table.indexes.iter().filter(|index| !index.is_hidden() && index.fields().next() == Some(path.as_str()));
-        suitable.find_map(|index| {
-            let (sql, params) = match test {
-                Test::Equal(value) => index.equality(std::iter::once(value.as_value())),
-                Test::In(list) if list.regexes().is_empty() => {
-                    index.equality(list.values().iter().map(ValueBuf::as_value))
-                }
-                _ => None,
-            }?;
-            let params = params.into_iter().map(Operand::Text).collect();
-            Some((index.sql_name.clone(), Condition { sql, params }))
-        })
-    })
 }
 
 /// What the server can check of a filter; `None` when nothing. `tells_opaque`: the table has the column of that name.

@@ -1,20 +1,24 @@
-//! Reading a plan's rows: pages by row key, streamed from the socket into the sink.
+//! Reading a plan's rows: pages, streamed from the socket into the sink.
 //!
 //! A page is one statement. The first page holds about as many rows as the caller wants; later ones grow, so that a long scan
 //! waits for few round trips, yet stay small enough that little is in vain when the sink stops. Within a page the server, the
 //! socket and the sink work at the same time: rows go to the sink where they lie in the receive buffer, and nothing is
-//! read ahead of the sink but what the socket's buffers hold.
+//! read ahead of the sink but what the socket's buffers hold. A page begins behind the last row of the one before it, by row key or by
+//! the keys of the index that gives the order.
 
 use crate::connection::Event;
-use crate::failure::Result;
-use crate::failure::sql;
+use crate::failure::{Result, sql};
 use crate::lane;
-use crate::plan::{MariaDbPlan, key_param};
+use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
 use crate::pool::Lease;
+use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
+use document::Doc;
+use error::{Code, Error};
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
+use query::Predicate;
 use std::sync::Arc;
 use store::{Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
 
@@ -34,10 +38,18 @@ const DRAIN_BYTES_MAX: usize = 16 << 20;
 
 /// How far a scan has come.
 struct Progress {
-    /// Key of the last row that was taken (or where to begin).
-    key: Option<Vec<u8>>,
+    /// The last row that was taken (or where to begin).
+    at: Option<RowPosition>,
     rows: usize,
     bytes: usize,
+}
+
+impl Progress {
+    fn position(&self) -> Position {
+        let mut bytes = Vec::new();
+        self.at.iter().for_each(|at| at.write(&mut bytes));
+        Position(bytes)
+    }
 }
 
 pub(crate) async fn scan(
@@ -64,39 +76,104 @@ pub(crate) async fn rows(
     if store::Plan::facts(plan).view {
         return Err(views::taken_for_a_collection().into());
     }
-    let Some(table) = plan.table.clone().filter(|_| !plan.access.nothing) else { return Ok(ScanEnd::Exhausted) };
-    let key = after.map(|position| position.0.clone()).filter(|key| !key.is_empty());
-    let mut progress = Progress { key, rows: 0, bytes: 0 };
-    if let (Some(id), None) = (plan.access.single_id(), &progress.key) {
-        match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
-            Ok(row) => return lookup(row, take),
-            Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
-            // Tried again below, on a connection of its own.
-            Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::UNKNOWN_COLUMN) => {}
-            Err(failure) => return Err(failure),
+    let Some(table) = &plan.table else { return Ok(ScanEnd::Exhausted) };
+    let after = after.map(|position| position.0.as_slice()).filter(|bytes| !bytes.is_empty());
+    match &plan.access {
+        Access::Nothing => Ok(ScanEnd::Exhausted),
+        Access::Rows(rows) => {
+            if let (Some(id), None) = (plan.single_id(), after) {
+                match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
+                    Ok(row) => return lookup(row, take),
+                    Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
+                    // Tried again below, on a connection of its own.
+                    Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::UNKNOWN_COLUMN) => {}
+                    Err(failure) => return Err(failure),
+                }
+            }
+            of(store, plan, table, rows, after, wanted, take).await
+        }
+        Access::Union(branches) => union(store, plan, table, branches, after, wanted, take).await,
+    }
+}
+
+/// The rows of each branch of an `$or`, one after the other. A position begins with the number of the branch.
+async fn union(
+    store: &MariaDbStore,
+    plan: &MariaDbPlan,
+    table: &Arc<Table>,
+    branches: &[(Predicate, Rows)],
+    after: Option<&[u8]>,
+    wanted: usize,
+    take: &mut Take<'_>,
+) -> Result<ScanEnd> {
+    let (first, mut after) = match after.and_then(<[u8]>::split_first) {
+        Some((branch, rest)) => (usize::from(*branch), Some(rest).filter(|rest| !rest.is_empty())),
+        None => (0, None),
+    };
+    let mut bson = Vec::new();
+    for (number, (_, rows)) in branches.iter().enumerate().skip(first) {
+        let mut take_own = |key: &[u8], json: &[u8]| {
+            bson.clear();
+            spelling::read(json, &mut bson)?;
+            let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
+            for (earlier, (predicate, _)) in branches[..=number].iter().enumerate() {
+                if predicate.matches(document)? {
+                    return if earlier == number { take(key, json) } else { Ok(Flow::Continue) };
+                }
+            }
+            Ok(Flow::Continue)
+        };
+        match of(store, plan, table, rows, after.take(), wanted, &mut take_own).await? {
+            ScanEnd::Exhausted => {}
+            ScanEnd::Stopped(Position(position)) => {
+                return Ok(ScanEnd::Stopped(Position([&[number as u8][..], &position].concat())));
+            }
         }
     }
+    Ok(ScanEnd::Exhausted)
+}
+
+async fn of(
+    store: &MariaDbStore,
+    plan: &MariaDbPlan,
+    table: &Arc<Table>,
+    rows: &Rows,
+    after: Option<&[u8]>,
+    wanted: usize,
+    take: &mut Take<'_>,
+) -> Result<ScanEnd> {
+    let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
+    let at = after.and_then(|bytes| RowPosition::read(bytes, columns));
     let mut lease = store.pool.lease().await?;
-    if let (Some(key), Some(_)) = (&progress.key, table.cap()) {
-        check_position(&mut lease, plan, &table, key).await?;
+    if let (Some(at), Some(_), None) = (&at, table.cap(), &rows.index) {
+        check_position(&mut lease, plan, table, &at.row).await?;
     }
-    match pages(&mut lease, plan, &table, wanted, take, &mut progress).await {
+    let mut pages = Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 } };
+    match pages.read(&mut lease, table).await {
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
         // Nothing was delivered: the same again does no harm.
-        Err(failure) if failure.is_lost() && progress.rows == 0 => {
+        Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
             drop(lease);
-            let mut lease = store.pool.lease_fresh().await?;
-            pages(&mut lease, plan, &table, wanted, take, &mut progress).await
+            pages.read(&mut store.pool.lease_fresh().await?, table).await
         }
-        Err(failure) if failure.sql_code() == Some(sql::UNKNOWN_COLUMN) && progress.rows == 0 => {
+        Err(failure) if matches!(failure.sql_code(), Some(sql::UNKNOWN_COLUMN | sql::UNKNOWN_KEY)) => {
             store.catalog.forget(&plan.namespace);
+            if let Some(index) = &rows.index {
+                return Err(index_dropped(&index.spec.name).into());
+            }
             match store.catalog.table(&mut lease, &plan.namespace).await? {
-                Some(table) => pages(&mut lease, plan, &table, wanted, take, &mut progress).await,
+                Some(table) if pages.progress.rows == 0 => pages.read(&mut lease, &table).await,
+                Some(_) => Err(failure),
                 None => Ok(ScanEnd::Exhausted),
             }
         }
         outcome => outcome,
     }
+}
+
+/// Error 175: a cursor goes on with an index that there is no more.
+fn index_dropped(name: &str) -> Error {
+    Error::new(Code::QUERY_PLAN_KILLED, format!("query plan killed :: index '{name}' dropped"))
 }
 
 /// The row of one id, or none.
@@ -110,26 +187,6 @@ fn lookup(row: Option<lane::Row>, take: &mut Take<'_>) -> Result<ScanEnd> {
         Flow::StopAfter => ScanEnd::Stopped(Position(key.to_vec())),
         Flow::StopBefore => ScanEnd::Stopped(Position(Vec::new())),
     })
-}
-
-/// Counts a plan's rows on the server, where the plan says all there is to the filter.
-pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Option<u64>) -> Result<Option<u64>> {
-    if !store::Plan::facts(plan).exact || plan.access.condition.is_some() {
-        return Ok(None);
-    }
-    let Some(table) = plan.table.as_ref().filter(|_| !plan.access.nothing) else { return Ok(Some(0)) };
-    let (statement, ids) = plan.access.count_statement(table);
-    let mut lease = store.pool.lease().await?;
-    lease.queue_execute(&statement, &ids);
-    let mut count = 0;
-    loop {
-        match lease.next().await {
-            Ok(Event::Row(range)) => count = lease.row(range)?.next_u64()?,
-            Ok(Event::Finished(_)) => return Ok(Some(enough.map_or(count, |enough| count.min(enough)))),
-            Err(failure) if failure.is_missing_table() => return Ok(Some(0)),
-            Err(failure) => return Err(failure),
-        }
-    }
 }
 
 /// A capped collection is read without gaps or not at all. Error 136.
@@ -148,80 +205,84 @@ fn number(key: &[u8]) -> i64 {
     key.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 
-async fn pages(
-    lease: &mut Lease,
-    plan: &MariaDbPlan,
-    table: &Arc<Table>,
+/// A scan of rows, page by page.
+struct Pages<'p, 't> {
+    plan: &'p MariaDbPlan,
+    rows: &'p Rows,
     wanted: usize,
-    take: &mut Take<'_>,
-    progress: &mut Progress,
-) -> Result<ScanEnd> {
-    let access = &plan.access;
-    if let (Some(id), None) = (access.single_id(), &progress.key) {
-        lease.queue_execute(&table.statements.by_id, &[Param::Text(id)]);
-        return Ok(match page(lease, 1, take, progress).await? {
-            Page::Stopped(key) => ScanEnd::Stopped(Position(key)),
-            Page::Read { .. } => ScanEnd::Exhausted,
-        });
-    }
-    let mut limit = wanted.clamp(1, FIRST_PAGE_ROWS_MAX);
-    if !store::Plan::facts(plan).exact {
-        limit = limit.max(INEXACT_PAGE_ROWS_MIN);
-    }
-    loop {
-        let after = progress.key.take();
-        let statement = access.statement(table, after.is_some());
-        lease.queue_execute(&statement, &access.params(table, after.as_deref(), limit as u64));
-        progress.key = after;
-        match page(lease, limit, take, progress).await? {
-            Page::Stopped(key) => return Ok(ScanEnd::Stopped(Position(key))),
-            Page::Read { rows } if rows < limit && plan.tailable => {
-                return Ok(ScanEnd::Stopped(Position(progress.key.take().unwrap_or_default())));
-            }
-            Page::Read { rows } if rows < limit => return Ok(ScanEnd::Exhausted),
-            Page::Read { .. } => {}
-        }
-        let average = (progress.bytes / progress.rows.max(1)).max(1);
-        limit = (limit * 8).clamp(1, (PAGE_BYTES / average).clamp(1, PAGE_ROWS_MAX));
-    }
+    take: &'p mut Take<'t>,
+    progress: Progress,
 }
 
 enum Page {
-    /// The sink stopped: go on behind this key (empty: from the start).
-    Stopped(Vec<u8>),
+    /// The sink stopped.
+    Stopped,
     Read {
         rows: usize,
     },
 }
 
-async fn page(lease: &mut Lease, limit: usize, take: &mut Take<'_>, progress: &mut Progress) -> Result<Page> {
-    let mut rows = 0;
-    while let Event::Row(range) = lease.next().await? {
-        rows += 1;
-        let mut row = lease.row(range)?;
-        let key = row.next_bytes()?.unwrap_or_default();
-        // A row without a document can only be one that somebody made by force.
-        let Some(json) = row.next_bytes()? else { continue };
-        progress.bytes += json.len();
-        let flow = take(key, json)?;
-        if flow != Flow::StopBefore {
-            progress.rows += 1;
-            remember(&mut progress.key, key);
+impl Pages<'_, '_> {
+    async fn read(&mut self, lease: &mut Lease, table: &Table) -> Result<ScanEnd> {
+        let mut limit = self.wanted.clamp(1, FIRST_PAGE_ROWS_MAX);
+        let facts = store::Plan::facts(self.plan);
+        // Few rows of an index are in vain.
+        if !facts.exact && self.rows.index.is_none() {
+            limit = limit.max(INEXACT_PAGE_ROWS_MIN);
         }
-        if flow != Flow::Continue {
-            let average = progress.bytes / progress.rows.max(1);
-            if limit.saturating_sub(rows).saturating_mul(average) <= DRAIN_BYTES_MAX {
-                lease.finish().await?;
+        loop {
+            let at = self.progress.at.take();
+            let statement = self.rows.statement(table, at.is_some());
+            lease.queue_execute(&statement, &self.rows.params(table, at.as_ref(), limit as u64));
+            self.progress.at = at;
+            match self.page(lease, limit).await? {
+                Page::Stopped => return Ok(ScanEnd::Stopped(self.progress.position())),
+                Page::Read { rows } if rows < limit && self.plan.tailable => {
+                    return Ok(ScanEnd::Stopped(self.progress.position()));
+                }
+                Page::Read { rows } if rows < limit => return Ok(ScanEnd::Exhausted),
+                Page::Read { .. } => {}
             }
-            return Ok(Page::Stopped(progress.key.take().unwrap_or_default()));
+            let average = (self.progress.bytes / self.progress.rows.max(1)).max(1);
+            limit = (limit * 8).clamp(1, (PAGE_BYTES / average).clamp(1, PAGE_ROWS_MAX));
         }
     }
-    Ok(Page::Read { rows })
+
+    async fn page(&mut self, lease: &mut Lease, limit: usize) -> Result<Page> {
+        let columns = self.rows.index.as_ref().map_or(0, |index| index.columns.len());
+        let progress = &mut self.progress;
+        let mut rows = 0;
+        while let Event::Row(range) = lease.next().await? {
+            rows += 1;
+            let mut row = lease.row(range)?;
+            let key = row.next_bytes()?.unwrap_or_default();
+            // A row without a document can only be one that somebody made by force.
+            let Some(json) = row.next_bytes()? else { continue };
+            progress.bytes += json.len();
+            let flow = (self.take)(key, json)?;
+            if flow != Flow::StopBefore {
+                progress.rows += 1;
+                let at = progress.at.get_or_insert_default();
+                replace(&mut at.row, key);
+                at.keys.resize_with(columns, Vec::new);
+                for key in &mut at.keys {
+                    replace(key, row.next_bytes()?.unwrap_or_default());
+                }
+            }
+            if flow != Flow::Continue {
+                let average = progress.bytes / progress.rows.max(1);
+                if limit.saturating_sub(rows).saturating_mul(average) <= DRAIN_BYTES_MAX {
+                    lease.finish().await?;
+                }
+                return Ok(Page::Stopped);
+            }
+        }
+        Ok(Page::Read { rows })
+    }
 }
 
-/// Keeps a key without allocating for each row.
-fn remember(kept: &mut Option<Vec<u8>>, key: &[u8]) {
-    let kept = kept.get_or_insert_default();
+/// Keeps bytes without allocating for each row.
+fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.clear();
-    kept.extend_from_slice(key);
+    kept.extend_from_slice(bytes);
 }

@@ -4,10 +4,11 @@ use crate::catalog::Catalog;
 use crate::failure::Result;
 use crate::lane::Lane;
 use crate::options::{Options, Target};
-use crate::plan::{self, MariaDbPlan};
+use crate::plan::MariaDbPlan;
+use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
 use crate::table::Table;
-use crate::{collections, figures, indexes, scan, write};
+use crate::{collections, count, figures, indexes, scan, write};
 use ::store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
     IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch, rules,
@@ -15,6 +16,7 @@ use ::store::{
 use document::{Collation, Doc};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
+use mariadb_wire::row::BinaryRow;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,9 +69,25 @@ impl MariaDbStore {
             None => self.look_up(namespace).await?,
         };
         if table.is_none() && self.is_view(namespace).await? {
-            return Ok(Arc::new(plan::view(namespace)));
+            return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
-        Ok(Arc::new(plan::make(namespace, table, &query)?))
+        Ok(Arc::new(self.plan_on(namespace, table, &query).await?))
+    }
+
+    /// The plan for a query on a collection's table, if there is one.
+    pub async fn plan_on(
+        &self,
+        namespace: &Namespace,
+        table: Option<Arc<Table>>,
+        query: &Query<'_>,
+    ) -> Result<MariaDbPlan> {
+        let Planned { plan, probe } = planner::plan(namespace, table.clone(), query, Order::ByIndex)?;
+        let Some(probe) = probe else { return Ok(plan) };
+        match self.lane.lookup(&probe, &[]).await {
+            Ok(Some((payload, types))) if BinaryRow::new(&payload, &types)?.next_u64()? == 0 => Ok(plan),
+            // Reading tells what the matter is.
+            _ => Ok(planner::plan(namespace, table, query, Order::ByNone)?.plan),
+        }
     }
 
     /// The collection's table, of which nothing fresh is remembered.
@@ -129,7 +147,7 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
-        told(async move { scan::count(self, own(plan)?, enough).await })
+        told(async move { count::count(self, own(plan)?, enough).await })
     }
 
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
@@ -139,7 +157,7 @@ impl DocumentStore for MariaDbStore {
             if table.cap().is_none() {
                 return Err(rules::not_capped().into());
             }
-            Ok(Some(Arc::new(plan::tail(namespace, table)) as Arc<dyn Plan>))
+            Ok(Some(Arc::new(MariaDbPlan::tail(namespace, table)) as Arc<dyn Plan>))
         })
     }
 

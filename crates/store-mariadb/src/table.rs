@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::id_text::{self, IdForm};
 use crate::index::Index;
+use crate::key;
 use crate::names::quote;
 use document::Collation;
 use mariadb_wire::row::BinaryRow;
@@ -32,12 +33,19 @@ impl RowKey {
 /// matches, so a long text counts as opaque without a look.
 const OPAQUE: &str = "length(`doc`) > 8192 or length(replace(`doc`,'\\\\','')) < length(`doc`) or length(replace(`doc`,'\"$bson\"','')) < length(`doc`)";
 
+/// The column with the order of ids, and MariaDB's index over it.
+pub(crate) const ID_KEY: &str = "id_key";
+
+/// Its length, less the byte in front: every `_id` that the column `id` has in full fits.
+pub(crate) const ID_KEY_BYTES: usize = 4 * id_text::ID_CHARS_MAX;
+
 /// What a table's columns make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub row_key: RowKey,
     pub id_form: IdForm,
     pub tells_opaque: bool,
+    pub orders_ids: bool,
 }
 
 /// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any worker.
@@ -51,6 +59,8 @@ pub(crate) struct Table {
     pub id_form: IdForm,
     /// There is a column `opaque`: whether the text has escapes or blobs, so that its bytes do not tell what it holds.
     pub tells_opaque: bool,
+    /// There is a column with the order of ids.
+    pub orders_ids: bool,
     /// Secondary indexes.
     pub indexes: Vec<Index>,
     /// What the collection's options demand of writes; most have no such rules.
@@ -86,7 +96,7 @@ pub(crate) struct Statements {
 
 impl Table {
     pub fn new(schema: &str, name: &str, shape: Shape, indexes: Vec<Index>, rules: Option<Arc<Rules>>) -> Table {
-        let Shape { row_key, id_form, tells_opaque } = shape;
+        let Shape { row_key, id_form, tells_opaque, orders_ids } = shape;
         let quoted = format!("{}.{}", quote(schema), quote(name));
         let key = row_key.column();
         let statements = Statements {
@@ -113,6 +123,7 @@ impl Table {
             row_key,
             id_form,
             tells_opaque,
+            orders_ids,
             indexes,
             rules,
             collation: Collation::SIMPLE,
@@ -151,12 +162,16 @@ impl Table {
              id VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED UNIQUE KEY,\n  \
              doc JSON,\n  \
              opaque BOOLEAN AS ({OPAQUE}) STORED INVISIBLE,\n  \
+             {ID_KEY} VARBINARY({}) AS ({}) STORED INVISIBLE,\n  \
+             KEY {ID_KEY} ({ID_KEY}),\n  \
              CONSTRAINT id_not_null CHECK (id IS NOT NULL)\n\
              ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
             quote(schema),
             quote(name),
             id_text::ID_CHARS_MAX,
             id_text::expression(),
+            ID_KEY_BYTES + 1,
+            key::id_expression("`id`", "json_extract(`doc`,'$._id')", ID_KEY_BYTES),
         )
     }
 }
@@ -214,7 +229,8 @@ pub(crate) fn shape(columns: &[Column]) -> Option<Shape> {
     let tells_opaque = find("opaque").is_some_and(|column| {
         column.generation.as_deref().is_some_and(|it| it.contains("$bson") && it.contains("replace("))
     });
-    Some(Shape { row_key, id_form, tells_opaque })
+    let orders_ids = find(ID_KEY).is_some_and(|column| column.key == "MUL" && column.data_type == "varbinary");
+    Some(Shape { row_key, id_form, tells_opaque, orders_ids })
 }
 
 #[cfg(test)]
@@ -240,11 +256,13 @@ mod tests {
         let id = |generation| column("id", "varchar", "UNI", "VIRTUAL GENERATED", generation);
         let seq = || column("seq", "bigint", "PRI", "auto_increment, INVISIBLE", None);
         let ours = id_text::expression();
-        let plain_shape = Shape { row_key: RowKey::Id, id_form: IdForm::Plain, tells_opaque: false };
+        let plain_shape = Shape { row_key: RowKey::Id, id_form: IdForm::Plain, tells_opaque: false, orders_ids: false };
         assert_eq!(shape(&[id(plain), doc()]), Some(plain_shape));
         let opaque = || column("opaque", "tinyint", "", "STORED GENERATED, INVISIBLE", Some(OPAQUE));
-        let our_shape = Shape { row_key: RowKey::Sequence, id_form: IdForm::Canonical, tells_opaque: true };
-        assert_eq!(shape(&[seq(), id(Some(&ours)), doc(), opaque()]), Some(our_shape));
+        let our_shape =
+            Shape { row_key: RowKey::Sequence, id_form: IdForm::Canonical, tells_opaque: true, orders_ids: true };
+        let id_key = || column("id_key", "varbinary", "MUL", "STORED GENERATED, INVISIBLE", Some("…"));
+        assert_eq!(shape(&[seq(), id(Some(&ours)), doc(), opaque(), id_key()]), Some(our_shape));
         assert_eq!(shape(&[seq(), doc()]), None);
         assert_eq!(shape(&[id(None), doc()]), None);
         assert_eq!(shape(&[id(plain), doc(), column("must", "int", "", "NOT NULL", None)]), None);

@@ -5,11 +5,12 @@ use super::transact::{Wrote, back_off, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
-use crate::plan::{self, MariaDbPlan, key_param};
+use crate::plan::{Access, MariaDbPlan, key_param};
 use crate::scan;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
+use ahash::AHashSet;
 use document::{Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
@@ -196,7 +197,7 @@ impl<C: Change> Running<'_, C> {
             limit: (!statement.changes_many() && statement.sort().is_none()).then_some(1),
             hint: statement.hint(),
         };
-        let plan = plan::make(self.namespace, table.clone(), &query)?;
+        let plan = self.store.plan_on(self.namespace, table.clone(), &query).await?;
         let Some(table) = table else {
             let mut lease = self.store.pool.lease().await?;
             if self.store.catalog.is_view(&mut lease, self.namespace).await? {
@@ -224,7 +225,7 @@ impl<C: Change> Running<'_, C> {
 
     /// The first document that matches, by the statement's sort.
     async fn find(&self, plan: &MariaDbPlan) -> Result<Option<Found>> {
-        let sort = self.statement.sort().filter(|sort| !sort.is_empty() && sort.natural().is_none());
+        let sort = self.statement.sort().filter(|_| !store::Plan::facts(plan).sorted);
         let (mut best, mut best_order) = (None, Vec::new());
         let (mut bson, mut order) = (Vec::new(), Vec::new());
         let mut take = |key: &[u8], json: &[u8]| {
@@ -383,13 +384,14 @@ impl<C: Change> Running<'_, C> {
 
     /// Deletes without reading first, where the plan says all there is to the filter.
     async fn delete_unseen(&self, plan: &MariaDbPlan, table: &Table) -> Result<Option<StatementOutcome>> {
-        if !store::Plan::facts(plan).exact || plan.access.nothing {
+        let Access::Rows(rows) = &plan.access else { return Ok(None) };
+        if !store::Plan::facts(plan).exact {
             return Ok(None);
         }
         let mut lease = self.store.pool.lease().await?;
-        if let Some(id) = plan.access.single_id() {
+        if let Some(id) = plan.single_id() {
             lease.queue_execute(&table.statements.delete_by_id, &[Param::Text(id)]);
-        } else if self.statement.changes_many() && plan.access.ids.is_none() && plan.access.condition.is_none() {
+        } else if self.statement.changes_many() && rows.is_everything() {
             lease.queue_query(&format!("DELETE FROM {}", table.quoted));
         } else {
             return Ok(None);
@@ -402,11 +404,19 @@ impl<C: Change> Running<'_, C> {
     async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<StatementOutcome> {
         let mut outcome = StatementOutcome::default();
         let mut position: Option<Position> = None;
+        // A document that its change moves behind the position in an index would come again.
+        let mut seen = (!plan.is_by_row_key()).then(AHashSet::new);
         loop {
             let (mut pending, mut bson, mut bytes) = (Vec::new(), Vec::new(), 0);
             let mut refused = None;
             let mut take = |key: &[u8], json: &[u8]| {
+                if seen.as_ref().is_some_and(|seen| seen.contains(key)) {
+                    return Ok(Flow::Continue);
+                }
                 let Some(details) = self.matches(json, &mut bson)? else { return Ok(Flow::Continue) };
+                if let Some(seen) = &mut seen {
+                    seen.insert(Box::<[u8]>::from(key));
+                }
                 let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
                 match self.pending(table, key, json, document, &details) {
                     Ok(Some(one)) => {

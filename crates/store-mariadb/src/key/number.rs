@@ -1,0 +1,176 @@
+//! Keys of numbers: the whole part (the next whole number below), and the fraction above it in pieces of 56 bits.
+
+use document::Value;
+use document::decimal::{Decimal128, Parts};
+
+/// 2^63, 2^56 and 2^56 - 1, as SQL spells them.
+const SIGN: &str = "9223372036854775808";
+const PIECE: &str = "72057594037927936";
+const PIECE_MASK: &str = "72057594037927935";
+
+/// Bits of a piece of a fraction.
+const PIECE_BITS: u32 = 56;
+/// Decimal places that leave room for what [`pieces`] does.
+const PLACES_MAX: u32 = 34;
+/// Doubles nearer to zero than this (2^-56), but for zero, have digits past the pieces.
+const TINY: &str = "1.3877787807814457e-17";
+
+/// The whole part's bytes.
+pub(super) fn integer_bytes(number: &str) -> String {
+    format!("unhex(lpad(hex({number} ^ {SIGN}),16,'0'))")
+}
+
+fn piece_bytes(number: &str) -> String {
+    format!("unhex(lpad(hex({number}),14,'0'))")
+}
+
+/// The key of a number's JSON text.
+pub(super) fn expression(text: &str, odd: &str) -> String {
+    let integer = integer_bytes(&format!("cast({text} as signed)"));
+    format!(
+        "case when {text} regexp '\\\\A-?[0-9]{{1,18}}\\\\z' then concat('35',{integer}) \
+         when {text} not regexp '[.eE]' then if(char_length({text}) <= 20 \
+         and cast({text} as decimal(65,0)) between -9223372036854775808 and 9223372036854775807,concat('35',{integer}),{odd}) \
+         when {text} regexp '\\\\A-?[0-9]{{1,40}}(?:[.][0-9]{{1,60}})?(?:[eE][-+]?[0-9]{{1,2}})?\\\\z' then {double} else {odd} end",
+        double = double_expression(&format!("cast({text} as double)"), odd),
+    )
+}
+
+fn double_expression(double: &str, odd: &str) -> String {
+    let integer = integer_bytes(&format!("cast(floor({double}) as signed)"));
+    let scaled = format!("({double}*{PIECE}e0)");
+    format!(
+        "case when abs({double}) < 9223372036854775807e0 and {double}=floor({double}) then concat('35',{integer}) \
+         when abs({double}) >= 9223372036854775807e0 or abs({double}) < {TINY} then {odd} \
+         when abs({double}) >= 1 then concat('35',{integer},{fraction}) \
+         else concat('35',{integer},{first},if({scaled}=floor({scaled}),'',{second})) end",
+        fraction = piece_bytes(&format!("cast(({double}-floor({double}))*{PIECE}e0 as unsigned)")),
+        first = piece_bytes(&format!("cast(floor({scaled}) as signed) & {PIECE_MASK}")),
+        second = piece_bytes(&format!("cast(floor(({scaled}-floor({scaled}))*{PIECE}e0) as unsigned)")),
+    )
+}
+
+/// The key of a decimal by its digits.
+pub(super) fn decimal_expression(digits: &str, odd: &str) -> String {
+    let decimal = format!("cast({digits} as decimal(65,30))");
+    let integer = integer_bytes(&format!("cast(floor({decimal}) as signed)"));
+    let scaled = format!("(({decimal}-floor({decimal}))*{PIECE})");
+    format!(
+        "case when {digits} regexp '\\\\A-?[0-9]{{1,18}}(?:[.][0-9]{{1,15}})?\\\\z' then \
+         concat('35',{integer},if({scaled}=0,'',concat({first},if({scaled}=floor({scaled}),'',{second})))) \
+         else {special} end",
+        first = piece_bytes(&format!("cast(floor({scaled}) as unsigned)")),
+        second = piece_bytes(&format!("cast(floor(({scaled}-floor({scaled}))*{PIECE}) as unsigned)")),
+        special = special_expression(digits, odd),
+    )
+}
+
+pub(super) fn special_expression(name: &str, odd: &str) -> String {
+    format!("case {name} when 'NaN' then '30' when 'Infinity' then '39' when '-Infinity' then '31' else {odd} end")
+}
+
+pub(super) fn signed_bytes(number: i64) -> [u8; 8] {
+    (number as u64 ^ 1 << 63).to_be_bytes()
+}
+
+/// Appends a number's place; gives whether no other number has the same.
+pub(super) fn append(value: Value<'_>, key: &mut Vec<u8>) -> bool {
+    match value {
+        Value::Int32(number) => append_parts(number.into(), &[], key),
+        Value::Int64(number) => append_parts(number, &[], key),
+        Value::Double(number) => append_double(number, key),
+        Value::Decimal128(number) => append_decimal(number, key),
+        _ => false,
+    }
+}
+
+fn append_parts(whole: i64, pieces: &[u64], key: &mut Vec<u8>) -> bool {
+    key.extend_from_slice(b"35");
+    key.extend_from_slice(&signed_bytes(whole));
+    let significant = pieces.len() - pieces.iter().rev().take_while(|piece| **piece == 0).count();
+    for piece in &pieces[..significant] {
+        key.extend_from_slice(&piece.to_be_bytes()[1..]);
+    }
+    true
+}
+
+fn append_special(class: &[u8; 2], key: &mut Vec<u8>) -> bool {
+    key.extend_from_slice(class);
+    matches!(class, b"30" | b"31" | b"39")
+}
+
+/// The place of a finite number that is too large: behind or before all others.
+fn append_large(negative: bool, key: &mut Vec<u8>) -> bool {
+    append_special(if negative { b"34" } else { b"36" }, key)
+}
+
+fn append_double(number: f64, key: &mut Vec<u8>) -> bool {
+    let scale = (1u64 << PIECE_BITS) as f64;
+    let floor = number.floor();
+    match number {
+        number if number.is_nan() => append_special(b"30", key),
+        number if number.is_infinite() => append_special(if number < 0.0 { b"31" } else { b"39" }, key),
+        number if number.abs() >= 9_223_372_036_854_775_808.0 => append_large(number < 0.0, key),
+        number if number == floor => append_parts(number as i64, &[], key),
+        number if number.abs() >= 1.0 => append_parts(floor as i64, &[((number - floor) * scale) as u64], key),
+        number => {
+            let scaled = number * scale;
+            let first = scaled.floor() as i64 as u64 & ((1 << PIECE_BITS) - 1);
+            // Next to zero on its lower side the rest may round up to a whole piece.
+            let second = (((scaled - scaled.floor()) * scale) as u64).min((1 << PIECE_BITS) - 1);
+            append_parts(floor as i64, &[first, second], key) && number.abs() * scale >= 1.0
+        }
+    }
+}
+
+fn append_decimal(number: Decimal128, key: &mut Vec<u8>) -> bool {
+    let (negative, coefficient, exponent) = match number.parts() {
+        Parts::NotANumber => return append_special(b"30", key),
+        Parts::Infinity { negative } => return append_special(if negative { b"31" } else { b"39" }, key),
+        Parts::Finite { negative, coefficient, exponent } => (negative, coefficient, exponent),
+    };
+    if coefficient == 0 {
+        return append_parts(0, &[], key);
+    }
+    let Some((whole, rest, unit, cut)) = split(negative, coefficient, exponent) else {
+        return append_large(negative, key);
+    };
+    if whole >= 1 << 63 {
+        return append_large(negative, key);
+    }
+    let (whole, rest) = match (negative, rest) {
+        (false, rest) => (whole as i64, rest),
+        (true, 0) => (-(whole as i64), 0),
+        // The next whole number below, and what is above it.
+        (true, rest) => (-(whole as i64) - 1, unit - rest),
+    };
+    append_parts(whole, &pieces(rest, unit), key);
+    rest == 0 && !cut
+}
+
+/// A decimal's whole part, its fraction as numerator and denominator, and whether digits past the 34th place were cut (so that the
+/// number gets no greater by it); `None` where it is too large.
+fn split(negative: bool, coefficient: u128, exponent: i32) -> Option<(u128, u128, u128, bool)> {
+    if exponent >= 0 {
+        return Some((coefficient.checked_mul(10u128.checked_pow(exponent as u32)?)?, 0, 1, false));
+    }
+    let places = exponent.unsigned_abs();
+    let divisor = 10u128.checked_pow(places.saturating_sub(PLACES_MAX)).unwrap_or(u128::MAX);
+    let cut = !coefficient.is_multiple_of(divisor);
+    let coefficient = coefficient / divisor + u128::from(cut && negative);
+    let unit = 10u128.pow(places.min(PLACES_MAX));
+    Some((coefficient / unit, coefficient % unit, unit, cut))
+}
+
+/// The first 112 bits of a fraction. The denominator leaves 14 bits to shift into.
+fn pieces(mut rest: u128, unit: u128) -> [u64; 2] {
+    let mut pieces = [0; 2];
+    for piece in &mut pieces {
+        for _ in 0..4 {
+            rest <<= 14;
+            *piece = *piece << 14 | (rest / unit) as u64;
+            rest %= unit;
+        }
+    }
+    pieces
+}

@@ -1,0 +1,249 @@
+//! From a query to a plan.
+//!
+//! What a plan gives contains every document that matches. Each index is a candidate: conditions on its leading fields become ranges of
+//! keys ([`bounds`]), and its order may be the one that is asked for. The best one is taken: the most fields bound to single values first,
+//! then a range, then the order. An `$or` takes an index for each of its branches, or none.
+//!
+//! An index gives the order only while all its keys have a place of their own ([`key::ODD`]). The plan that counts on it is asked about
+//! first, by a [`Planned::probe`].
+
+mod bounds;
+mod candidate;
+
+use crate::id_text;
+use crate::index::{Index, id_index};
+use crate::plan::{Access, MariaDbPlan, Rows};
+use crate::pushdown;
+use crate::table::Table;
+use candidate::Candidate;
+use document::{Doc, Value};
+use error::Error;
+use query::predicate::{Node, Predicate, Test};
+use std::sync::Arc;
+use store::index_rules::same_key;
+use store::{Namespace, PlanFacts, Query};
+
+/// More ids than this are looked for by reading everything.
+const IDS_MAX: usize = 16_384;
+
+/// Branches of an `$or` that are looked up one by one.
+const BRANCHES_MAX: usize = 64;
+
+/// A plan, on a condition.
+pub(crate) struct Planned {
+    pub plan: MariaDbPlan,
+    /// A query for whether the index has keys without a place. If it does, the plan is to be made again, not [`Order::ByIndex`].
+    pub probe: Option<Arc<str>>,
+}
+
+/// Whether an index's order may be counted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    ByIndex,
+    ByNone,
+}
+
+/// Decides. `table` is the collection's, if it exists.
+///
+/// Error 2 for a hint at an index that there is not.
+pub(crate) fn plan(
+    namespace: &Namespace,
+    table: Option<Arc<Table>>,
+    query: &Query<'_>,
+    order: Order,
+) -> error::Result<Planned> {
+    let Some(table) = table else {
+        return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, None), probe: None });
+    };
+    let hinted = hinted(&table, query)?;
+    let wanted = Wanted::of(query, order);
+    let root = query.predicate.root();
+    if matches!(root, Node::Never) {
+        return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, Some(table)), probe: None });
+    }
+    let (access, facts, probe) = match hinted {
+        Hinted::Index(index) => Candidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate),
+        Hinted::Natural => natural(&table, query, &wanted),
+        Hinted::Nothing => choose(&table, query, &wanted),
+    };
+    let plan = MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: false };
+    Ok(Planned { plan, probe })
+}
+
+/// What is read, what is known of it, and what has to be asked before.
+type Choice = (Access, PlanFacts, Option<Arc<str>>);
+
+fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+    if let Some(choice) = by_ids(table, query, wanted) {
+        return choice;
+    }
+    if wanted.natural.is_some() {
+        return natural(table, query, wanted);
+    }
+    if let Some(candidate) = best(table, wanted) {
+        return candidate.into_access(wanted, query.predicate);
+    }
+    union(table, query, wanted).unwrap_or_else(|| natural(table, query, wanted))
+}
+
+fn best<'t>(table: &'t Arc<Table>, wanted: &Wanted<'_>) -> Option<Candidate<'t>> {
+    let secondary = table.indexes.iter().filter(|index| !index.is_hidden()).map(Some);
+    let id = table.orders_ids.then_some(None);
+    id.into_iter()
+        .chain(secondary)
+        .map(|index| Candidate::new(index, table, wanted, false))
+        .filter(|candidate| candidate.score > 0)
+        .max_by_key(|candidate| candidate.score)
+}
+
+/// The table by row key, with what the server can check of the filter.
+fn natural(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+    let condition = pushdown::condition(query.predicate.root(), table.tells_opaque);
+    let rows = Rows { condition, ..Rows::all(wanted.natural.unwrap_or(true)) };
+    let sorted = wanted.sort.is_none();
+    (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
+}
+
+fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
+    let root = query.predicate.root();
+    let (ids, exact) = ids_in(root, table)?;
+    let sorted = wanted.sort.is_none() || ids.len() <= 1;
+    let exact = exact && matches!(root, Node::Path { .. });
+    let facts = PlanFacts { exact, sorted, view: false };
+    if ids.is_empty() {
+        return Some((Access::Nothing, facts, None));
+    }
+    let rows = Rows { ids: Some(ids), ..Rows::all(wanted.natural.unwrap_or(true)) };
+    Some((Access::Rows(rows), facts, None))
+}
+
+/// The ids that the filter pins `_id` to, and whether finding them says all about that condition.
+fn ids_in(node: &Node, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
+    match node {
+        Node::Path { path, test } if path.as_str() == "_id" => ids_of(test, table),
+        Node::And(all) => all.iter().find_map(|node| ids_in(node, table)).map(|(texts, _)| (texts, false)),
+        _ => None,
+    }
+}
+
+fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
+    let (mut texts, mut exact) = (Vec::new(), true);
+    match test {
+        Test::Equal(value) => {
+            let found = id_text::candidates(value.as_value(), table.id_form)?;
+            return Some((found.texts, found.exact));
+        }
+        Test::In(list) if list.regexes().is_empty() => {
+            for value in list.values() {
+                let found = id_text::candidates(value.as_value(), table.id_form)?;
+                texts.extend(found.texts);
+                exact &= found.exact;
+            }
+        }
+        _ => return None,
+    }
+    texts.sort_unstable();
+    texts.dedup();
+    (texts.len() <= IDS_MAX).then_some((texts, exact))
+}
+
+/// An index for each branch of an `$or`. What else the filter says is left to the evaluator.
+fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
+    let branches = match query.predicate.root() {
+        Node::Or(branches) => branches,
+        Node::And(all) => all.iter().find_map(|node| match node {
+            Node::Or(branches) => Some(branches),
+            _ => None,
+        })?,
+        _ => return None,
+    };
+    if branches.len() > BRANCHES_MAX {
+        return None;
+    }
+    let mut parts = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let mut part = Wanted { sort: None, ..Wanted::default() };
+        part.read(branch);
+        let rows = match ids_in(branch, table) {
+            Some((ids, _)) => Rows { ids: Some(ids), ..Rows::all(true) },
+            None => best(table, &part)?.into_rows(&part, None),
+        };
+        parts.push((Predicate::of(branch.clone()), rows));
+    }
+    Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
+}
+
+/// A query, as far as planning reads it.
+#[derive(Default)]
+pub(crate) struct Wanted<'q> {
+    /// Conditions that all must hold.
+    conditions: Vec<(&'q str, &'q Test)>,
+    /// There is more to the filter.
+    incomplete: bool,
+    sort: Option<&'q query::Sort>,
+    /// The direction of a sort by `$natural`.
+    natural: Option<bool>,
+    /// An index may give the order.
+    ordered: bool,
+}
+
+impl<'q> Wanted<'q> {
+    fn of(query: &Query<'q>, order: Order) -> Wanted<'q> {
+        let sort = query.sort.filter(|sort| !sort.is_empty());
+        let natural = sort.and_then(query::Sort::natural).or_else(|| hinted_direction(query.hint));
+        let sort = sort.filter(|sort| sort.natural().is_none());
+        let mut wanted = Wanted { sort, natural, ordered: order == Order::ByIndex, ..Wanted::default() };
+        wanted.read(query.predicate.root());
+        wanted
+    }
+
+    fn read(&mut self, node: &'q Node) {
+        match node {
+            Node::And(all) => all.iter().for_each(|node| self.read(node)),
+            Node::Path { path, test } => self.conditions.push((path.as_str(), test)),
+            _ => self.incomplete = true,
+        }
+    }
+}
+
+/// What a hint names.
+enum Hinted<'t> {
+    Nothing,
+    Natural,
+    /// `None`: the index on `_id`.
+    Index(Option<&'t Index>),
+}
+
+fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> {
+    let names = |name: &str, key: Doc<'_>| match query.hint {
+        Some(Value::String(text)) => text == name,
+        Some(Value::Document(pattern)) => same_key(pattern, key),
+        _ => false,
+    };
+    match query.hint {
+        None => return Ok(Hinted::Nothing),
+        Some(Value::Document(pattern)) if pattern.is_empty() => return Ok(Hinted::Nothing),
+        Some(Value::Document(pattern)) if pattern.get("$natural").is_some() => return Ok(Hinted::Natural),
+        _ => {}
+    }
+    let id = id_index();
+    if names(&id.name, id.key.as_doc()) {
+        return Ok(if table.orders_ids { Hinted::Index(None) } else { Hinted::Nothing });
+    }
+    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
+    match shown.find(|index| names(&index.spec.name, index.spec.key.as_doc())) {
+        Some(index) => Ok(Hinted::Index(Some(index))),
+        None => Err(Error::bad_value(
+            "error processing query: planner returned error :: caused by :: \
+             hint provided does not correspond to an existing index",
+        )),
+    }
+}
+
+/// The direction of `{$natural: -1}` as a hint.
+fn hinted_direction(hint: Option<Value<'_>>) -> Option<bool> {
+    let direction = hint.and_then(Value::as_document)?.get("$natural")?;
+    let backward = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
+        || matches!(direction, Value::Double(number) if number < 0.0);
+    Some(!backward)
+}

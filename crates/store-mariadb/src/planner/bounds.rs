@@ -1,0 +1,184 @@
+//! From the conditions on a field to ranges of its keys.
+
+use crate::key;
+use document::{Kind, Value, ValueBuf};
+use query::predicate::Test;
+
+/// Values compared with at once; a longer list is left to the evaluator.
+const POINTS_MAX: usize = 2_000;
+
+/// Keys from `low` (with it) to `high` (without it).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub low: Vec<u8>,
+    pub high: Vec<u8>,
+}
+
+impl KeyRange {
+    fn point(key: Vec<u8>) -> KeyRange {
+        KeyRange { high: key::behind(key.clone()), low: key }
+    }
+
+    fn of((low, high): (&[u8], &[u8])) -> KeyRange {
+        KeyRange { low: low.to_vec(), high: high.to_vec() }
+    }
+
+    /// One key and no other.
+    pub fn is_point(&self) -> bool {
+        self.high.split_last().is_some_and(|(last, rest)| *last == 0 && rest == self.low)
+    }
+}
+
+/// The keys that documents which match can have in one field.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    /// Keys with a place of their own: disjoint, ascending.
+    pub plain: Vec<KeyRange>,
+    /// Keys without, among which a match may hide.
+    pub odd: Vec<KeyRange>,
+    /// How many of the conditions this stands for.
+    pub conditions: usize,
+    /// Every document with one of the plain keys meets those conditions.
+    pub exact: bool,
+    /// Documents without the field are not among them.
+    pub excludes_missing: bool,
+}
+
+impl Bounds {
+    /// `None` where no condition bounds the field. `bytes`: see [`key::expression`].
+    pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
+        let here = conditions.iter().filter(|(other, _)| *other == path);
+        here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).reduce(Bounds::and)
+    }
+
+    fn of_test(test: &Test, bytes: usize) -> Option<Bounds> {
+        match test {
+            Test::Equal(value) => Bounds::of_points(std::slice::from_ref(value), bytes),
+            Test::In(list) if list.regexes().is_empty() => Bounds::of_points(list.values(), bytes),
+            Test::Less(value) => Bounds::of_range(value.as_value(), false, false, bytes),
+            Test::LessOrEqual(value) => Bounds::of_range(value.as_value(), false, true, bytes),
+            Test::Greater(value) => Bounds::of_range(value.as_value(), true, false, bytes),
+            Test::GreaterOrEqual(value) => Bounds::of_range(value.as_value(), true, true, bytes),
+            Test::Regex(regex) => Bounds::of_prefix(regex.prefix()?, bytes),
+            _ => None,
+        }
+    }
+
+    fn new(plain: Vec<KeyRange>, odd: Vec<KeyRange>, exact: bool) -> Bounds {
+        Bounds { plain, odd, conditions: 1, exact, excludes_missing: true }
+    }
+
+    pub fn is_points(&self) -> bool {
+        self.plain.iter().all(KeyRange::is_point)
+    }
+
+    fn of_points(values: &[ValueBuf], bytes: usize) -> Option<Bounds> {
+        if values.len() > POINTS_MAX {
+            return None;
+        }
+        let mut bounds = Bounds::new(Vec::new(), vec![KeyRange::of(key::HIDING)], true);
+        for value in values {
+            bounds.add_point(value.as_value(), bytes)?;
+        }
+        bounds.plain.sort_by(|left, right| left.low.cmp(&right.low));
+        bounds.plain.dedup();
+        bounds.odd.sort_by(|left, right| left.low.cmp(&right.low));
+        bounds.odd.dedup();
+        Some(bounds)
+    }
+
+    fn add_point(&mut self, value: Value<'_>, bytes: usize) -> Option<()> {
+        match value {
+            Value::Null => {
+                self.plain.push(KeyRange::of(key::NULLS));
+                (self.exact, self.excludes_missing) = (false, false);
+            }
+            Value::Document(_) => self.odd.push(KeyRange::of(key::DOCUMENTS)),
+            // Among arrays only.
+            Value::Array(_) => {}
+            Value::String(text) if text.len() > bytes => {
+                let low = key::long_string(text.as_bytes(), bytes);
+                self.odd.push(KeyRange { high: key::behind_prefix(low.clone()), low });
+            }
+            value => {
+                let (key, exact) = key::place(value)?;
+                self.exact &= exact;
+                self.plain.push(KeyRange::point(key));
+            }
+        }
+        Some(())
+    }
+
+    fn of_range(value: Value<'_>, above: bool, included: bool, bytes: usize) -> Option<Bounds> {
+        let (low, high) = bracket(value.kind())?;
+        let (place, exact) = key::place(value)?;
+        // NaN is equal to itself and neither above nor below anything.
+        if place == b"30" {
+            return None;
+        }
+        let past = key::behind(place.clone());
+        // What is not exact may be another value's place, too.
+        let plain = match above {
+            true => KeyRange { low: if included || !exact { place } else { past }, high: high.to_vec() },
+            false => KeyRange { low: low.to_vec(), high: if included || !exact { past } else { place } },
+        };
+        let mut odd = Vec::new();
+        if let Value::String(text) = value {
+            let edge = key::long_string(text.as_bytes(), bytes);
+            odd.push(match above {
+                true => KeyRange { low: edge, high: b"F".to_vec() },
+                false => KeyRange { low: b"E".to_vec(), high: key::behind_prefix(edge) },
+            });
+        }
+        odd.push(KeyRange::of(key::HIDING));
+        Some(Bounds::new(vec![plain], odd, exact))
+    }
+
+    /// Strings that begin with a text.
+    fn of_prefix(text: &str, bytes: usize) -> Option<Bounds> {
+        let low = [b"A", text.as_bytes()].concat();
+        let long = key::long_string(text.as_bytes(), bytes);
+        let plain = KeyRange { high: key::behind_prefix(low.clone()), low };
+        let odd = KeyRange { high: key::behind_prefix(long.clone()), low: long };
+        Some(Bounds::new(vec![plain], vec![odd, KeyRange::of(key::HIDING)], true))
+    }
+
+    fn and(self, other: Bounds) -> Bounds {
+        Bounds {
+            plain: intersections(&self.plain, &other.plain),
+            odd: intersections(&self.odd, &other.odd),
+            conditions: self.conditions + other.conditions,
+            exact: self.exact && other.exact,
+            excludes_missing: self.excludes_missing || other.excludes_missing,
+        }
+    }
+}
+
+fn intersections(left: &[KeyRange], right: &[KeyRange]) -> Vec<KeyRange> {
+    let mut both = Vec::new();
+    for one in left {
+        for other in right {
+            let low = one.low.clone().max(other.low.clone());
+            let high = one.high.clone().min(other.high.clone());
+            if low < high {
+                both.push(KeyRange { low, high });
+            }
+        }
+    }
+    both
+}
+
+/// All keys that a range condition with a value of this kind can match: those of its own type.
+fn bracket(kind: Kind) -> Option<(&'static [u8], &'static [u8])> {
+    Some(match kind {
+        // NaN lies below.
+        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => (b"31", b"4"),
+        Kind::String => key::STRINGS,
+        Kind::Binary => (b"J", b"K"),
+        Kind::ObjectId => (b"K", b"L"),
+        Kind::Boolean => (b"L", b"M"),
+        Kind::DateTime => (b"M", b"N"),
+        Kind::Timestamp => (b"N", b"O"),
+        _ => return None,
+    })
+}

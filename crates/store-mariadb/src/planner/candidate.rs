@@ -1,0 +1,214 @@
+//! An index that might serve a query, and how well.
+
+use super::bounds::{Bounds, KeyRange};
+use super::{Choice, Wanted};
+use crate::index::{Index, id_index};
+use crate::key;
+use crate::names::quote;
+use crate::plan::{Access, Counting, IndexScan, KeyColumn, Rows, padded};
+use crate::pushdown::{Condition, Operand};
+use crate::table::{ID_KEY, ID_KEY_BYTES, Table};
+use query::Predicate;
+use std::sync::Arc;
+use store::PlanFacts;
+
+struct Field {
+    path: String,
+    column: KeyColumn,
+    bounds: Option<Bounds>,
+}
+
+pub(super) struct Candidate<'t> {
+    /// `None`: the index on `_id`.
+    index: Option<&'t Index>,
+    table: &'t Table,
+    fields: Vec<Field>,
+    /// The bounds are all there is to the filter, and each says all about its conditions.
+    exact: bool,
+    forward: bool,
+    sorted: bool,
+    pub score: u32,
+}
+
+impl<'t> Candidate<'t> {
+    /// `forced`: by a hint, so that even an index that leaves documents out is used, as MongoDB does.
+    pub fn new(index: Option<&'t Index>, table: &'t Table, wanted: &Wanted<'_>, forced: bool) -> Candidate<'t> {
+        let mut candidate = Candidate {
+            index,
+            table,
+            fields: fields(index, wanted),
+            exact: false,
+            forward: true,
+            sorted: wanted.sort.is_none(),
+            score: 0,
+        };
+        candidate.judge(wanted);
+        if !forced && !candidate.has_all_matches(wanted) {
+            candidate.score = 0;
+        }
+        candidate
+    }
+
+    fn judge(&mut self, wanted: &Wanted<'_>) {
+        let bounds = || self.fields.iter().map(|field| field.bounds.as_ref());
+        let points = bounds().take_while(|bounds| bounds.is_some_and(Bounds::is_points)).count();
+        let ranged = bounds().nth(points).is_some_and(|bounds| bounds.is_some());
+        let conditions: usize = bounds().flatten().map(|bounds| bounds.conditions).sum();
+        self.exact = !wanted.incomplete
+            && conditions == wanted.conditions.len()
+            && bounds().flatten().all(|bounds| bounds.exact);
+        let unique = self.index.is_none_or(|index| index.spec.unique) && points == self.fields.len();
+        self.score = 8 * points as u32 + 4 * u32::from(ranged) + 2 * u32::from(unique);
+        if let Some(forward) = self.order(wanted) {
+            self.sorted = true;
+            self.forward = forward;
+            self.score += 1;
+        }
+    }
+
+    /// Whether no document that matches is missing from the index.
+    fn has_all_matches(&self, wanted: &Wanted<'_>) -> bool {
+        let Some(index) = self.index else { return true };
+        let excludes_missing =
+            || self.fields.iter().filter_map(|field| field.bounds.as_ref()).any(|bounds| bounds.excludes_missing);
+        index.has_all_matches(&wanted.conditions) && (!index.spec.sparse || excludes_missing())
+    }
+
+    /// The direction in which the index gives the order wanted, if it does.
+    fn order(&self, wanted: &Wanted<'_>) -> Option<bool> {
+        let sort = wanted.sort.filter(|sort| wanted.ordered && sort.collation().is_simple())?;
+        let mut parts = sort.parts().iter();
+        let mut part = parts.next();
+        let mut forward = None;
+        for field in &self.fields {
+            let Some(wanted) = part else { break };
+            if wanted.path.as_str() == field.path {
+                let same = wanted.ascending != field.column.descends;
+                if *forward.get_or_insert(same) != same {
+                    return None;
+                }
+                part = parts.next();
+                // No two documents share an `_id`, so nothing behind it matters.
+                if self.index.is_none() {
+                    return forward;
+                }
+            } else if !is_one_point(field) {
+                return None;
+            }
+        }
+        if part.is_none() { forward } else { None }
+    }
+
+    pub fn into_access(self, wanted: &Wanted<'_>, predicate: &Predicate) -> Choice {
+        let probe = (self.sorted && wanted.sort.is_some()).then(|| self.probe());
+        let facts = PlanFacts { exact: false, sorted: self.sorted, view: false };
+        (Access::Rows(self.into_rows(wanted, Some(predicate))), facts, probe)
+    }
+
+    /// `predicate`: the whole filter, where documents may have to be counted by it.
+    pub fn into_rows(self, wanted: &Wanted<'_>, predicate: Option<&Predicate>) -> Rows {
+        // In the order of the index nothing is odd, or the plan would be another one.
+        let in_order = self.sorted && wanted.sort.is_some();
+        let condition = self.condition(|bounds| {
+            let odd = if in_order { &[] } else { bounds.odd.as_slice() };
+            [bounds.plain.as_slice(), odd].concat()
+        });
+        let counting = predicate.filter(|_| self.exact).map(|predicate| Box::new(self.counting(predicate)));
+        let spec = self.index.map_or_else(|| Arc::new(id_index()), |index| index.spec.clone());
+        let scan = IndexScan {
+            key: self.key().to_owned(),
+            spec,
+            counting,
+            columns: self.fields.iter().map(|field| field.column.clone()).collect(),
+        };
+        Rows { ids: None, condition: condition.or_else(|| self.present()), index: Some(scan), forward: self.forward }
+    }
+
+    fn key(&self) -> &str {
+        self.index.map_or(ID_KEY, |index| &index.sql_name)
+    }
+
+    /// Leaves out the rows of documents that a sparse or partial index does not have.
+    fn present(&self) -> Option<Condition> {
+        let leaves_out = self.index.is_some_and(Index::leaves_out);
+        let first = self.fields.first().filter(|_| leaves_out)?;
+        Some(Condition::new(format!("{} IS NOT NULL", first.column.name), Vec::new()))
+    }
+
+    /// The ranges of all bounded fields; `None` where no field is bounded.
+    fn condition(&self, ranges: impl Fn(&Bounds) -> Vec<KeyRange>) -> Option<Condition> {
+        let bounded = self.fields.iter().filter_map(|field| Some((field, field.bounds.as_ref()?)));
+        let parts: Vec<Condition> =
+            bounded.map(|(field, bounds)| within(&field.column.name, &ranges(bounds))).collect();
+        (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
+    }
+
+    fn counting(&self, predicate: &Predicate) -> Counting {
+        let matching = self.condition(|bounds| bounds.plain.clone()).or_else(|| self.present());
+        let candidates = self.condition(|bounds| [bounds.plain.as_slice(), &bounds.odd].concat());
+        let bounded = self.fields.iter().filter_map(|field| Some((field, field.bounds.as_ref()?)));
+        let odd: Vec<Condition> = bounded.map(|(field, bounds)| within(&field.column.name, &bounds.odd)).collect();
+        let none = Condition::new("FALSE".into(), Vec::new());
+        let odd = if odd.is_empty() { none } else { Condition::joined(odd, " OR ") };
+        let odd = Condition::joined(candidates.into_iter().chain([odd]).collect(), " AND ");
+        Counting { matching, odd, predicate: predicate.clone() }
+    }
+
+    /// The query for whether any key has no place: one row, 0 or 1.
+    fn probe(&self) -> Arc<str> {
+        let odd = self.index.and_then(Index::odd_column).map(|odd| quote(&odd));
+        let (low, high) = (key::ODD.0.escape_ascii(), key::ODD.1.escape_ascii());
+        let (key, condition) = match (odd, self.fields.first()) {
+            (None, Some(field)) => {
+                let column = &field.column.name;
+                (quote(self.key()), format!("{column} >= '{low}' AND {column} < '{high}'"))
+            }
+            (odd, _) => {
+                let odd = odd.unwrap_or_default();
+                (odd.clone(), format!("{odd} = 1"))
+            }
+        };
+        let table = &self.table.quoted;
+        format!("SELECT EXISTS (SELECT 1 FROM {table} FORCE INDEX ({key}) WHERE {condition})").into()
+    }
+}
+
+fn fields(index: Option<&Index>, wanted: &Wanted<'_>) -> Vec<Field> {
+    let Some(index) = index else {
+        let column = KeyColumn { name: quote(ID_KEY), descends: false };
+        let bounds = Bounds::of("_id", &wanted.conditions, ID_KEY_BYTES);
+        return vec![Field { path: "_id".into(), column, bounds }];
+    };
+    let field = |(position, path): (usize, &str)| Field {
+        path: path.to_owned(),
+        column: KeyColumn { name: quote(&index.column(position)), descends: index.descends(position) },
+        bounds: Bounds::of(path, &wanted.conditions, index.bytes()),
+    };
+    index.fields().enumerate().map(field).collect()
+}
+
+fn is_one_point(field: &Field) -> bool {
+    let ranges = field.bounds.as_ref().map(|bounds| bounds.plain.as_slice());
+    matches!(ranges, Some([range]) if range.is_point())
+}
+
+/// The condition that a column's key lies in one of the ranges.
+fn within(column: &str, ranges: &[KeyRange]) -> Condition {
+    let (mut parts, mut params) = (Vec::new(), Vec::new());
+    let points: Vec<&KeyRange> = ranges.iter().filter(|range| range.is_point()).collect();
+    if let Some(last) = points.last() {
+        // Lists are made of a few lengths, so that few statements need preparing.
+        let length = padded(points.len());
+        parts.push(format!("{column} IN (?{})", ",?".repeat(length - 1)));
+        let repeated = std::iter::repeat_n(last, length - points.len());
+        params.extend(points.iter().chain(repeated).map(|range| Operand::Bytes(range.low.clone())));
+    }
+    for range in ranges.iter().filter(|range| !range.is_point()) {
+        parts.push(format!("{column} >= ? AND {column} < ?"));
+        params.extend([Operand::Bytes(range.low.clone()), Operand::Bytes(range.high.clone())]);
+    }
+    if parts.is_empty() {
+        parts.push("FALSE".into());
+    }
+    Condition::new(format!("({})", parts.join(" OR ")), params)
+}

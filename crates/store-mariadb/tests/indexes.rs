@@ -1,0 +1,385 @@
+//! Indexes on MariaDB: the same answers with and without them, in the order that is asked for, whoever wrote the documents.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use document::{DocBuf, ObjectId, Value, doc};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use query::{Context, Predicate, Sort};
+use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, StoredDoc};
+use support::client::{Client, id};
+use support::{decode, server};
+
+fn spec(name: &str, key: DocBuf, options: DocBuf) -> IndexSpec {
+    let mut spec = doc! { "v": 2, "key": &key, "name": name };
+    options.as_doc().iter().for_each(|(key, value)| spec.append(key, value));
+    let flag = |option| options.as_doc().get(option).is_some_and(Value::is_truthy);
+    IndexSpec { name: name.into(), unique: flag("unique"), sparse: flag("sparse"), key, spec }
+}
+
+/// Takes so many documents of a scan at a time.
+struct Some_(Vec<DocBuf>, usize);
+
+impl Sink for Some_ {
+    fn accept(&mut self, document: StoredDoc<'_>) -> error::Result<Flow> {
+        self.0.push(decode(document));
+        Ok(if self.0.len().is_multiple_of(self.1) { Flow::StopAfter } else { Flow::Continue })
+    }
+}
+
+struct Asked {
+    documents: Vec<DocBuf>,
+    sorted: bool,
+    by_index: bool,
+}
+
+/// What the store gives for a query, read in batches.
+fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<&Sort>, batch: usize) -> Asked {
+    let query = Query { predicate, sort, limit: None, hint: None };
+    let plan = client.run(client.store.plan(things, query)).unwrap();
+    let (mut sink, mut position): (_, Option<Position>) = (Some_(Vec::new(), batch), None);
+    loop {
+        match client.run(client.store.scan(&*plan, position.as_ref(), batch, &mut sink)).unwrap() {
+            ScanEnd::Exhausted => break,
+            ScanEnd::Stopped(reached) => position = Some(reached),
+        }
+    }
+    let by_index = format!("{:?}", plan.winning_plan()).contains("IXSCAN");
+    Asked { documents: sink.0, sorted: plan.facts().sorted, by_index }
+}
+
+fn number(odd: bool) -> BoxedStrategy<DocBuf> {
+    let decimal = |negative, coefficient: u128, exponent| {
+        let decimal = document::Decimal128::from_parts(negative, coefficient, exponent).unwrap();
+        doc! { "v": Value::Decimal128(decimal) }
+    };
+    let plain = prop_oneof![
+        4 => (-4..4).prop_map(|it| doc! { "v": it }),
+        2 => (-8..8).prop_map(|it| doc! { "v": f64::from(it) / 4.0 }),
+        1 => (-8..8).prop_map(|it| doc! { "v": f64::from(it) / 100.0 }),
+        1 => (-4i64..4).prop_map(|it| doc! { "v": it + (1 << 53) }),
+        1 => (-4i64..4).prop_map(|it| doc! { "v": (it + (1 << 53)) as f64 }),
+        1 => any::<i64>().prop_map(|it| doc! { "v": it }),
+        1 => prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0]).prop_map(|it| doc! { "v": it }),
+        2 => (any::<bool>(), 0..400u128, -2..1i32).prop_map(move |(a, b, c)| decimal(a, b, c)),
+    ];
+    if !odd {
+        return plain.boxed();
+    }
+    prop_oneof![
+        8 => plain,
+        1 => any::<f64>().prop_map(|it| doc! { "v": it }),
+        1 => prop::sample::select(vec![f64::MIN_POSITIVE, 1e300, -1e-17]).prop_map(|it| doc! { "v": it }),
+        1 => (any::<bool>(), any::<u64>(), -40..30i32).prop_map(move |(a, b, c)| decimal(a, b.into(), c)),
+    ]
+    .boxed()
+}
+
+/// `odd`: those that have no place in an index, too.
+fn value(odd: bool) -> BoxedStrategy<DocBuf> {
+    let text = prop_oneof!["[a-c]{0,3}", "[a-cA-C !\"]{0,2}", "\\PC{0,6}", "[\\\\\"/\n\t\u{0}é💧]{0,3}"];
+    let plain = prop_oneof![
+        4 => number(odd),
+        3 => text.prop_map(|it: String| doc! { "v": it.as_str() }),
+        1 => (0..4u8).prop_map(|it| doc! { "v": ObjectId([it; 12]) }),
+        1 => any::<bool>().prop_map(|it| doc! { "v": it }),
+        1 => prop::sample::select(vec![0, 1, 999, 1_000, 1_709_164_800_000, 253_402_300_800_000, -1])
+            .prop_map(|it| doc! { "v": Value::DateTime(it) }),
+        1 => (0..3u32, 0..3u32).prop_map(|(time, increment)| doc! { "v": Value::Timestamp { time, increment } }),
+        1 => prop::collection::vec(any::<u8>(), 0..4).prop_map(|it| doc! { "v": Value::Binary { subtype: 4, bytes: &it } }),
+        1 => prop::sample::select(vec![Value::Null, Value::MinKey, Value::MaxKey]).prop_map(|it| doc! { "v": it }),
+    ];
+    if !odd {
+        return plain.boxed();
+    }
+    prop_oneof![
+        12 => plain,
+        1 => (0..3i32, 0..3i64).prop_map(|(a, b)| doc! { "v": &doc! { "a": a, "b": b } }),
+        1 => (280usize..1500, "[ab]").prop_map(|(it, end)| doc! { "v": format!("{}{end}", "x".repeat(it)).as_str() }),
+        1 => prop::sample::select(vec![Value::Symbol("a"), Value::Undefined, Value::Code("a")]).prop_map(|it| doc! { "v": it }),
+        1 => prop::sample::select(vec![
+            Value::Regex { pattern: "^a", options: "" },
+            Value::DateTime(i64::MIN),
+            Value::DateTime(i64::MAX),
+        ])
+        .prop_map(|it| doc! { "v": it }),
+    ]
+    .boxed()
+}
+
+fn field(odd: bool) -> BoxedStrategy<DocBuf> {
+    let nested = |value: DocBuf| doc! { "v": &doc! { "x": value.as_doc().get("v").unwrap() } };
+    if !odd {
+        return value(false);
+    }
+    let array = prop::collection::vec(value(true), 0..3).prop_map(|values| {
+        DocBuf::build(|writer| {
+            let mut array = writer.array("v");
+            values.iter().for_each(|it| array.push(it.as_doc().get("v").unwrap()));
+        })
+    });
+    let listed = value(true).prop_map(|value| {
+        DocBuf::build(|writer| {
+            writer.array("v").document().append("x", value.as_doc().get("v").unwrap());
+        })
+    });
+    prop_oneof![6 => value(true), 2 => array, 2 => value(true).prop_map(nested), 1 => listed].boxed()
+}
+
+fn condition() -> impl Strategy<Value = DocBuf> {
+    let operator = prop::sample::select(vec!["$eq", "$eq", "$lt", "$lte", "$gt", "$gte", "$ne"]);
+    let path = prop::sample::select(vec!["a", "a", "b", "a.x", "a.0", "_id"]);
+    let values = prop::collection::vec(value(true), 2..9);
+    (path, operator, values, 0..5).prop_map(|(path, operator, values, kind)| {
+        let value = |at: usize| values[at % values.len()].as_doc().get("v").unwrap();
+        DocBuf::build(|writer| {
+            let mut inner = writer.document(path);
+            match kind {
+                0 | 1 => inner.append(operator, value(0)),
+                2 => {
+                    let mut list = inner.array("$in");
+                    (0..values.len()).for_each(|at| list.push(value(at)));
+                }
+                3 => {
+                    inner.append("$gte", value(0));
+                    inner.append("$lt", value(1));
+                }
+                _ => {
+                    let text = value(0).as_str().unwrap_or("a");
+                    let prefix: String = text.chars().take_while(|it| it.is_alphanumeric()).take(20).collect();
+                    inner.append("$regex", format!("^{prefix}").as_str());
+                }
+            }
+        })
+    })
+}
+
+fn filter() -> impl Strategy<Value = DocBuf> {
+    (prop::collection::vec(condition(), 0..3), any::<bool>()).prop_map(|(conditions, or)| {
+        DocBuf::build(|writer| {
+            if conditions.is_empty() {
+                return;
+            }
+            let mut list = writer.array(if or { "$or" } else { "$and" });
+            conditions.iter().for_each(|it| list.push(it));
+        })
+    })
+}
+
+fn sort() -> impl Strategy<Value = DocBuf> {
+    let direction = || prop::sample::select(vec![1, -1]);
+    (
+        prop::sample::select(vec![vec![], vec!["a"], vec!["b"], vec!["a", "b"], vec!["_id"], vec!["a.x"]]),
+        direction(),
+        direction(),
+    )
+        .prop_map(|(paths, first, second)| {
+            DocBuf::build(|writer| {
+                paths.iter().zip([first, second]).for_each(|(path, direction)| writer.append(path, direction));
+            })
+        })
+}
+
+fn runner(cases: u32) -> TestRunner {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+}
+
+fn documents(random: &mut TestRunner, count: i32, odd: bool) -> Vec<DocBuf> {
+    let fields = (field(odd), prop::option::of(field(odd)));
+    (0..count)
+        .map(|number| {
+            let (a, b) = fields.new_tree(random).unwrap().current();
+            DocBuf::build(|writer| {
+                writer.append("_id", number);
+                writer.append("a", a.as_doc().get("v").unwrap());
+                b.iter().for_each(|b| writer.append("b", b.as_doc().get("v").unwrap()));
+            })
+        })
+        .collect()
+}
+
+fn shown(documents: &[DocBuf]) -> Vec<String> {
+    let mut ids: Vec<_> = documents.iter().map(|it| format!("{:?}", id(it))).collect();
+    ids.sort();
+    ids
+}
+
+/// Answers by indexes are those that the evaluator gives for all documents: which, in what order, how many.
+fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) -> (u32, u32) {
+    let (used, ordered) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    runner(cases)
+        .run(&(filter(), sort(), prop::sample::select(vec![1, 7, 1000])), |(filter, sort, batch)| {
+            let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
+            let sort = Sort::parse(sort.as_doc(), &Context::at(0)).unwrap();
+            let expected: Vec<DocBuf> =
+                documents.iter().filter(|it| predicate.matches(it.as_doc()).unwrap()).cloned().collect();
+            let mut asked = ask(client, things, &predicate, Some(&sort), batch);
+            asked.documents.retain(|it| predicate.matches(it.as_doc()).unwrap());
+            prop_assert_eq!(shown(&asked.documents), shown(&expected), "{:?}", filter);
+            used.set(used.get() + u32::from(asked.by_index));
+            if asked.sorted && !sort.is_empty() {
+                ordered.set(ordered.get() + 1);
+                let keys: Vec<Vec<u8>> = asked
+                    .documents
+                    .iter()
+                    .map(|it| {
+                        let mut key = Vec::new();
+                        sort.key(it.as_doc(), &mut key).unwrap();
+                        key
+                    })
+                    .collect();
+                for (at, pair) in keys.windows(2).enumerate() {
+                    prop_assert!(
+                        pair[0] <= pair[1],
+                        "{:?} {:?} {:?}",
+                        sort,
+                        asked.documents[at],
+                        asked.documents[at + 1]
+                    );
+                }
+            }
+            let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+            let plan = client.run(client.store.plan(things, query)).unwrap();
+            if let Some(count) = client.run(client.store.count(&*plan, None)).unwrap() {
+                prop_assert_eq!(count, expected.len() as u64, "{:?}", filter);
+            }
+            Ok(())
+        })
+        .unwrap();
+    (used.get(), ordered.get())
+}
+
+fn indexes() -> Vec<IndexSpec> {
+    vec![
+        spec("a", doc! { "a": 1 }, doc! {}),
+        spec("a.x", doc! { "a.x": -1 }, doc! {}),
+        spec("ab", doc! { "a": 1, "b": -1 }, doc! {}),
+        spec("b", doc! { "b": 1 }, doc! { "sparse": true }),
+    ]
+}
+
+#[test]
+fn answers_are_the_same_with_indexes() {
+    let Some(server) = server() else { return };
+    let client = Client::open(server.engine());
+    for (odd, database) in [(true, "index_odd"), (false, "index_plain")] {
+        let things = Namespace::new(database, "things");
+        let all = documents(&mut runner(1), 150, odd);
+        client.insert(&things, &all).unwrap();
+        client.run(client.store.create_indexes(&things, indexes())).unwrap();
+        let (used, ordered) = check(&client, &things, &all, 400);
+        assert!(used > 100, "indexes are used ({used} times)");
+        assert!(odd || ordered > 50, "indexes give the order ({ordered} times)");
+    }
+}
+
+/// Keys are computed by the server, so it makes no difference who writes, or how.
+#[test]
+fn rows_written_by_sql_are_in_the_index() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), Namespace::new("index_sql", "things"));
+    client.run(client.store.create_indexes(&things, indexes())).unwrap();
+    let spellings = [
+        "1",
+        "1.0",
+        "1e0",
+        "10e-1",
+        "0.1E1",
+        "-0",
+        "-0.0",
+        "123456789012345678901234567890",
+        "1e400",
+        "-1e-400",
+        "5e-324",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "9223372036854775808",
+        "1.7976931348623157e308",
+        r#""a""#,
+        r#""\u0061""#,
+        r#""\ud83d\ude00""#,
+        r#""a\/b""#,
+        r#""""#,
+        "true",
+        "false",
+        "null",
+        "[]",
+        "{}",
+        r#"{ "$oid" : "0123456789abcdef01234567" }"#,
+        r#"{"$oid":"0123456789ABCDEF01234567"}"#,
+        r#"{"$oid":"0123"}"#,
+        r#"{"$date":"2020-01-01T00:00:00Z"}"#,
+        r#"{"$date":"2020-01-01T00:00:00.000Z"}"#,
+        r#"{"$date":"2020-01-01T01:00:00+01:00"}"#,
+        r#"{"$date":{"$numberLong":"1577836800000"}}"#,
+        r#"{"$date":"2021-02-29T00:00:00Z"}"#,
+        r#"{"$date":"2020-01-01T00:00Z"}"#,
+        r#"{"$numberInt":"1"}"#,
+        r#"{"$numberLong":"1"}"#,
+        r#"{"$numberDouble":"1.0"}"#,
+        r#"{"$numberDecimal":"1"}"#,
+        r#"{"$numberDecimal":"1E0"}"#,
+        r#"{"$numberDecimal":"nan"}"#,
+        r#"{"$numberDouble":"NaN"}"#,
+        r#"{"$binary":{"base64":"AAEC","subType":"00"}}"#,
+        r#"{"$binary":{"base64":"AAE=","subType":"0"}}"#,
+        r#"{"$timestamp":{"t":1,"i":2}}"#,
+        r#"{"$timestamp":{"i":2,"t":1}}"#,
+        r#"{"$symbol":"a"}"#,
+        r#"{"$$x":1}"#,
+        r#"{"\u0024oid":"0123456789abcdef01234567"}"#,
+        r#"{ "x" : 1.0 }"#,
+        r#"{"x":[1,2]}"#,
+        r#"[1,"a"]"#,
+    ];
+    let rows: Vec<String> = spellings
+        .iter()
+        .enumerate()
+        .map(|(id, text)| format!(r#"('{{"_id":{id},"a":{}}}')"#, text.replace('\\', "\\\\").replace('\'', "''")))
+        .collect();
+    server.sql(&format!("INSERT INTO index_sql.things (doc) VALUES {}", rows.join(",")));
+    let all = client.find(&things, &doc! {}).unwrap();
+    assert_eq!(all.len(), spellings.len());
+    check(&client, &things, &all, 150);
+    for document in &all {
+        let value = document.as_doc().get("a").unwrap();
+        let Ok(predicate) = Predicate::parse(doc! { "a": &doc! { "$eq": value } }.as_doc(), &Context::at(0)) else {
+            continue;
+        };
+        let found = ask(&client, &things, &predicate, None, 1000);
+        let expected = all.iter().filter(|it| predicate.matches(it.as_doc()).unwrap()).cloned().collect::<Vec<_>>();
+        let given: Vec<DocBuf> =
+            found.documents.into_iter().filter(|it| predicate.matches(it.as_doc()).unwrap()).collect();
+        assert_eq!(shown(&given), shown(&expected), "{document:?}");
+    }
+    server.sql("UPDATE index_sql.things SET doc = JSON_SET(doc, '$.a', 'changed') WHERE id = '3'");
+    assert_eq!(client.find(&things, &doc! { "a": "changed" }).unwrap().len(), 1);
+    server.sql("DELETE FROM index_sql.things WHERE id = '3'");
+    assert!(client.find(&things, &doc! { "a": "changed" }).unwrap().is_empty());
+}
+
+/// All ids are in order: those of each type, and the types among one another.
+#[test]
+fn ids_are_in_order() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), Namespace::new("index_ids", "things"));
+    let mut random = runner(1);
+    let documents: Vec<DocBuf> = (0..300)
+        .map(|number| {
+            let id = value(false).new_tree(&mut random).unwrap().current();
+            doc! { "_id": id.as_doc().get("v").unwrap(), "n": number }
+        })
+        .collect();
+    client.insert(&things, &documents).unwrap();
+    // What cannot be placed would have the sorting left to the gateway.
+    let odd = "id_key >= 'D' AND id_key < 'H'";
+    server.sql(&format!("DELETE FROM index_ids.things WHERE {odd}"));
+    let all = client.find(&things, &doc! {}).unwrap();
+    assert!(all.len() > 50, "{}", all.len());
+    let (used, ordered) = check(&client, &things, &all, 150);
+    assert!(used > 20 && ordered > 10, "{used} {ordered}");
+}
