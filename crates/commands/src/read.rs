@@ -6,6 +6,7 @@
 //! look at them first.
 
 mod batch;
+mod describe;
 mod sinks;
 
 pub use batch::{Batch, REPLY_DOCUMENTS_BYTES_MAX};
@@ -14,12 +15,13 @@ pub use sinks::{Visit, for_each, transcode};
 use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
+use describe::{Describer, describe};
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use query::aggregate::{Demand, Execution};
 use query::sort::{Sorted, Sorter};
 use query::spill::Budget;
-use query::{MatchDetails, Predicate, Projection, Sort};
+use query::{Item, ItemBuf, MatchDetails, Meta, Needs, Predicate, Projection, Sort};
 use sinks::{PipelineSink, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub struct Request<'a> {
     pub hint: Option<Value<'a>>,
     /// What a blocking sort may use.
     pub budget: Option<Budget>,
+    /// Which metadata of the documents is read, by the projection or the pipeline.
+    pub needs: Needs,
 }
 
 /// A read under way.
@@ -59,10 +63,12 @@ pub struct Reader {
     sort_limit: Option<u64>,
     pipeline: Option<PipelineRun>,
     projection: Option<Projection>,
+    /// Says what is known of documents beside their fields, where that is asked for.
+    describer: Option<Box<Describer>>,
     skip: u64,
     limit: Option<u64>,
     /// A document that did not fit into the last batch.
-    pending: Option<DocBuf>,
+    pending: Option<ItemBuf>,
     done: bool,
     pub examined: u64,
     pub returned: u64,
@@ -100,19 +106,35 @@ impl Reader {
     pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, request: Request<'_>) -> Result<Reader> {
         let predicate = request.predicate.unwrap_or_else(Predicate::everything);
         let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
-        let query = Query { predicate: &predicate, sort: request.sort.as_ref(), limit, hint: request.hint };
+        let mut sort = request.sort;
+        // No store knows what the order is that metadata gives, nor which documents come first in it.
+        let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
+        let query = Query {
+            predicate: &predicate,
+            sort: sort.as_ref().filter(|_| by_fields),
+            limit: limit.filter(|_| by_fields),
+            hint: request.hint,
+        };
         let plan = store.plan(namespace, query).await?;
         let facts = *plan.facts();
-        let positional = request.projection.as_ref().is_some_and(Projection::needs_match_details);
+        let needs = sort.as_ref().map_or(request.needs, |sort| request.needs.and(sort.needs()));
+        let sorted = facts.sorted && by_fields;
+        let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted));
+        if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
+            sort.show_keys();
+        }
+        let details =
+            request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
         Ok(Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
-            residual: (positional || !facts.exact).then_some(predicate),
+            residual: (details || !facts.exact).then_some(predicate),
             positional: None,
-            sort: request.sort.filter(|_| !facts.sorted),
+            sort: sort.filter(|_| !sorted),
             sort_limit: limit,
             budget: request.budget.unwrap_or_else(|| BLOCKING_BYTES_MAX.into()),
             pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: request.projection,
+            describer,
             skip: request.skip,
             limit: request.limit,
             pending: None,
@@ -129,6 +151,7 @@ impl Reader {
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: request.predicate,
+            describer: Describer::new(request.needs, None),
             projection: request.projection,
             skip: request.skip,
             limit: request.limit,
@@ -158,6 +181,7 @@ impl Reader {
             budget: BLOCKING_BYTES_MAX.into(),
             pipeline: pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: None,
+            describer: None,
             skip: 0,
             limit: None,
             pending: None,
@@ -224,6 +248,7 @@ impl Reader {
         if let Source::Scan { plan, .. } = &self.source {
             let mut sink = SortSink {
                 residual: self.residual.as_ref(),
+                describer: self.describer.as_deref_mut(),
                 sorter: &mut sorter,
                 running,
                 scratch: Vec::new(),
@@ -252,6 +277,7 @@ impl Reader {
                 let mut sink = StreamSink {
                     residual: self.residual.as_ref(),
                     projection: self.projection.as_ref(),
+                    describer: self.describer.as_deref_mut(),
                     skip: &mut self.skip,
                     limit: &mut self.limit,
                     batch,
@@ -272,7 +298,7 @@ impl Reader {
                         self.skip -= 1;
                         continue;
                     }
-                    if !push_projected(&document, self.projection.as_ref(), None, batch)? {
+                    if !push_projected(document.as_doc().into(), self.projection.as_ref(), None, batch)? {
                         documents.push_front(document);
                         break;
                     }
@@ -299,7 +325,7 @@ impl Reader {
                         self.skip -= 1;
                         continue;
                     }
-                    if !push_projected(&document, self.projection.as_ref(), self.positional.as_ref(), batch)? {
+                    if !push_projected(document.as_item(), self.projection.as_ref(), self.positional.as_ref(), batch)? {
                         self.pending = Some(document);
                         break;
                     }
@@ -338,6 +364,7 @@ impl Reader {
             }
             let feed = Feed {
                 residual: self.residual.as_ref(),
+                describer: self.describer.as_deref_mut(),
                 execution: &mut pipeline.execution,
                 limit: &mut self.limit,
                 examined: &mut self.examined,
@@ -353,7 +380,7 @@ impl Reader {
         let Some(pipeline) = &mut self.pipeline else { return Ok(false) };
         while !batch.is_full() {
             running.tick()?;
-            let Some(document) = self.pending.take().or_else(|| pipeline.execution.pop()) else { return Ok(true) };
+            let Some(document) = self.pending.take().or_else(|| pipeline.execution.pop_item()) else { return Ok(true) };
             if !batch.push(document.as_doc()) {
                 self.pending = Some(document);
                 return Ok(false);
@@ -386,17 +413,17 @@ async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'
 
 /// Puts a document into the batch; false when it does not fit any more.
 fn push_projected(
-    document: &DocBuf,
+    item: Item<'_>,
     projection: Option<&Projection>,
     positional: Option<&Predicate>,
     batch: &mut Batch<'_>,
 ) -> Result<bool> {
-    let Some(projection) = projection else { return Ok(batch.push(document.as_doc())) };
+    let Some(projection) = projection else { return Ok(batch.push(item.document)) };
     let mut details = MatchDetails::default();
     if let Some(predicate) = positional {
-        predicate.matches_with(document.as_doc(), &mut details)?;
+        predicate.matches_with(item.document, &mut details)?;
     }
-    batch.push_with(|out| projection.apply(document.as_doc(), &details, out))
+    batch.push_with(|out| projection.apply(item, &details, out))
 }
 
 impl Source {
@@ -413,6 +440,7 @@ impl Source {
 /// Feeds a pipeline until it has `wanted` results ready, wants no more, or its source is used up.
 struct Feed<'s> {
     residual: Option<&'s Predicate>,
+    describer: Option<&'s mut Describer>,
     execution: &'s mut Execution,
     /// How many more documents go into the pipeline.
     limit: &'s mut Option<u64>,
@@ -439,7 +467,7 @@ impl Feed<'_> {
                 while let Some(document) = documents.pop_front() {
                     self.running.tick()?;
                     *self.examined += 1;
-                    if self.push(document.as_doc())? == Demand::Enough {
+                    if self.describe_and_push(document.as_doc(), &MatchDetails::default())? == Demand::Enough {
                         documents.clear();
                     }
                     if self.execution.ready() >= self.wanted {
@@ -451,7 +479,7 @@ impl Feed<'_> {
                 while self.execution.ready() < self.wanted {
                     self.running.tick()?;
                     *self.examined += 1;
-                    let demand = sorted.next_with(|document| self.push(document))?.transpose()?;
+                    let demand = sorted.next_with(|item| self.push(item))?.transpose()?;
                     if demand != Some(Demand::More) {
                         *over = true;
                         break;
@@ -463,8 +491,15 @@ impl Feed<'_> {
         Ok(())
     }
 
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
-        let demand = self.execution.push(document)?;
+    fn describe_and_push(&mut self, document: Doc<'_>, details: &MatchDetails) -> Result<Demand> {
+        let mut describer = self.describer.take();
+        let demand = describe(describer.as_deref_mut(), document, details).and_then(|item| self.push(item));
+        self.describer = describer;
+        demand
+    }
+
+    fn push(&mut self, item: Item<'_>) -> Result<Demand> {
+        let demand = self.execution.push(item)?;
         if let Some(limit) = self.limit {
             *limit -= 1;
             if *limit == 0 {

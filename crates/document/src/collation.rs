@@ -76,6 +76,12 @@ impl Collation {
         }
     }
 
+    /// The key by which a string is compared, itself as a string; `None` for what is compared by its own bytes.
+    pub fn key_of_string(&self, value: Value<'_>) -> Option<String> {
+        let (collator, text) = (self.0.as_deref()?, value.as_str()?);
+        Some(String::from_utf8_lossy(&collator.sort_key(text)).into_owned())
+    }
+
     /// Whether values of this kind compare in another way than by their bytes: strings, and what may hold them.
     pub fn concerns(&self, kind: crate::Kind) -> bool {
         use crate::Kind;

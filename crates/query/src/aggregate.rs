@@ -34,10 +34,11 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+use crate::metadata::{Item, ItemBuf, Meta, Needs};
 use crate::spill::Budget;
 use crate::{Context, Predicate, Sort};
-use document::{Doc, DocBuf};
-use error::Result;
+use document::{Doc, DocBuf, Value};
+use error::{Error, Result};
 use foreign::Foreign;
 use std::collections::VecDeque;
 use std::fmt;
@@ -50,6 +51,8 @@ pub(crate) use transform::Transformation;
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     stages: Vec<Stage>,
+    /// Which metadata its stages read.
+    needs: Needs,
 }
 
 /// One stage. Cheap to clone: a run shares what was parsed.
@@ -70,7 +73,7 @@ pub(crate) enum Stage {
     Group(Arc<group::Group>),
     Count(Arc<str>),
     BucketAuto(Arc<bucket_auto::BucketAuto>),
-    Sample(u64),
+    Sample(sample::Sample),
     Redact(Arc<redact::Redact>),
     Densify(Arc<densify::Densify>),
     SetWindowFields(Arc<window::SetWindowFields>),
@@ -87,6 +90,8 @@ pub struct Source {
     pub sort: Option<Sort>,
     /// How many documents the pipeline can use at the most, where a `$limit` right behind says so.
     pub limit: Option<u64>,
+    /// Which metadata of the documents the pipeline reads.
+    pub needs: Needs,
 }
 
 /// The pipelines of a `$facet`, by name.
@@ -109,14 +114,28 @@ impl Pipeline {
     /// Errors: 40323 and 40324 for what is no stage, 9 for more than 1,000 stages, 40601 and 40602 for stages in the wrong place,
     /// and each stage's own.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        let mut stages = context.folding_later(|context| parse::stages(stages, context))?;
+        let mut pipeline = Self::parse_inside(stages, context)?;
+        pipeline.needs.check(available(stages))?;
+        optimize::show_metadata(&mut pipeline.stages, pipeline.needs);
+        let asks_for_order = optimize::leading_inclusion(&pipeline.stages);
+        if asks_for_order.is_some_and(|needs| needs.contains(Meta::SortKey)) {
+            return Err(no_sort_key());
+        }
+        Ok(pipeline)
+    }
+
+    /// Parses a pipeline that works on another's documents, or on one document. It may ask for any metadata.
+    fn parse_inside(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+        let around = context.requests.take();
+        let (mut stages, needs) = context.folding_later(|context| parse::stages(stages, context))?;
+        context.requests.add(around);
         optimize::rearrange(&mut stages);
-        Ok(Pipeline { stages })
+        Ok(Pipeline { stages, needs })
     }
 
     /// A pipeline without stages.
     pub fn empty() -> Pipeline {
-        Pipeline { stages: Vec::new() }
+        Pipeline { stages: Vec::new(), needs: Needs::NONE }
     }
 
     /// The pipeline with a `$match` in front of it.
@@ -135,7 +154,7 @@ impl Pipeline {
 
     /// Takes off the front what a store can be asked for.
     pub fn into_source(self) -> (Source, Pipeline) {
-        optimize::split_source(self.stages)
+        optimize::split_source(self)
     }
 
     /// No stages left: documents pass through unchanged, and the caller may skip the pipeline altogether.
@@ -164,7 +183,7 @@ impl Pipeline {
                     parts.push(Part::Facets(facets));
                 }
                 (stage, Some(Part::Local(pipeline))) => pipeline.stages.push(stage),
-                (stage, _) => parts.push(Part::Local(Pipeline { stages: vec![stage] })),
+                (stage, _) => parts.push(Part::Local(Pipeline { stages: vec![stage], needs: self.needs })),
             }
         }
         parts
@@ -175,6 +194,21 @@ impl Pipeline {
         let sections = steps::sections(&self.stages, &budget.into());
         Execution { sections, ending: steps::Ending::default(), ready: VecDeque::new() }
     }
+}
+
+/// The metadata that the first stage gives to documents: a text search, or a search by distance.
+fn available(stages: Doc<'_>) -> Needs {
+    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
+    match first.map(|stage| (stage.key(), stage.value())) {
+        Some(("$match", Value::Document(filter))) => Needs::given_by(filter),
+        Some(("$geoNear", _)) => Needs::given_by_near(),
+        _ => Needs::NONE,
+    }
+}
+
+/// Error 2: nothing is sorted where the key is asked for that it was sorted by.
+pub fn no_sort_key() -> Error {
+    Error::bad_value("cannot use sortKey $meta projection without a sort")
 }
 
 /// Whether a pipeline wants more documents.
@@ -189,12 +223,12 @@ pub enum Demand {
 pub struct Execution {
     sections: Vec<Section>,
     ending: steps::Ending,
-    ready: VecDeque<DocBuf>,
+    ready: VecDeque<ItemBuf>,
 }
 
 impl Execution {
-    pub fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
-        steps::push(&mut self.sections, document, &mut self.ready)
+    pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> Result<Demand> {
+        steps::push(&mut self.sections, item.into(), &mut self.ready)
     }
 
     /// The input is over: blocking stages give out what they hold, until `wanted` results are ready. True when that was all.
@@ -209,6 +243,11 @@ impl Execution {
 
     /// The next result, if one is ready.
     pub fn pop(&mut self) -> Option<DocBuf> {
+        self.pop_item().map(ItemBuf::into_document)
+    }
+
+    /// The next result with its metadata, if one is ready.
+    pub fn pop_item(&mut self) -> Option<ItemBuf> {
         self.ready.pop_front()
     }
 

@@ -1,5 +1,6 @@
 //! What parsing and evaluation may depend on besides their arguments.
 
+use crate::metadata::Requests;
 use document::{Collation, DocBuf};
 use error::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,8 @@ pub struct Context {
     pub collation: Collation,
     /// When constant expressions are computed.
     pub folding: Folding,
+    /// Collects which metadata (`$meta`) is asked for by what is parsed.
+    pub requests: Requests,
 }
 
 /// When constant expressions are computed, and who hears of those that cannot be.
@@ -60,6 +63,7 @@ impl Context {
             pipelines_around: 0,
             collation: Collation::SIMPLE,
             folding: Folding::AtOnce,
+            requests: Requests::default(),
         }
     }
 

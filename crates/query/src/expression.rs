@@ -37,7 +37,8 @@ mod string;
 mod tests;
 
 use crate::Context;
-use document::{Collation, Doc, DocWriter, Value, ValueBuf};
+use crate::metadata::{Item, Meta};
+use document::{Collation, DocWriter, Value, ValueBuf};
 use error::{Error, Result};
 
 pub use evaluated::Evaluated;
@@ -66,6 +67,8 @@ pub(crate) enum Expr {
     Root(path::FieldPath),
     /// `$$name.a.b`
     Variable(scope::Variable, path::FieldPath),
+    /// `{$meta: "textScore"}`
+    Metadata(Meta),
     Document(Vec<(Box<str>, Expr)>),
     Array(Vec<Expr>),
     Call(&'static functions::Function, Vec<Expr>),
@@ -128,19 +131,24 @@ impl Expression {
     }
 
     /// Evaluates with `root` as `$$ROOT` and `$$CURRENT`.
-    pub fn evaluate<'s>(&'s self, root: Doc<'s>) -> Result<Evaluated<'s>> {
-        self.root.evaluate(&Scope { root, frame: None, collation: &self.collation })
+    pub fn evaluate<'s>(&'s self, root: impl Into<Item<'s>>) -> Result<Evaluated<'s>> {
+        self.root.evaluate(&Scope { root: root.into(), frame: None, collation: &self.collation })
     }
 
     /// Evaluates with the values of the variables named when parsing, in that order; `None` is a missing value.
-    pub fn evaluate_with<'s>(&'s self, root: Doc<'s>, variables: &'s [Option<Value<'s>>]) -> Result<Evaluated<'s>> {
+    pub fn evaluate_with<'s>(
+        &'s self,
+        root: impl Into<Item<'s>>,
+        variables: &'s [Option<Value<'s>>],
+    ) -> Result<Evaluated<'s>> {
         let frame = Frame { values: variables, outer: None };
-        let evaluated = self.root.evaluate(&Scope { root, frame: Some(&frame), collation: &self.collation })?;
+        let evaluated =
+            self.root.evaluate(&Scope { root: root.into(), frame: Some(&frame), collation: &self.collation })?;
         Ok(evaluated.detached())
     }
 
     /// Evaluates and appends the value, unless it is missing.
-    pub fn evaluate_into(&self, root: Doc<'_>, writer: &mut DocWriter<'_>, key: &str) -> Result<()> {
+    pub fn evaluate_into<'s>(&'s self, root: impl Into<Item<'s>>, writer: &mut DocWriter<'_>, key: &str) -> Result<()> {
         self.evaluate(root)?.append_to(writer, key);
         Ok(())
     }
@@ -190,8 +198,9 @@ impl Expr {
         Ok(match self {
             Expr::Missing => Evaluated::Missing,
             Expr::Literal(value) => Evaluated::Value(value.as_value()),
-            Expr::Root(path) => path.evaluate(Some(Value::Document(scope.root))),
+            Expr::Root(path) => path.evaluate(Some(Value::Document(scope.root.document))),
             Expr::Variable(variable, path) => path.evaluate(scope.value(*variable)),
+            Expr::Metadata(meta) => scope.root.metadata.get(*meta).map_or(Evaluated::Missing, Evaluated::Value),
             Expr::Document(fields) => object::build(fields, scope)?,
             Expr::Array(elements) => array::build(elements, scope)?,
             Expr::Call(function, arguments) => functions::call(function, arguments, scope)?,
@@ -211,7 +220,7 @@ impl Expr {
     fn reads_document(&self) -> bool {
         let any = |all: &[Expr]| all.iter().any(Expr::reads_document);
         match self {
-            Expr::Root(_) => true,
+            Expr::Root(_) | Expr::Metadata(_) => true,
             Expr::Missing | Expr::Literal(_) | Expr::Variable(..) => false,
             Expr::Document(fields) => fields.iter().any(|(_, value)| value.reads_document()),
             Expr::Array(all) | Expr::Call(_, all) => any(all),

@@ -13,6 +13,7 @@ pub mod aggregate;
 pub mod context;
 pub mod expression;
 pub mod geo;
+pub mod metadata;
 pub mod predicate;
 pub mod projection;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub mod update;
 
 pub use context::Context;
 pub use expression::{Evaluated, Expression, check_field_path, check_variable_name};
+pub use metadata::{Item, ItemBuf, Meta, Metadata, MetadataBuf, Needs};
 pub use predicate::{MatchDetails, Predicate};
 pub use projection::Projection;
 pub use sort::Sort;

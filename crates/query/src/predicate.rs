@@ -63,11 +63,13 @@ pub enum Node {
     Never,
 }
 
-/// What a match leaves behind for the positional operator `$`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a match leaves behind: for the positional operator `$`, and for `$meta`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MatchDetails {
     /// Index of the array element that made the document match; where arrays nest, in the outermost one.
     pub array_index: Option<usize>,
+    /// How well a text search (`$text`) thinks that the document matches.
+    pub text_score: Option<f64>,
 }
 
 impl Predicate {

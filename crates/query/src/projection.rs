@@ -16,6 +16,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+use crate::metadata::{Item, Needs};
 use crate::{Context, MatchDetails, Predicate};
 use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
@@ -26,6 +27,7 @@ pub struct Projection {
     mode: Mode,
     root: Fields,
     positional: bool,
+    needs: Needs,
 }
 
 impl Projection {
@@ -51,6 +53,16 @@ impl Projection {
         self.mode == Mode::Exclude && self.root.is_empty()
     }
 
+    /// Which metadata (`$meta`) it reads.
+    pub fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    /// Whether it keeps only what it names.
+    pub fn is_inclusion(&self) -> bool {
+        self.mode == Mode::Include
+    }
+
     /// Whether [`Projection::apply`] wants details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
         self.positional
@@ -59,10 +71,11 @@ impl Projection {
     /// Writes the projected document at the end of `out`. On an error `out` may hold part of it.
     ///
     /// Errors: those of expressions; 51246 and 51247 where the positional operator finds no element.
-    pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
-        let walk = apply::Walk { mode: self.mode, root: document, array_index: details.array_index };
-        walk.document(&self.root, document, self.positional, &mut DocWriter::begin(out)).or_else(|error| {
-            self.root.first_failure(document, document)?;
+    pub fn apply<'d>(&self, item: impl Into<Item<'d>>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
+        let root = item.into();
+        let walk = apply::Walk { mode: self.mode, root, array_index: details.array_index };
+        walk.document(&self.root, root.document, self.positional, &mut DocWriter::begin(out)).or_else(|error| {
+            self.root.first_failure(root.document, root)?;
             Err(error)
         })
     }

@@ -11,10 +11,11 @@ mod sorter;
 mod tests;
 
 use crate::expression::check_field_path;
+use crate::metadata::{Item, Meta, MetadataBuf, Needs};
 use crate::predicate::number::truncated;
 use crate::{Context, text};
 use document::path::Path;
-use document::{Collation, Doc, Element, Value};
+use document::{ArrayWriter, Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
 
 pub(crate) use sorter::memory_exceeded;
@@ -30,12 +31,17 @@ const NATURAL: &str = "$natural";
 pub struct Sort {
     parts: Vec<SortPart>,
     collation: Collation,
+    /// Documents come out with what they were sorted by (`{$meta: "sortKey"}`).
+    shows_key: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortPart {
+    /// Where this is metadata, a name that no field has, so that no store takes it for one.
     pub path: Path,
     pub ascending: bool,
+    /// `{$meta: "textScore"}`: what the document is sorted by instead of a field.
+    pub meta: Option<Meta>,
 }
 
 impl Sort {
@@ -50,8 +56,8 @@ impl Sort {
                 return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {found}")));
             }
             let backward = truncated(natural.value()).is_some_and(|direction| direction < 0);
-            let parts = vec![SortPart { path: Path::new(NATURAL), ascending: !backward }];
-            return Ok(Sort { parts, collation: Collation::SIMPLE });
+            let parts = vec![SortPart { path: Path::new(NATURAL), ascending: !backward, meta: None }];
+            return Ok(Sort { parts, ..Sort::default() });
         }
         Self::parse_fields(spec, context)
     }
@@ -65,11 +71,23 @@ impl Sort {
     }
 
     fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<Sort> {
-        let parts = spec.elements().map(parse_part).collect::<Result<Vec<_>>>()?;
+        let parts = spec.elements().map(|element| parse_part(element, context)).collect::<Result<Vec<_>>>()?;
         if parts.len() > PARTS_MAX {
             return Err(Error::new(Code(13103), "too many compound keys"));
         }
-        Ok(Sort { parts, collation: context.collation.clone() })
+        Ok(Sort { parts, collation: context.collation.clone(), shows_key: false })
+    }
+
+    /// The nearest first, as a search by distance gives documents ([`MetadataBuf::set_near`]).
+    pub fn by_distance() -> Sort {
+        let meta = Meta::GeoNearDistance;
+        let path = Path::new(&format!("${}", meta.name()));
+        Sort { parts: vec![SortPart { path, ascending: true, meta: Some(meta) }], ..Sort::default() }
+    }
+
+    /// Lets documents come out with what they were sorted by (`{$meta: "sortKey"}`).
+    pub fn show_keys(&mut self) {
+        self.shows_key = true;
     }
 
     /// The fields to sort by; none where any order will do. The natural order is one part with the path `$natural`.
@@ -80,6 +98,12 @@ impl Sort {
     /// `$natural`: the order in which the store keeps documents; true is forward.
     pub fn natural(&self) -> Option<bool> {
         self.parts.first().filter(|part| part.path == NATURAL).map(|part| part.ascending)
+    }
+
+    /// Which metadata documents are sorted by; a store that has none cannot sort so.
+    pub fn needs(&self) -> Needs {
+        let metas = self.parts.iter().filter_map(|part| part.meta);
+        metas.fold(Needs::NONE, |needs, meta| needs.and(Needs::of(meta)))
     }
 
     /// How strings compare; what orders by their bytes gives this order only if it is simple.
@@ -97,15 +121,34 @@ impl Sort {
     /// An array sorts by its smallest element, or the largest where the order is descending. Error 2 for two arrays side
     /// by side.
     #[inline]
-    pub fn key(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        keys::append(self, document, out)
+    pub fn key<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
+        keys::append(self, item.into(), out)
+    }
+
+    /// Notes what the document is sorted by (`{$meta: "sortKey"}`). Errors: as [`Sort::key`].
+    pub fn show_key(&self, document: Doc<'_>, metadata: &mut MetadataBuf) -> Result<()> {
+        let mut bytes = Vec::new();
+        let item = Item { document, metadata: metadata.as_metadata() };
+        self.values(item, &mut ArrayWriter::begin(&mut bytes))?;
+        metadata.set(Meta::SortKey, Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)));
+        Ok(())
+    }
+
+    /// Appends the values that the document is sorted by, a string in the spelling that the collation compares.
+    /// Errors: as [`Sort::key`].
+    fn values(&self, item: Item<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
+        if self.natural().is_some() { Ok(()) } else { keys::append_values(self, item, out) }
     }
 }
 
-fn parse_part(element: Element<'_>) -> Result<SortPart> {
+fn parse_part(element: Element<'_>, context: &Context) -> Result<SortPart> {
     let (name, value) = (element.key(), element.value());
     if let Value::Document(operator) = value {
-        return Err(refuse_operator(operator));
+        check_field_path(name)?;
+        let meta = parse_meta(operator)?;
+        context.requests.note(meta);
+        // The best match comes first.
+        return Ok(SortPart { path: Path::new(&format!("${}", meta.name())), ascending: false, meta: Some(meta) });
     }
     if !element.kind.is_number() {
         let found = text::element(name, value);
@@ -120,17 +163,30 @@ fn parse_part(element: Element<'_>) -> Result<SortPart> {
         }
     };
     check_field_path(name)?;
-    Ok(SortPart { path: Path::new(name), ascending })
+    Ok(SortPart { path: Path::new(name), ascending, meta: None })
 }
 
-fn refuse_operator(operator: Doc<'_>) -> Error {
-    match operator.first().map(|first| (first.key(), first.value())) {
-        Some(("$meta", Value::String("textScore"))) => {
-            Error::new(Code(40218), "query requires text score metadata, but it is not available")
-        }
-        Some(("$meta", value)) => {
-            Error::new(Code(31138), format!("Illegal $meta sort: {}", text::element("$meta", value)))
-        }
-        _ => Error::new(Code(17312), "$meta is the only expression supported by $sort right now"),
+/// `{$meta: "textScore"}` in the place of a direction.
+fn parse_meta(operator: Doc<'_>) -> Result<Meta> {
+    let Some(("$meta", operand)) = operator.first().map(|first| (first.key(), first.value())) else {
+        return Err(Error::new(Code(17312), "$meta is the only expression supported by $sort right now"));
+    };
+    if operator.elements().nth(1).is_some() {
+        return Err(Error::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
     }
+    match operand.as_str() {
+        Some("textScore") => Ok(Meta::TextScore),
+        Some("geoNearDistance") => Ok(Meta::GeoNearDistance),
+        Some("randVal") => Ok(Meta::RandVal),
+        Some(name @ "searchScore") => Err(unsupported(31218, name)),
+        Some(name @ "searchHighlights") => Err(unsupported(31219, name)),
+        _ => {
+            let found = text::element("$meta", operand);
+            Err(Error::new(Code(31138), format!("Illegal $meta sort: {found}")))
+        }
+    }
+}
+
+fn unsupported(code: i32, name: &str) -> Error {
+    Error::new(Code(code), format!("$meta sort by '{name}' metadata is not supported"))
 }

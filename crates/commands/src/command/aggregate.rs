@@ -172,6 +172,7 @@ pub async fn open(
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
+        needs: source.needs,
         pipeline: (!identity).then(|| pipeline.start(budget.clone())),
         hint: arguments.hint,
         budget: Some(budget),

@@ -10,7 +10,7 @@ use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::{Predicate, Projection, Sort};
+use query::{Meta, Needs, Predicate, Projection, Sort};
 use store::Namespace;
 
 /// How many documents a first batch holds where the client does not say.
@@ -104,7 +104,10 @@ impl<'a> Arguments<'a> {
             self.check_tailable()?;
         }
         let context = options::context(call, self.variables, collation)?;
-        let predicate = Predicate::parse(self.filter.unwrap_or(Doc::EMPTY), &context)?;
+        let filter = self.filter.unwrap_or(Doc::EMPTY);
+        let predicate = Predicate::parse(filter, &context)?;
+        // While documents are being found, nothing is known of them.
+        context.requests.take();
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
             Some(sort) => Some(Sort::parse(sort, &context)?),
             None => None,
@@ -113,7 +116,13 @@ impl<'a> Arguments<'a> {
             Some(projection) => Some(Projection::parse(projection, &predicate, &context)?),
             None => None,
         };
+        let needs = context.requests.take();
+        needs.check(Needs::given_by(filter))?;
+        if needs.contains(Meta::SortKey) && sort.is_none() {
+            return Err(query::aggregate::no_sort_key());
+        }
         Ok(Request {
+            needs,
             predicate: Some(predicate),
             budget: sort.is_some().then(|| options::budget(call, self.allow_disk_use)),
             sort,

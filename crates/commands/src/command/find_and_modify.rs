@@ -10,7 +10,7 @@ use crate::reply::in_executor;
 use crate::write;
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::{MatchDetails, Predicate, Projection, Sort, Update};
+use query::{Item, MatchDetails, Meta, MetadataBuf, Predicate, Projection, Sort, Update};
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
 
 const WITHIN: &str = "findAndModify";
@@ -86,18 +86,24 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
     let update = update.transpose()?;
     let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    context.requests.take();
     check_upsert(arguments.upsert, &predicate)?;
     let projection = match arguments.fields {
         Some(fields) => Some(Projection::parse(fields, &predicate, &context)?),
         None => None,
     };
     // The positional operator wants to know where the document matched, also when it was changed since.
-    let positional =
-        projection.as_ref().filter(|projection| projection.needs_match_details()).map(|_| predicate.clone());
+    let positional = projection
+        .as_ref()
+        .filter(|projection| projection.needs_match_details() || projection.needs().contains(Meta::TextScore))
+        .map(|_| predicate.clone());
     let sort = match arguments.sort {
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,
     };
+    if context.requests.take().contains(Meta::SortKey) {
+        return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
+    }
     let options = write::Options { ordered: true, bypass_validation: arguments.bypass_validation };
     let outcomes = match update {
         Some(update) => {
@@ -177,11 +183,18 @@ fn write_last_error(arguments: &Arguments<'_>, outcome: &StatementOutcome, reply
 }
 
 fn project(image: &DocBuf, projection: &Projection, positional: Option<&Predicate>) -> Result<DocBuf> {
+    // The number of the record is not known any more.
+    let mut metadata = MetadataBuf::default();
+    metadata.set(Meta::RecordId, Value::Null);
     let mut details = MatchDetails::default();
     if let Some(predicate) = positional {
         predicate.matches_with(image.as_doc(), &mut details)?;
     }
     let mut projected = Vec::new();
-    projection.apply(image.as_doc(), &details, &mut projected)?;
+    if let Some(score) = details.text_score {
+        metadata.set_text_score(score);
+    }
+    let item = Item { document: image.as_doc(), metadata: metadata.as_metadata() };
+    projection.apply(item, &details, &mut projected)?;
     DocBuf::from_vec(projected).ok_or_else(|| Error::internal("a projection wrote no document"))
 }

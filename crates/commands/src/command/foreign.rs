@@ -99,6 +99,7 @@ async fn open_source(
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
+        needs: source.needs,
         pipeline: execution,
         hint,
         budget: Some(budget.clone()),

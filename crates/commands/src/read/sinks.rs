@@ -1,5 +1,6 @@
 //! What takes the documents of a scan: a batch, a sorter, a pipeline, or a closure.
 
+use super::describe::{Describer, describe};
 use super::{Batch, Feed, as_document};
 use crate::running::Running;
 use document::Doc;
@@ -27,10 +28,25 @@ fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>
     }
 }
 
+/// Whether the document matches, and by what where that is asked for.
+fn matches(
+    residual: Option<&Predicate>,
+    needs_details: bool,
+    document: Doc<'_>,
+    details: &mut MatchDetails,
+) -> Result<bool> {
+    match residual {
+        None => Ok(true),
+        Some(predicate) if needs_details => predicate.matches_with(document, details),
+        Some(predicate) => predicate.matches(document),
+    }
+}
+
 /// Documents go into the batch, one after the other.
 pub(super) struct StreamSink<'s, 'b> {
     pub residual: Option<&'s Predicate>,
     pub projection: Option<&'s Projection>,
+    pub describer: Option<&'s mut Describer>,
     pub skip: &'s mut u64,
     pub limit: &'s mut Option<u64>,
     pub batch: &'s mut Batch<'b>,
@@ -78,13 +94,9 @@ impl Sink for StreamSink<'_, '_> {
         let document = bson(document, &mut self.scratch)?;
         let mut details = MatchDetails::default();
         if let Some(predicate) = self.residual {
-            let positional = self.projection.is_some_and(Projection::needs_match_details);
-            let matches = if positional {
-                predicate.matches_with(document, &mut details)?
-            } else {
-                predicate.matches(document)?
-            };
-            if !matches {
+            let needs_details =
+                self.describer.is_some() || self.projection.is_some_and(Projection::needs_match_details);
+            if !matches(Some(predicate), needs_details, document, &mut details)? {
                 return Ok(Flow::Continue);
             }
             if *self.skip > 0 {
@@ -94,7 +106,10 @@ impl Sink for StreamSink<'_, '_> {
         }
         let taken = match self.projection {
             None => self.batch.push(document),
-            Some(projection) => self.batch.push_with(|out| projection.apply(document, &details, out))?,
+            Some(projection) => {
+                let item = describe(self.describer.as_deref_mut(), document, &details)?;
+                self.batch.push_with(|out| projection.apply(item, &details, out))?
+            }
         };
         Ok(self.taken(taken))
     }
@@ -103,6 +118,7 @@ impl Sink for StreamSink<'_, '_> {
 /// Documents go into a sorter.
 pub(super) struct SortSink<'s> {
     pub residual: Option<&'s Predicate>,
+    pub describer: Option<&'s mut Describer>,
     pub sorter: &'s mut Sorter,
     pub running: &'s Running,
     pub scratch: Vec<u8>,
@@ -114,8 +130,9 @@ impl Sink for SortSink<'_> {
         self.running.tick()?;
         *self.examined += 1;
         let document = bson(document, &mut self.scratch)?;
-        if self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
-            self.sorter.push(document)?;
+        let mut details = MatchDetails::default();
+        if matches(self.residual, self.describer.is_some(), document, &mut details)? {
+            self.sorter.push(describe(self.describer.as_deref_mut(), document, &details)?)?;
         }
         Ok(Flow::Continue)
     }
@@ -135,10 +152,11 @@ impl Sink for PipelineSink<'_, '_> {
         feed.running.tick()?;
         *feed.examined += 1;
         let document = bson(document, &mut self.scratch)?;
-        if !feed.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
+        let mut details = MatchDetails::default();
+        if !matches(feed.residual, feed.describer.is_some(), document, &mut details)? {
             return Ok(Flow::Continue);
         }
-        if feed.push(document)? == Demand::Enough {
+        if feed.describe_and_push(document, &details)? == Demand::Enough {
             self.enough = true;
             return Ok(Flow::StopAfter);
         }

@@ -237,11 +237,11 @@ impl Accumulator {
                 }
             }
             (Accumulator::Several(several), State::Several { limit, values }) => {
-                several.add(*limit, values, row.document())
+                several.add(*limit, values, row.item())
             }
             (Accumulator::Top(top), State::Top { limit, ranked, arrivals }) => {
                 *arrivals += 1;
-                top.add(*limit, *arrivals, ranked, row.document())
+                top.add(*limit, *arrivals, ranked, row.item())
             }
             _ => Ok(0),
         }

@@ -2,7 +2,7 @@
 
 use super::field_tree::{FieldTree, collide};
 use crate::expression::check_field_path;
-use crate::{Context, Expression, text};
+use crate::{Context, Expression, Item, text};
 use document::{DEPTH_MAX, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 
@@ -29,12 +29,13 @@ impl AddFields {
         self.fields.names()
     }
 
-    pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let applied = self.fields.apply(document, &mut DocWriter::begin(out), &mut |expression, name, writer| {
-            expression.evaluate_into(document, writer, name)
+    pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
+        let item = item.into();
+        let applied = self.fields.apply(item.document, &mut DocWriter::begin(out), &mut |expression, name, writer| {
+            expression.evaluate_into(item, writer, name)
         });
         applied.or_else(|error| {
-            self.fields.first_failure(document, &mut |expression| expression.evaluate(document).map(drop))?;
+            self.fields.first_failure(item.document, &mut |expression| expression.evaluate(item).map(drop))?;
             Err(error)
         })
     }

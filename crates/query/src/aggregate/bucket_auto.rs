@@ -11,7 +11,8 @@ use crate::Context;
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
 use crate::sort::memory_exceeded;
-use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf, doc};
+use crate::{Item, ItemBuf};
+use document::{Collation, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -100,13 +101,13 @@ pub(super) struct Buckets {
 
 struct Entry {
     value: ValueBuf,
-    document: DocBuf,
+    document: ItemBuf,
 }
 
 struct Bucket {
     min: ValueBuf,
     max: ValueBuf,
-    documents: Vec<DocBuf>,
+    documents: Vec<ItemBuf>,
 }
 
 impl Buckets {
@@ -177,7 +178,7 @@ impl Buckets {
             states.push(accumulator.begin(Value::Document(id.as_doc()))?);
         }
         for document in &bucket.documents {
-            let row = Row::of(document.as_doc());
+            let row = Row::of(document.as_item());
             for ((_, accumulator), state) in self.spec.fields.iter().zip(&mut states) {
                 accumulator.add(state, &row)?;
             }
@@ -192,13 +193,13 @@ impl Buckets {
 }
 
 impl Hold for Buckets {
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+    fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let value = self.spec.group_by.evaluate(document)?;
         if self.spec.granularity.is_some() {
             check_roundable(&value)?;
         }
         let value = value.value_or_null().to_owned();
-        self.memory_bytes += size_of::<Entry>() + value.raw_value().len() + document.size();
+        self.memory_bytes += size_of::<Entry>() + value.raw_value().len() + document.document.size();
         if self.memory_bytes > self.memory_bytes_max {
             return Err(memory_exceeded(self.memory_bytes_max));
         }

@@ -15,7 +15,7 @@ use crate::expression::date::calculate::Unit;
 use crate::predicate::number::exact;
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
-use crate::{Context, Sort};
+use crate::{Context, Item, ItemBuf, Sort};
 use document::compare::compare;
 use document::key::encode_field;
 use document::path::Path;
@@ -114,7 +114,7 @@ impl Gathered {
 }
 
 impl Hold for Gathered {
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+    fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         self.sorter.push(document)?;
         Ok(Demand::More)
     }
@@ -148,7 +148,7 @@ struct Dense {
     stage: Arc<Densify>,
     sorted: Sorted,
     /// The document in front of which gaps are being filled, with its partition.
-    held: Option<(DocBuf, usize)>,
+    held: Option<(ItemBuf, usize)>,
     partitions: Vec<Partition>,
     known: HashMap<Vec<u8>, usize>,
     first: Option<ValueBuf>,
@@ -242,11 +242,11 @@ impl Dense {
     }
 
     /// Takes up the next document; false at the end of them. One without a value is given to `take` at once.
-    fn take_up(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
+    fn take_up(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let stage = self.stage.clone();
         let Some(value) = stage.value(document.as_doc())? else {
-            return take(document.as_doc()).map(|demand| Some(Some(demand)));
+            return take(document.as_item()).map(|demand| Some(Some(demand)));
         };
         if self.first.is_none() {
             self.first = Some(value.to_owned());
@@ -276,16 +276,16 @@ fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf
 }
 
 impl Give for Dense {
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
         while self.ending.is_none() {
             if let Some((document, index)) = self.held.take() {
                 let stage = self.stage.clone();
                 let value = stage.value(document.as_doc())?.unwrap_or(Value::Null);
                 if let Some(filler) = self.fill_below(index, value)? {
                     self.held = Some((document, index));
-                    return take(filler.as_doc()).map(Some);
+                    return take(filler.as_doc().into()).map(Some);
                 }
-                return take(document.as_doc()).map(Some);
+                return take(document.as_item()).map(Some);
             }
             match self.take_up(take)? {
                 Some(None) => {}
@@ -302,7 +302,7 @@ impl Give for Dense {
         }
         while let Some(index) = self.ending.filter(|index| *index < self.partitions.len()) {
             if let Some(filler) = self.fill_up(index)? {
-                return take(filler.as_doc()).map(Some);
+                return take(filler.as_doc().into()).map(Some);
             }
             self.ending = Some(index + 1);
         }

@@ -6,7 +6,7 @@ use super::bucket::Boundaries;
 use super::operand::{Numbering, Operand, Row};
 use super::steps::{Give, Hold};
 use crate::spill::{Budget, Entry, Merge, Runs};
-use crate::{Context, Expression};
+use crate::{Context, Expression, Item};
 use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
@@ -247,7 +247,7 @@ impl Found {
 }
 
 impl Hold for Groups {
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+    fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let row = Row::gather(document, &self.group.numbering);
         let index = match &self.group.key {
             Key::Constant(value) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
@@ -301,11 +301,11 @@ struct Given {
 }
 
 impl Give for Given {
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
         let Some(key) = self.keys.next() else { return Ok(None) };
         let states = self.states.by_ref().take(self.group.fields.len());
         write_group(&self.group, &key, states, &mut self.scratch)?;
-        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
+        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY).into()).map(Some)
     }
 }
 
@@ -341,7 +341,7 @@ impl ReadBack {
 }
 
 impl Give for ReadBack {
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
         let Some(first) = self.next_piece()? else { return Ok(None) };
         let (key, mut states) = self.states(&first)?;
         while let Some(more) = self.next_piece()? {
@@ -355,7 +355,7 @@ impl Give for ReadBack {
             }
         }
         write_group(&self.group, &key, states.into_iter(), &mut self.scratch)?;
-        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
+        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY).into()).map(Some)
     }
 }
 

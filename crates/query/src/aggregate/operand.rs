@@ -5,8 +5,8 @@
 
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
-use crate::{Context, Expression};
-use document::{Doc, Element, Value};
+use crate::{Context, Expression, Item};
+use document::{Element, Value};
 use error::Result;
 
 /// How many fields are looked up in one walk; any more, one by one.
@@ -30,10 +30,11 @@ impl Operand {
     }
 
     #[inline]
-    pub fn evaluate<'s>(&'s self, document: Doc<'s>) -> Result<Evaluated<'s>> {
+    pub fn evaluate<'s>(&'s self, item: impl Into<Item<'s>>) -> Result<Evaluated<'s>> {
+        let item = item.into();
         match self {
-            Operand::Field(name, _) => Ok(document.get(name).map_or(Evaluated::Missing, Evaluated::Value)),
-            Operand::Expression(expression) => expression.evaluate(document),
+            Operand::Field(name, _) => Ok(item.document.get(name).map_or(Evaluated::Missing, Evaluated::Value)),
+            Operand::Expression(expression) => expression.evaluate(item),
         }
     }
 
@@ -44,7 +45,7 @@ impl Operand {
             Operand::Field(name, number) => {
                 Ok(row.field(name, *number).map_or(Evaluated::Missing, |element| Evaluated::Value(element.value())))
             }
-            Operand::Expression(expression) => expression.evaluate(row.document),
+            Operand::Expression(expression) => expression.evaluate(row.item),
         }
     }
 
@@ -53,9 +54,7 @@ impl Operand {
     pub fn number_in(&self, row: &Row<'_>) -> Result<Option<Number>> {
         match self {
             Operand::Field(name, number) => Ok(row.field(name, *number).and_then(Number::from_element)),
-            Operand::Expression(expression) => {
-                Ok(expression.evaluate(row.document)?.value().and_then(Number::from_value))
-            }
+            Operand::Expression(expression) => Ok(expression.evaluate(row.item)?.value().and_then(Number::from_value)),
         }
     }
 }
@@ -80,34 +79,34 @@ impl Numbering {
 
 /// A document on its way into accumulators.
 pub(super) struct Row<'d> {
-    document: Doc<'d>,
+    item: Item<'d>,
     /// Its numbered fields, where they have been gathered.
     fields: Option<[Option<Element<'d>>; GATHERED_MAX]>,
 }
 
 impl<'d> Row<'d> {
     /// A document whose fields are looked up one by one.
-    pub fn of(document: Doc<'d>) -> Row<'d> {
-        Row { document, fields: None }
+    pub fn of(item: Item<'d>) -> Row<'d> {
+        Row { item, fields: None }
     }
 
     /// Looks up the numbered fields.
     #[inline]
-    pub fn gather(document: Doc<'d>, numbering: &Numbering) -> Row<'d> {
+    pub fn gather(item: Item<'d>, numbering: &Numbering) -> Row<'d> {
         let mut fields = [None; GATHERED_MAX];
-        document.gather(&numbering.names, &mut fields);
-        Row { document, fields: Some(fields) }
+        item.document.gather(&numbering.names, &mut fields);
+        Row { item, fields: Some(fields) }
     }
 
-    pub fn document(&self) -> Doc<'d> {
-        self.document
+    pub fn item(&self) -> Item<'d> {
+        self.item
     }
 
     #[inline]
     fn field(&self, name: &str, number: Option<usize>) -> Option<Element<'d>> {
         match (&self.fields, number) {
             (Some(fields), Some(number)) => fields.get(number).copied().flatten(),
-            _ => self.document.element(name),
+            _ => self.item.document.element(name),
         }
     }
 }
@@ -129,7 +128,7 @@ mod tests {
         assert_eq!(numbering.names.len(), 4);
         // Of two fields of one name the first counts.
         let document = doc! { "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
-        let row = Row::gather(document.as_doc(), &numbering);
+        let row = Row::gather(document.as_doc().into(), &numbering);
         for operand in &operands {
             let (gathered, plain) = (operand.evaluate_in(&row).unwrap(), operand.evaluate(document.as_doc()).unwrap());
             assert_eq!(gathered.value(), plain.value(), "{operand:?}");

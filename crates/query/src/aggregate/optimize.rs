@@ -2,6 +2,7 @@
 
 use super::{Pipeline, Source, Stage};
 use crate::Predicate;
+use crate::metadata::{Meta, Needs};
 use crate::predicate::Node;
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ fn limit_behind(stages: &[Stage]) -> Option<u64> {
 }
 
 /// Takes off the front what a store can be asked for.
-pub(super) fn split_source(mut stages: Vec<Stage>) -> (Source, Pipeline) {
+pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source, Pipeline) {
     let mut predicate = Predicate::everything();
     if let Some(Stage::Match(first)) = stages.first() {
         predicate = first.as_ref().clone();
@@ -86,5 +87,27 @@ pub(super) fn split_source(mut stages: Vec<Stage>) -> (Source, Pipeline) {
     if let (Some(_), Some(index)) = (limit, stages.iter().position(|stage| matches!(stage, Stage::Limit(_)))) {
         stages.remove(index);
     }
-    (Source { predicate, sort, limit }, Pipeline { stages })
+    // Records are known by their numbers only to a projection that stands in front of everything.
+    let numbered = sort.is_none() && leading_inclusion(&stages).is_some_and(|needs| needs.contains(Meta::RecordId));
+    let needs = if numbered { needs } else { needs.without(Needs::of(Meta::RecordId)) };
+    (Source { predicate, sort, limit, needs }, Pipeline { stages, needs })
+}
+
+/// What a projection reads that comes first, behind a `$match` at the most, and keeps only what it names.
+pub(super) fn leading_inclusion(stages: &[Stage]) -> Option<Needs> {
+    match stages {
+        [Stage::Match(_), Stage::Project(project), ..] | [Stage::Project(project), ..] => project.inclusion_needs(),
+        _ => None,
+    }
+}
+
+/// Lets the stages that make metadata write down what is asked for.
+pub(super) fn show_metadata(stages: &mut [Stage], needs: Needs) {
+    for stage in stages {
+        match stage {
+            Stage::Sort { sort, .. } if needs.contains(Meta::SortKey) => sort.show_keys(),
+            Stage::Sample(sample) => sample.shows_numbers |= needs.contains(Meta::RandVal),
+            _ => {}
+        }
+    }
 }

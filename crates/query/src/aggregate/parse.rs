@@ -7,10 +7,12 @@ use super::foreign::Foreign;
 use super::group::Group;
 use super::redact::Redact;
 use super::reshape::{Project, ReplaceRoot};
+use super::sample::{self, Sample};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, fill, sample};
+use super::{Pipeline, Stage, bucket, fill};
 use crate::expression::check_name;
+use crate::metadata::Needs;
 use crate::{Context, Predicate, Sort, text};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
@@ -35,7 +37,8 @@ const FIRST_ONLY: &[&str] = &[
 /// Stages that stand last or not at all.
 const LAST_ONLY: &[&str] = &["$out", "$merge"];
 
-pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<Vec<Stage>> {
+/// The stages, and which metadata they ask for of the documents that come in.
+pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
     let count = pipeline.elements().count();
     if count > STAGES_MAX {
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
@@ -43,6 +46,7 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<Vec<Stage>>
     }
     let mut stages = Vec::with_capacity(count);
     let mut names = Vec::with_capacity(count);
+    let (mut needs, mut anew) = (Needs::NONE, false);
     for stage in pipeline.values() {
         let Value::Document(stage) = stage else {
             return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
@@ -53,10 +57,19 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<Vec<Stage>>
             return Err(Error::new(Code(40323), message));
         };
         parse(operator.key(), operator.value(), context, &mut stages)?;
+        // What stands behind a stage that makes new documents knows only what cannot be had without asking for it.
+        let asked = context.requests.take();
+        needs = needs.and(if anew { asked.of_searches() } else { asked });
+        anew |= makes_anew(operator.key());
         names.push(operator.key());
     }
     check_places(&names)?;
-    Ok(stages)
+    Ok((stages, needs))
+}
+
+/// Whether the stage's documents are others than those that came in.
+fn makes_anew(name: &str) -> bool {
+    matches!(name, "$group" | "$bucket" | "$bucketAuto" | "$sortByCount" | "$count" | "$facet")
 }
 
 fn check_places(names: &[&str]) -> Result<()> {
@@ -75,7 +88,7 @@ fn check_places(names: &[&str]) -> Result<()> {
 fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
     stages.push(match name {
         "$match" => match spec {
-            Value::Document(filter) => Stage::Match(Arc::new(Predicate::parse(filter, context)?)),
+            Value::Document(filter) => Stage::Match(Arc::new(parse_filter(filter, context)?)),
             _ => return Err(Error::new(Code(15959), "the match filter must be an expression in an object")),
         },
         "$sort" => match spec {
@@ -104,7 +117,7 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
             return Ok(());
         }
         "$bucketAuto" => Stage::BucketAuto(Arc::new(BucketAuto::parse(spec, context)?)),
-        "$sample" => Stage::Sample(sample::parse(spec)?),
+        "$sample" => Stage::Sample(Sample { size: sample::parse(spec)?, shows_numbers: false }),
         "$densify" => Stage::Densify(Arc::new(Densify::parse(spec, context)?)),
         "$fill" => {
             stages.extend(fill::parse(spec, context)?);
@@ -120,6 +133,15 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
         _ => return Err(refuse(name)),
     });
     Ok(())
+}
+
+/// A `$match` looks at documents before anything is known beside their fields.
+fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
+    let around = context.requests.take();
+    let predicate = Predicate::parse(filter, context)?;
+    context.requests.take().check_in_match(filter)?;
+    context.requests.add(around);
+    Ok(predicate)
 }
 
 /// What a stage is answered with that does not run in a pipeline over a collection, or that does not exist.
@@ -211,7 +233,9 @@ fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)
                 return Err(Error::new(Code(40600), message));
             }
         }
-        facets.push((name.into(), Pipeline::parse(pipeline, context)?));
+        let pipeline = Pipeline::parse_inside(pipeline, context)?;
+        context.requests.add(pipeline.needs.of_searches());
+        facets.push((name.into(), pipeline));
     }
     Ok(facets)
 }

@@ -1,8 +1,8 @@
 //! `$redact`: keeps, drops or looks into documents, level by level.
 
 use crate::expression::display;
-use crate::{Context, Expression};
-use document::{ArrayWriter, Doc, DocWriter, Value};
+use crate::{Context, Expression, Item};
+use document::{ArrayWriter, DocWriter, Value};
 use error::{Code, Error, Result};
 
 /// The variables whose values the expression chooses from.
@@ -22,9 +22,10 @@ impl Redact {
     }
 
     /// Writes what is left of the document; `false` where nothing is.
-    pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn apply(&self, item: Item<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let document = item.document;
         let variables = [DESCEND, KEEP, PRUNE].map(|text| Some(Value::String(text)));
-        let decision = self.expression.evaluate_with(document, &variables)?;
+        let decision = self.expression.evaluate_with(item, &variables)?;
         match decision.value() {
             Some(Value::String(KEEP)) => {
                 out.extend_from_slice(document.as_bytes());
@@ -38,11 +39,11 @@ impl Redact {
                     match element.value() {
                         Value::Document(document) => {
                             nested.clear();
-                            if self.apply(document, &mut nested)? {
+                            if self.apply(item.with(document), &mut nested)? {
                                 writer.append_raw(element.kind, element.key_bytes(), &nested);
                             }
                         }
-                        Value::Array(array) => self.apply_to_elements(array, writer.array(element.key()))?,
+                        Value::Array(array) => self.apply_to_elements(item.with(array), writer.array(element.key()))?,
                         _ => writer.append_element(element),
                     }
                 }
@@ -59,17 +60,17 @@ impl Redact {
         }
     }
 
-    fn apply_to_elements(&self, array: Doc<'_>, mut writer: ArrayWriter<'_>) -> Result<()> {
+    fn apply_to_elements(&self, item: Item<'_>, mut writer: ArrayWriter<'_>) -> Result<()> {
         let mut nested = Vec::new();
-        for element in array.elements() {
+        for element in item.document.elements() {
             match element.value() {
                 Value::Document(document) => {
                     nested.clear();
-                    if self.apply(document, &mut nested)? {
+                    if self.apply(item.with(document), &mut nested)? {
                         writer.push_raw(element.kind, &nested);
                     }
                 }
-                Value::Array(array) => self.apply_to_elements(array, writer.array())?,
+                Value::Array(array) => self.apply_to_elements(item.with(array), writer.array())?,
                 _ => writer.push_raw(element.kind, element.raw_value()),
             }
         }

@@ -1,6 +1,7 @@
 //! `$project`, `$unset` and `$replaceRoot`: other documents in place of the ones that come in.
 
 use crate::expression::{Evaluated, display};
+use crate::metadata::{Item, Needs};
 use crate::{Context, Expression, MatchDetails, Projection, text};
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -43,8 +44,13 @@ impl Project {
         Ok(Project { projection: projection.map_err(|error| error.context("Invalid $unset :: caused by :: "))? })
     }
 
-    pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.projection.apply(document, &MatchDetails::default(), out)
+    /// Whether it keeps only what it names, and which metadata it reads.
+    pub fn inclusion_needs(&self) -> Option<Needs> {
+        self.projection.is_inclusion().then(|| self.projection.needs())
+    }
+
+    pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
+        self.projection.apply(item, &MatchDetails::default(), out)
     }
 }
 
@@ -87,8 +93,8 @@ impl ReplaceRoot {
         Ok(ReplaceRoot { expression, subject, reads })
     }
 
-    pub fn evaluate<'s>(&'s self, document: Doc<'s>) -> Result<Evaluated<'s>> {
-        self.expression.evaluate(document)
+    pub fn evaluate<'s>(&'s self, item: impl Into<Item<'s>>) -> Result<Evaluated<'s>> {
+        self.expression.evaluate(item)
     }
 
     /// What to say about a root that is no document.

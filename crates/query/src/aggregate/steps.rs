@@ -9,6 +9,7 @@ use super::window::Partitions;
 use super::{Demand, Execution, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use crate::Predicate;
+use crate::metadata::{Item, ItemBuf, Meta, MetadataBuf};
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
 use document::{Doc, DocBuf, DocWriter, Kind, Value};
@@ -23,7 +24,7 @@ const SECTION_STEPS_MAX: usize = 50;
 pub(super) struct Section {
     steps: Vec<Step>,
     /// Results on their way to the next section.
-    passed_on: VecDeque<DocBuf>,
+    passed_on: VecDeque<ItemBuf>,
 }
 
 /// A stage at work.
@@ -55,7 +56,7 @@ enum Step {
 
 /// A stage that holds its input until the end.
 pub(super) trait Hold: Send {
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand>;
+    fn push(&mut self, item: Item<'_>) -> Result<Demand>;
 
     /// The input is over.
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
@@ -64,12 +65,12 @@ pub(super) trait Hold: Send {
 /// Documents that are given out one by one.
 pub(super) trait Give: Send {
     /// Shows the next document to `take` and gives what that wants; `None` when there is none left.
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>>;
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>>;
 }
 
 impl Hold for Sorter {
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
-        Sorter::push(self, document).map(|()| Demand::More)
+    fn push(&mut self, item: Item<'_>) -> Result<Demand> {
+        Sorter::push(self, item).map(|()| Demand::More)
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
@@ -78,14 +79,20 @@ impl Hold for Sorter {
 }
 
 impl Give for Sorted {
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
         self.next_with(take)?.transpose()
     }
 }
 
 impl Give for std::vec::IntoIter<DocBuf> {
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
-        self.next().map(|document| take(document.as_doc())).transpose()
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        self.next().map(|document| take(document.as_doc().into())).transpose()
+    }
+}
+
+impl Give for std::vec::IntoIter<ItemBuf> {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        self.next().map(|item| take(item.as_item())).transpose()
     }
 }
 
@@ -125,7 +132,7 @@ impl Step {
             Stage::Group(group) => Step::Hold(Box::new(Groups::new(group.clone(), budget.clone()))),
             Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
             Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), memory_bytes_max))),
-            Stage::Sample(size) => Step::Hold(Box::new(Sampler::new(*size, memory_bytes_max))),
+            Stage::Sample(sample) => Step::Hold(Box::new(Sampler::new(*sample, memory_bytes_max))),
             Stage::Densify(stage) => Step::Hold(Box::new(Gathered::new(stage.clone(), budget.clone()))),
             Stage::SetWindowFields(stage) => Step::Hold(Box::new(Partitions::new(stage.clone(), budget.clone()))),
             Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
@@ -147,15 +154,15 @@ impl Step {
 }
 
 /// Pushes a document through all sections.
-pub(super) fn push(sections: &mut [Section], document: Doc<'_>, ready: &mut VecDeque<DocBuf>) -> Result<Demand> {
+pub(super) fn push(sections: &mut [Section], item: Item<'_>, ready: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     let Some((first, rest)) = sections.split_first_mut() else {
-        ready.push_back(document.to_owned());
+        ready.push_back(item.to_owned());
         return Ok(Demand::More);
     };
     if rest.is_empty() {
-        return feed(&mut first.steps, document, ready);
+        return feed(&mut first.steps, item, ready);
     }
-    let demand = feed(&mut first.steps, document, &mut first.passed_on)?;
+    let demand = feed(&mut first.steps, item, &mut first.passed_on)?;
     Ok(match pass_on(sections, ready)? {
         Demand::More => demand,
         Demand::Enough => Demand::Enough,
@@ -163,15 +170,15 @@ pub(super) fn push(sections: &mut [Section], document: Doc<'_>, ready: &mut VecD
 }
 
 /// Empties the queues between the sections.
-fn pass_on(sections: &mut [Section], ready: &mut VecDeque<DocBuf>) -> Result<Demand> {
+fn pass_on(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     let mut demand = Demand::More;
     for index in 1..sections.len() {
         let (before, behind) = sections.split_at_mut(index);
         let last = behind.len() == 1;
         let (Some(from), Some(section)) = (before.last_mut(), behind.first_mut()) else { break };
         let out = if last { &mut *ready } else { &mut section.passed_on };
-        while let Some(document) = from.passed_on.pop_front() {
-            if feed(&mut section.steps, document.as_doc(), out)? == Demand::Enough {
+        while let Some(item) = from.passed_on.pop_front() {
+            if feed(&mut section.steps, item.as_item(), out)? == Demand::Enough {
                 from.passed_on.clear();
                 demand = Demand::Enough;
             }
@@ -191,7 +198,7 @@ pub(super) struct Ending {
 pub(super) fn advance(
     sections: &mut [Section],
     ending: &mut Ending,
-    ready: &mut VecDeque<DocBuf>,
+    ready: &mut VecDeque<ItemBuf>,
     wanted: usize,
 ) -> Result<bool> {
     loop {
@@ -215,20 +222,20 @@ pub(super) fn advance(
 }
 
 /// Gives a document to the first of `steps`, and what comes of it to those behind.
-fn feed(steps: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Result<Demand> {
+fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     let Some((step, rest)) = steps.split_first_mut() else {
-        if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
-            return Err(too_large(document));
+        if item.document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
+            return Err(too_large(item.document));
         }
-        out.push_back(document.to_owned());
+        out.push_back(item.to_owned());
         return Ok(Demand::More);
     };
     match step {
-        Step::Match(predicate) => match predicate.matches(document)? {
-            true => feed(rest, document, out),
+        Step::Match(predicate) => match predicate.matches(item.document)? {
+            true => feed(rest, item, out),
             false => Ok(Demand::More),
         },
-        Step::Hold(holder) => holder.push(document),
+        Step::Hold(holder) => holder.push(item),
         Step::Count { count, .. } => {
             *count += 1;
             Ok(Demand::More)
@@ -237,28 +244,38 @@ fn feed(steps: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Re
             *left -= 1;
             Ok(Demand::More)
         }
-        Step::Skip { .. } => feed(rest, document, out),
-        Step::Limit { left } => limit(left, rest, document, out),
+        Step::Skip { .. } => feed(rest, item, out),
+        Step::Limit { left } => limit(left, rest, item, out),
         Step::AddFields(fields, scratch) => {
             scratch.clear();
-            fields.apply(document, scratch)?;
-            feed(rest, written(scratch), out)
+            fields.apply(item, scratch)?;
+            feed(rest, item.with(written(scratch)), out)
         }
         Step::Project(project, scratch) => {
             scratch.clear();
-            project.apply(document, scratch)?;
-            feed(rest, written(scratch), out)
+            project.apply(item, scratch)?;
+            let item = item.with(written(scratch));
+            if item.metadata.get(Meta::RecordId).is_none() {
+                return feed(rest, item, out);
+            }
+            // Only the projection in front of all stages sees the record's number.
+            let mut metadata = MetadataBuf::default();
+            metadata.begin(item.metadata);
+            metadata.remove(Meta::RecordId);
+            feed(rest, Item { metadata: metadata.as_metadata(), ..item }, out)
         }
         Step::Redact(redact, scratch) => {
             scratch.clear();
-            match redact.apply(document, scratch)? {
-                true => feed(rest, written(scratch), out),
+            match redact.apply(item, scratch)? {
+                true => feed(rest, item.with(written(scratch)), out),
                 false => Ok(Demand::More),
             }
         }
-        Step::ReplaceRoot(replace) => replace_root(replace, rest, document, out),
-        Step::Unwind(unwind, scratch) => unwind.each(document, scratch, &mut |document| feed(rest, document, out)),
-        Step::Facet(facets) => push_facets(facets, document),
+        Step::ReplaceRoot(replace) => replace_root(replace, rest, item, out),
+        Step::Unwind(unwind, scratch) => {
+            unwind.each(item.document, scratch, &mut |document| feed(rest, item.with(document), out))
+        }
+        Step::Facet(facets) => push_facets(facets, item),
         Step::Give(_) => Ok(Demand::Enough),
         Step::Refused(name) => {
             Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be carried out in this place")))
@@ -270,33 +287,33 @@ fn written(scratch: &[u8]) -> Doc<'_> {
     Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY)
 }
 
-fn limit(left: &mut u64, rest: &mut [Step], document: Doc<'_>, out: &mut VecDeque<DocBuf>) -> Result<Demand> {
+fn limit(left: &mut u64, rest: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     if *left == 0 {
         return Ok(Demand::Enough);
     }
     *left -= 1;
     let done = *left == 0;
-    let demand = feed(rest, document, out)?;
+    let demand = feed(rest, item, out)?;
     Ok(if done { Demand::Enough } else { demand })
 }
 
 fn replace_root(
     replace: &reshape::ReplaceRoot,
     rest: &mut [Step],
-    document: Doc<'_>,
-    out: &mut VecDeque<DocBuf>,
+    item: Item<'_>,
+    out: &mut VecDeque<ItemBuf>,
 ) -> Result<Demand> {
-    let root = replace.evaluate(document)?;
+    let root = replace.evaluate(item)?;
     match root.value() {
-        Some(Value::Document(root)) => feed(rest, root, out),
-        other => Err(replace.refuse(other, document)),
+        Some(Value::Document(root)) => feed(rest, item.with(root), out),
+        other => Err(replace.refuse(other, item.document)),
     }
 }
 
-fn push_facets(facets: &mut [Facet], document: Doc<'_>) -> Result<Demand> {
+fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
     let mut demand = Demand::Enough;
     for facet in facets.iter_mut().filter(|facet| !facet.enough) {
-        facet.enough = facet.execution.push(document)? == Demand::Enough;
+        facet.enough = facet.execution.push(item)? == Demand::Enough;
         facet.collect()?;
         if !facet.enough {
             demand = Demand::More;
@@ -318,7 +335,7 @@ impl Facet {
 }
 
 /// Lets a stage give out one of the documents it holds; false when nothing is left, or nobody wants more.
-fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> Result<bool> {
+fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>) -> Result<bool> {
     if matches!(step, Step::Hold(_)) {
         let holder = std::mem::replace(step, Step::Limit { left: 0 });
         if let Step::Hold(holder) = holder {
@@ -327,7 +344,7 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> R
     }
     match step {
         Step::Give(giver) => {
-            let demand = giver.give(&mut |document| feed(rest, document, out))?;
+            let demand = giver.give(&mut |item| feed(rest, item, out))?;
             if demand == Some(Demand::More) {
                 return Ok(true);
             }
@@ -340,11 +357,11 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<DocBuf>) -> R
                 Ok(small) => writer.append(name, small),
                 Err(_) => writer.append(name, i64::try_from(total).unwrap_or(i64::MAX)),
             });
-            feed(rest, document.as_doc(), out)?;
+            feed(rest, document.as_doc().into(), out)?;
         }
         Step::Facet(facets) => {
             let document = finish_facets(facets)?;
-            feed(rest, document.as_doc(), out)?;
+            feed(rest, document.as_doc().into(), out)?;
         }
         _ => {}
     }

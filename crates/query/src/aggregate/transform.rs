@@ -18,7 +18,7 @@ impl Transformation {
     /// Errors: those of [`Pipeline::parse`], and 72 for stages that do more than change a document.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Transformation> {
         let context = Context { folding: Folding::Never, ..context.clone() };
-        let pipeline = Pipeline::parse(stages, &context)?;
+        let pipeline = Pipeline::parse_inside(stages, &context)?;
         let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first);
         match names.map(|stage| stage.key()).find(|name| !ALLOWED.contains(name)) {
             Some(name) => {

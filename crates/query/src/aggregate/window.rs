@@ -18,9 +18,9 @@ use super::field_tree::FieldTree;
 use super::steps::{Give, Hold};
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
-use crate::{Context, Expression, Sort};
+use crate::{Context, Expression, Item, ItemBuf, Sort};
 pub(super) use bounds::parse_unit;
-use document::{Collation, Doc, DocBuf, DocWriter, Value};
+use document::{Collation, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use parse::Function;
 use run::Run;
@@ -44,7 +44,7 @@ impl SetWindowFields {
     }
 
     /// Writes the value that documents are kept apart by.
-    fn write_partition(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write_partition(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(partition) = &self.partition else { return Ok(()) };
         let evaluated = partition.evaluate(document)?;
         if let Some(Value::Array(_)) = evaluated.value() {
@@ -74,7 +74,7 @@ impl Partitions {
 }
 
 impl Hold for Partitions {
-    fn push(&mut self, document: Doc<'_>) -> Result<Demand> {
+    fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let stage = &self.stage;
         self.sorter.push_behind(document, |key| stage.write_partition(document, key))?;
         Ok(Demand::More)
@@ -98,7 +98,7 @@ impl Hold for Partitions {
 /// The documents of one partition, in order.
 #[derive(Default)]
 struct Partition {
-    documents: Vec<DocBuf>,
+    documents: Vec<ItemBuf>,
 }
 
 impl Partition {
@@ -106,8 +106,8 @@ impl Partition {
         self.documents.len()
     }
 
-    fn get(&self, index: usize) -> Doc<'_> {
-        self.documents.get(index).map_or(Doc::EMPTY, DocBuf::as_doc)
+    fn get(&self, index: usize) -> Item<'_> {
+        self.documents.get(index).map_or(Doc::EMPTY.into(), ItemBuf::as_item)
     }
 }
 
@@ -117,7 +117,7 @@ struct Windows {
     budget: Budget,
     sorted: Sorted,
     /// The first document of the next partition, with its partition.
-    ahead: Option<(Vec<u8>, DocBuf)>,
+    ahead: Option<(Vec<u8>, ItemBuf)>,
     partition: Partition,
     row: usize,
     runs: Vec<Run>,
@@ -130,14 +130,14 @@ impl Windows {
         self.partition.documents.clear();
         self.row = 0;
         let Some((current, first)) = self.take_ahead()? else { return Ok(false) };
-        let mut bytes = first.as_bytes().len();
+        let mut bytes = first.size();
         self.partition.documents.push(first);
         while let Some((partition, document)) = self.take_ahead()? {
             if partition != current {
                 self.ahead = Some((partition, document));
                 break;
             }
-            bytes += document.as_bytes().len() + size_of::<DocBuf>();
+            bytes += document.size() + size_of::<ItemBuf>();
             if bytes > self.budget.memory_bytes_max {
                 return Err(too_large(bytes, &self.budget));
             }
@@ -149,13 +149,13 @@ impl Windows {
         Ok(true)
     }
 
-    fn take_ahead(&mut self) -> Result<Option<(Vec<u8>, DocBuf)>> {
+    fn take_ahead(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
         if let Some(ahead) = self.ahead.take() {
             return Ok(Some(ahead));
         }
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let mut partition = Vec::new();
-        self.stage.write_partition(document.as_doc(), &mut partition)?;
+        self.stage.write_partition(document.as_item(), &mut partition)?;
         Ok(Some((partition, document)))
     }
 }
@@ -172,7 +172,7 @@ fn too_large(bytes: usize, budget: &Budget) -> Error {
 }
 
 impl Give for Windows {
-    fn give(&mut self, take: &mut dyn FnMut(Doc<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
         if self.row == self.partition.len() && !self.load()? {
             return Ok(None);
         }
@@ -188,7 +188,8 @@ impl Give for Windows {
         }
         self.scratch.clear();
         let mut writer = DocWriter::begin(&mut self.scratch);
-        stage.fields.apply(self.partition.get(row), &mut writer, &mut |index, name, writer| {
+        let row = self.partition.get(row);
+        stage.fields.apply(row.document, &mut writer, &mut |index, name, writer| {
             if let Some(Some(value)) = values.get(*index) {
                 writer.append(name, value);
             }
@@ -196,6 +197,6 @@ impl Give for Windows {
         })?;
         drop(writer);
         self.row += 1;
-        take(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY)).map(Some)
+        take(row.with(Doc::from_bytes(&self.scratch).unwrap_or(Doc::EMPTY))).map(Some)
     }
 }

@@ -13,7 +13,7 @@ impl Expr {
     /// Errors: those of constant parts that cannot be computed. The expression is then as good as before.
     pub(super) fn optimize(&mut self, collation: &Collation) -> Result<()> {
         match self {
-            Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) => return Ok(()),
+            Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) | Expr::Metadata(_) => return Ok(()),
             Expr::Document(fields) => fields.iter_mut().try_for_each(|(_, value)| value.optimize(collation))?,
             Expr::Array(elements) => all(elements, collation)?,
             Expr::Call(function, arguments) => match function.folding() {
@@ -39,7 +39,7 @@ impl Expr {
 
     /// The value of an expression that depends on no document, as an expression.
     fn compute(&self, collation: &Collation) -> Result<Expr> {
-        let value = self.evaluate(&Scope { root: Doc::EMPTY, frame: None, collation })?;
+        let value = self.evaluate(&Scope { root: Doc::EMPTY.into(), frame: None, collation })?;
         Ok(value.into_owned().map_or(Expr::Missing, Expr::Literal))
     }
 

@@ -5,6 +5,7 @@ use super::path::FieldPath;
 use super::scope::Variable;
 use super::{Expr, control, iterate};
 use crate::Context;
+use crate::metadata::Meta;
 use crate::text;
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -91,6 +92,11 @@ impl<'c> Parser<'c> {
     pub fn parse_operator(&mut self, name: &str, operand: Value<'_>) -> Result<Expr> {
         match name {
             "$literal" | "$const" => return Ok(literal(operand)),
+            "$meta" => {
+                let meta = Meta::parse(operand)?;
+                self.context.requests.note(meta);
+                return Ok(Expr::Metadata(meta));
+            }
             _ => {}
         }
         let form = match control::parse(self, name, operand)? {
@@ -174,7 +180,7 @@ impl<'c> Parser<'c> {
 }
 
 pub(super) fn is_operator(name: &str) -> bool {
-    matches!(name, "$literal" | "$const")
+    matches!(name, "$literal" | "$const" | "$meta")
         || control::NAMES.contains(&name)
         || iterate::NAMES.contains(&name)
         || functions::find(name).is_some()

@@ -1,6 +1,7 @@
 //! Variables. Parsing resolves names to positions; evaluation keeps the values in frames on the stack.
 
-use document::{Collation, Doc, Value};
+use crate::metadata::Item;
+use document::{Collation, Value};
 
 /// Which frame, counted from the innermost, and which of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(crate) struct Frame<'s> {
 /// What an expression can refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'s> {
-    pub root: Doc<'s>,
+    pub root: Item<'s>,
     pub frame: Option<&'s Frame<'s>>,
     pub collation: &'s Collation,
 }

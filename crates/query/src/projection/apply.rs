@@ -4,6 +4,7 @@
 //! what it does not name, a computed field takes the place of the one it replaces.
 
 use super::tree::{Action, Field, Fields, Mode};
+use crate::metadata::Item;
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 
@@ -11,7 +12,7 @@ use error::{Code, Error, Result};
 pub(super) struct Walk<'d> {
     pub mode: Mode,
     /// The whole document, which expressions refer to.
-    pub root: Doc<'d>,
+    pub root: Item<'d>,
     pub array_index: Option<usize>,
 }
 
@@ -104,7 +105,7 @@ impl Walk<'_> {
                     self.computed(inner, &[], &mut out.document(&field.name))?;
                 }
                 Action::ElementMatch(_) if self.mode == Mode::Include => {
-                    if let Some(element) = self.root.element(&field.name) {
+                    if let Some(element) = self.root.document.element(&field.name) {
                         self.element_match(field, element, out)?;
                     }
                 }
@@ -127,7 +128,7 @@ impl Walk<'_> {
     fn element_match(&self, field: &Field, element: Element<'_>, out: &mut DocWriter<'_>) -> Result<()> {
         let Action::ElementMatch(predicate) = &field.action else { return Ok(()) };
         let mut details = crate::MatchDetails::default();
-        if element.kind != Kind::Array || !predicate.matches_with(self.root, &mut details)? {
+        if element.kind != Kind::Array || !predicate.matches_with(self.root.document, &mut details)? {
             return Ok(());
         }
         let found = details.array_index.and_then(|index| nested(element).elements().nth(index));

@@ -20,6 +20,7 @@ pub(super) struct Parser<'c> {
     has_slice: bool,
     has_element_match: bool,
     has_positional: bool,
+    has_meta: bool,
     /// Beside `$expr` there is no positional operator.
     filter_has_expression: bool,
     /// The first constant expression that fails. What is wrong with the specification itself comes first.
@@ -50,6 +51,7 @@ impl<'c> Parser<'c> {
             has_slice: false,
             has_element_match: false,
             has_positional: false,
+            has_meta: false,
             filter_has_expression: false,
             failure: None,
         }
@@ -62,6 +64,7 @@ impl<'c> Parser<'c> {
     }
 
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
+        let around = self.context.requests.take();
         for element in spec.elements() {
             match switch(element.value()) {
                 Some(flag) if element.key() == "_id" => {
@@ -75,7 +78,9 @@ impl<'c> Parser<'c> {
         let mode = self.resolved_mode();
         self.place_id(mode)?;
         self.context.folding.settle(self.failure)?;
-        Ok(Projection { mode, root: self.root, positional: self.has_positional })
+        let needs = self.context.requests.take();
+        self.context.requests.add(around.and(needs));
+        Ok(Projection { mode, root: self.root, positional: self.has_positional, needs })
     }
 
     fn resolved_mode(&self) -> Mode {
@@ -84,6 +89,7 @@ impl<'c> Parser<'c> {
             None if self.id == Some(true) => Mode::Include,
             None if self.has_slice => Mode::Exclude,
             None if self.has_element_match => Mode::Include,
+            None if self.has_meta && !self.is_find => Mode::Include,
             None => Mode::Exclude,
         }
     }
@@ -211,9 +217,16 @@ impl<'c> Parser<'c> {
         match first.key() {
             "$slice" if self.is_find => self.parse_slice(path, operator, first.value()),
             "$elemMatch" if self.is_find => self.parse_element_match(path, first.value()),
-            "$meta" => parse_meta(first.value()),
+            "$meta" => self.parse_meta(path, operator),
             _ => self.compute(path, Value::Document(operator)),
         }
+    }
+
+    /// Metadata goes with inclusions and exclusions alike.
+    fn parse_meta(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
+        let expression = self.expression(Value::Document(operator))?;
+        self.has_meta = true;
+        self.insert(path, Action::Compute(expression), false)
     }
 
     /// What is no `$slice` of the short form may still be the expression of that name.
@@ -304,21 +317,5 @@ fn check_single(operator: Doc<'_>) -> Result<()> {
     match operator.elements().count() {
         1 => Ok(()),
         _ => operator.elements().try_for_each(|element| check_field_path(element.key())),
-    }
-}
-
-/// No store here has text scores or other metadata.
-fn parse_meta(operand: Value<'_>) -> Result<()> {
-    match operand {
-        Value::String("indexKey") => Ok(()),
-        Value::String("textScore" | "searchScore" | "searchHighlights") => {
-            Err(Error::new(Code(40218), "query requires text score metadata, but it is not available"))
-        }
-        Value::String("sortKey") => Err(Error::bad_value("cannot use sortKey $meta projection without a sort")),
-        Value::String(name @ ("recordId" | "randVal" | "geoNearDistance" | "geoNearPoint")) => {
-            Err(Error::new(Code::NOT_IMPLEMENTED, format!("$meta: \"{name}\" is not supported")))
-        }
-        Value::String(name) => Err(Error::new(Code(17308), format!("Unsupported argument to $meta: {name}"))),
-        _ => Err(Error::new(Code(17307), "$meta only supports string arguments")),
     }
 }

@@ -108,7 +108,8 @@ fn refusals() {
         ("{'x.$': 1, 'y.$': 1}", 31276, "Cannot specify more than one positional projection per query."),
         ("{'x.$': 0}", 31395, "positional projection cannot be used with exclusion"),
         ("{'b.d': {$elemMatch: {e: 1}}}", 31275, "Cannot use $elemMatch projection on a nested field."),
-        ("{z: {$meta: 'textScore'}}", 40218, "query requires text score metadata, but it is not available"),
+        ("{z: {$meta: 'score'}}", 17308, "Unsupported argument to $meta: score"),
+        ("{z: {$meta: 1}}", 17307, "$meta only supports string arguments"),
         (
             "{x: {$slice: 'a'}}",
             28667,

@@ -1,7 +1,7 @@
 //! A projection as a tree of field names.
 
 use super::slice::Slice;
-use crate::{Expression, Predicate};
+use crate::{Expression, Item, Predicate};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
@@ -70,7 +70,7 @@ impl Fields {
 
     /// The first failure of an expression in the order of the specification, which is the one that MongoDB meets; the walk
     /// beside a document goes by the order of the document.
-    pub fn first_failure(&self, document: Doc<'_>, root: Doc<'_>) -> Result<()> {
+    pub fn first_failure(&self, document: Doc<'_>, root: Item<'_>) -> Result<()> {
         self.fields.iter().try_for_each(|field| match &field.action {
             Action::Compute(expression) => expression.evaluate(root).map(drop),
             Action::Inside(fields) if fields.computes => fields.first_failure_below(document.get(&field.name), root),
@@ -78,7 +78,7 @@ impl Fields {
         })
     }
 
-    fn first_failure_below(&self, current: Option<Value<'_>>, root: Doc<'_>) -> Result<()> {
+    fn first_failure_below(&self, current: Option<Value<'_>>, root: Item<'_>) -> Result<()> {
         match current {
             Some(Value::Document(document)) => self.first_failure(document, root),
             Some(Value::Array(array)) => {

@@ -5,16 +5,19 @@
 //! document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9). Two arrays side by side have no such order.
 
 use super::{Sort, SortPart};
+use crate::metadata::{Item, Metadata};
 use document::key::encode_field;
 use document::path::{Path, position};
-use document::{Collation, Doc, Kind, Value};
+use document::{ArrayWriter, Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-pub(super) fn append(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn append(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let document = item.document;
     let (parts, collation) = (&*sort.parts, &sort.collation);
     if let [part] = parts
+        && part.meta.is_none()
         && !part.path.components().any(|name| position(name).is_some())
     {
         append_single(part, collation, document, out);
@@ -23,9 +26,9 @@ pub(super) fn append(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>) -> Resul
     let start = out.len();
     let mut values = SmallVec::<[Value<'_>; 4]>::new();
     for part in parts {
-        match scalar(&part.path, document) {
+        match scalar(part, item) {
             Some(value) => values.push(value),
-            None => return append_compound(sort, document, out, start),
+            None => return append_compound(sort, item, out, start),
         }
     }
     for (part, value) in parts.iter().zip(values) {
@@ -34,8 +37,30 @@ pub(super) fn append(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
+/// Appends the values of the document's key.
+pub(super) fn append_values(sort: &Sort, item: Item<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
+    let mut keys = Keys::new(sort, item.metadata);
+    keys.best_values = Some(SmallVec::new());
+    keys.generate(pending(sort, item.document))?;
+    for value in keys.best_values.iter().flatten() {
+        match (value.as_value(), sort.collation.key_of_string(value.as_value())) {
+            (_, Some(key)) => out.push(key.as_str()),
+            (value, None) => out.push(value),
+        }
+    }
+    Ok(())
+}
+
+/// What a document is sorted by, where that is no array's element.
+fn scalar<'d>(part: &SortPart, item: Item<'d>) -> Option<Value<'d>> {
+    if let Some(meta) = part.meta {
+        return Some(item.metadata.get(meta).unwrap_or(Value::Null));
+    }
+    scalar_at(&part.path, item.document)
+}
+
 /// The value at a path that meets no array.
-fn scalar<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
+fn scalar_at<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
     let mut components = path.components();
     let mut value = Value::Document(document);
     for name in &mut components {
@@ -49,7 +74,7 @@ fn scalar<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
 }
 
 fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out: &mut Vec<u8>) {
-    if let Some(value) = scalar(&part.path, document) {
+    if let Some(value) = scalar_at(&part.path, document) {
         return encode(Some(value), part.ascending, collation, out);
     }
     let wanted = if part.ascending { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
@@ -89,11 +114,14 @@ enum Field<'d> {
 
 type Fields<'d> = SmallVec<[Field<'d>; 4]>;
 
-fn append_compound(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
+fn pending<'d>(sort: &Sort, document: Doc<'d>) -> Fields<'d> {
+    sort.parts.iter().map(|_| Field::Pending(Value::Document(document), 0)).collect()
+}
+
+fn append_compound(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
     out.truncate(start);
-    let fields = sort.parts.iter().map(|_| Field::Pending(Value::Document(document), 0)).collect();
-    let mut keys = Keys { parts: &sort.parts, collation: &sort.collation, best: Vec::new(), candidate: Vec::new() };
-    keys.generate(fields)?;
+    let mut keys = Keys::new(sort, item.metadata);
+    keys.generate(pending(sort, item.document))?;
     out.extend_from_slice(&keys.best);
     Ok(())
 }
@@ -101,15 +129,32 @@ fn append_compound(sort: &Sort, document: Doc<'_>, out: &mut Vec<u8>, start: usi
 struct Keys<'p> {
     parts: &'p [SortPart],
     collation: &'p Collation,
+    metadata: Metadata<'p>,
     best: Vec<u8>,
+    /// The values in `best`, where they are asked for.
+    best_values: Option<SmallVec<[ValueBuf; 4]>>,
     candidate: Vec<u8>,
 }
 
-impl Keys<'_> {
+impl<'p> Keys<'p> {
+    fn new(sort: &'p Sort, metadata: Metadata<'p>) -> Keys<'p> {
+        Keys {
+            parts: &sort.parts,
+            collation: &sort.collation,
+            metadata,
+            best: Vec::new(),
+            best_values: None,
+            candidate: Vec::new(),
+        }
+    }
+
     /// Goes on with all pending fields.
     fn generate<'d>(&mut self, mut fields: Fields<'d>) -> Result<()> {
         let mut array: Option<Doc<'d>> = None;
         for (field, part) in fields.iter_mut().zip(self.parts) {
+            if part.meta.is_some() {
+                continue;
+            }
             if let Field::Pending(value, at) = *field {
                 *field = look_up(&part.path, value, at);
             }
@@ -142,16 +187,27 @@ impl Keys<'_> {
 
     fn complete(&mut self, fields: &Fields<'_>) -> Result<()> {
         self.candidate.clear();
+        let metadata = self.metadata;
         for (field, part) in fields.iter().zip(self.parts) {
-            match field {
-                Field::Found(value) => encode(Some(*value), part.ascending, self.collation, &mut self.candidate),
-                _ => encode(None, part.ascending, self.collation, &mut self.candidate),
-            }
+            encode(found(*field, part, metadata), part.ascending, self.collation, &mut self.candidate);
         }
         if self.best.is_empty() || self.candidate < self.best {
+            if let Some(values) = &mut self.best_values {
+                let found = fields.iter().zip(self.parts).map(|(field, part)| found(*field, part, metadata));
+                *values = found.map(|value| value.unwrap_or(Value::Null).to_owned()).collect();
+            }
             std::mem::swap(&mut self.best, &mut self.candidate);
         }
         Ok(())
+    }
+}
+
+/// The value that a part of the sort has come to.
+fn found<'v>(field: Field<'v>, part: &SortPart, metadata: Metadata<'v>) -> Option<Value<'v>> {
+    match (field, part.meta) {
+        (_, Some(meta)) => metadata.get(meta),
+        (Field::Found(value), None) => Some(value),
+        _ => None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The blocking sort: in memory as long as that suffices, in sorted runs on disk where it may.
 
 use super::Sort;
+use crate::metadata::{Item, ItemBuf, MetadataBuf};
 use crate::spill::{Budget, Merge, Runs};
-use document::{Doc, DocBuf};
 use error::{Code, Error, Result};
 use std::collections::BinaryHeap;
 
@@ -20,6 +20,8 @@ pub struct Sorter {
     runs: Option<Runs>,
     /// The key of the document in hand.
     key: Vec<u8>,
+    /// Its metadata, where the key belongs to them.
+    metadata: MetadataBuf,
     count: u64,
 }
 
@@ -35,12 +37,13 @@ enum Kept {
 struct Owned {
     key: Box<[u8]>,
     number: u64,
-    document: Vec<u8>,
+    /// The bytes of an [`ItemBuf`].
+    item: Vec<u8>,
 }
 
 impl Owned {
     fn memory_bytes(&self) -> usize {
-        size_of::<Owned>() + self.key.len() + self.document.len()
+        size_of::<Owned>() + self.key.len() + self.item.len()
     }
 }
 
@@ -59,13 +62,14 @@ struct Place {
     piece: u32,
     offset: u32,
     key_bytes: u32,
-    document_bytes: u32,
+    item_bytes: u32,
 }
 
 impl Heap {
     /// Gives the bytes by which memory grew.
-    fn push(&mut self, key: &[u8], document: &[u8]) -> usize {
-        let bytes = key.len() + document.len();
+    fn push(&mut self, key: &[u8], item: Item<'_>) -> usize {
+        let (document, metadata) = (item.document.as_bytes(), item.metadata_bytes());
+        let bytes = key.len() + document.len() + metadata.len();
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
         if !self.pieces.last().is_some_and(fits) {
             self.pieces.push(Vec::with_capacity(bytes.max(PIECE_BYTES)));
@@ -77,10 +81,11 @@ impl Heap {
             piece: index as u32,
             offset: piece.len() as u32,
             key_bytes: key.len() as u32,
-            document_bytes: document.len() as u32,
+            item_bytes: (document.len() + metadata.len()) as u32,
         };
         piece.extend_from_slice(key);
         piece.extend_from_slice(document);
+        piece.extend_from_slice(metadata);
         self.places.push(place);
         bytes + size_of::<Place>()
     }
@@ -89,7 +94,7 @@ impl Heap {
         let start = place.offset as usize;
         let middle = start + place.key_bytes as usize;
         let piece = self.pieces.get(place.piece as usize).map_or(&[][..], Vec::as_slice);
-        (&piece[start..middle], &piece[middle..middle + place.document_bytes as usize])
+        (&piece[start..middle], &piece[middle..middle + place.item_bytes as usize])
     }
 
     fn sort(&mut self) {
@@ -125,25 +130,36 @@ impl Sorter {
             kept,
             runs: None,
             key: Vec::new(),
+            metadata: MetadataBuf::default(),
             count: 0,
         }
     }
 
-    pub fn push(&mut self, document: Doc<'_>) -> Result<()> {
-        self.push_behind(document, |_| Ok(()))
+    pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> Result<()> {
+        let item = item.into();
+        if !self.sort.shows_key {
+            return self.push_behind(item, |_| Ok(()));
+        }
+        let mut metadata = std::mem::take(&mut self.metadata);
+        metadata.begin(item.metadata);
+        self.sort.show_key(item.document, &mut metadata)?;
+        self.push_behind(Item { metadata: metadata.as_metadata(), ..item }, |_| Ok(()))?;
+        self.metadata = metadata;
+        Ok(())
     }
 
     /// As [`Sorter::push`]; `lead` writes what documents are sorted by before the sort's own key.
-    pub(crate) fn push_behind(
+    pub(crate) fn push_behind<'d>(
         &mut self,
-        document: Doc<'_>,
+        item: impl Into<Item<'d>>,
         lead: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
+        let item = item.into();
         self.key.clear();
         lead(&mut self.key)?;
-        self.sort.key(document, &mut self.key)?;
+        self.sort.key(item, &mut self.key)?;
         match &mut self.kept {
-            Kept::All(heap) => self.memory_bytes += heap.push(&self.key, document.as_bytes()),
+            Kept::All(heap) => self.memory_bytes += heap.push(&self.key, item),
             Kept::First(first) => {
                 if first.len() >= self.limit {
                     // Of equal keys the one that came first stays.
@@ -153,8 +169,8 @@ impl Sorter {
                     }
                     self.memory_bytes -= first.pop().map_or(0, |last| last.memory_bytes());
                 }
-                let (key, document) = (self.key.as_slice().into(), document.as_bytes().to_vec());
-                let entry = Owned { key, number: self.count, document };
+                let entry =
+                    Owned { key: self.key.as_slice().into(), number: self.count, item: item.to_owned().into_vec() };
                 self.memory_bytes += entry.memory_bytes();
                 first.push(entry);
             }
@@ -183,7 +199,7 @@ impl Sorter {
             }
             Kept::First(first) => {
                 for entry in first.into_sorted_vec() {
-                    runs.push(&entry.key, &entry.document)?;
+                    runs.push(&entry.key, &entry.item)?;
                 }
             }
         }
@@ -225,16 +241,16 @@ enum Source {
 
 impl Sorted {
     /// The next document; `None` behind the last.
-    pub fn take_next(&mut self) -> Result<Option<DocBuf>> {
-        Ok(self.next_keyed()?.map(|(_, document)| document))
+    pub fn take_next(&mut self) -> Result<Option<ItemBuf>> {
+        Ok(self.next_keyed()?.map(|(_, item)| item))
     }
 
     /// The next document, with the key that it was sorted by.
-    pub(crate) fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, DocBuf)>> {
+    pub(crate) fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
         if self.left == 0 {
             return Ok(None);
         }
-        let (key, document) = match &mut self.source {
+        let (key, item) = match &mut self.source {
             Source::Memory { heap, next } => {
                 let Some(place) = heap.places.get(*next) else { return Ok(None) };
                 *next += 1;
@@ -242,7 +258,7 @@ impl Sorted {
                 (key.to_vec(), document.to_vec())
             }
             Source::Few(entries) => match entries.next() {
-                Some(entry) => (entry.key.into_vec(), entry.document),
+                Some(entry) => (entry.key.into_vec(), entry.item),
                 None => return Ok(None),
             },
             Source::Disk(merge) => match merge.next()? {
@@ -251,11 +267,11 @@ impl Sorted {
             },
         };
         self.left -= 1;
-        Ok(DocBuf::from_vec(document).map(|document| (key, document)))
+        Ok(Some((key, ItemBuf::from_vec(item))))
     }
 
     /// Shows the next document without copying it, where it is in memory.
-    pub fn next_with<T>(&mut self, look: impl FnOnce(Doc<'_>) -> T) -> Result<Option<T>> {
+    pub fn next_with<T>(&mut self, look: impl FnOnce(Item<'_>) -> T) -> Result<Option<T>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -263,9 +279,9 @@ impl Sorted {
             let Some(place) = heap.places.get(*next) else { return Ok(None) };
             *next += 1;
             self.left -= 1;
-            return Ok(Doc::from_bytes(heap.bytes(*place).1).map(look));
+            return Ok(Some(look(Item::from_bytes(heap.bytes(*place).1))));
         }
-        Ok(self.take_next()?.map(|document| look(document.as_doc())))
+        Ok(self.take_next()?.map(|document| look(document.as_item())))
     }
 }
 

@@ -23,7 +23,7 @@ impl Case<'_> {
         let filters = self.filters.map(value);
         let filters = filters.as_ref().and_then(|filters| filters.as_value().as_array());
         let update = Update::parse(update.as_value(), filters, &context)?;
-        let details = MatchDetails { array_index: self.matched };
+        let details = MatchDetails { array_index: self.matched, ..MatchDetails::default() };
         let mut out = b"before".to_vec();
         let applied = update.apply(document(self.document).as_doc(), &details, &mut out)?;
         assert!(out.starts_with(b"before"));

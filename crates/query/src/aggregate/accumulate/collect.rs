@@ -1,7 +1,7 @@
 //! Accumulators that keep many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its relatives.
 
 use crate::aggregate::operand::Operand;
-use crate::{Context, Expression, text};
+use crate::{Context, Expression, Item, text};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
@@ -149,7 +149,7 @@ impl Several {
         self.which
     }
 
-    pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Doc<'_>) -> Result<usize> {
+    pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Item<'_>) -> Result<usize> {
         if let Which::First = self.which
             && values.len() >= limit
         {

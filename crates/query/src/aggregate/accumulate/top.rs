@@ -2,8 +2,8 @@
 
 use super::collect::evaluate_limit;
 use crate::aggregate::operand::Operand;
-use crate::{Context, Expression, Sort, text};
-use document::{Collation, Doc, DocWriter, Value, ValueBuf};
+use crate::{Context, Expression, Item, Sort, text};
+use document::{Collation, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 
@@ -64,7 +64,7 @@ impl Top {
     }
 
     /// The document's sort key as bytes that compare as the documents sort, and its output.
-    pub fn keyed(&self, document: Doc<'_>) -> Result<(Vec<u8>, ValueBuf)> {
+    pub fn keyed(&self, document: Item<'_>) -> Result<(Vec<u8>, ValueBuf)> {
         let mut key = Vec::new();
         for (operand, ascending) in &self.order {
             let evaluated = operand.evaluate(document)?;
@@ -92,7 +92,7 @@ impl Top {
     }
 
     /// Takes a document in, the `arrival`th of its group; gives the bytes by which the state grew.
-    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Doc<'_>) -> Result<usize> {
+    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Item<'_>) -> Result<usize> {
         let mut key = Vec::with_capacity(self.order.len());
         for (operand, _) in &self.order {
             let evaluated = operand.evaluate(document)?;

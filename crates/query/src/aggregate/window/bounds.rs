@@ -2,11 +2,12 @@
 
 use super::Partition;
 use crate::Expression;
+use crate::Item;
 use crate::expression::date::calculate::Unit;
 use crate::expression::number::{Number, Sum};
 use crate::text;
 use document::compare::compare;
-use document::{Doc, Value, ValueBuf};
+use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -202,7 +203,7 @@ impl Windowing {
     }
 }
 
-fn range_base(sort_by: &Expression, document: Doc<'_>, unit: Option<Unit>) -> Result<ValueBuf> {
+fn range_base(sort_by: &Expression, document: Item<'_>, unit: Option<Unit>) -> Result<ValueBuf> {
     let evaluated = sort_by.evaluate(document)?;
     let expected = |code: i32, what: &str| {
         let found = evaluated.type_name();

@@ -8,13 +8,14 @@ use super::removable::{
     MovingAverage, RemovableAverage, RemovableCovariance, RemovableDeviation, RemovableIntegral, RemovableSum,
 };
 use super::{Partition, SetWindowFields};
+use crate::Item;
 use crate::aggregate::accumulate::{State, Which};
 use crate::aggregate::operand::{Operand, Row};
 use crate::expression::apply;
 use crate::expression::date::calculate::Unit;
 use crate::expression::number::Number;
 use document::compare::equal;
-use document::{Doc, DocBuf, Value, ValueBuf};
+use document::{DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -276,7 +277,7 @@ impl Held {
         Ok(())
     }
 
-    fn enter(&mut self, source: &Entering<'_>, document: Doc<'_>) -> Result<()> {
+    fn enter(&mut self, source: &Entering<'_>, document: Item<'_>) -> Result<()> {
         let number =
             |operand: &Operand| Ok::<_, Error>(operand.evaluate(document)?.value().and_then(Number::from_value));
         match (self, source.sliding) {

@@ -1,0 +1,50 @@
+//! What is known of the documents that a read gives, beside their fields.
+//!
+//! This is the one place where the metadata of a document that was read is put together: what the match leaves behind
+//! ([`MatchDetails`]) and what the sort knows. Reads that are asked for none have no [`Describer`].
+
+use document::{Doc, Value};
+use error::Result;
+use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Sort};
+
+#[derive(Debug)]
+pub(super) struct Describer {
+    needs: Needs,
+    /// The order in which the source gives the documents.
+    sort: Option<Sort>,
+    metadata: MetadataBuf,
+}
+
+impl Describer {
+    /// `None` where nothing is to be known.
+    pub fn new(needs: Needs, sort: Option<&Sort>) -> Option<Box<Describer>> {
+        if needs.is_empty() {
+            return None;
+        }
+        let sort = sort.filter(|_| needs.contains(Meta::SortKey)).cloned();
+        Some(Box::new(Describer { needs, sort, metadata: MetadataBuf::default() }))
+    }
+
+    /// The document with what is to be known of it.
+    pub fn describe<'d>(&'d mut self, document: Doc<'d>, details: &MatchDetails) -> Result<Item<'d>> {
+        self.metadata.begin(query::Metadata::NONE);
+        if let Some(score) = details.text_score.filter(|_| self.needs.contains(Meta::TextScore)) {
+            self.metadata.set_text_score(score);
+        }
+        match &self.sort {
+            Some(sort) => sort.show_key(document, &mut self.metadata)?,
+            None if self.needs.contains(Meta::SortKey) => self.metadata.set(Meta::SortKey, Value::Array(Doc::EMPTY)),
+            None => {}
+        }
+        Ok(Item { document, metadata: self.metadata.as_metadata() })
+    }
+}
+
+/// The document as it is, or with what is to be known of it.
+pub(super) fn describe<'d>(
+    describer: Option<&'d mut Describer>,
+    document: Doc<'d>,
+    details: &MatchDetails,
+) -> Result<Item<'d>> {
+    describer.map_or_else(|| Ok(document.into()), |describer| describer.describe(document, details))
+}
