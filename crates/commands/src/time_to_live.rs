@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/index-ttl/>
 //!
-//! One worker of the process does it, where the store does not do it itself. A document goes when the date in the indexed field, or the earliest of several, lies
+//! One worker of the process does it. A document goes when the date in the indexed field, or the earliest of several, lies
 //! far enough back; documents without a date stay.
 
 use crate::arguments::number_to_i64;
@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Deletes expired documents for as long as it is polled. To be run on every worker; all but one return at once.
 pub async fn run(worker: Rc<Worker>) {
-    if worker.store.expires_documents() || !worker.server.claim_expiry() {
+    if !worker.server.claim_expiry() {
         return;
     }
     loop {

@@ -22,6 +22,7 @@
 //! Changing any of this makes stored keys worthless: the format is part of the embedded store's files.
 
 mod number;
+mod split;
 
 use crate::collation::Collator;
 use crate::compare::kind_rank;
@@ -29,6 +30,8 @@ use crate::raw::Doc;
 use crate::value::Value;
 use crate::{DEPTH_MAX, ObjectId};
 use number::{encode_decimal, encode_double, encode_integer};
+
+pub use split::split;
 
 /// First bytes. `00` and `FF` are left out, so that nothing sorts outside of all keys but the empty key and `FF`.
 mod lead {
@@ -38,6 +41,8 @@ mod lead {
     pub const NAN: u8 = 0x20;
     /// Numbers other than NaN lie up to 11 classes below and above zero: 0x21 to 0x37.
     pub const ZERO: u8 = 0x2C;
+    pub const NUMBER_FIRST: u8 = ZERO - 11;
+    pub const NUMBER_LAST: u8 = ZERO + 11;
     pub const STRING: u8 = 0x40;
     pub const DOCUMENT: u8 = 0x48;
     pub const ARRAY: u8 = 0x50;

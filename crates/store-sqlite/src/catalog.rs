@@ -3,6 +3,7 @@
 //! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
 
 use crate::failure::Attempt;
+use crate::multikey::{Multikey, PARTS_MAX};
 use ahash::AHashMap;
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
@@ -30,6 +31,8 @@ pub struct Collection {
     pub rules: Option<Arc<Rules>>,
     /// The default of its indexes and queries; what the keys of `_id` are made by.
     pub collation: Collation,
+    /// What the table's own index is on.
+    pub id_field: IndexField,
     /// The secondary indexes in the order of their creation; `_id_` is the table's own.
     pub indexes: Vec<Arc<Index>>,
     pub counters: Arc<Counters>,
@@ -59,9 +62,9 @@ pub struct Index {
     pub prepare_unique: bool,
     /// Only documents that match are in the index (`partialFilterExpression`).
     pub partial: Option<Predicate>,
-    /// Whether some document has, or had, more than one key: set before the writer commits it, never unset.
+    /// Where documents have, or had, arrays: set before the writer commits it, never unset.
     /// Shared with what the index was before a change of its options.
-    pub multikey: Arc<AtomicBool>,
+    pub multikey: Arc<Multikey>,
     pub sql: IndexSql,
 }
 
@@ -72,9 +75,43 @@ pub struct IndexField {
     pub ascending: bool,
     /// The index's, by which strings in its keys are spelled.
     pub collation: Collation,
+    /// The number of its path's first part among all parts of the index's paths.
+    pub first_part: u32,
 }
 
-/// Statements on `c<id>(seq, id, doc)`. All scans give `seq, doc, key`.
+impl IndexField {
+    pub fn part_count(&self) -> u32 {
+        count_parts(&self.path)
+    }
+
+    /// All parts of the path, as bits.
+    pub fn all_parts(&self) -> u64 {
+        self.parts_between(0, self.part_count())
+    }
+
+    pub fn parts_between(&self, from: u32, to: u32) -> u64 {
+        (from..to).fold(0, |parts, at| parts | self.part(at))
+    }
+
+    /// The part of the path that stands in front of what is left of it, as a bit.
+    pub fn part_before(&self, rest: &str) -> u64 {
+        self.part((self.part_count() - count_parts(rest)).saturating_sub(1))
+    }
+
+    fn part(&self, at: u32) -> u64 {
+        match self.first_part + at {
+            number if number < PARTS_MAX => 1 << number,
+            _ => u64::MAX >> (u64::BITS - PARTS_MAX),
+        }
+    }
+}
+
+fn count_parts(path: &str) -> u32 {
+    if path.is_empty() { 0 } else { path.matches('.').count() as u32 + 1 }
+}
+
+/// Statements on `c<id>(seq, id, doc)`. Scans of documents give `seq, doc`, and where they go by an index, `key`; scans of keys
+/// give `seq, key`.
 #[derive(Debug)]
 pub struct CollectionSql {
     pub table: String,
@@ -87,8 +124,8 @@ pub struct CollectionSql {
     pub document_by_id: String,
     pub forward: String,
     pub backward: String,
-    pub id_forward: String,
-    pub id_backward: String,
+    /// Scans of the table's index on `_id`.
+    pub id: IndexSql,
 }
 
 /// Statements on `i<id>(key, seq)`.
@@ -101,6 +138,8 @@ pub struct IndexSql {
     pub is_taken: String,
     pub forward: String,
     pub backward: String,
+    pub keys_forward: String,
+    pub keys_backward: String,
 }
 
 impl Catalog {
@@ -165,8 +204,15 @@ impl Collection {
         let sql = Arc::new(CollectionSql::new(id));
         let rules = Rules::of(options.as_doc())?;
         let collation = store::catalog::default_collation(options.as_doc())?;
+        let id_field = IndexField {
+            path: "_id".into(),
+            kind: FieldKind::Ascending,
+            ascending: true,
+            collation: collation.clone(),
+            first_part: 0,
+        };
         let (indexes, counters) = (Vec::new(), Arc::default());
-        Ok(Collection { id, namespace, uuid, options, rules, collation, indexes, counters, sql })
+        Ok(Collection { id, namespace, uuid, options, rules, collation, id_field, indexes, counters, sql })
     }
 
     pub fn with_options(mut self, options: DocBuf) -> Result<Collection> {
@@ -204,12 +250,15 @@ impl Collection {
 }
 
 impl Index {
-    pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: bool) -> Result<Index> {
+    pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: Multikey) -> Result<Index> {
         let collation = store::catalog::default_collation(spec.spec.as_doc())?;
+        let mut parts = 0;
         let fields = spec.key.as_doc().iter().map(|(path, value)| {
             let kind = FieldKind::of(path, value);
             let ascending = kind != FieldKind::Descending;
-            IndexField { collation: collation.clone(), path: path.to_owned(), kind, ascending }
+            let first_part = parts;
+            parts += count_parts(path);
+            IndexField { collation: collation.clone(), path: path.to_owned(), kind, ascending, first_part }
         });
         let partial = match spec.spec.as_doc().get("partialFilterExpression") {
             Some(Value::Document(filter)) => {
@@ -218,21 +267,22 @@ impl Index {
             Some(_) => return Err(Error::type_mismatch("partialFilterExpression must be an object")),
             None => None,
         };
+        let fields = fields.collect();
         Ok(Index {
             id,
             kind: IndexKind::of(&spec)?,
-            fields: fields.collect(),
+            fields,
             hidden: spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy),
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
             partial,
-            multikey: Arc::new(AtomicBool::new(multikey)),
+            multikey: Arc::new(multikey),
             sql: IndexSql::new(id, collection, spec.unique),
             spec,
         })
     }
 
     pub fn is_multikey(&self) -> bool {
-        self.multikey.load(Ordering::Acquire)
+        self.multikey.is_any()
     }
 }
 
@@ -249,8 +299,7 @@ impl CollectionSql {
             document_by_id: format!("SELECT doc FROM {table} WHERE id = ?1"),
             forward: format!("SELECT seq, doc FROM {table} WHERE seq > ?1 ORDER BY seq"),
             backward: format!("SELECT seq, doc FROM {table} WHERE seq < ?1 ORDER BY seq DESC"),
-            id_forward: format!("SELECT seq, doc, id FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id"),
-            id_backward: format!("SELECT seq, doc, id FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id DESC"),
+            id: IndexSql::of_id(&table),
             table,
         }
     }
@@ -270,15 +319,40 @@ impl IndexSql {
         // Behind a unique key there is nothing left to order by.
         let (ascending, descending) =
             if unique { ("i.key", "i.key DESC") } else { ("i.key, i.seq", "i.key DESC, i.seq DESC") };
-        let select =
+        let documents =
             format!("SELECT c.seq, c.doc, i.key FROM {table} AS i CROSS JOIN c{collection} AS c ON c.seq = i.seq");
+        let keys = format!("SELECT i.seq, i.key FROM {table} AS i");
+        let forward =
+            |select: &str| format!("{select} WHERE (i.key, i.seq) > (?1, ?2) AND i.key < ?3 ORDER BY {ascending}");
+        let backward =
+            |select: &str| format!("{select} WHERE (i.key, i.seq) < (?1, ?2) AND i.key >= ?3 ORDER BY {descending}");
         IndexSql {
             insert: format!("INSERT INTO {table}(key, seq) VALUES(?1, ?2)"),
             delete: format!("DELETE FROM {table} WHERE key = ?1 AND seq = ?2"),
             is_taken: format!("SELECT 1 FROM {table} WHERE key = ?1 AND seq <> ?2"),
-            forward: format!("{select} WHERE (i.key, i.seq) > (?1, ?2) AND i.key < ?3 ORDER BY {ascending}"),
-            backward: format!("{select} WHERE (i.key, i.seq) < (?1, ?2) AND i.key >= ?3 ORDER BY {descending}"),
+            forward: forward(&documents),
+            backward: backward(&documents),
+            keys_forward: forward(&keys),
+            keys_backward: backward(&keys),
             table,
+        }
+    }
+
+    /// Scans of the index on `_id` that a table of documents has. It takes no entries but the table's own.
+    fn of_id(table: &str) -> IndexSql {
+        let forward =
+            |columns| format!("SELECT {columns} FROM {table} WHERE (id, seq) > (?1, ?2) AND id < ?3 ORDER BY id");
+        let backward =
+            |columns| format!("SELECT {columns} FROM {table} WHERE (id, seq) < (?1, ?2) AND id >= ?3 ORDER BY id DESC");
+        IndexSql {
+            insert: String::new(),
+            delete: String::new(),
+            is_taken: String::new(),
+            forward: forward("seq, doc, id"),
+            backward: backward("seq, doc, id"),
+            keys_forward: forward("seq, id"),
+            keys_backward: backward("seq, id"),
+            table: table.to_owned(),
         }
     }
 
@@ -333,13 +407,13 @@ fn load_collections(connection: &Connection) -> Attempt<Vec<Collection>> {
     Ok(collections)
 }
 
-type IndexRow = (i64, i64, DocBuf, bool);
+type IndexRow = (i64, i64, DocBuf, Multikey);
 
 fn load_indexes(connection: &Connection) -> rusqlite::Result<Vec<IndexRow>> {
     let mut statement = connection.prepare("SELECT id, collection, spec, multikey FROM indexes ORDER BY id")?;
     let rows = statement.query_map([], |row| {
         let spec = DocBuf::from_vec(row.get(2)?).unwrap_or_default();
-        Ok((row.get(0)?, row.get(1)?, spec, row.get(3)?))
+        Ok((row.get(0)?, row.get(1)?, spec, Multikey::from_stored(row.get(3)?)))
     })?;
     rows.collect()
 }

@@ -1,8 +1,8 @@
 //! A plan in MongoDB's words: the `winningPlan` of `explain`.
 
 use crate::catalog::id_index;
-use crate::plan::{Access, FieldBounds, IndexScan, SqlitePlan};
-use document::{DocBuf, DocWriter};
+use crate::plan::{Access, FieldBounds, IndexScan, SqlitePlan, Union};
+use document::{DocBuf, DocWriter, Value};
 use store::IndexSpec;
 use store::duplicate::write_value;
 
@@ -13,11 +13,39 @@ pub fn winning_plan(plan: &SqlitePlan) -> DocBuf {
     match &plan.access {
         Access::Natural { forward } => document::doc! { "stage": "COLLSCAN", "direction": direction(*forward) },
         Access::Points(_) => document::doc! { "stage": "IDHACK" },
-        Access::Index(scan) => DocBuf::build(|writer| {
-            writer.append("stage", "FETCH");
-            write_index_scan(scan, &mut writer.document("inputStage"));
-        }),
+        Access::Index(scan) => fetch(scan),
+        Access::Union(union) => write_union(union),
     }
+}
+
+fn fetch(scan: &IndexScan) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("stage", "FETCH");
+        write_index_scan(scan, &mut writer.document("inputStage"));
+    })
+}
+
+/// Branches in order fetch for themselves or together, as MongoDB has it; branches in no order, together.
+fn write_union(union: &Union) -> DocBuf {
+    let stage = if union.merged.is_some() { "SORT_MERGE" } else { "OR" };
+    let fetched_before = union.merged.is_some() && !union.exploded;
+    let inner = DocBuf::build(|writer| {
+        writer.append("stage", stage);
+        let mut stages = writer.array("inputStages");
+        for scan in &union.branches {
+            match fetched_before {
+                true => stages.push(&fetch(scan)),
+                false => write_index_scan(scan, &mut stages.document()),
+            }
+        }
+    });
+    if fetched_before {
+        return inner;
+    }
+    DocBuf::build(|writer| {
+        writer.append("stage", "FETCH");
+        writer.append("inputStage", &inner);
+    })
 }
 
 fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
@@ -29,7 +57,7 @@ fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
             (&id, false, false)
         }
     };
-    writer.append("stage", "IXSCAN");
+    writer.append("stage", if scan.different.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
     writer.append("keyPattern", spec.key.as_doc());
     writer.append("indexName", spec.name.as_str());
     writer.append("isMultiKey", multikey);
@@ -39,9 +67,11 @@ fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
     writer.append("indexVersion", 2);
     writer.append("direction", direction(scan.forward));
     let mut bounds = writer.document("indexBounds");
-    for (path, ranges) in &scan.bounds {
+    for ((path, ranges), direction) in scan.bounds.iter().zip(spec.key.as_doc().values()) {
+        let ascending = !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
+            && !matches!(direction, Value::Double(number) if number < 0.0);
         let mut array = bounds.array(path);
-        range_texts(ranges, scan.forward).iter().for_each(|text| array.push(text.as_str()));
+        range_texts(ranges, scan.forward == ascending).iter().for_each(|text| array.push(text.as_str()));
     }
 }
 
@@ -54,8 +84,8 @@ fn range_texts(ranges: &FieldBounds, forward: bool) -> Vec<String> {
     let mut texts: Vec<String> = Vec::with_capacity(ranges.len());
     for range in ranges {
         let mut text = String::new();
-        let low = (&range.low, range.low_included);
-        let high = (&range.high, range.high_included);
+        let low = (&range.low.value, !range.low.behind);
+        let high = (&range.high.value, range.high.behind);
         let (from, to) = if forward { (low, high) } else { (high, low) };
         text.push(if from.1 { '[' } else { '(' });
         write_value(from.0.as_value(), &mut text);

@@ -57,14 +57,22 @@ pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation,
 /// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
 /// Errors: what the index's kind cannot keep.
 pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
+    index_keys_noting(document, index, &mut 0)
+}
+
+/// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`crate::multikey::Multikey`] counts them.
+pub fn index_keys_noting(document: Doc<'_>, index: &Index, arrays: &mut u64) -> Result<Vec<Key>> {
     if let Some(partial) = &index.partial
         && !partial.matches(document)?
     {
         return Ok(Vec::new());
     }
     let mut keys: Vec<Key> = Vec::with_capacity(1);
-    for_each_key(document, index, &mut |key, _| keys.push(Key::from_slice(key)))?;
+    for_each_key(document, index, arrays, &mut |key, _| keys.push(Key::from_slice(key)))?;
     if keys.len() > 1 {
+        if !index.kind.is_ordered() {
+            *arrays |= index.fields.iter().fold(0, |parts, field| parts | field.all_parts());
+        }
         keys.sort_unstable();
         keys.dedup();
     }
@@ -75,7 +83,7 @@ pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
 pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
     let mut found = DocBuf::new();
     // The document has been through here before, so this cannot fail.
-    let _ = for_each_key(document, index, &mut |key, values| {
+    let _ = for_each_key(document, index, &mut 0, &mut |key, values| {
         if key == wanted && found.as_doc().is_empty() {
             index.fields.iter().zip(values).for_each(|(field, value)| found.append(&field.path, *value));
         }
@@ -84,14 +92,19 @@ pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
 }
 
 /// Gives each key, and the values that it is made from.
-fn for_each_key(document: Doc<'_>, index: &Index, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
+fn for_each_key(
+    document: Doc<'_>,
+    index: &Index,
+    arrays: &mut u64,
+    give: &mut dyn FnMut(&[u8], &[Value<'_>]),
+) -> Result<()> {
     match &index.kind {
         IndexKind::Wildcard(options) => wildcard::for_each_key(document, index, options, give),
         IndexKind::Hashed => hashed::for_each_key(document, index, give),
         // The other kinds are refused where indexes are made.
         IndexKind::Ordered | IndexKind::Sphere(_) | IndexKind::Plane(_) | IndexKind::Text(_) => {
             let mut buffer = Vec::with_capacity(40);
-            ordered::for_each_key(document, &index.fields, index.spec.sparse, &mut |values| {
+            ordered::for_each_key(document, &index.fields, index.spec.sparse, arrays, &mut |values| {
                 buffer.clear();
                 for (value, field) in values.iter().zip(&index.fields) {
                     encode_field(*value, field, &mut buffer);
@@ -123,12 +136,13 @@ pub fn is_plain(kind: Kind) -> bool {
 mod tests {
     use super::*;
     use crate::catalog::{Index, index_spec};
+    use crate::multikey::Multikey;
     use document::{array, doc};
     use error::Code;
 
     fn index(key: DocBuf, sparse: bool) -> Index {
         let spec = doc! { "v": 2, "key": &key, "name": "i", "sparse": sparse };
-        Index::new(1, 1, index_spec(spec), false).unwrap()
+        Index::new(1, 1, index_spec(spec), Multikey::none()).unwrap()
     }
 
     fn keys(values: &[&[Value<'_>]]) -> Vec<Vec<u8>> {

@@ -1,9 +1,11 @@
 //! A plan: how to reach the documents of a query.
 
-use crate::catalog::{Collection, Index};
+use crate::catalog::{Collection, Index, IndexField, IndexSql};
 use crate::explain;
-use crate::keys::Key;
-use document::{DocBuf, ValueBuf};
+use crate::key_filter::KeyFilter;
+use crate::keys::{self, Key};
+use document::{Collation, Doc, DocBuf, Value, ValueBuf};
+use error::Result;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub enum Access {
     Points(SmallVec<[Key; 1]>),
     /// Ranges of an index, in its order.
     Index(IndexScan),
+    /// Several scans of indexes; a document that more than one of them reaches is given once.
+    Union(Union),
 }
 
 #[derive(Debug)]
@@ -35,9 +39,32 @@ pub struct IndexScan {
     pub index: Option<Arc<Index>>,
     /// Disjoint, ascending.
     pub intervals: Vec<Interval>,
+    /// What a key within the intervals has to meet besides: bounds on fields that the intervals say nothing about.
+    pub filter: Option<KeyFilter>,
     pub forward: bool,
+    /// One document is enough for all keys that are the same up to this field.
+    pub different: Option<usize>,
     /// What the intervals were made from, per field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
+}
+
+#[derive(Debug)]
+pub struct Union {
+    pub branches: Vec<IndexScan>,
+    /// Each branch gives the order of the query's sort, and so does the union: which of the branches' fields that is by. Without it,
+    /// one branch comes behind the other.
+    pub merged: Option<Vec<Vec<SortField>>>,
+    /// The branches are what one scan of one index was taken apart to, for the order's sake.
+    pub exploded: bool,
+}
+
+/// A field of an index as part of a sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortField {
+    /// The field's place in the index.
+    pub at: usize,
+    /// The index has the field in the other direction than the sort.
+    pub inverted: bool,
 }
 
 /// Keys from `low` (with it) to `high` (without it).
@@ -47,30 +74,125 @@ pub struct Interval {
     pub high: Vec<u8>,
 }
 
+impl Interval {
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *self.low <= *key && *key < *self.high
+    }
+}
+
 /// The values of one field that a plan looks at: disjoint, ascending.
 pub type FieldBounds = Vec<Range>;
 
 /// A range of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    pub low: ValueBuf,
-    pub low_included: bool,
-    pub high: ValueBuf,
-    pub high_included: bool,
+    pub low: Cut,
+    pub high: Cut,
+}
+
+/// A place between two values: right before one, or right behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub value: ValueBuf,
+    /// The value's key, ascending.
+    pub key: Key,
+    pub behind: bool,
+}
+
+impl Cut {
+    pub fn new(value: ValueBuf, behind: bool, collation: &Collation) -> Cut {
+        let mut key = Vec::with_capacity(24);
+        collation.encode_key(value.as_value(), &mut key);
+        Cut { value, key: Key::from_slice(&key), behind }
+    }
+
+    /// The first of the keys, in the direction of a field, that lie behind this place.
+    pub fn start(&self, ascending: bool) -> Vec<u8> {
+        let mut key = self.key.to_vec();
+        if !ascending {
+            key.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        if self.behind == ascending { keys::end_of_prefix(key) } else { key }
+    }
+}
+
+impl Ord for Cut {
+    fn cmp(&self, other: &Cut) -> std::cmp::Ordering {
+        self.key.cmp(&other.key).then(self.behind.cmp(&other.behind))
+    }
+}
+
+impl PartialOrd for Cut {
+    fn partial_cmp(&self, other: &Cut) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Range {
-    pub fn point(value: ValueBuf) -> Range {
-        Range { low: value.clone(), low_included: true, high: value, high_included: true }
+    pub fn point(value: ValueBuf, collation: &Collation) -> Range {
+        let low = Cut::new(value, false, collation);
+        Range { high: Cut { behind: true, ..low.clone() }, low }
     }
 
     pub fn is_point(&self) -> bool {
-        self.low_included && self.high_included && self.low == self.high
+        !self.low.behind && self.high.behind && self.low.key == self.high.key
     }
 
     pub fn everything() -> Range {
-        let (low, high) = (document::Value::MinKey.to_owned(), document::Value::MaxKey.to_owned());
-        Range { low, low_included: true, high, high_included: true }
+        let cut = |value: Value<'_>, behind| Cut::new(value.to_owned(), behind, &Collation::SIMPLE);
+        Range { low: cut(Value::MinKey, false), high: cut(Value::MaxKey, true) }
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.low.value.as_value() == Value::MinKey
+            && self.high.value.as_value() == Value::MaxKey
+            && !self.low.behind
+            && self.high.behind
+    }
+
+    /// The keys of the range, in the direction of a field.
+    pub fn interval(&self, ascending: bool) -> Interval {
+        match ascending {
+            true => Interval { low: self.low.start(true), high: self.high.start(true) },
+            false => Interval { low: self.high.start(false), high: self.low.start(false) },
+        }
+    }
+}
+
+impl IndexScan {
+    pub fn is_multikey(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| index.is_multikey())
+    }
+
+    /// Whether a key is one of those that the scan looks for.
+    pub fn holds(&self, key: &[u8]) -> bool {
+        let behind = self.intervals.partition_point(|interval| *interval.high <= *key);
+        self.intervals.get(behind).is_some_and(|interval| interval.contains(key))
+            && self.filter.as_ref().is_none_or(|filter| filter.holds(key))
+    }
+
+    /// The keys of a document that the scan meets, in ascending order.
+    pub fn keys_of(&self, document: Doc<'_>, collection: &Collection) -> Result<Vec<Key>> {
+        let mut keys = match &self.index {
+            Some(index) => keys::index_keys(document, index)?,
+            None => {
+                let mut key = Vec::new();
+                keys::id_key(document, &collection.collation, &mut key);
+                vec![Key::from_slice(&key)]
+            }
+        };
+        keys.retain(|key| self.holds(key));
+        Ok(keys)
+    }
+
+    /// The statements that scan the index.
+    pub fn sql<'s>(&'s self, collection: &'s Collection) -> &'s IndexSql {
+        self.index.as_ref().map_or(&collection.sql.id, |index| &index.sql)
+    }
+
+    /// The index's fields.
+    pub fn fields<'s>(&'s self, collection: &'s Collection) -> &'s [IndexField] {
+        self.index.as_ref().map_or(std::slice::from_ref(&collection.id_field), |index| &index.fields)
     }
 }
 
@@ -80,16 +202,27 @@ impl SqlitePlan {
         let whole = self.facts.exact && matches!(self.access, Access::Natural { .. });
         self.collection.as_deref().filter(|collection| whole && !collection.is_dropped())
     }
-}
 
-impl SqlitePlan {
+    /// The scan that has one key for each document of the plan: counting the ones is counting the others.
+    pub fn key_for_each_document(&self) -> Option<(&Collection, &IndexScan)> {
+        let (Access::Index(scan), Some(collection)) = (&self.access, self.collection.as_deref()) else { return None };
+        let one_point = || match scan.bounds.as_slice() {
+            [(_, ranges)] => ranges.len() == 1 && ranges[0].is_point(),
+            _ => false,
+        };
+        let one_key = !scan.is_multikey() || one_point();
+        (self.facts.exact && one_key && scan.different.is_none() && !collection.is_dropped())
+            .then_some((collection, scan))
+    }
+
     /// Whether the plan reads few documents, however large the collection: those of some `_id`s, or, where `one` is
     /// enough and nothing has to be sorted, the first of an index's keys.
     pub fn is_narrow(&self, one: bool) -> bool {
         match &self.access {
             Access::Points(_) => true,
-            Access::Index(scan) => one && self.facts.exact && self.facts.sorted && !scan.intervals.is_empty(),
+            Access::Index(scan) => one && self.facts.exact && self.facts.sorted && scan.filter.is_none(),
             Access::Natural { .. } => one && self.facts.exact && self.facts.sorted,
+            Access::Union(_) => false,
         }
     }
 }

@@ -2,17 +2,27 @@
 //!
 //! A slice is one statement, begun behind a position and reset before this returns: between slices nothing is held. The
 //! writer runs the same code inside its transaction, in a single slice.
+//!
+//! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`merge`] brings several
+//! scans together in order.
+
+mod by_keys;
+mod cursor;
+mod merge;
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::keys;
-use crate::plan::{Access, IndexScan, Interval, SqlitePlan};
+use crate::plan::{Access, IndexScan, Interval, SqlitePlan, Union};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use rusqlite::types::ValueRef;
-use rusqlite::{CachedStatement, Connection, Row, ToSql};
+use rusqlite::{Connection, Row};
 use std::time::Instant;
-use store::{Flow, Position};
+use store::Flow;
+
+pub use by_keys::count_keys;
+pub use cursor::{Cursor, Place};
 
 /// Rows between two looks at the clock.
 const ROWS_PER_LOOK: usize = 16;
@@ -26,51 +36,6 @@ pub enum SliceEnd {
     Stopped,
     /// The time was up; the next slice goes on behind the cursor.
     Paused,
-}
-
-/// Where a scan has got to: the last row taken.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
-    /// Which interval or point; in natural order, 0.
-    pub part: u32,
-    /// The row, unless none has been taken in this part.
-    pub row: Option<RowPosition>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RowPosition {
-    pub seq: i64,
-    /// The key in the index that is being scanned; empty in natural order.
-    pub key: Vec<u8>,
-}
-
-impl Cursor {
-    /// Reads a position back; error 1 when the bytes are none.
-    pub fn from_position(position: &Position) -> Result<Cursor> {
-        let bytes = position.0.as_slice();
-        let damaged = || Error::internal("a cursor's position is damaged");
-        let (part, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
-        let row = rest.split_first_chunk::<8>();
-        let row = row.map(|(seq, key)| RowPosition { seq: i64::from_be_bytes(*seq), key: key.to_vec() });
-        Ok(Cursor { part: u32::from_be_bytes(*part), row })
-    }
-
-    pub fn to_position(&self) -> Position {
-        let mut bytes = Vec::with_capacity(12 + self.row.as_ref().map_or(0, |row| row.key.len()));
-        bytes.extend_from_slice(&self.part.to_be_bytes());
-        if let Some(row) = &self.row {
-            bytes.extend_from_slice(&row.seq.to_be_bytes());
-            bytes.extend_from_slice(&row.key);
-        }
-        Position(bytes)
-    }
-
-    fn take(&mut self, seq: i64, key: &[u8]) {
-        let row = self.row.get_or_insert_default();
-        row.seq = seq;
-        row.key.clear();
-        row.key.extend_from_slice(key);
-    }
 }
 
 /// Called for each document, with its number in natural order.
@@ -93,12 +58,16 @@ pub fn slice(
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
-        Access::Index(scan) => slice.intervals(scan),
+        Access::Index(scan) => slice.intervals(scan, &[]),
+        Access::Union(union) => slice.union(union),
     };
     match end {
         Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(match &plan.access {
             Access::Index(IndexScan { index: Some(index), .. }) if !collection.is_dropped() => {
                 Error::new(Code::QUERY_PLAN_KILLED, format!("index '{}' dropped", index.spec.name)).into()
+            }
+            Access::Union(_) if !collection.is_dropped() => {
+                Error::new(Code::QUERY_PLAN_KILLED, "an index of the plan was dropped").into()
             }
             _ => dropped(collection).into(),
         }),
@@ -127,12 +96,19 @@ impl Slice<'_, '_> {
     fn natural(&mut self, forward: bool) -> Attempt<SliceEnd> {
         let sql = &self.collection.sql;
         let (sql, start) = if forward { (&sql.forward, i64::MIN) } else { (&sql.backward, i64::MAX) };
-        let from = self.cursor.row.as_ref().map_or(start, |row| row.seq);
-        if self.cursor.row.is_some() && self.collection.cap().is_some() {
+        let from = self.cursor.place.row.as_ref().map_or(start, |row| row.seq);
+        if self.cursor.place.row.is_some() && self.collection.cap().is_some() {
             self.check_position(from)?;
         }
-        let statement = self.connection.prepare_cached(sql)?;
-        self.rows(statement, &[&from], &mut |_, _| Ok(true))
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([from])?;
+        while let Some(row) = rows.next()? {
+            let (seq, document) = stored(row, self.collection)?;
+            if let Some(end) = self.give(seq, &[], document)? {
+                return Ok(end);
+            }
+        }
+        Ok(SliceEnd::Exhausted)
     }
 
     /// A capped collection is read without gaps or not at all.
@@ -145,20 +121,20 @@ impl Slice<'_, '_> {
 
     fn points(&mut self, points: &[keys::Key]) -> Attempt<SliceEnd> {
         let mut statement = self.connection.prepare_cached(&self.collection.sql.by_id)?;
-        while let Some(point) = points.get(self.cursor.part as usize) {
+        while let Some(point) = points.get(self.cursor.place.part as usize) {
             let mut rows = statement.query([point.as_slice()])?;
             if let Some(row) = rows.next()? {
                 let (seq, document) = stored(row, self.collection)?;
                 match (self.visit)(seq, document)? {
                     Flow::Continue => {}
                     Flow::StopAfter => {
-                        self.cursor.part += 1;
+                        self.cursor.place.part += 1;
                         return Ok(SliceEnd::Stopped);
                     }
                     Flow::StopBefore => return Ok(SliceEnd::Stopped),
                 }
             }
-            self.cursor.part += 1;
+            self.cursor.place.part += 1;
             if self.is_over() {
                 return Ok(SliceEnd::Paused);
             }
@@ -166,99 +142,90 @@ impl Slice<'_, '_> {
         Ok(SliceEnd::Exhausted)
     }
 
-    fn intervals(&mut self, scan: &IndexScan) -> Attempt<SliceEnd> {
-        loop {
-            let at = self.cursor.part as usize;
-            let interval = match scan.forward {
-                true => scan.intervals.get(at),
-                false => scan.intervals.len().checked_sub(at + 1).and_then(|at| scan.intervals.get(at)),
-            };
-            let Some(interval) = interval else { return Ok(SliceEnd::Exhausted) };
-            let end = match &scan.index {
-                None => self.id_interval(interval, scan.forward)?,
-                Some(index) => self.index_interval(interval, scan, index)?,
+    fn union(&mut self, union: &Union) -> Attempt<SliceEnd> {
+        if let Some(orders) = &union.merged {
+            return self.merge(union, orders);
+        }
+        while let Some(scan) = union.branches.get(self.cursor.branch as usize) {
+            let earlier = &union.branches[..self.cursor.branch as usize];
+            let end = self.intervals(scan, earlier)?;
+            if end != SliceEnd::Exhausted {
+                return Ok(end);
+            }
+            *self.cursor = Cursor { branch: self.cursor.branch + 1, ..Cursor::default() };
+        }
+        Ok(SliceEnd::Exhausted)
+    }
+
+    /// Scans an index; documents that one of the `earlier` scans reaches have been given.
+    fn intervals(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
+        while let Some(interval) = scan.interval(self.cursor.place.part) {
+            let end = match scan.filter.is_some() || scan.different.is_some() {
+                true => self.interval_by_keys(interval, scan, earlier)?,
+                false => self.interval(interval, scan, earlier)?,
             };
             if end != SliceEnd::Exhausted {
                 return Ok(end);
             }
-            *self.cursor = Cursor { part: self.cursor.part + 1, row: None };
+            self.cursor.place = Place { part: self.cursor.place.part + 1, row: None };
         }
+        Ok(SliceEnd::Exhausted)
     }
 
-    fn id_interval(&mut self, interval: &Interval, forward: bool) -> Attempt<SliceEnd> {
-        let (mut low, mut high) = (interval.low.clone(), interval.high.clone());
-        if let Some(row) = &self.cursor.row {
-            if forward {
-                // The least byte string behind the key.
-                low.clone_from(&row.key);
-                low.push(0);
-            } else {
-                high.clone_from(&row.key);
-            }
-        }
-        let sql = &self.collection.sql;
-        let sql = if forward { &sql.id_forward } else { &sql.id_backward };
-        let statement = self.connection.prepare_cached(sql)?;
-        self.rows(statement, &[&low, &high], &mut |_, _| Ok(true))
-    }
-
-    fn index_interval(
-        &mut self,
-        interval: &Interval,
-        scan: &IndexScan,
-        index: &crate::catalog::Index,
-    ) -> Attempt<SliceEnd> {
-        let (key, seq) = match (&self.cursor.row, scan.forward) {
-            (Some(row), _) => (row.key.clone(), row.seq),
-            (None, true) => (interval.low.clone(), i64::MIN),
-            (None, false) => (interval.high.clone(), i64::MIN),
-        };
-        let (sql, end) =
-            if scan.forward { (&index.sql.forward, &interval.high) } else { (&index.sql.backward, &interval.low) };
-        let statement = self.connection.prepare_cached(sql)?;
-        // A document with several keys in these intervals is given at the first of them alone. This needs no memory of what
-        // was given, and so holds across slices and batches.
-        self.rows(statement, &[&key, &seq, end], &mut |document, key| {
-            if !index.is_multikey() {
-                return Ok(true);
-            }
-            let keys = keys::index_keys(document, index)?;
-            let inside = |key: &&keys::Key| {
-                let key = key.as_slice();
-                scan.intervals.iter().any(|interval| *interval.low <= *key && *key < *interval.high)
-            };
-            let first = if scan.forward { keys.iter().find(inside) } else { keys.iter().rev().find(inside) };
-            Ok(first.is_none_or(|first| first.as_slice() == key))
-        })
-    }
-
-    fn rows(
-        &mut self,
-        mut statement: CachedStatement<'_>,
-        parameters: &[&dyn ToSql],
-        wanted: &mut dyn FnMut(Doc<'_>, &[u8]) -> Result<bool>,
-    ) -> Attempt<SliceEnd> {
-        let keyed = statement.column_count() > 2;
-        let mut rows = statement.query(parameters)?;
+    fn interval(&mut self, interval: &Interval, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
+        let sql = scan.sql(self.collection);
+        let (sql, end) = if scan.forward { (&sql.forward, &interval.high) } else { (&sql.backward, &interval.low) };
+        let (key, seq) = self.cursor.place.start(interval, scan.forward);
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query((key, seq, end))?;
         while let Some(row) = rows.next()? {
             let (seq, document) = stored(row, self.collection)?;
-            let key = if keyed { blob(row.get_ref(2)?) } else { &[] };
-            if wanted(document, key)? {
-                match (self.visit)(seq, document)? {
-                    Flow::Continue => {}
-                    Flow::StopAfter => {
-                        self.cursor.take(seq, key);
-                        return Ok(SliceEnd::Stopped);
-                    }
-                    Flow::StopBefore => return Ok(SliceEnd::Stopped),
-                }
-            }
-            self.cursor.take(seq, key);
-            if self.is_over() {
-                return Ok(SliceEnd::Paused);
+            let key = blob(row.get_ref(2)?);
+            let end = match self.is_first(document, key, scan, earlier)? {
+                true => self.give(seq, key, document)?,
+                false => self.pass(seq, key),
+            };
+            if let Some(end) = end {
+                return Ok(end);
             }
         }
         Ok(SliceEnd::Exhausted)
+    }
+
+    /// A document with several keys in the intervals is given at the first of them alone, and one that several scans reach, by the
+    /// first of them. This needs no memory of what was given, and so holds across slices and batches.
+    fn is_first(&self, document: Doc<'_>, key: &[u8], scan: &IndexScan, earlier: &[IndexScan]) -> Result<bool> {
+        if scan.is_multikey() {
+            let keys = scan.keys_of(document, self.collection)?;
+            let first = if scan.forward { keys.first() } else { keys.last() };
+            if first.is_some_and(|first| first.as_slice() != key) {
+                return Ok(false);
+            }
+        }
+        for other in earlier {
+            if !other.keys_of(document, self.collection)?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Shows a document to the visitor; how the slice ends, if it does.
+    fn give(&mut self, seq: i64, key: &[u8], document: Doc<'_>) -> Attempt<Option<SliceEnd>> {
+        match (self.visit)(seq, document)? {
+            Flow::Continue => Ok(self.pass(seq, key)),
+            Flow::StopAfter => {
+                self.cursor.place.take(seq, key);
+                Ok(Some(SliceEnd::Stopped))
+            }
+            Flow::StopBefore => Ok(Some(SliceEnd::Stopped)),
+        }
+    }
+
+    /// Goes past a row.
+    fn pass(&mut self, seq: i64, key: &[u8]) -> Option<SliceEnd> {
+        self.cursor.place.take(seq, key);
+        self.is_over().then_some(SliceEnd::Paused)
     }
 
     fn is_over(&mut self) -> bool {

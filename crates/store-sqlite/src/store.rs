@@ -6,9 +6,9 @@ use crate::engine::Shared;
 use crate::failure::{self, Attempt, Failure, engine_error};
 use crate::keys;
 use crate::lookup::Reading;
-use crate::plan::SqlitePlan;
+use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
-use crate::scan::{self, Cursor, SliceEnd};
+use crate::scan::{self, Cursor, Place, SliceEnd};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
 use document::{Collation, Doc, Value, ValueBuf};
@@ -71,7 +71,33 @@ impl SqliteStore {
     fn plan_without_collection(&self, namespace: &Namespace, query: &Query<'_>) -> Result<SqlitePlan> {
         match crate::views::is_view(self.reading.connection(), &self.catalog(), namespace)? {
             true => Ok(planner::view()),
-            false => planner::plan(None, query),
+            false => planner::plan(None, query, &|_, _, _| 0),
+        }
+    }
+
+    fn measure(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> u64 {
+        let counted =
+            scan::count_keys(self.reading.connection(), collection, scan, &mut Place::default(), None, enough);
+        // Dropped a moment ago; reading it will say so.
+        counted.map_or(enough, |(counted, _)| counted)
+    }
+
+    /// Counts the keys of a scan, giving way now and then.
+    async fn count_in_slices(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> Result<u64> {
+        let mut place = Place::default();
+        let mut counted = 0;
+        loop {
+            if self.shared.must_reads_wait() {
+                self.let_the_log_begin_anew().await;
+            }
+            let deadline = Some(Instant::now() + SLICE);
+            let connection = self.reading.connection();
+            let (more, end) = scan::count_keys(connection, collection, scan, &mut place, deadline, enough - counted)?;
+            counted += more;
+            if end != SliceEnd::Paused {
+                return Ok(counted);
+            }
+            tokio::task::yield_now().await;
         }
     }
 
@@ -118,7 +144,7 @@ impl SqliteStore {
                 let long = |it: &UpdateStatement| {
                     let hint = it.hint.as_ref().map(ValueBuf::as_value);
                     let query = Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint };
-                    searches(&collection, &query, !it.multi)
+                    self.searches(&collection, &query, !it.multi)
                 };
                 divisible(all.len()) && all.iter().any(long)
             }
@@ -126,11 +152,17 @@ impl SqliteStore {
                 let long = |it: &DeleteStatement| {
                     let hint = it.hint.as_ref().map(ValueBuf::as_value);
                     let query = Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint };
-                    searches(&collection, &query, it.one)
+                    self.searches(&collection, &query, it.one)
                 };
                 divisible(all.len()) && all.iter().any(long)
             }
         }
+    }
+
+    /// Whether a statement has to look at many documents. `one`: it changes the first that matches.
+    fn searches(&self, collection: &Arc<Collection>, query: &Query<'_>, one: bool) -> bool {
+        let plan = planner::plan(Some(collection), query, &|_, _, enough| enough);
+        plan.is_ok_and(|plan| !plan.is_narrow(one))
     }
 
     /// Serves other sessions until the writer is done with the log, which takes a millisecond or two; not for ever, so that
@@ -159,7 +191,27 @@ impl DocumentStore for SqliteStore {
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
         let plan = match self.find(namespace) {
             None => self.plan_without_collection(namespace, &query),
-            collection => planner::plan(collection.as_ref(), &query),
+            collection => planner::plan(collection.as_ref(), &query, &|collection, scan, enough| {
+                self.measure(collection, scan, enough)
+            }),
+        };
+        Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn Plan>)))
+    }
+
+    fn plan_different<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        query: Query<'a>,
+        path: &'a str,
+        collation: &'a Collation,
+    ) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
+        let plan = match self.find(namespace) {
+            None => self.plan_without_collection(namespace, &query),
+            Some(collection) => {
+                planner::plan_different(&collection, &query, path, collation, &|collection, scan, enough| {
+                    self.measure(collection, scan, enough)
+                })
+            }
         };
         Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn Plan>)))
     }
@@ -206,9 +258,15 @@ impl DocumentStore for SqliteStore {
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {
-        let whole = plan.as_any().downcast_ref::<SqlitePlan>().and_then(SqlitePlan::whole_collection);
-        let count = whole.map(|collection| collection.documents().min(enough.unwrap_or(u64::MAX)));
-        Box::pin(std::future::ready(Ok(count)))
+        let plan = plan.as_any().downcast_ref::<SqlitePlan>();
+        let enough = enough.unwrap_or(u64::MAX);
+        if let Some(collection) = plan.and_then(SqlitePlan::whole_collection) {
+            return Box::pin(std::future::ready(Ok(Some(collection.documents().min(enough)))));
+        }
+        let Some((collection, scan)) = plan.and_then(SqlitePlan::key_for_each_document) else {
+            return Box::pin(std::future::ready(Ok(None)));
+        };
+        Box::pin(async move { self.count_in_slices(collection, scan, enough).await.map(Some) })
     }
 
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
@@ -336,10 +394,6 @@ impl DocumentStore for SqliteStore {
         Box::pin(std::future::ready(Ok(total)))
     }
 
-    fn expires_documents(&self) -> bool {
-        true
-    }
-
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>> {
         let collection = self.find(namespace);
         let shared = self.shared.clone();
@@ -371,11 +425,6 @@ impl SqliteStore {
             indexes: indexes.collect(),
         }
     }
-}
-
-/// Whether a statement has to look at many documents. `one`: it changes the first that matches.
-fn searches(collection: &Arc<Collection>, query: &Query<'_>, one: bool) -> bool {
-    planner::plan(Some(collection), query).is_ok_and(|plan| !plan.is_narrow(one))
 }
 
 fn index_bytes(stats: &CollectionStats) -> u64 {

@@ -113,8 +113,8 @@ pub struct Writer {
 /// What the running transaction has done, or is to do, outside the database.
 #[derive(Default)]
 struct Undo {
-    /// Marked as multikey: unmarked when the transaction is rolled back.
-    multikey: Vec<Arc<Index>>,
+    /// Indexes marked as multikey, and what their marks were before: so they are again when the transaction is rolled back.
+    multikey: Vec<(Arc<Index>, i64)>,
     /// Dropped: told to cursors when the transaction is committed.
     dropped: Vec<Arc<Collection>>,
     /// Tables to empty once it is committed.
@@ -255,8 +255,8 @@ impl Writer {
         }
         self.catalog = self.shared.catalog().1;
         self.deltas.clear();
-        for index in std::mem::take(&mut self.undo).multikey {
-            index.multikey.store(false, Ordering::Release);
+        for (index, before) in std::mem::take(&mut self.undo).multikey.into_iter().rev() {
+            index.multikey.restore(before);
         }
         // Numbers given out in the transaction may be of collections that are gone with it.
         self.next_seq.clear();

@@ -68,6 +68,19 @@ pub trait DocumentStore {
     /// Decides how to find the documents that `query` wants.
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>>;
 
+    /// As [`DocumentStore::plan`], where one document for each value of `path` is enough, whichever it is; strings are the same by
+    /// `collation`. The plan may give more.
+    fn plan_different<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        query: Query<'a>,
+        path: &'a str,
+        collation: &'a Collation,
+    ) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
+        let _ = (path, collation);
+        self.plan(namespace, query)
+    }
+
     /// Gives documents to `sink`, in the plan's order, from behind `after` (or from the start) until the sink stops or
     /// nothing is left. `wanted` is how many the caller expects to take now, so that a first batch reads about one batch.
     ///
@@ -118,12 +131,6 @@ pub trait DocumentStore {
     /// Carries out a batch of statements. Each statement's documents change atomically and durably before this returns; an
     /// `Err` of the whole means that nothing is known to have happened (the store is out of reach).
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>>;
-
-    /// Whether the store deletes documents past their time to live (`expireAfterSeconds`) by itself. If not, a worker does it
-    /// through [`DocumentStore::write`].
-    fn expires_documents(&self) -> bool {
-        false
-    }
 
     // --- catalog
 

@@ -58,7 +58,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
 
     let store = &*call.worker.store;
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
-    let plan = store.plan(&namespace, query).await?;
+    let plan = store.plan_different(&namespace, query, arguments.key, &context.collation).await?;
     let mut values = DistinctValues::new(arguments.key, context.collation);
     if plan.facts().view {
         values.collation = views::resolve(call, &namespace).await?.collation;

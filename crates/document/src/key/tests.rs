@@ -87,4 +87,15 @@ proptest! {
         let order = first.then(directed(compare(a2.into(), b2.into()), ascending[1]));
         prop_assert_eq!(tuple_key(&[a1, a2], &ascending).cmp(&tuple_key(&[b1, b2], &ascending)), order);
     }
+
+    #[test]
+    fn rows_of_keys_come_apart_again(
+        first in values(), second in values(), ascending in any::<[bool; 2]>()
+    ) {
+        let row = tuple_key(&[&first, &second], &ascending);
+        let (one, rest) = split(&row, !ascending[0]).unwrap();
+        prop_assert_eq!(one, tuple_key(&[&first], &ascending[..1]), "{:?}", first);
+        prop_assert_eq!(split(rest, !ascending[1]), Some((rest, &[][..])), "{:?}", second);
+        prop_assert_eq!(split(&one[..one.len() - 1], !ascending[0]), None);
+    }
 }

@@ -32,10 +32,11 @@ pub fn for_each_key<'a>(
     document: Doc<'a>,
     fields: &'a [IndexField],
     sparse: bool,
+    arrays: &mut u64,
     give: &mut dyn FnMut(&[Value<'a>]),
 ) -> Result<()> {
     let parts: Parts<'a> = fields.iter().map(|field| Part::Path(&field.path)).collect();
-    expand(document, parts, fields, sparse, give)
+    expand(document, parts, fields, sparse, arrays, give)
 }
 
 fn expand<'a>(
@@ -43,6 +44,7 @@ fn expand<'a>(
     mut parts: Parts<'a>,
     fields: &[IndexField],
     sparse: bool,
+    arrays: &mut u64,
     give: &mut dyn FnMut(&[Value<'a>]),
 ) -> Result<()> {
     // All fields that meet an array here must meet the same one; they are taken apart together.
@@ -50,7 +52,12 @@ fn expand<'a>(
     let mut in_array: SmallVec<[(usize, &'a str); 4]> = SmallVec::new();
     for at in 0..parts.len() {
         let Part::Path(path) = parts[at] else { continue };
-        match follow(document, path) {
+        let mut by_position = false;
+        let reached = follow(document, path, &mut by_position);
+        if by_position {
+            *arrays |= fields[at].all_parts();
+        }
+        match reached {
             Reached::Value(value) => parts[at] = Part::Value(value),
             Reached::Missing => parts[at] = Part::Missing,
             Reached::Ambiguous(array, name) => return Err(ambiguous(array, name)),
@@ -60,6 +67,7 @@ fn expand<'a>(
                 {
                     return Err(parallel_arrays(&fields[at].path, &fields[first].path));
                 }
+                *arrays |= fields[at].part_before(rest);
                 array = array.or(Some((found, at)));
                 in_array.push((at, rest));
             }
@@ -90,7 +98,7 @@ fn expand<'a>(
                 rest => Part::Path(rest),
             };
         }
-        expand(inner, parts, fields, sparse, give)?;
+        expand(inner, parts, fields, sparse, arrays, give)?;
     }
     Ok(())
 }
@@ -109,30 +117,32 @@ fn give_key<'a>(parts: &Parts<'a>, sparse: bool, give: &mut dyn FnMut(&[Value<'a
     give(&values);
 }
 
-fn follow<'a>(document: Doc<'a>, path: &'a str) -> Reached<'a> {
+/// Follows a path. `by_position` is set where it goes into an array by a position.
+fn follow<'a>(document: Doc<'a>, path: &'a str, by_position: &mut bool) -> Reached<'a> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let Some(value) = document.get(name) else { return Reached::Missing };
-    into_value(value, rest)
+    into_value(value, rest, by_position)
 }
 
-fn into_value<'a>(value: Value<'a>, rest: &'a str) -> Reached<'a> {
+fn into_value<'a>(value: Value<'a>, rest: &'a str, by_position: &mut bool) -> Reached<'a> {
     match value {
         Value::Array(array) => {
             // A number behind an array names one of its elements.
             let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
             if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+                *by_position = true;
                 if array.values().any(|element| element.as_document().is_some_and(|it| it.element(name).is_some())) {
                     return Reached::Ambiguous(array, name);
                 }
                 return match array.get(name) {
-                    Some(element) => into_value(element, behind),
+                    Some(element) => into_value(element, behind, by_position),
                     None => Reached::Missing,
                 };
             }
             Reached::Array(array, rest)
         }
         value if rest.is_empty() => Reached::Value(value),
-        Value::Document(inner) => follow(inner, rest),
+        Value::Document(inner) => follow(inner, rest, by_position),
         _ => Reached::Missing,
     }
 }

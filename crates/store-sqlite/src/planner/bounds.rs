@@ -1,105 +1,58 @@
-//! From the conditions on one field to ranges of values.
+//! From a condition on a field to ranges of the values that an index has for it.
+//!
+//! An index has the elements of an array, each for itself, and not the array; null stands for what is missing, too. So bounds say
+//! what they are worth: whether every value in them meets the condition, and whether they are about one of a document's
+//! values or about all of them.
 
-use crate::catalog::IndexField;
-use crate::keys;
-use crate::plan::{FieldBounds, Range};
+use super::pattern;
+use super::ranges;
+use crate::plan::{Cut, FieldBounds, Range};
 use document::{Collation, Decimal128, Doc, Kind, ObjectId, Value, ValueBuf};
-use query::predicate::Test;
+use query::predicate::{Regex, Test, TypeSet};
 
 /// The values of a field that can belong to a matching document.
+#[derive(Clone, Debug)]
 pub struct Bounds {
     /// Disjoint and ascending.
     pub ranges: FieldBounds,
-    /// How many of the conditions the ranges stand for.
-    pub conditions: usize,
-    /// Every value in the ranges meets those conditions.
+    /// A document with one value in the ranges matches.
     pub exact: bool,
-    /// Documents without the field are not among them.
+    /// All values of a matching document lie in the ranges; otherwise one of them does.
+    pub universal: bool,
+    /// Documents without the field do not match.
     pub excludes_missing: bool,
 }
 
-impl Bounds {
-    /// `None` where no condition bounds the field. In a multikey index different elements of an array may meet different
-    /// conditions, so that only one of them can be used.
-    pub fn of(field: &IndexField, conditions: &[(&str, &Test)], multikey: bool) -> Option<Bounds> {
-        let collation = &field.collation;
-        let here = conditions.iter().filter(|(other, _)| *other == field.path);
-        let tests = here.filter_map(|(_, test)| by_keys(test, collation));
-        let mut found: Vec<Bounds> = tests.filter_map(|test| Bounds::of_test(test, collation)).collect();
-        if multikey {
-            found.sort_by_key(|bounds| !bounds.ranges.iter().all(Range::is_point));
-            found.truncate(1);
-        }
-        found.into_iter().reduce(|left, right| left.and(right, collation))
-    }
+/// What an index's field is like where a condition is about it.
+#[derive(Clone, Copy)]
+pub struct Ground<'c> {
+    pub collation: &'c Collation,
+    /// There is one value, no array: null is null or missing, and nothing else.
+    pub single: bool,
+}
 
-    fn of_test(test: &Test, collation: &Collation) -> Option<Bounds> {
-        match test {
-            Test::Equal(value) => Bounds::of_points(std::slice::from_ref(value), collation),
-            Test::In(list) if list.regexes().is_empty() => Bounds::of_points(list.values(), collation),
-            Test::Less(value) => Bounds::of_range(value, false, false),
-            Test::LessOrEqual(value) => Bounds::of_range(value, false, true),
-            Test::Greater(value) => Bounds::of_range(value, true, false),
-            Test::GreaterOrEqual(value) => Bounds::of_range(value, true, true),
-            _ => None,
+/// Bounds for a condition; `None` where all values will do, for all that is known.
+pub fn of(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+    match test {
+        Test::Collated(inner, collation) if collation == ground.collation => of_comparison(inner, ground),
+        Test::Collated(..) => None,
+        _ if compares_otherwise(test, ground.collation) => None,
+        Test::Not(inner) => of_negation(inner, ground),
+        Test::Regex(regex) => of_regexes(std::slice::from_ref(regex), ground),
+        Test::Type(types) => of_types(*types, ground),
+        Test::Mod { .. } => Some(Bounds::some(vec![of_kind(Kind::Double, ground)], false)),
+        Test::ElementSatisfies(tests) => of_element(tests, ground),
+        Test::Exists => {
+            let everything = Bounds::some(vec![Range::everything()], false);
+            Some(everything)
         }
-    }
-
-    fn of_points(values: &[ValueBuf], collation: &Collation) -> Option<Bounds> {
-        if !values.iter().all(|value| is_point(value.kind())) {
-            return None;
-        }
-        let null = values.iter().any(|value| value.kind() == Kind::Null);
-        // Null stands for undefined and for missing fields too; an index keeps an empty array under undefined.
-        let undefined = null.then(|| Value::Undefined.to_owned());
-        let mut ranges: Vec<(Vec<u8>, Range)> = values
-            .iter()
-            .cloned()
-            .chain(undefined)
-            .map(|value| (key(&value, collation), Range::point(value)))
-            .collect();
-        ranges.sort_by(|left, right| left.0.cmp(&right.0));
-        ranges.dedup_by(|left, right| left.0 == right.0);
-        Some(Bounds {
-            ranges: ranges.into_iter().map(|(_, range)| range).collect(),
-            conditions: 1,
-            exact: !null,
-            excludes_missing: !null,
-        })
-    }
-
-    fn of_range(value: &ValueBuf, above: bool, included: bool) -> Option<Bounds> {
-        // NaN is equal to itself and neither above nor below anything.
-        if is_nan(value.as_value()) {
-            return None;
-        }
-        let mut range = bracket(value.kind())?;
-        if above {
-            (range.low, range.low_included) = (value.clone(), included);
-        } else {
-            (range.high, range.high_included) = (value.clone(), included);
-        }
-        Some(Bounds { ranges: vec![range], conditions: 1, exact: true, excludes_missing: true })
-    }
-
-    fn and(self, other: Bounds, collation: &Collation) -> Bounds {
-        let mut ranges = Vec::new();
-        for left in &self.ranges {
-            ranges.extend(other.ranges.iter().filter_map(|right| intersection(left, right, collation)));
-        }
-        Bounds {
-            ranges,
-            conditions: self.conditions + other.conditions,
-            exact: self.exact && other.exact,
-            excludes_missing: self.excludes_missing || other.excludes_missing,
-        }
+        _ => of_comparison(test, ground),
     }
 }
 
-/// The test as one that keys made by this collation answer; `None` where strings compare by another one.
-pub fn by_keys<'t>(test: &'t Test, collation: &Collation) -> Option<&'t Test> {
+/// Whether the operand is one that the index's collation spells in another way than the test has it.
+fn compares_otherwise(test: &Test, collation: &Collation) -> bool {
     let operands = match test {
-        Test::Collated(test, of) => return (of == collation).then_some(&**test),
         Test::Equal(value)
         | Test::Less(value)
         | Test::LessOrEqual(value)
@@ -108,44 +61,193 @@ pub fn by_keys<'t>(test: &'t Test, collation: &Collation) -> Option<&'t Test> {
         Test::In(list) => list.values(),
         _ => &[],
     };
-    (!operands.iter().any(|value| collation.concerns(value.kind()))).then_some(test)
+    operands.iter().any(|value| collation.concerns(value.kind()))
 }
 
-/// Whether equality to a value of this kind is equality of keys. (Arrays match by element as well as whole.)
-pub fn is_point(kind: Kind) -> bool {
-    keys::is_plain(kind) || matches!(kind, Kind::Document | Kind::Null)
+impl Bounds {
+    /// One of the values lies in these ranges, none of which is null's.
+    fn some(ranges: FieldBounds, exact: bool) -> Bounds {
+        Bounds { ranges, exact, universal: false, excludes_missing: true }
+    }
+
+    /// Bounds for both conditions, where one value has to lie in both ranges.
+    pub fn and(self, other: Bounds) -> Bounds {
+        Bounds {
+            ranges: ranges::intersection(&self.ranges, &other.ranges),
+            exact: self.exact && other.exact,
+            universal: self.universal && other.universal,
+            excludes_missing: self.excludes_missing || other.excludes_missing,
+        }
+    }
+
+    pub fn is_points(&self) -> bool {
+        self.ranges.iter().all(Range::is_point)
+    }
 }
 
-/// The range as a half-open range of keys, fields ascending.
-pub fn edges(range: &Range, collation: &Collation) -> (Vec<u8>, Vec<u8>) {
-    let low = key(&range.low, collation);
-    let high = key(&range.high, collation);
-    (
-        if range.low_included { low } else { keys::end_of_prefix(low) },
-        if range.high_included { keys::end_of_prefix(high) } else { high },
-    )
+fn of_comparison(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+    match test {
+        Test::Equal(value) => Some(of_values(std::slice::from_ref(value), ground)),
+        Test::In(list) if list.regexes().is_empty() => Some(of_values(list.values(), ground)),
+        Test::In(list) => Some(of_values(list.values(), ground).or(of_regexes(list.regexes(), ground)?)),
+        Test::Less(value) => of_range(value, false, false, ground),
+        Test::LessOrEqual(value) => of_range(value, false, true, ground),
+        Test::Greater(value) => of_range(value, true, false, ground),
+        Test::GreaterOrEqual(value) => of_range(value, true, true, ground),
+        _ => None,
+    }
 }
 
-fn intersection(left: &Range, right: &Range, collation: &Collation) -> Option<Range> {
-    let (left_low, left_high) = edges(left, collation);
-    let (right_low, right_high) = edges(right, collation);
-    if left_low.max(right_low.clone()) >= left_high.clone().min(right_high.clone()) {
+impl Bounds {
+    fn or(self, other: Bounds) -> Bounds {
+        Bounds {
+            ranges: ranges::union(self.ranges.into_iter().chain(other.ranges).collect()),
+            exact: self.exact && other.exact,
+            universal: false,
+            excludes_missing: self.excludes_missing && other.excludes_missing,
+        }
+    }
+}
+
+fn of_values(values: &[ValueBuf], ground: Ground<'_>) -> Bounds {
+    let point = |value: Value<'_>| Range::point(value.to_owned(), ground.collation);
+    let mut bounds = Bounds::some(Vec::with_capacity(values.len()), true);
+    for value in values {
+        match value.as_value() {
+            Value::Null => {
+                // What is undefined is as good as null; an index has an empty array under undefined, too.
+                bounds.ranges.extend([point(Value::Undefined), point(Value::Null)]);
+                bounds.exact &= ground.single;
+                bounds.excludes_missing = false;
+            }
+            Value::Array(array) => {
+                // The array itself is not in the index, but as an element; otherwise its first element is.
+                let first = array.values().next().unwrap_or(Value::Undefined);
+                bounds.ranges.extend([point(first), point(value.as_value())]);
+                bounds.exact = false;
+            }
+            other => {
+                bounds.exact &= ground.single || other.kind() != Kind::Undefined;
+                bounds.ranges.push(point(other));
+            }
+        }
+    }
+    if values.len() > 1 || bounds.ranges.len() > 1 {
+        bounds.ranges = ranges::union(bounds.ranges);
+    }
+    bounds
+}
+
+fn of_range(value: &ValueBuf, above: bool, included: bool, ground: Ground<'_>) -> Option<Bounds> {
+    let kind = value.kind();
+    let itself = || match included {
+        true => Some(of_values(std::slice::from_ref(value), ground)),
+        false => Some(Bounds::some(Vec::new(), true)),
+    };
+    match kind {
+        // NaN is equal to itself and neither above nor below anything; so are null and the ends of the order, on their far sides.
+        _ if is_nan(value.as_value()) => return itself(),
+        Kind::Null => return itself(),
+        Kind::MinKey if !above => return itself(),
+        Kind::MaxKey if above => return itself(),
+        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => {}
+        Kind::String | Kind::Symbol | Kind::Document | Kind::Binary | Kind::ObjectId => {}
+        Kind::Boolean | Kind::DateTime | Kind::Timestamp => {}
+        _ => return None,
+    }
+    let mut range = of_kind(kind, ground);
+    let cut = Cut::new(value.clone(), above != included, ground.collation);
+    if above {
+        range.low = cut
+    } else {
+        range.high = cut
+    }
+    let ranges = if range.low < range.high { vec![range] } else { Vec::new() };
+    Some(Bounds::some(ranges, true))
+}
+
+/// The negation of a condition holds for all values of a document, where it does.
+fn of_negation(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+    match test {
+        Test::Not(inner) => return of(inner, ground),
+        Test::Exists => {
+            let null = Range::point(Value::Null.to_owned(), ground.collation);
+            return Some(Bounds { excludes_missing: false, ..Bounds::some(vec![null], false) });
+        }
+        Test::And(all) => {
+            let negations = all.iter().map(|test| of_negation(test, ground)).collect::<Option<Vec<_>>>()?;
+            let universal = negations.iter().all(|bounds| bounds.universal);
+            let any = negations.into_iter().reduce(Bounds::or)?;
+            return universal.then_some(Bounds { exact: false, universal: false, ..any });
+        }
+        _ => {}
+    }
+    let bounds = of(test, ground).filter(|bounds| bounds.exact && !bounds.universal)?;
+    let ranges = ranges::complement(&bounds.ranges);
+    let null = Cut::new(Value::Null.to_owned(), false, ground.collation);
+    let excludes_missing = ground.single && !ranges.iter().any(|range| range.low <= null && null < range.high);
+    Some(Bounds { ranges, exact: ground.single, universal: true, excludes_missing })
+}
+
+/// `$elemMatch` with operators: one element meets all of the tests, by itself.
+fn of_element(tests: &[Test], ground: Ground<'_>) -> Option<Bounds> {
+    let ground = Ground { single: true, ..ground };
+    let all = tests.iter().filter_map(|test| of_element_itself(test, ground)).reduce(Bounds::and)?;
+    Some(Bounds { exact: false, universal: false, excludes_missing: true, ..all })
+}
+
+fn of_element_itself(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+    // An element that is an array is in the index as such, and is not looked into; neither is it ever missing.
+    let negated = matches!(test, Test::Not(inner) if matches!(**inner, Test::Exists));
+    if negated || matches!(test, Test::ElementSatisfies(_)) { None } else { of(test, ground) }
+}
+
+fn of_regexes(regexes: &[Regex], ground: Ground<'_>) -> Option<Bounds> {
+    let mut found = Bounds::some(Vec::new(), true);
+    for regex in regexes {
+        let prefix = pattern::prefix(regex.pattern(), regex.options());
+        let strings = match prefix.filter(|_| ground.collation.is_simple()) {
+            Some((prefix, all)) if !prefix.is_empty() => {
+                found.exact &= all;
+                let mut range = of_kind(Kind::String, ground);
+                if let Some(next) = pattern::end_of(&prefix) {
+                    range.high = Cut::new(Value::String(&next).to_owned(), false, ground.collation);
+                }
+                range.low = Cut::new(Value::String(&prefix).to_owned(), false, ground.collation);
+                range
+            }
+            _ => return None,
+        };
+        found.ranges.extend([strings, Range::point(regex.to_value(), ground.collation)]);
+    }
+    found.ranges = ranges::union(found.ranges);
+    Some(found)
+}
+
+fn of_types(types: TypeSet, ground: Ground<'_>) -> Option<Bounds> {
+    if types.contains(Kind::Array) {
         return None;
     }
-    let low = if edges(left, collation).0 >= right_low { left } else { right };
-    let high = if left_high <= right_high { left } else { right };
-    Some(Range {
-        low: low.low.clone(),
-        low_included: low.low_included,
-        high: high.high.clone(),
-        high_included: high.high_included,
-    })
-}
-
-fn key(value: &ValueBuf, collation: &Collation) -> Vec<u8> {
-    let mut key = Vec::with_capacity(24);
-    collation.encode_key(value.as_value(), &mut key);
-    key
+    let kinds = Kind::ALL.into_iter().filter(|kind| types.contains(*kind));
+    let of_all = |kind: Kind| {
+        let mut range = of_kind(kind, ground);
+        if kind.is_number() {
+            range.low = Cut::new(Value::Double(f64::NAN).to_owned(), false, ground.collation);
+        }
+        range
+    };
+    let ranges = kinds.clone().map(of_all).collect();
+    let alone = |kind: Kind| match kind {
+        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => {
+            [Kind::Double, Kind::Int32, Kind::Int64, Kind::Decimal128].into_iter().all(|kind| types.contains(kind))
+        }
+        Kind::String | Kind::Symbol => types.contains(Kind::String) && types.contains(Kind::Symbol),
+        Kind::Null => false,
+        Kind::Undefined => ground.single,
+        _ => true,
+    };
+    let exact = kinds.clone().all(alone);
+    Some(Bounds::some(ranges::union(ranges), exact))
 }
 
 fn is_nan(value: Value<'_>) -> bool {
@@ -157,13 +259,20 @@ fn is_nan(value: Value<'_>) -> bool {
     }
 }
 
-/// All values that a range condition with a value of this kind can match: those of its own type.
-fn bracket(kind: Kind) -> Option<Range> {
-    let (low, high, high_included) = match kind {
+/// All values that compare with those of a kind; of numbers, those that are less or greater than others.
+fn of_kind(kind: Kind, ground: Ground<'_>) -> Range {
+    let empty_code = Value::CodeWithScope { code: "", scope: Doc::EMPTY };
+    let pointer = Value::DbPointer { namespace: "", id: ObjectId([0; 12]) };
+    let (low, high, included) = match kind {
+        Kind::MinKey => (Value::MinKey, Value::MinKey, true),
+        Kind::Undefined => (Value::Undefined, Value::Undefined, true),
+        Kind::Null => (Value::Null, Value::Null, true),
         Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => {
             (Value::Double(f64::NEG_INFINITY), Value::Double(f64::INFINITY), true)
         }
-        Kind::String => (Value::String(""), Value::Document(Doc::EMPTY), false),
+        Kind::String | Kind::Symbol => (Value::String(""), Value::Document(Doc::EMPTY), false),
+        Kind::Document => (Value::Document(Doc::EMPTY), Value::Array(Doc::EMPTY), false),
+        Kind::Array => (Value::Array(Doc::EMPTY), Value::Binary { subtype: 0, bytes: &[] }, false),
         Kind::Binary => (Value::Binary { subtype: 0, bytes: &[] }, Value::ObjectId(ObjectId([0; 12])), false),
         Kind::ObjectId => (Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([0xFF; 12])), true),
         Kind::Boolean => (Value::Boolean(false), Value::Boolean(true), true),
@@ -171,7 +280,12 @@ fn bracket(kind: Kind) -> Option<Range> {
         Kind::Timestamp => {
             (Value::Timestamp { time: 0, increment: 0 }, Value::Timestamp { time: u32::MAX, increment: u32::MAX }, true)
         }
-        _ => return None,
+        Kind::Regex => (Value::Regex { pattern: "", options: "" }, pointer, false),
+        Kind::DbPointer => (pointer, Value::Code(""), false),
+        Kind::Code => (Value::Code(""), empty_code, false),
+        Kind::CodeWithScope => (empty_code, Value::MaxKey, false),
+        Kind::MaxKey => (Value::MaxKey, Value::MaxKey, true),
     };
-    Some(Range { low: low.to_owned(), low_included: true, high: high.to_owned(), high_included })
+    let cut = |value: Value<'_>, behind| Cut::new(value.to_owned(), behind, ground.collation);
+    Range { low: cut(low, false), high: cut(high, included) }
 }

@@ -1,32 +1,52 @@
 //! From the ranges of an index's fields to ranges of its keys.
 
-use super::bounds::edges;
 use crate::catalog::IndexField;
+use crate::key_filter::KeyFilter;
 use crate::keys::{self, KEY_END};
 use crate::plan::{FieldBounds, Interval, Range};
 
-/// Combinations of points that are looked up one by one; past it, the remaining fields do not narrow the scan.
+/// Combinations of points that are looked up one by one; past it, the remaining fields are left to the filter.
 const POINTS_MAX: usize = 4096;
 
-/// The intervals that hold every key whose fields lie in the bounds: disjoint, ascending. And whether they hold no others.
-pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, bool) {
-    let mut narrowed = true;
+/// The intervals that hold every key whose fields lie in the bounds, disjoint and ascending, and what is left to look at in
+/// each key: together they are the bounds exactly.
+pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, Option<KeyFilter>) {
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
-    for (field, ranges) in fields.iter().zip(bounds) {
-        if *ranges == [Range::everything()] {
-            break;
-        }
-        if prefixes.len() * ranges.len() > POINTS_MAX {
-            narrowed = false;
-            break;
+    for (at, (field, ranges)) in fields.iter().zip(bounds).enumerate() {
+        if ranges.iter().any(Range::is_everything) || prefixes.len() * ranges.len() > POINTS_MAX {
+            return (finish(prefixes.into_iter().map(whole).collect()), filter(fields, bounds, at));
         }
         if !ranges.iter().all(Range::is_point) {
             let intervals = prefixes.iter().flat_map(|prefix| under(prefix, field, ranges)).collect();
-            return (finish(intervals), narrowed);
+            return (finish(intervals), filter(fields, bounds, at + 1));
         }
         prefixes = prefixes.iter().flat_map(|prefix| points(prefix, field, ranges)).collect();
     }
-    (finish(prefixes.into_iter().map(whole).collect()), narrowed)
+    (finish(prefixes.into_iter().map(whole).collect()), None)
+}
+
+/// The bounds taken apart into those of each combination of points of the first `leading` fields.
+pub fn explode(bounds: &[FieldBounds], leading: usize) -> Vec<Vec<FieldBounds>> {
+    let mut combinations: Vec<Vec<FieldBounds>> = vec![Vec::new()];
+    for ranges in &bounds[..leading] {
+        let with = |combination: &Vec<FieldBounds>, range: &Range| {
+            let mut combination = combination.clone();
+            combination.push(vec![range.clone()]);
+            combination
+        };
+        combinations =
+            combinations.iter().flat_map(|before| ranges.iter().map(move |range| with(before, range))).collect();
+    }
+    for combination in &mut combinations {
+        combination.extend_from_slice(&bounds[leading..]);
+    }
+    combinations
+}
+
+/// A filter, if one of the fields from `at` on is bound.
+fn filter(fields: &[IndexField], bounds: &[FieldBounds], at: usize) -> Option<KeyFilter> {
+    let bound = bounds[at..].iter().any(|ranges| !ranges.iter().any(Range::is_everything));
+    bound.then(|| KeyFilter::new(fields, bounds))
 }
 
 /// All keys that begin with a prefix.
@@ -36,33 +56,14 @@ fn whole(prefix: Vec<u8>) -> Interval {
 }
 
 fn points(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Vec<u8>> {
-    let point = |range: &Range| {
-        let mut key = prefix.to_vec();
-        keys::encode_field(range.low.as_value(), field, &mut key);
-        key
-    };
-    ranges.iter().map(point).collect()
+    ranges.iter().map(|range| [prefix, &range.interval(field.ascending).low].concat()).collect()
 }
 
 fn under(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Interval> {
-    let behind = |part: Vec<u8>| [prefix, &part].concat();
-    let interval = |range: &Range| match field.ascending {
-        true => {
-            let (low, high) = edges(range, &field.collation);
-            Interval { low: behind(low), high: behind(high) }
-        }
-        false => {
-            let inverted = |value: &document::ValueBuf| {
-                let mut key = Vec::new();
-                keys::encode_field(value.as_value(), field, &mut key);
-                key
-            };
-            let (low, high) = (inverted(&range.high), inverted(&range.low));
-            Interval {
-                low: behind(if range.high_included { low } else { keys::end_of_prefix(low) }),
-                high: behind(if range.low_included { keys::end_of_prefix(high) } else { high }),
-            }
-        }
+    let behind = |part: &[u8]| [prefix, part].concat();
+    let interval = |range: &Range| {
+        let Interval { low, high } = range.interval(field.ascending);
+        Interval { low: behind(&low), high: behind(&high) }
     };
     ranges.iter().map(interval).collect()
 }

@@ -1,8 +1,9 @@
 use super::*;
+use crate::catalog::Index;
 use crate::catalog::index_spec;
+use crate::multikey::Multikey;
 use document::{DocBuf, array, doc};
-use query::{Context, Sort};
-use std::sync::atomic::Ordering;
+use query::{Context, Predicate, Sort};
 use store::{Namespace, Plan};
 
 /// A collection with an index for each key pattern; those named `multi…` are multikey.
@@ -20,8 +21,8 @@ fn collection() -> Arc<Collection> {
     for (id, (name, key, options)) in (1..).zip(indexes.into_iter().chain([collated])) {
         let mut spec = doc! { "v": 2, "key": &key, "name": name };
         options.as_doc().iter().for_each(|(option, value)| spec.append(option, value));
-        let index = Index::new(id, 1, index_spec(spec), name == "multi").unwrap();
-        assert_eq!(index.multikey.load(Ordering::Relaxed), name == "multi");
+        let multikey = if name == "multi" { Multikey::from_stored(1) } else { Multikey::none() };
+        let index = Index::new(id, 1, index_spec(spec), multikey).unwrap();
         collection.indexes.push(Arc::new(index));
     }
     Arc::new(collection)
@@ -36,7 +37,7 @@ fn describe_in(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>, context:
     let predicate = Predicate::parse(filter.as_doc(), context).unwrap();
     let sort = Sort::parse(sort.as_doc(), context).unwrap();
     let query = Query { predicate: &predicate, sort: Some(&sort), limit: None, hint };
-    let plan = plan(Some(&collection()), &query)?;
+    let plan = plan(Some(&collection()), &query, &|_, _, enough| enough.min(5))?;
     let winning = plan.winning_plan();
     let stage = winning.as_doc().get("inputStage").and_then(Value::as_document).unwrap_or(winning.as_doc());
     let text = |key| stage.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -81,25 +82,35 @@ fn conditions_choose_an_index() {
     check(doc! { "_id": 1 }, none(), "IDHACK exact sorted");
     check(doc! { "_id": 1, "a": 1 }, none(), "IDHACK sorted");
     check(doc! { "_id": &doc! { "$in": &array![1, 2] } }, none(), "IDHACK exact sorted");
-    check(doc! { "_id": Value::Null }, none(), "IDHACK sorted");
+    check(doc! { "_id": Value::Null }, none(), "IDHACK exact sorted");
     check(doc! { "_id": &doc! { "$gt": 1 } }, none(), "IXSCAN _id_ exact sorted");
     check(doc! { "_id": Value::Regex { pattern: "a", options: "" } }, none(), "COLLSCAN sorted");
     check(doc! { "a": 1 }, none(), "IXSCAN a exact sorted");
     check(doc! { "a": 1, "z": 1 }, none(), "IXSCAN a sorted");
-    check(doc! { "a": Value::Null }, none(), "IXSCAN a sorted");
+    check(doc! { "a": Value::Null }, none(), "IXSCAN a exact sorted");
     check(doc! { "a": &doc! { "$gt": 1, "$lt": 5 } }, none(), "IXSCAN a exact sorted");
-    check(doc! { "a": &doc! { "$gt": f64::NAN } }, none(), "COLLSCAN sorted");
-    check(doc! { "a": &doc! { "$ne": 1 } }, none(), "COLLSCAN sorted");
+    check(doc! { "a": &doc! { "$gt": f64::NAN } }, none(), "IXSCAN a exact sorted");
+    check(doc! { "a": &doc! { "$ne": 1 } }, none(), "IXSCAN a exact sorted");
     check(doc! { "b": 1, "c": 2 }, none(), "IXSCAN bc exact sorted");
     check(doc! { "b": 1, "c": &doc! { "$lt": 2 } }, none(), "IXSCAN bc exact sorted");
-    check(doc! { "b": &doc! { "$lt": 2 }, "c": 1 }, none(), "IXSCAN bc sorted");
+    check(doc! { "b": &doc! { "$lt": 2 }, "c": 1 }, none(), "IXSCAN bc exact sorted");
     check(doc! { "c": 1 }, none(), "COLLSCAN sorted");
     check(doc! { "a": 1, "u": 1 }, none(), "IXSCAN unique sorted");
     check(doc! { "s": 1 }, none(), "IXSCAN sparse exact sorted");
     check(doc! { "s": Value::Null }, none(), "COLLSCAN sorted");
-    check(doc! { "m": 1 }, none(), "IXSCAN multi sorted");
+    check(doc! { "m": 1 }, none(), "IXSCAN multi exact sorted");
     check(doc! { "p": 1 }, none(), "COLLSCAN sorted");
-    check(doc! { "$or": &array![&doc! { "a": 1 }, &doc! { "b": 1 }] }, none(), "COLLSCAN sorted");
+    check(doc! { "p": 1, "x": 1 }, none(), "IXSCAN partial sorted");
+    check(doc! { "$or": &array![&doc! { "a": 1 }, &doc! { "b": 1 }] }, none(), "OR exact sorted");
+    check(
+        doc! { "$or": &array![&doc! { "a": 1 }, &doc! { "a": &doc! { "$gt": 5 } }] },
+        none(),
+        "IXSCAN a exact sorted",
+    );
+    check(doc! { "$or": &array![&doc! { "a": 1 }, &doc! { "z": 1 }] }, none(), "COLLSCAN sorted");
+    check(doc! { "a": Value::Regex { pattern: "^x", options: "" } }, none(), "IXSCAN a exact sorted");
+    check(doc! { "a": Value::Regex { pattern: "^x.y", options: "" } }, none(), "IXSCAN a sorted");
+    check(doc! { "a": Value::Regex { pattern: "x", options: "" } }, none(), "COLLSCAN sorted");
 }
 
 #[test]
@@ -111,12 +122,13 @@ fn an_index_can_give_the_order() {
     check(doc! {}, doc! { "b": -1, "c": 1 }, "IXSCAN bc backward exact sorted");
     check(doc! {}, doc! { "b": 1, "c": 1 }, "COLLSCAN exact");
     check(doc! { "b": 5 }, doc! { "c": 1 }, "IXSCAN bc backward exact sorted");
-    check(doc! { "b": &doc! { "$in": &array![5, 6] } }, doc! { "c": 1 }, "IXSCAN bc exact");
+    check(doc! { "b": &doc! { "$in": &array![5, 6] } }, doc! { "c": 1 }, "SORT_MERGE exact sorted");
+    check(doc! { "b": &doc! { "$gt": 5 } }, doc! { "c": 1 }, "IXSCAN bc exact");
     check(doc! { "a": 1 }, doc! { "b": 1 }, "IXSCAN a exact");
     check(doc! { "a": &doc! { "$gt": 1 } }, doc! { "a": 1 }, "IXSCAN a exact sorted");
     check(doc! {}, doc! { "s": 1 }, "COLLSCAN exact");
-    check(doc! {}, doc! { "m": 1 }, "IXSCAN multi sorted");
-    check(doc! { "m": 1 }, doc! { "m": 1 }, "IXSCAN multi");
+    check(doc! {}, doc! { "m": 1 }, "IXSCAN multi exact sorted");
+    check(doc! { "m": 1 }, doc! { "m": 1 }, "IXSCAN multi exact");
     check(doc! { "_id": 1 }, doc! { "z": 1 }, "IDHACK exact sorted");
     check(doc! { "_id": &doc! { "$in": &array![1, 2] } }, doc! { "z": 1 }, "IDHACK exact");
     check(doc! { "a": 1 }, doc! { "$natural": -1 }, "COLLSCAN backward sorted");
@@ -140,7 +152,7 @@ fn bounds_are_spelled_as_mongodb_spells_them() {
     let bounds = |filter: DocBuf| {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
         let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
-        let winning = plan(Some(&collection()), &query).unwrap().winning_plan();
+        let winning = plan(Some(&collection()), &query, &|_, _, enough| enough.min(5)).unwrap().winning_plan();
         let stage = winning.as_doc().get("inputStage").and_then(Value::as_document).unwrap();
         let bounds = stage.get("indexBounds").and_then(Value::as_document).unwrap();
         bounds.iter().map(|(path, ranges)| format!("{path}: {ranges:?}")).collect::<Vec<_>>().join(", ")
@@ -149,6 +161,6 @@ fn bounds_are_spelled_as_mongodb_spells_them() {
     assert_eq!(bounds(doc! { "a": &doc! { "$lt": "x" } }), r#"a: Array({"0": String("[\"\", \"x\")")})"#);
     assert_eq!(
         bounds(doc! { "b": 1 }),
-        r#"b: Array({"0": String("[1, 1]")}), c: Array({"0": String("[MinKey, MaxKey]")})"#
+        r#"b: Array({"0": String("[1, 1]")}), c: Array({"0": String("[MaxKey, MinKey]")})"#
     );
 }

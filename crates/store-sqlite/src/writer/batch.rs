@@ -6,7 +6,7 @@ use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::plan::SqlitePlan;
 use crate::planner;
-use crate::scan;
+use crate::scan::{self, Place};
 use bytes::Bytes;
 use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -251,9 +251,16 @@ impl Writer {
         Ok(deleted as u64)
     }
 
+    fn plan(&self, collection: &Arc<Collection>, query: &Query<'_>) -> Result<SqlitePlan> {
+        planner::plan(Some(collection), query, &|collection, scan, enough| {
+            let counted = scan::count_keys(&self.connection, collection, scan, &mut Place::default(), None, enough);
+            counted.map_or(enough, |(counted, _)| counted)
+        })
+    }
+
     /// The first document that matches, in the order of the sort if there is one.
     fn find_one(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Option<Found>> {
-        let plan = planner::plan(Some(collection), &query_of(target, Some(1)))?;
+        let plan = self.plan(collection, &query_of(target, Some(1)))?;
         match target.sort.filter(|_| !plan.facts.sorted) {
             Some(sort) => self.find_least(collection, target, &plan, sort),
             None => {
@@ -305,7 +312,7 @@ impl Writer {
 
     /// All documents that match, by number: found before the first is changed, so that no change leads the scan astray.
     fn find_all(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
-        let plan = planner::plan(Some(collection), &query_of(target, None))?;
+        let plan = self.plan(collection, &query_of(target, None))?;
         let mut found = Vec::new();
         self.walk(&plan, &mut |seq, document| {
             if plan.facts.exact || target.predicate.matches(document)? {

@@ -8,6 +8,7 @@ use super::rows::duplicate;
 use crate::catalog::{Collection, Index, index_spec};
 use crate::failure::{Attempt, Failure, is_duplicate};
 use crate::keys::{self, Key};
+use crate::multikey::Multikey;
 use crate::planner;
 use crate::scan::{self, Cursor, SliceEnd};
 use crate::views;
@@ -200,10 +201,10 @@ impl Writer {
 
     fn build_index(&mut self, collection: &Arc<Collection>, spec: IndexSpec) -> Attempt<()> {
         self.connection
-            .prepare_cached("INSERT INTO indexes(collection, spec, multikey) VALUES(?1, ?2, 0)")?
-            .execute((collection.id, spec.spec.as_bytes()))?;
+            .prepare_cached("INSERT INTO indexes(collection, spec, multikey) VALUES(?1, ?2, ?3)")?
+            .execute((collection.id, spec.spec.as_bytes(), Multikey::none().to_stored()))?;
         let id = self.connection.last_insert_rowid();
-        let index = Arc::new(Index::new(id, collection.id, index_spec(spec.spec), false)?);
+        let index = Arc::new(Index::new(id, collection.id, index_spec(spec.spec), Multikey::none())?);
         self.connection.execute_batch(&index.sql.create(index.spec.unique))?;
         self.fill_index(collection, &index)?;
         let mut changed = Collection::clone(collection);
@@ -214,24 +215,21 @@ impl Writer {
 
     /// Enters all documents. Keys are sorted by the chunk, so that they go into the tree in long runs.
     fn fill_index(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
-        let plan = planner::everything(collection)?;
+        let plan = planner::everything(collection);
         let mut cursor = Cursor::default();
         loop {
             let mut chunk: Vec<(Key, i64)> = Vec::new();
             let mut bytes = 0;
-            let mut multikey = false;
+            let mut arrays = 0;
             let end = scan::slice(&self.connection, &plan, &mut cursor, None, &mut |seq, document| {
-                let keys = keys::index_keys(document, index)?;
-                multikey |= keys.len() > 1;
+                let keys = keys::index_keys_noting(document, index, &mut arrays)?;
                 for key in keys {
                     bytes += key.len() + size_of::<(Key, i64)>();
                     chunk.push((key, seq));
                 }
                 Ok(if bytes > BUILD_BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
             })?;
-            if multikey && !index.is_multikey() {
-                self.set_multikey(index)?;
-            }
+            self.set_multikey(index, arrays)?;
             chunk.sort_unstable();
             for (key, seq) in &chunk {
                 let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
@@ -265,7 +263,7 @@ impl Writer {
         self.connection
             .prepare_cached("UPDATE indexes SET spec = ?2 WHERE id = ?1")?
             .execute((index.id, spec.spec.as_bytes()))?;
-        let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), false)?;
+        let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), Multikey::none())?;
         other.multikey = index.multikey.clone();
         *index = Arc::new(other);
         self.put(changed);

@@ -12,11 +12,14 @@ use document::{Doc, DocBuf, Value};
 use error::Error;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use store::Cap;
 
 /// A document's keys, index by index in the collection's order.
-pub type Entries = Vec<Vec<Key>>;
+pub struct Entries {
+    keys: Vec<Vec<Key>>,
+    /// Which parts of each index's paths met an array; nothing where there are no arrays at all.
+    arrays: Vec<(usize, u64)>,
+}
 
 impl Writer {
     /// Stores a new document. Error 11000 when one of its keys is taken.
@@ -32,7 +35,8 @@ impl Writer {
         if let Err(error) = insert {
             return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
         }
-        if let Some((index, key)) = self.add_entries(collection, seq, &entries)? {
+        self.note_arrays(collection, &entries)?;
+        if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys)? {
             self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
             return Err(duplicate(collection, index, document, key).into());
         }
@@ -72,6 +76,7 @@ impl Writer {
         new: Doc<'_>,
     ) -> Attempt<()> {
         let new_entries = entries(collection, new)?;
+        self.note_arrays(collection, &new_entries)?;
         let gone = difference(&old.entries, &new_entries);
         let come = difference(&new_entries, &old.entries);
         if let Some((index, key)) = self.add_entries(collection, seq, &come)? {
@@ -84,7 +89,7 @@ impl Writer {
     }
 
     pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old) -> Attempt<()> {
-        self.remove_entries(collection, seq, &old.entries)?;
+        self.remove_entries(collection, seq, &old.entries.keys)?;
         self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
         self.note(collection, -1, -(old.size as i64));
         Ok(())
@@ -95,12 +100,9 @@ impl Writer {
         &mut self,
         collection: &'e Collection,
         seq: i64,
-        entries: &'e Entries,
+        entries: &'e [Vec<Key>],
     ) -> Attempt<Option<(&'e Index, &'e Key)>> {
         for (at, (index, keys)) in collection.indexes.iter().zip(entries).enumerate() {
-            if keys.len() > 1 && !index.is_multikey() {
-                self.set_multikey(index)?;
-            }
             for (position, key) in keys.iter().enumerate() {
                 if !self.add_key(index, key, seq)? {
                     self.remove_keys(index, seq, &keys[..position])?;
@@ -126,7 +128,7 @@ impl Writer {
         }
     }
 
-    fn remove_entries(&mut self, collection: &Collection, seq: i64, entries: &Entries) -> Attempt<()> {
+    fn remove_entries(&mut self, collection: &Collection, seq: i64, entries: &[Vec<Key>]) -> Attempt<()> {
         for (index, keys) in collection.indexes.iter().zip(entries) {
             self.remove_keys(index, seq, keys)?;
         }
@@ -140,11 +142,24 @@ impl Writer {
         Ok(())
     }
 
+    fn note_arrays(&mut self, collection: &Collection, entries: &Entries) -> Attempt<()> {
+        for (at, parts) in &entries.arrays {
+            if let Some(index) = collection.indexes.get(*at) {
+                self.set_multikey(index, *parts)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Marks the index before the entries can be seen.
-    pub(super) fn set_multikey(&mut self, index: &Arc<Index>) -> Attempt<()> {
-        self.connection.prepare_cached("UPDATE indexes SET multikey = 1 WHERE id = ?1")?.execute([index.id])?;
-        index.multikey.store(true, Ordering::Release);
-        self.undo.multikey.push(index.clone());
+    pub(super) fn set_multikey(&mut self, index: &Arc<Index>, parts: u64) -> Attempt<()> {
+        if index.multikey.has(parts) {
+            return Ok(());
+        }
+        let before = index.multikey.note(parts);
+        self.undo.multikey.push((index.clone(), before));
+        let stored = (index.multikey.to_stored(), index.id);
+        self.connection.prepare_cached("UPDATE indexes SET multikey = ?1 WHERE id = ?2")?.execute(stored)?;
         Ok(())
     }
 
@@ -174,19 +189,23 @@ impl Old {
 }
 
 fn entries(collection: &Collection, document: Doc<'_>) -> Attempt<Entries> {
-    let mut entries = Vec::with_capacity(collection.indexes.len());
-    for index in &collection.indexes {
-        entries.push(keys::index_keys(document, index)?);
+    let mut entries = Entries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
+    for (at, index) in collection.indexes.iter().enumerate() {
+        let mut arrays = 0;
+        entries.keys.push(keys::index_keys_noting(document, index, &mut arrays)?);
+        if arrays != 0 {
+            entries.arrays.push((at, arrays));
+        }
     }
     Ok(entries)
 }
 
 /// The keys of `left` that are not in `right`; both are in order.
-fn difference(left: &Entries, right: &Entries) -> Entries {
+fn difference(left: &Entries, right: &Entries) -> Vec<Vec<Key>> {
     let one = |(left, right): (&Vec<Key>, &Vec<Key>)| -> Vec<Key> {
         left.iter().filter(|key| right.binary_search(key).is_err()).cloned().collect()
     };
-    left.iter().zip(right).map(one).collect()
+    left.keys.iter().zip(&right.keys).map(one).collect()
 }
 
 fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {

@@ -1,0 +1,55 @@
+//! Whether a query asks for nothing but what a partial index has.
+
+use super::bounds::{self, Ground};
+use super::ranges;
+use super::wanted::{Scope, Wanted};
+use crate::catalog::IndexField;
+use document::Collation;
+use query::Predicate;
+use query::predicate::{Node, Test};
+
+/// Whether every document that is wanted matches the index's filter.
+pub fn implies(wanted: &Wanted<'_>, filter: &Predicate, fields: &[IndexField]) -> bool {
+    let simple = Collation::SIMPLE;
+    let collation = fields.first().map_or(&simple, |field| &field.collation);
+    implies_node(wanted, filter.root(), collation)
+}
+
+fn implies_node(wanted: &Wanted<'_>, filter: &Node, collation: &Collation) -> bool {
+    let itself = match filter {
+        Node::And(all) => all.iter().all(|node| implies_node(wanted, node, collation)),
+        Node::Or(any) => any.iter().any(|node| implies_node(wanted, node, collation)),
+        Node::Path { path, test } => wanted.conditions.iter().any(|condition| {
+            condition.scope == Scope::DOCUMENT
+                && *condition.path == *path.as_str()
+                && implies_test(condition.test, test, collation)
+        }),
+        _ => false,
+    };
+    // All branches of a disjunction may imply what none of the conditions beside it does.
+    itself
+        || wanted
+            .disjunctions
+            .iter()
+            .any(|branches| branches.iter().all(|branch| implies_node(&wanted.branch(branch), filter, collation)))
+}
+
+/// One condition implies another on the same path if its values are among the other's, arrays or not.
+fn implies_test(test: &Test, filter: &Test, collation: &Collation) -> bool {
+    let ground = Ground { collation, single: false };
+    let Some(wanted) = bounds::of(test, ground) else {
+        return matches!(filter, Test::Exists) && matches!(test, Test::Exists);
+    };
+    if matches!(filter, Test::Exists) {
+        return wanted.excludes_missing;
+    }
+    match bounds::of(filter, ground) {
+        Some(filter) => {
+            filter.exact
+                && wanted.universal == filter.universal
+                && !wanted.universal
+                && ranges::is_subset(&wanted.ranges, &filter.ranges)
+        }
+        None => false,
+    }
+}

@@ -1,0 +1,73 @@
+//! Whether an index gives the order of a sort.
+
+use super::candidate::Candidate;
+use super::wanted::Wanted;
+use crate::plan::{Range, SortField};
+
+/// How many scans one is taken apart to at the most, to be merged in order.
+const SCANS_MAX: usize = 200;
+
+pub struct Order {
+    pub forward: bool,
+    /// Leading fields with several points: the order is that of the scans of each combination, merged. 0: of the one scan.
+    pub leading: usize,
+    /// The fields that give the order.
+    pub fields: Vec<SortField>,
+}
+
+/// The order, if the index gives it.
+pub fn of(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Option<Order> {
+    let sort = wanted.sort.filter(|_| wanted.natural.is_none() && candidate.is_ordered())?;
+    if candidate.fields.iter().any(|field| field.collation != *sort.collation()) {
+        return None;
+    }
+    let mut parts = sort.parts().iter();
+    let mut part = parts.next();
+    let mut forward = None;
+    let mut order = Order { forward: true, leading: 0, fields: Vec::new() };
+    for (at, (field, ranges)) in candidate.fields.iter().zip(&candidate.bounds).enumerate() {
+        let Some(wanted) = part else { break };
+        let fixed = ranges.len() == 1 && ranges[0].is_point();
+        if wanted.path.as_str() == field.path {
+            if !gives_first_of_all(candidate, at) {
+                return None;
+            }
+            let same = wanted.ascending == field.ascending;
+            if !fixed && *forward.get_or_insert(same) != same {
+                return None;
+            }
+            order.fields.push(SortField { at, inverted: !same });
+            part = parts.next();
+            // No two documents share an `_id`, so nothing behind it matters.
+            if field.path == "_id" && candidate.index.is_none() {
+                part = None;
+            }
+        } else if fixed {
+        } else if order.fields.is_empty() && ranges.iter().all(Range::is_point) {
+            order.leading = at + 1;
+        } else {
+            return None;
+        }
+    }
+    let scans: usize = candidate.bounds[..order.leading].iter().map(Vec::len).fold(1, usize::saturating_mul);
+    if part.is_some() || scans > SCANS_MAX {
+        return None;
+    }
+    order.forward = forward.unwrap_or(true);
+    Some(order)
+}
+
+/// Whether the first key of a document that a scan meets is its first of all in this field's order. With several keys for each
+/// document, bounds may leave that one out.
+fn gives_first_of_all(candidate: &Candidate<'_>, at: usize) -> bool {
+    if candidate.arrays_of(at) == 0 {
+        return true;
+    }
+    let field = &candidate.fields[at];
+    let in_the_same_array = |other: usize| {
+        let other = &candidate.fields[other];
+        let shared = field.path.split('.').zip(other.path.split('.')).take_while(|(a, b)| a == b).count() as u32;
+        candidate.arrays & field.parts_between(0, shared) != 0
+    };
+    !(0..candidate.fields.len()).any(|other| candidate.is_bound(other) && in_the_same_array(other))
+}

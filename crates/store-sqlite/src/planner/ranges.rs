@@ -1,0 +1,59 @@
+//! Sets of values as lists of ranges, disjoint and ascending.
+
+use crate::plan::{FieldBounds, Range};
+
+/// The ranges in order, those that meet or overlap as one.
+pub fn union(mut ranges: Vec<Range>) -> FieldBounds {
+    ranges.retain(|range| range.low < range.high);
+    ranges.sort_by(|a, b| a.low.cmp(&b.low));
+    let mut joined: FieldBounds = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.low <= last.high => {
+                if last.high < range.high {
+                    last.high = range.high;
+                }
+            }
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+pub fn intersection(left: &[Range], right: &[Range]) -> FieldBounds {
+    let mut common = Vec::new();
+    let (mut lefts, mut rights) = (left.iter().peekable(), right.iter().peekable());
+    while let (Some(one), Some(other)) = (lefts.peek(), rights.peek()) {
+        let low = (&one.low).max(&other.low);
+        let high = (&one.high).min(&other.high);
+        if low < high {
+            common.push(Range { low: low.clone(), high: high.clone() });
+        }
+        if one.high <= other.high {
+            lefts.next()
+        } else {
+            rights.next()
+        };
+    }
+    common
+}
+
+pub fn complement(ranges: &[Range]) -> FieldBounds {
+    let Range { mut low, high } = Range::everything();
+    let mut gaps = Vec::with_capacity(ranges.len() + 1);
+    for range in ranges {
+        if low < range.low {
+            gaps.push(Range { low, high: range.low.clone() });
+        }
+        low = range.high.clone();
+    }
+    if low < high {
+        gaps.push(Range { low, high });
+    }
+    gaps
+}
+
+/// Whether each value of the one set is in the other.
+pub fn is_subset(inner: &[Range], outer: &[Range]) -> bool {
+    inner.iter().all(|one| outer.iter().any(|other| other.low <= one.low && one.high <= other.high))
+}

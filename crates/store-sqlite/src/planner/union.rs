@@ -1,0 +1,110 @@
+//! A disjunction as a union of scans, one for each of its branches.
+
+use super::candidate::Candidate;
+use super::wanted::Wanted;
+use super::{Measure, choice, ranges};
+use crate::catalog::Collection;
+use crate::plan::{Access, IndexScan, Interval, Range, Union};
+use query::predicate::Node;
+
+/// Branches of a union at the most: a document that one of them gives is looked for among those of the others.
+const BRANCHES_MAX: usize = 64;
+
+/// Branches that are looked at at the most; unions on one index have no other limit.
+const BRANCHES_PLANNED_MAX: usize = 1000;
+
+pub struct Unions<'u, 'q> {
+    pub collection: &'u Collection,
+    pub wanted: &'u Wanted<'q>,
+    pub measure: Measure<'u>,
+}
+
+pub struct Found {
+    pub access: Access,
+    pub exact: bool,
+    pub sorted: bool,
+}
+
+/// A branch with the index that serves it.
+pub struct Branch<'c> {
+    pub candidate: Candidate<'c>,
+    pub scan: IndexScan,
+}
+
+impl<'q> Unions<'_, 'q> {
+    /// A union for each disjunction of which every branch has an index.
+    pub fn all(&self) -> Vec<Found> {
+        self.wanted.disjunctions.iter().filter_map(|branches| self.of(branches)).collect()
+    }
+
+    fn of(&self, branches: &'q [Node]) -> Option<Found> {
+        if branches.len() > BRANCHES_PLANNED_MAX {
+            return None;
+        }
+        let find = |branch| {
+            let wanted = self.wanted.branch(branch);
+            choice::best_branch(self.collection, &wanted, self.measure)
+        };
+        let found: Vec<Branch<'_>> = branches.iter().map(find).collect::<Option<_>>()?;
+        let exact = found.iter().all(|branch| branch.candidate.exact);
+        if let Some(scan) = on_one_index(&found) {
+            return Some(Found { access: Access::Index(scan), exact, sorted: self.wanted.sort.is_none() });
+        }
+        if found.len() > BRANCHES_MAX {
+            return None;
+        }
+        let order = |branch: &Branch<'_>| {
+            let order = branch.candidate.order.as_ref().filter(|order| order.leading == 0)?;
+            Some(order.fields.clone())
+        };
+        let merged: Option<Vec<_>> = found.iter().map(order).collect();
+        let sorted = self.wanted.sort.is_none() || merged.is_some();
+        let merged = merged.filter(|_| self.wanted.sort.is_some());
+        let branches = found.into_iter().map(|branch| branch.scan).collect();
+        Some(Found { access: Access::Union(Union { branches, merged, exploded: false }), exact, sorted })
+    }
+}
+
+/// Branches on the first field of one index are ranges of it, and make a single scan. (With a sort they may be of more use merged.)
+fn on_one_index(branches: &[Branch<'_>]) -> Option<IndexScan> {
+    let (first, others) = branches.split_first()?;
+    let same = |other: &Branch<'_>| match (&first.scan.index, &other.scan.index) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.id == other.id,
+        _ => false,
+    };
+    let mergeable = |branch: &Branch<'_>| {
+        let order = branch.candidate.order.is_some();
+        let bounds = branch.scan.bounds.iter().skip(1);
+        !order
+            && branch.scan.filter.is_none()
+            && bounds.into_iter().all(|(_, ranges)| ranges.iter().any(Range::is_everything))
+    };
+    if !others.iter().all(same) || !branches.iter().all(mergeable) {
+        return None;
+    }
+    let scans = || branches.iter().map(|branch| &branch.scan);
+    let intervals = joined(scans().flat_map(|scan| scan.intervals.iter().cloned()).collect());
+    let leading = scans().filter_map(|scan| scan.bounds.first()).flat_map(|(_, ranges)| ranges.iter().cloned());
+    let mut bounds = first.scan.bounds.clone();
+    if let Some((_, ranges)) = bounds.first_mut() {
+        *ranges = ranges::union(leading.collect());
+    }
+    Some(IndexScan { index: first.scan.index.clone(), intervals, filter: None, forward: true, different: None, bounds })
+}
+
+fn joined(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    intervals.sort_unstable();
+    let mut joined: Vec<Interval> = Vec::with_capacity(intervals.len());
+    for interval in intervals {
+        match joined.last_mut() {
+            Some(last) if interval.low <= last.high => {
+                if last.high < interval.high {
+                    last.high = interval.high;
+                }
+            }
+            _ => joined.push(interval),
+        }
+    }
+    joined
+}

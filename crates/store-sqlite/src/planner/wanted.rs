@@ -1,0 +1,105 @@
+//! A query, as far as planning reads it.
+
+use query::Sort;
+use query::predicate::{Node, Test};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use store::Query;
+
+/// A condition that every matching document meets.
+#[derive(Clone, Debug)]
+pub struct Condition<'q> {
+    pub path: Cow<'q, str>,
+    pub test: &'q Test,
+    pub scope: Scope,
+}
+
+/// What a condition is about: a whole document, or one element of an array (`$elemMatch`), the same for all conditions of the scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// 0: the document; else a number of the `$elemMatch`.
+    pub id: u32,
+    /// Components of the path to the array.
+    pub depth: u32,
+}
+
+impl Scope {
+    pub const DOCUMENT: Scope = Scope { id: 0, depth: 0 };
+}
+
+#[derive(Clone, Debug)]
+pub struct Wanted<'q> {
+    pub conditions: SmallVec<[Condition<'q>; 4]>,
+    /// Whether conditions and disjunctions are all there is to the predicate.
+    complete: bool,
+    /// Disjunctions that all must hold.
+    pub disjunctions: SmallVec<[&'q [Node]; 1]>,
+    pub sort: Option<&'q Sort>,
+    /// The direction of a sort by `$natural`.
+    pub natural: Option<bool>,
+    /// How many documents are of use at the most.
+    pub limit: Option<u64>,
+    scopes: u32,
+}
+
+impl<'q> Wanted<'q> {
+    pub fn of(query: &Query<'q>) -> Wanted<'q> {
+        let sort = query.sort.filter(|sort| !sort.parts().is_empty());
+        let mut wanted = Wanted {
+            conditions: SmallVec::new(),
+            complete: true,
+            disjunctions: SmallVec::new(),
+            sort,
+            natural: sort.and_then(Sort::natural),
+            limit: query.limit,
+            scopes: 0,
+        };
+        wanted.read(query.predicate.root());
+        wanted
+    }
+
+    /// What is wanted of one branch of a disjunction: the branch and everything that stands beside it.
+    pub fn branch(&self, branch: &'q Node) -> Wanted<'q> {
+        let complete = self.complete && self.disjunctions.len() == 1;
+        let mut wanted = Wanted { disjunctions: SmallVec::new(), complete, ..self.clone() };
+        wanted.read(branch);
+        wanted
+    }
+
+    /// Whether the conditions are all there is to the predicate.
+    pub fn is_complete(&self) -> bool {
+        self.complete && self.disjunctions.is_empty()
+    }
+
+    fn read(&mut self, node: &'q Node) {
+        match node {
+            Node::And(all) => all.iter().for_each(|node| self.read(node)),
+            Node::Path { path, test } => self.push(Cow::Borrowed(path.as_str()), test, Scope::DOCUMENT),
+            Node::Or(branches) => self.disjunctions.push(branches),
+            _ => self.complete = false,
+        }
+    }
+
+    fn push(&mut self, path: Cow<'q, str>, test: &'q Test, scope: Scope) {
+        if let Test::ElementMatches(inner) = test {
+            // An index does not tell an array from a document in its place.
+            self.complete = false;
+            self.scopes += 1;
+            let scope = Scope { id: self.scopes, depth: path.split('.').count() as u32 };
+            return self.read_within(inner, &path, scope);
+        }
+        self.conditions.push(Condition { path, test, scope });
+    }
+
+    /// Conditions on the fields of an array's element.
+    fn read_within(&mut self, node: &'q Node, outer: &str, scope: Scope) {
+        match node {
+            Node::And(all) => all.iter().for_each(|node| self.read_within(node, outer, scope)),
+            // A number may be a position in an element that is an array.
+            Node::Path { path, test } if document::path::position(path.first()).is_none() => {
+                self.push(Cow::Owned(format!("{outer}.{path}")), test, scope);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Scans that look at an index's keys before they look at documents, and those that look at nothing else.
+
+use super::cursor::{Place, RowPosition};
+use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob};
+use crate::catalog::Collection;
+use crate::failure::Attempt;
+use crate::key_filter::Verdict;
+use crate::keys;
+use crate::plan::{IndexScan, Interval};
+use crate::scan;
+use document::Doc;
+use rusqlite::{CachedStatement, Connection, Row};
+use std::time::Instant;
+
+/// Rows that are passed by before a leap over them is worth a new search.
+const STEPS_MAX: usize = 16;
+
+/// A row of an index.
+pub struct Entry<'r> {
+    pub seq: i64,
+    pub key: &'r [u8],
+}
+
+/// What to do behind a row.
+enum Next {
+    Step,
+    /// Go on at a key: what lies before it (in the scan's direction) does not matter.
+    Leap(Vec<u8>),
+    End(SliceEnd),
+}
+
+impl Slice<'_, '_> {
+    /// Goes through an interval key by key, and fetches the documents of those that will do.
+    pub(super) fn interval_by_keys(
+        &mut self,
+        interval: &Interval,
+        scan: &IndexScan,
+        earlier: &[IndexScan],
+    ) -> Attempt<SliceEnd> {
+        let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
+        let (connection, collection, place) = (self.connection, self.collection, self.cursor.place.clone());
+        walk(connection, collection, scan, interval, &place, &mut |entry| {
+            if let Some(Verdict::Leap(target)) = scan.judge(entry.key) {
+                let over = self.pass(entry.seq, entry.key);
+                return Ok(over.map_or(Next::Leap(target), Next::End));
+            }
+            let end = with_document(&mut by_seq, collection, entry.seq, |document| {
+                match self.is_first(document, entry.key, scan, earlier)? {
+                    true => self.give(entry.seq, entry.key, document),
+                    false => Ok(self.pass(entry.seq, entry.key)),
+                }
+            })?;
+            Ok(match end.flatten() {
+                Some(end) => Next::End(end),
+                None => scan.behind_the_same(entry.key, collection).map_or(Next::Step, Next::Leap),
+            })
+        })
+    }
+}
+
+impl IndexScan {
+    fn judge(&self, key: &[u8]) -> Option<Verdict> {
+        self.filter.as_ref().map(|filter| filter.judge(key, self.forward))
+    }
+
+    /// The first key that differs where keys have to differ. Null is what missing fields count for, so that each such document is
+    /// to be looked at.
+    fn behind_the_same(&self, key: &[u8], collection: &Collection) -> Option<Vec<u8>> {
+        let different = self.different?;
+        let mut rest = key;
+        for (at, field) in self.fields(collection).iter().enumerate().take(different + 1) {
+            let (value, behind) = document::key::split(rest, !field.ascending)?;
+            let mut null = Vec::new();
+            keys::encode_directed(document::Value::Null, field.ascending, &field.collation, &mut null);
+            if at == different && value == null {
+                return None;
+            }
+            rest = behind;
+        }
+        let same = key[..key.len() - rest.len()].to_vec();
+        Some(if self.forward { keys::end_of_prefix(same) } else { same })
+    }
+}
+
+/// Fetches a document for `look`; `None` where there is none.
+pub fn with_document<T>(
+    by_seq: &mut CachedStatement<'_>,
+    collection: &Collection,
+    seq: i64,
+    look: impl FnOnce(Doc<'_>) -> Attempt<T>,
+) -> Attempt<Option<T>> {
+    let mut rows = by_seq.query([seq])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let document = Doc::from_bytes(blob(row.get_ref(0)?)).ok_or_else(|| scan::damaged(collection, seq))?;
+    look(document).map(Some)
+}
+
+/// Goes through an interval from behind a place, leaping where it is told to.
+fn walk(
+    connection: &Connection,
+    collection: &Collection,
+    scan: &IndexScan,
+    interval: &Interval,
+    place: &Place,
+    look: &mut dyn FnMut(Entry<'_>) -> Attempt<Next>,
+) -> Attempt<SliceEnd> {
+    let mut statement = statement(connection, collection, scan)?;
+    let end = if scan.forward { &interval.high } else { &interval.low };
+    let mut start = place.start(interval, scan.forward);
+    loop {
+        let mut rows = statement.query((&start.0, start.1, end))?;
+        let mut target: Option<Vec<u8>> = None;
+        let mut passed = 0;
+        loop {
+            let Some(row) = rows.next()? else { return Ok(SliceEnd::Exhausted) };
+            let entry = entry(row)?;
+            if let Some(place) = &target {
+                let before = if scan.forward { *entry.key < **place } else { *entry.key >= **place };
+                if before {
+                    passed += 1;
+                    if passed > STEPS_MAX {
+                        break;
+                    }
+                    continue;
+                }
+                target = None;
+            }
+            match look(entry)? {
+                Next::Step => {}
+                Next::End(end) => return Ok(end),
+                Next::Leap(place) => (target, passed) = (Some(place), 0),
+            }
+        }
+        if let Some(place) = target {
+            start = (place, i64::MIN);
+        }
+    }
+}
+
+fn statement<'c>(
+    connection: &'c Connection,
+    collection: &Collection,
+    scan: &IndexScan,
+) -> rusqlite::Result<CachedStatement<'c>> {
+    let sql = scan.sql(collection);
+    connection.prepare_cached(if scan.forward { &sql.keys_forward } else { &sql.keys_backward })
+}
+
+fn entry<'r>(row: &'r Row<'_>) -> rusqlite::Result<Entry<'r>> {
+    Ok(Entry { seq: row.get(0)?, key: blob(row.get_ref(1)?) })
+}
+
+/// The next key of a scan behind a place, and the place of that key. Searches anew each time, and so keeps nothing.
+pub fn next_key(
+    connection: &Connection,
+    collection: &Collection,
+    scan: &IndexScan,
+    mut place: Place,
+) -> Attempt<Option<Place>> {
+    let mut statement = statement(connection, collection, scan)?;
+    while let Some(interval) = scan.interval(place.part) {
+        let end = if scan.forward { &interval.high } else { &interval.low };
+        let mut start = place.start(interval, scan.forward);
+        loop {
+            let mut rows = statement.query((&start.0, start.1, end))?;
+            let Some(row) = rows.next()? else { break };
+            let entry = entry(row)?;
+            match scan.judge(entry.key) {
+                Some(Verdict::Leap(target)) => start = (target, i64::MIN),
+                _ => {
+                    let row = RowPosition { seq: entry.seq, key: entry.key.to_vec() };
+                    return Ok(Some(Place { part: place.part, row: Some(row) }));
+                }
+            }
+        }
+        place = Place { part: place.part + 1, row: None };
+    }
+    Ok(None)
+}
+
+/// Counts the keys of a scan from behind a place, up to `enough` and until the deadline has passed.
+pub fn count_keys(
+    connection: &Connection,
+    collection: &Collection,
+    scan: &IndexScan,
+    place: &mut Place,
+    deadline: Option<Instant>,
+    enough: u64,
+) -> Attempt<(u64, SliceEnd)> {
+    let mut counted = 0;
+    let mut rows = 0_usize;
+    while let Some(interval) = scan.interval(place.part) {
+        let from = place.clone();
+        let end = walk(connection, collection, scan, interval, &from, &mut |entry| {
+            rows += 1;
+            let late =
+                rows.is_multiple_of(16 * ROWS_PER_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let verdict = scan.judge(entry.key);
+            counted += u64::from(!matches!(verdict, Some(Verdict::Leap(_))));
+            if counted >= enough {
+                return Ok(Next::End(SliceEnd::Stopped));
+            }
+            if late {
+                place.take(entry.seq, entry.key);
+                return Ok(Next::End(SliceEnd::Paused));
+            }
+            Ok(match verdict {
+                Some(Verdict::Leap(target)) => Next::Leap(target),
+                _ => Next::Step,
+            })
+        })?;
+        if end != SliceEnd::Exhausted {
+            return Ok((counted, end));
+        }
+        *place = Place { part: place.part + 1, row: None };
+    }
+    Ok((counted, SliceEnd::Exhausted))
+}
