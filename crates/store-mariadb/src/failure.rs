@@ -35,6 +35,9 @@ pub(crate) mod sql {
     pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
     pub const DEADLOCK: u16 = 1213;
     pub const QUERY_INTERRUPTED: u16 = 1317;
+    pub const DEFINITION_TOO_LARGE: u16 = 1117;
+    pub const ROW_TOO_LARGE: u16 = 1118;
+    pub const TOO_MANY_KEYS: u16 = 1069;
     pub const UNKNOWN_KEY: u16 = 1176;
     pub const CONNECTION_KILLED: u16 = 1927;
     pub const TABLE_FULL: u16 = 1114;

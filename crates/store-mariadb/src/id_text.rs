@@ -53,6 +53,7 @@ pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) ->
         IdForm::Plain => plain_spellings(value),
     };
     match value {
+        Value::Symbol(text) => texts.push(text_within(Value::String(text), chars)),
         Value::Double(number) if number.is_finite() && whole(number).is_none() => {
             texts.extend(decimal_of(number).map(decimal_text));
         }

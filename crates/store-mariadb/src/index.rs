@@ -78,9 +78,21 @@ impl Index {
         format!("{}.{position}", self.sql_name)
     }
 
-    /// The column with the JSON text of a field.
+    /// The column with the JSON text of a field. Its name stands in an expression dozens of times, so it is short.
     fn text_column(&self, position: usize) -> String {
-        format!("{}.{position}.text", self.sql_name)
+        let hash = Sha256::digest(&self.spec.name);
+        let mut number = hash.iter().take(4).fold(0u32, |number, byte| number << 8 | u32::from(*byte));
+        let mut name = String::from("~");
+        for _ in 0..5 {
+            name.extend(char::from_digit(number % 36, 36));
+            number /= 36;
+        }
+        format!("{name}{position}")
+    }
+
+    /// The column with the value of a field as a decimal, if it is one.
+    fn decimal_column(&self, position: usize) -> String {
+        format!("{}d", self.text_column(position))
     }
 
     /// The column, and the MariaDB index over it, that tell whether a field has a key without a place; where there are several fields.
@@ -137,6 +149,11 @@ impl Index {
                 quote(&self.text_column(position)),
                 text_expression(path),
             ));
+            clauses.push(format!(
+                "ADD COLUMN {} DECIMAL(65,30) AS ({}) VIRTUAL INVISIBLE",
+                quote(&self.decimal_column(position)),
+                key::decimal_expression(&quote(&self.text_column(position))),
+            ));
         }
         let mut parts = Vec::new();
         for position in 0..self.fields().count() {
@@ -165,16 +182,18 @@ impl Index {
     }
 
     fn key_expression(&self, position: usize) -> String {
-        let key = key::expression(&quote(&self.text_column(position)), self.bytes());
-        if !self.spec.sparse {
-            return format!("coalesce({key},'2')");
-        }
+        let text = quote(&self.text_column(position));
+        let decimal = quote(&self.decimal_column(position));
+        let (bytes, unique) = (self.bytes(), self.spec.unique);
+        let key = key::Source { text: &text, decimal: Some(&decimal), bytes, unique }.expression();
         // A sparse index has the documents that have one of its fields.
-        let texts: Vec<String> = (0..self.fields().count()).map(|other| quote(&self.text_column(other))).collect();
-        match texts.as_slice() {
-            [_] => key,
-            texts => format!("coalesce({key},if(coalesce({}) is null,null,'2'))", texts.join(",")),
-        }
+        let all: Vec<String> = (0..self.fields().count()).map(|other| quote(&self.text_column(other))).collect();
+        let missing = match (self.spec.sparse, all.as_slice()) {
+            (false, _) => "'2'".into(),
+            (true, [_]) => "null".into(),
+            (true, all) => format!("if(coalesce({}) is null,null,'2')", all.join(",")),
+        };
+        format!("if({text} is null,{missing},{key})")
     }
 
     /// True or NULL.
@@ -239,6 +258,7 @@ pub(crate) fn drop_clause(table: &str, indexes: &[Index]) -> String {
                 clauses.push(format!("DROP CONSTRAINT {}", quote(&format!("{}.array{position}", index.sql_name))));
             }
             clauses.push(format!("DROP COLUMN {}", quote(&index.column(position))));
+            clauses.push(format!("DROP COLUMN {}", quote(&index.decimal_column(position))));
             clauses.push(format!("DROP COLUMN {}", quote(&index.text_column(position))));
         }
         if let Some(odd) = index.odd_column() {

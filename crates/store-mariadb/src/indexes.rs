@@ -78,6 +78,15 @@ async fn add(connection: &mut Connection, namespace: &Namespace, table: &Arc<Tab
             Err(failure)
         }
         Err(failure) if failure.sql_code() == Some(sql::CHECK_VIOLATED) => Err(array_in_unique().into()),
+        Err(failure)
+            if matches!(
+                failure.sql_code(),
+                Some(sql::DEFINITION_TOO_LARGE | sql::ROW_TOO_LARGE | sql::TOO_MANY_KEYS)
+            ) =>
+        {
+            let message = format!("a table in MariaDB has no room for so many indexes: {failure}");
+            Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into())
+        }
         outcome => outcome.map(drop_ok),
     }
 }

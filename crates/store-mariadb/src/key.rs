@@ -4,15 +4,14 @@
 //!
 //! | byte | values | behind it |
 //! |---|---|---|
-//! | `0` `1` `2` | MinKey; undefined; null, and a missing field | |
+//! | `1` `2` | undefined; null, and a missing field | |
 //! | `3` | numbers | `0` NaN, `1` -Infinity, `9` Infinity; `5`, the whole part less 2^63 in 8 bytes, and as much of the fraction (7 or 14 bytes) as there is |
 //! | `A` | strings | their bytes |
-//! | `D` | documents | a hash |
+//! | `D` | documents | in a unique index, a hash |
 //! | `E` | strings that are too long | their first bytes, a hash |
 //! | `F` | arrays, and what lies in arrays | |
-//! | `G` | whatever SQL cannot place: numbers from 2^63 on or within 2^-56 of zero, decimals with an exponent, hand-made spellings, regular expressions … | a hash |
-//! | `J` `K` `L` `M` `N` | binary data (length, subtype, bytes), ObjectIds, booleans, dates, timestamps | |
-//! | `Z` | MaxKey | |
+//! | `G` | whatever SQL does not place: numbers from 2^63 on or within 2^-56 of zero, decimals with an exponent, dates from the year 3000 on, timestamps, regular expressions, MinKey, hand-made spellings … | in a unique index, a hash |
+//! | `J` `K` `L` `M` | binary data (length, subtype, bytes), ObjectIds, booleans, dates | |
 //!
 //! From `D` to `G` lies what has no place of its own ([`ODD`]): such documents are found all the same, because every lookup reads what may
 //! hide there ([`HIDING`], and strings among `E`); but an index with any of them is not in order.
@@ -41,96 +40,108 @@ pub(crate) const ARRAY: &str = "'F'";
 /// Bytes of a hash.
 const HASH_BYTES: usize = 32;
 
-/// The expression for the key of the JSON text that the expression `text` gives, in a column of `bytes` + 1 bytes; NULL for NULL.
-pub(crate) fn expression(text: &str, bytes: usize) -> String {
-    let odd = odd_expression(text);
+/// What a field's key is computed from, in SQL.
+///
+/// All generated columns of a table together may have 64 KiB of expressions, so these are kept short; that is also why types which are
+/// rare in data have no place.
+pub(crate) struct Source<'s> {
+    /// The JSON text of the value.
+    pub text: &'s str,
+    /// A column with the value as DECIMAL(65,30), if it is a plain Decimal128: [`decimal_expression`]. Without one, decimals have no place.
+    pub decimal: Option<&'s str>,
+    /// Length of the column, less the byte in front.
+    pub bytes: usize,
+    /// Different values have different keys, even where they have no place.
+    pub unique: bool,
+}
+
+/// A Decimal128 of so few digits that its key says all about it, as a decimal of MariaDB's; else NULL.
+pub(crate) fn decimal_expression(text: &str) -> String {
     format!(
-        "case when {text} is null then null else coalesce(case left({text},1) when '\"' then {string} when '{{' then {object} \
-         when '[' then {ARRAY} when 't' then 'L1' when 'f' then 'L0' when 'n' then '2' else {number} end,{odd}) end",
-        string = string_expression(text, bytes),
-        object = object_expression(text, bytes),
-        number = number::expression(text, &odd),
+        "if({text} regexp '^{{\"[$]numberDecimal\":\"-?[0-9]{{1,18}}([.][0-9]{{1,15}})?\"}}$',cast(json_value({text},'$.$numberDecimal') as decimal(65,30)),null)"
     )
 }
 
-/// As [`expression`] for an `_id`, whose canonical text (see [`id_text`]) the expression `id` gives: what is common is read off that.
-pub(crate) fn id_expression(id: &str, text: &str, bytes: usize) -> String {
-    format!(
-        "case when {id} regexp '\\\\A-?[0-9]{{1,18}}\\\\z' then concat('35',{integer}) \
-         when left({id},1)='\"' and char_length({id}) < {chars} then concat('A',cast(substr({id},2,char_length({id})-2) as binary)) \
-         when {id} regexp '{OBJECT_ID}' then concat('K',unhex(substr({id},10,24))) else {general} end",
-        integer = number::integer_bytes(&format!("cast({id} as signed)")),
-        chars = id_text::ID_CHARS_MAX,
-        general = expression(text, bytes),
-    )
+impl Source<'_> {
+    /// The expression for the key; it means nothing where the text is NULL.
+    pub fn expression(&self) -> String {
+        let Source { text, .. } = self;
+        let odd = if self.unique { format!("concat('G',unhex(sha2(json_compact({text}),256)))") } else { "'G'".into() };
+        format!(
+            "coalesce(case left({text},1) when '\"' then {string} when '{{' then {object} when '[' then {ARRAY} \
+             when 't' then 'L1' when 'f' then 'L0' when 'n' then '2' else {number} end,{odd})",
+            string = self.string(),
+            object = self.object(),
+            number = number::expression(text),
+        )
+    }
+
+    /// As [`Source::expression`] for an `_id`, whose canonical text (see [`id_text`]) the expression `id` gives: what is common is read
+    /// off that.
+    pub fn id_expression(&self, id: &str) -> String {
+        format!(
+            "case when {id} regexp '^-?[0-9]{{1,18}}$' then concat('35',{integer}) \
+             when left({id},1)='\"' and char_length({id}) < {chars} then concat(_binary'A',substr({id},2,char_length({id})-2)) \
+             when {id} regexp '{OBJECT_ID}' then concat('K',unhex(substr({id},10,24))) else {general} end",
+            integer = number::integer_bytes(id),
+            chars = id_text::ID_CHARS_MAX,
+            general = self.expression(),
+        )
+    }
+
+    fn string(&self) -> String {
+        let (bytes, kept) = (self.bytes, self.bytes - HASH_BYTES);
+        let text = format!("json_unquote({})", self.text);
+        format!(
+            "if(octet_length({text})<={bytes},concat(_binary'A',{text}),\
+             concat('E',left(cast({text} as binary),{kept}),unhex(sha2({text},256))))"
+        )
+    }
+
+    fn object(&self) -> String {
+        let Source { text, decimal, bytes, unique } = self;
+        let binary = format!("from_base64(json_value({text},'$.$binary.base64'))");
+        let document = match unique {
+            true => {
+                format!(
+                    "concat('D',unhex(sha2({},256)))",
+                    id_text::unified_expression(&format!("json_compact({text})"))
+                )
+            }
+            false => "'D'".into(),
+        };
+        let decimal = decimal.map_or(String::new(), |decimal| {
+            format!("when {decimal} is not null then {} ", number::decimal_expression(decimal))
+        });
+        format!(
+            "case when {text} regexp '{OBJECT_ID}' then concat('K',unhex(substr({text},10,24))) \
+             when {text} regexp '{DATE}' then concat(_binary'M5',substr({text},11,char_length({text})-13)) \
+             when {text} regexp '^{{\"[$]date\":{{\"[$]numberLong\":\"-[1-9][0-9]{{0,17}}\"}}}}$' then concat('M1',{date}) \
+             {decimal}when left({text},9)='{{\"$number' then case substring_index({text},':',-1) \
+             when '\"NaN\"}}' then '30' when '\"Infinity\"}}' then '39' when '\"-Infinity\"}}' then '31' end \
+             when octet_length({text})<={bytes} and {text} regexp '{BINARY}' \
+             then concat('J',unhex(lpad(hex(octet_length({binary})),8,0)),unhex(substr({text},char_length({text})-4,2)),{binary}) \
+             when {text} regexp '{DOCUMENT}' then {document} end",
+            date = number::integer_bytes(&format!("json_value({text},'$.$date.$numberLong')")),
+        )
+    }
 }
 
-fn odd_expression(text: &str) -> String {
-    format!("concat('G',unhex(sha2(json_compact({text}),256)))")
-}
+/// An ObjectId.
+const OBJECT_ID: &str = r#"^{"[$]oid":"[0-9a-fA-F]{24}"}$"#;
 
-fn string_expression(text: &str, bytes: usize) -> String {
-    let plain = format!("substr({text},2,char_length({text})-2)");
-    let unescaped = format!("json_unquote({text})");
-    format!(
-        "if(locate('\\\\',{text})=0,{},{})",
-        bounded_expression(&plain, bytes),
-        bounded_expression(&unescaped, bytes)
-    )
-}
+/// A date from 1970 to 2999, as the gateway spells it.
+const DATE: &str =
+    r#"^{"[$]date":"(19[789]|2[0-9]{2})[0-9](-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}([.](?!000)[0-9]{3})?Z"}$"#;
 
-fn bounded_expression(text: &str, bytes: usize) -> String {
-    let kept = bytes - HASH_BYTES;
-    format!(
-        "if(octet_length({text})<={bytes},concat('A',cast({text} as binary)),\
-         concat('E',left(cast({text} as binary),{kept}),unhex(sha2({text},256))))"
-    )
-}
+/// Binary data.
+const BINARY: &str = r#"^{"[$]binary":{"base64":"[A-Za-z0-9+/=]*","subType":"[0-9a-f]{2}"}}$"#;
 
-const OBJECT_ID: &str = r#"\\A\\{"[$]oid":"[0-9a-fA-F]{24}"\\}\\z"#;
+/// What is certainly no wrapper: a document without fields, or whose first name has neither a dollar nor an escape in front.
+const DOCUMENT: &str = r#"^{[[:space:]]*("[^$\\\\]|})"#;
 
-/// A date from 1970 on in the spelling of the gateway. Of a day that is none, such as February 30, the 31st is the most that gets through.
-const DATE: &str = concat!(
-    r#"\\A\\{"[$]date":"(?:19[789]|[2-9][0-9]{2})[0-9]-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|"#,
-    r#"(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31|02-29)"#,
-    r#"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.](?!000)[0-9]{3})?Z"\\}\\z"#
-);
-
-/// The first date that is not spelled with a year, in milliseconds.
+/// The first date that the gateway spells in another way, in milliseconds.
 const YEAR_10000: i64 = 253_402_300_800_000;
-
-fn object_expression(text: &str, bytes: usize) -> String {
-    let odd = odd_expression(text);
-    let member = |path: &str| format!("json_value({text},'{path}')");
-    let unified = id_text::unified_expression(&format!("json_compact({text})"));
-    let long_date = format!("cast({} as signed)", member("$.\"$date\".\"$numberLong\""));
-    let binary = format!("from_base64({})", member("$.\"$binary\".base64"));
-    let word = |path: &str| format!("cast({} as unsigned)", member(path));
-    let (time, increment) = (word("$.\"$timestamp\".t"), word("$.\"$timestamp\".i"));
-    format!(
-        "case when {text} regexp '{OBJECT_ID}' then concat('K',unhex(substr({text},10,24))) \
-         when left({text},10)='{{\"$date\":\"' then if({text} regexp '{DATE}',\
-         concat('M5',cast(substr({text},11,char_length({text})-13) as binary)),{odd}) \
-         when {text} regexp '\\\\A\\\\{{\"[$]date\":\\\\{{\"[$]numberLong\":\"-?[1-9][0-9]{{0,17}}\"\\\\}}\\\\}}\\\\z' then \
-         case when {long_date} < 0 then concat('M1',{date_bytes}) when {long_date} >= {YEAR_10000} then concat('M9',{date_bytes}) else {odd} end \
-         when left({text},19)='{{\"$numberDecimal\":\"' then {decimal} \
-         when left({text},18)='{{\"$numberDouble\":\"' then {special} \
-         when {text} regexp '\\\\A\\\\{{\"[$]binary\":\\\\{{\"base64\":\"[A-Za-z0-9+/]*={{0,2}}\",\"subType\":\"[0-9a-f]{{2}}\"\\\\}}\\\\}}\\\\z' then \
-         if(octet_length({binary}) <= {binary_bytes},\
-         concat('J',unhex(lpad(hex(octet_length({binary})),8,'0')),unhex({subtype}),{binary}),{odd}) \
-         when {text} regexp '\\\\A\\\\{{\"[$]timestamp\":\\\\{{\"t\":[0-9]{{1,10}},\"i\":[0-9]{{1,10}}\\\\}}\\\\}}\\\\z' \
-         and {time} <= 4294967295 and {increment} <= 4294967295 \
-         then concat('N',unhex(lpad(hex({time}),8,'0')),unhex(lpad(hex({increment}),8,'0'))) \
-         when {text}='{{\"$minKey\":1}}' then '0' when {text}='{{\"$maxKey\":1}}' then 'Z' when {text}='{{\"$undefined\":true}}' then '1' \
-         when {text} regexp '\\\\A\\\\{{[[:space:]]*(?:\"[^$\\\\\\\\]|\\\\}})' then concat('D',unhex(sha2({unified},256))) \
-         else {odd} end",
-        date_bytes = number::integer_bytes(&long_date),
-        decimal = number::decimal_expression(&member("$.\"$numberDecimal\""), &odd),
-        special = number::special_expression(&member("$.\"$numberDouble\""), &odd),
-        binary_bytes = bytes - 5,
-        subtype = member("$.\"$binary\".subType"),
-    )
-}
 
 /// The key of a value that has a place of its own, and whether keys are equal only if values are; for other values, the place that
 /// they would have: no key of a lesser value lies behind it, none of a greater one before it. `None` for values without any order here

@@ -12,61 +12,44 @@ const PIECE_MASK: &str = "72057594037927935";
 const PIECE_BITS: u32 = 56;
 /// Decimal places that leave room for what [`pieces`] does.
 const PLACES_MAX: u32 = 34;
-/// Doubles nearer to zero than this (2^-56), but for zero, have digits past the pieces.
-const TINY: &str = "1.3877787807814457e-17";
+/// Doubles nearer to zero than 2^-56, but for zero, have digits past the pieces.
+const TINY: &str = "1.4e-17";
 
 /// The whole part's bytes.
 pub(super) fn integer_bytes(number: &str) -> String {
-    format!("unhex(lpad(hex({number} ^ {SIGN}),16,'0'))")
+    format!("unhex(lpad(hex({number}^{SIGN}),16,0))")
 }
 
 fn piece_bytes(number: &str) -> String {
-    format!("unhex(lpad(hex({number}),14,'0'))")
+    format!("unhex(lpad(hex({number}),14,0))")
 }
 
-/// The key of a number's JSON text.
-pub(super) fn expression(text: &str, odd: &str) -> String {
-    let integer = integer_bytes(&format!("cast({text} as signed)"));
+/// The key of a number's JSON text. In arithmetic, MariaDB takes the text as a double; in the operator `^`, as an int64.
+pub(super) fn expression(text: &str) -> String {
+    let scaled = format!("({text}*{PIECE}e0)");
     format!(
-        "case when {text} regexp '\\\\A-?[0-9]{{1,18}}\\\\z' then concat('35',{integer}) \
-         when {text} not regexp '[.eE]' then if(char_length({text}) <= 20 \
-         and cast({text} as decimal(65,0)) between -9223372036854775808 and 9223372036854775807,concat('35',{integer}),{odd}) \
-         when {text} regexp '\\\\A-?[0-9]{{1,40}}(?:[.][0-9]{{1,60}})?(?:[eE][-+]?[0-9]{{1,2}})?\\\\z' then {double} else {odd} end",
-        double = double_expression(&format!("cast({text} as double)"), odd),
+        "case when {text} regexp '^-?[0-9]{{1,19}}$' then \
+         if(cast({text} as decimal(20)) between -{SIGN} and 9223372036854775807,concat('35',{integer}),null) \
+         when {text} regexp '^-?[0-9]{{1,40}}([.][0-9]{{1,60}})?(e-?[0-9]{{1,2}})?$' \
+         and abs({text})<9223372036854775807e0 and (abs({text})>{TINY} or {text}=0e0) then \
+         concat('35',{floor},if({text}=floor({text}),'',concat({first},if({scaled}=floor({scaled}),'',{second})))) end",
+        integer = integer_bytes(text),
+        floor = integer_bytes(&format!("floor({text})")),
+        first =
+            piece_bytes(&format!("if(abs({text})<1e0,floor({scaled})&{PIECE_MASK},({text}-floor({text}))*{PIECE}e0)")),
+        second = piece_bytes(&format!("floor(({scaled}-floor({scaled}))*{PIECE}e0)")),
     )
 }
 
-fn double_expression(double: &str, odd: &str) -> String {
-    let integer = integer_bytes(&format!("cast(floor({double}) as signed)"));
-    let scaled = format!("({double}*{PIECE}e0)");
-    format!(
-        "case when abs({double}) < 9223372036854775807e0 and {double}=floor({double}) then concat('35',{integer}) \
-         when abs({double}) >= 9223372036854775807e0 or abs({double}) < {TINY} then {odd} \
-         when abs({double}) >= 1 then concat('35',{integer},{fraction}) \
-         else concat('35',{integer},{first},if({scaled}=floor({scaled}),'',{second})) end",
-        fraction = piece_bytes(&format!("cast(({double}-floor({double}))*{PIECE}e0 as unsigned)")),
-        first = piece_bytes(&format!("cast(floor({scaled}) as signed) & {PIECE_MASK}")),
-        second = piece_bytes(&format!("cast(floor(({scaled}-floor({scaled}))*{PIECE}e0) as unsigned)")),
-    )
-}
-
-/// The key of a decimal by its digits.
-pub(super) fn decimal_expression(digits: &str, odd: &str) -> String {
-    let decimal = format!("cast({digits} as decimal(65,30))");
-    let integer = integer_bytes(&format!("cast(floor({decimal}) as signed)"));
+/// The key of a DECIMAL(65,30).
+pub(super) fn decimal_expression(decimal: &str) -> String {
     let scaled = format!("(({decimal}-floor({decimal}))*{PIECE})");
     format!(
-        "case when {digits} regexp '\\\\A-?[0-9]{{1,18}}(?:[.][0-9]{{1,15}})?\\\\z' then \
-         concat('35',{integer},if({scaled}=0,'',concat({first},if({scaled}=floor({scaled}),'',{second})))) \
-         else {special} end",
-        first = piece_bytes(&format!("cast(floor({scaled}) as unsigned)")),
-        second = piece_bytes(&format!("cast(floor(({scaled}-floor({scaled}))*{PIECE}) as unsigned)")),
-        special = special_expression(digits, odd),
+        "concat('35',{floor},if({decimal}=floor({decimal}),'',concat({first},if({scaled}=floor({scaled}),'',{second}))))",
+        floor = integer_bytes(&format!("floor({decimal})")),
+        first = piece_bytes(&format!("floor({scaled})")),
+        second = piece_bytes(&format!("floor(({scaled}-floor({scaled}))*{PIECE})")),
     )
-}
-
-pub(super) fn special_expression(name: &str, odd: &str) -> String {
-    format!("case {name} when 'NaN' then '30' when 'Infinity' then '39' when '-Infinity' then '31' else {odd} end")
 }
 
 pub(super) fn signed_bytes(number: i64) -> [u8; 8] {
