@@ -27,7 +27,7 @@ pub fn wrong_kind(within: &str, field: &str, kind: Kind, expected: &str) -> Erro
     ))
 }
 
-fn wrong_types(within: &str, field: Element<'_>, expected: &str) -> Error {
+pub fn wrong_types(within: &str, field: Element<'_>, expected: &str) -> Error {
     Error::type_mismatch(format!(
         "BSON field '{within}.{}' is the wrong type '{}', expected types {expected}",
         field.key(),
@@ -38,6 +38,11 @@ fn wrong_types(within: &str, field: Element<'_>, expected: &str) -> Error {
 /// Null and undefined stand for a field that is not there.
 pub fn is_absent(field: Element<'_>) -> bool {
     matches!(field.kind, Kind::Null | Kind::Undefined)
+}
+
+/// Whether a field is null and that leaves it out: so it is with these, while flags, hints and lists have to be what they are.
+pub fn is_left_out(field: Element<'_>, may_be_null: &[&str]) -> bool {
+    is_absent(field) && may_be_null.contains(&field.key())
 }
 
 /// A strict boolean.
@@ -70,15 +75,26 @@ pub fn plain_boolean(field: Element<'_>) -> Result<bool> {
 }
 
 pub fn document<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
-    field.value().as_document().ok_or_else(|| wrong_type(within, field, "object"))
+    field.value().as_document().ok_or_else(|| missing_or_wrong(within, field, "object"))
 }
 
 pub fn array<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
-    field.value().as_array().ok_or_else(|| wrong_type(within, field, "array"))
+    field.value().as_array().ok_or_else(|| match is_absent(field) {
+        true => Error::new(Code(10065), format!("invalid parameter: expected an object ({})", field.key())),
+        false => wrong_type(within, field, "array"),
+    })
 }
 
 pub fn string<'a>(within: &str, field: Element<'a>) -> Result<&'a str> {
-    field.value().as_str().ok_or_else(|| wrong_type(within, field, "string"))
+    field.value().as_str().ok_or_else(|| missing_or_wrong(within, field, "string"))
+}
+
+/// Null in the place of a field that has to be there counts as its absence.
+fn missing_or_wrong(within: &str, field: Element<'_>, expected: &str) -> Error {
+    match is_absent(field) {
+        true => missing_field(within, field.key()),
+        false => wrong_type(within, field, expected),
+    }
 }
 
 /// A whole number from any of the numeric types: fractions are cut, what is out of range is clamped, NaN is zero.

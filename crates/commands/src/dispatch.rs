@@ -1,7 +1,7 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
 use crate::clock;
-use crate::envelope::{self, Envelope};
+use crate::envelope::{self, Envelope, WriteConcern};
 use crate::reply;
 use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
@@ -56,6 +56,9 @@ impl<'a> Call<'a> {
         self.worker.sweep(self.now_ms);
         self.envelope.read(self.request, body)?;
         check_shared(self.worker, self.spec, &self.envelope)?;
+        if let Some(write_concern) = self.envelope.write_concern {
+            self.envelope.durability = WriteConcern::parse(write_concern)?;
+        }
         if let Some(session_id) = self.envelope.session {
             self.session.note_logical_session(self.worker, session_id, self.now_ms);
         }
@@ -218,7 +221,7 @@ fn check_shared(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result
         let message = format!("{} may only be run against the admin database.", spec.name);
         return Err(Error::new(Code::UNAUTHORIZED, message));
     }
-    if envelope.has_write_concern && !spec.takes_write_concern {
+    if envelope.write_concern.is_some() && !spec.takes_write_concern {
         return Err(Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern"));
     }
     if let Some(read_concern) = envelope.read_concern {

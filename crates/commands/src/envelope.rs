@@ -27,8 +27,9 @@ pub struct Envelope<'a> {
     pub time_limit: Option<Duration>,
     pub comment: Option<Element<'a>>,
     pub read_concern: Option<Element<'a>>,
-    pub write_concern: WriteConcern,
-    pub has_write_concern: bool,
+    pub write_concern: Option<Element<'a>>,
+    /// What `write_concern` asks for, once it is known that the command takes one.
+    pub durability: WriteConcern,
 }
 
 /// How safe a write shall be before it is acknowledged. One server acknowledges, so that is all that is left of it.
@@ -87,8 +88,8 @@ impl<'a> Envelope<'a> {
             time_limit: None,
             comment: None,
             read_concern: None,
-            write_concern: WriteConcern::default(),
-            has_write_concern: false,
+            write_concern: None,
+            durability: WriteConcern::default(),
         }
     }
 
@@ -96,11 +97,10 @@ impl<'a> Envelope<'a> {
     pub fn read(&mut self, request: &'a Request, body: Doc<'a>) -> Result<()> {
         let envelope = self;
         let mut database = None;
-        let mut api = Api::default();
+        let (mut api, mut transaction) = (Api::default(), TransactionFlags::default());
         for element in body.elements().skip(1) {
             match element.key_bytes() {
                 b"$db" => database = Some(database_name(element)?),
-                b"lsid" => envelope.session = logical_session(element)?,
                 b"$clusterTime"
                 | b"$audit"
                 | b"$client"
@@ -113,28 +113,36 @@ impl<'a> Envelope<'a> {
                 | b"operationTime"
                 | b"clientOperationKey"
                 | b"mayBypassWriteBlocking"
-                | b"maxTimeMSOpOnly"
                 | b"help"
                 | b"stmtId" => {}
                 b"$readPreference" => check_read_preference(element)?,
+                b"lsid" | b"txnNumber" | b"autocommit" | b"startTransaction" if is_absent(element) => {}
+                b"lsid" => envelope.session = logical_session(element)?,
                 b"txnNumber" => envelope.txn_number = Some(long(element)?),
-                b"autocommit" | b"startTransaction" => envelope.in_transaction = true,
-                b"maxTimeMS" => envelope.time_limit = max_time(element)?,
+                b"autocommit" => transaction.autocommit = Some(session_flag(element)?),
+                b"startTransaction" => transaction.start = Some(session_flag(element)?),
+                b"maxTimeMS" => {
+                    check_time_limit(envelope.first.key(), element)?;
+                    envelope.time_limit = max_time(element)?;
+                }
+                b"maxTimeMSOpOnly" => {
+                    let message = "Can not specify maxTimeMSOpOnly for non internal clients";
+                    return Err(Error::new(Code::INVALID_OPTIONS, message));
+                }
                 b"comment" => envelope.comment = Some(element),
                 b"readConcern" => envelope.read_concern = Some(element),
-                b"writeConcern" => {
-                    envelope.write_concern = WriteConcern::parse(element)?;
-                    envelope.has_write_concern = true;
-                }
+                b"writeConcern" => envelope.write_concern = Some(element),
+                b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors" if is_absent(element) => {}
                 b"apiVersion" => api.version = Some(element),
-                b"apiStrict" => api.strict = arguments::boolean("APIParametersFromClient", element)?,
-                b"apiDeprecationErrors" => {
-                    api.deprecation_errors = arguments::boolean("APIParametersFromClient", element)?
+                b"apiStrict" | b"apiDeprecationErrors" => {
+                    arguments::boolean("APIParametersFromClient", element)?;
+                    api.has_flags = true;
                 }
                 _ => envelope.fields.push(element),
             }
         }
         api.check()?;
+        envelope.in_transaction = transaction.check(envelope.txn_number)?;
         envelope.database = match (&request.kind, database) {
             (RequestKind::Query { database }, _) => database,
             (RequestKind::Msg { .. }, Some(database)) => database,
@@ -150,14 +158,14 @@ impl<'a> Envelope<'a> {
 #[derive(Default)]
 struct Api<'a> {
     version: Option<Element<'a>>,
-    strict: bool,
-    deprecation_errors: bool,
+    /// `apiStrict` or `apiDeprecationErrors`, whatever they say.
+    has_flags: bool,
 }
 
 impl Api<'_> {
     fn check(&self) -> Result<()> {
         let Some(version) = self.version else {
-            if self.strict || self.deprecation_errors {
+            if self.has_flags {
                 let message = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
                 return Err(Error::new(Code(4886600), message));
             }
@@ -168,6 +176,32 @@ impl Api<'_> {
             other => Err(Error::new(Code::API_VERSION_ERROR, format!("Cannot accept API version {other}"))),
         }
     }
+}
+
+/// What a statement says of the transaction it is part of.
+#[derive(Default)]
+struct TransactionFlags {
+    autocommit: Option<bool>,
+    start: Option<bool>,
+}
+
+impl TransactionFlags {
+    /// Whether the command is part of a transaction of several statements.
+    fn check(&self, number: Option<i64>) -> Result<bool> {
+        let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
+        match (number, self.autocommit, self.start) {
+            (_, None, None) => Ok(false),
+            (None, Some(_), _) => invalid("'autocommit' field requires a transaction number to also be specified"),
+            (_, None, Some(_)) => invalid("'startTransaction' field requires 'autocommit' field to also be specified"),
+            (Some(_), Some(true), _) => invalid("Specifying autocommit=true is not allowed."),
+            (_, _, Some(false)) => invalid("Specifying startTransaction=false is not allowed."),
+            _ => Ok(true),
+        }
+    }
+}
+
+fn session_flag(element: Element<'_>) -> Result<bool> {
+    arguments::boolean("OperationSessionInfo", element)
 }
 
 fn database_name(element: Element<'_>) -> Result<&str> {
@@ -225,6 +259,17 @@ fn binary_subtype(subtype: u8) -> &'static str {
     }
 }
 
+/// Two commands read `maxTimeMS` as one of their own fields, with other errors.
+fn check_time_limit(command: &str, element: Element<'_>) -> Result<()> {
+    if !matches!(command, "aggregate" | "getMore") || is_absent(element) {
+        return Ok(());
+    }
+    match arguments::integer(command, element)? {
+        negative @ ..0 if command == "aggregate" => Err(arguments::below_zero("maxTimeMS", negative)),
+        _ => Ok(()),
+    }
+}
+
 /// `maxTimeMS`; zero stands for no limit.
 pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
     let name = element.key();
@@ -234,7 +279,6 @@ pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
         Value::Double(number) if number.fract() == 0.0 => number as i64,
         Value::Double(_) => return Err(Error::bad_value(format!("{name} has non-integral value"))),
         value @ Value::Decimal128(_) => arguments::number_to_i64(value).unwrap_or(0),
-        Value::Null | Value::Undefined => 0,
         _ => return Err(Error::bad_value(format!("{name} must be a number"))),
     };
     if !(0..=i64::from(i32::MAX)).contains(&milliseconds) {
@@ -259,7 +303,7 @@ fn check_read_preference(element: Element<'_>) -> Result<()> {
              'mode' is not a valid value."
         ))),
         Some(other) => Err(arguments::wrong_kind("$readPreference", "mode", other.kind(), "string")),
-        None => Err(arguments::missing_field("$readPreference", "mode")),
+        None => Err(Error::new(Code::NO_SUCH_KEY, "Missing expected field \"mode\"")),
     }
 }
 
@@ -313,6 +357,9 @@ fn check_w(field: Element<'_>) -> Result<bool> {
 /// Checks a `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
 pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -> Result<()> {
     let Some(concern) = element.value().as_document() else {
+        if command == "aggregate" {
+            return Err(arguments::wrong_type(command, element, "object"));
+        }
         return Err(Error::failed_to_parse("readConcern field should be an object"));
     };
     for field in concern.elements() {

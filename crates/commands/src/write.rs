@@ -96,7 +96,7 @@ pub async fn carry_out<S: Statement>(
             namespace: namespace.clone(),
             ordered: options.ordered,
             bypass_validation: options.bypass_validation,
-            journal: call.envelope.write_concern.journal,
+            journal: call.envelope.durability.journal,
             retry: retry_key(call),
             statements: S::into_statements(statements),
         };

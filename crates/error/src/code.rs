@@ -156,6 +156,7 @@ codes! {
     11600 INTERRUPTED_AT_SHUTDOWN "InterruptedAtShutdown"
     11601 INTERRUPTED "Interrupted"
     11602 INTERRUPTED_DUE_TO_REPL_STATE_CHANGE "InterruptedDueToReplStateChange"
+    13113 MERGE_STAGE_NO_MATCHING_DOCUMENT "MergeStageNoMatchingDocument"
     13297 DATABASE_DIFFER_CASE "DatabaseDifferCase"
     13388 STALE_CONFIG "StaleConfig"
     13435 NOT_PRIMARY_NO_SECONDARY_OK "NotPrimaryNoSecondaryOk"

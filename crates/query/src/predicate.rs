@@ -142,8 +142,9 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
             Ok(true)
         }
         Node::Or(branches) => {
+            // Which branch it was is not told, and so not which element either.
             for branch in branches {
-                if matches_node(branch, document, details.as_deref_mut())? {
+                if matches_node(branch, document, None)? {
                     return Ok(true);
                 }
             }

@@ -76,8 +76,13 @@ impl Update {
             Value::Document(spec) if spec.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
                 Kind::Operators(parse::operators(spec, array_filters, context)?)
             }
-            Value::Document(replacement) => Kind::Replacement(Replacement::new(replacement)),
-            Value::Array(_) if array_filters.is_some() => {
+            Value::Document(replacement) => {
+                // They mean nothing here, and are checked all the same.
+                array_filter::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
+                Kind::Replacement(Replacement::new(replacement))
+            }
+            Value::Array(_) if array_filters.is_some_and(|filters| !filters.is_empty()) => {
+                array_filter::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
                 return Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-style updates"));
             }
             Value::Array(stages) => Kind::Pipeline(Transformation::parse(stages, context)?),

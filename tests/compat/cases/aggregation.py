@@ -18,7 +18,6 @@ TREES = [{"_id": 1, "a": {"level": 1, "b": {"level": 5, "c": 1}}, "level": 1,
     "l": [{"level": 1, "x": 1}, {"level": 9, "x": 2}, 5, [{"level": 9}]]}, {"_id": 2, "level": 9, "x": 1}]
 OPERANDS = ("$n", "$v", "$tags", "$missing", 1, 2.5, None, "text", {"$add": ["$n", 1]}, {"$literal": [1]}, {"a": "$n"}, ["$n", "$v"])
 GROUPED = ("$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$stdDevPop", "$stdDevSamp")
-PARTLY = "how many documents are written before the error is not the same"
 TIES = "of equal numbers of two types MongoDB's second engine keeps the last, its first engine and Selkie the first"
 
 
@@ -207,6 +206,6 @@ BLOCKS = [
                 {"whenMatched": "merge", "whenNotMatched": "discard"})),
         [{"$merge": 1}], [{"$merge": {}}], [{"$project": {"_id": 0, "n": 1}}, {"$limit": 1},
             {"$merge": {"into": "other", "whenMatched": "fail"}}])),
-            differs({"aggregate": "c", "pipeline": [BY_ID, {"$project": {"n": 1}}, {"$merge": {"into": "other", "whenNotMatched": "fail"}}],
-            "cursor": {}}, PARTLY), writes=True),
+            {"aggregate": "c", "pipeline": [BY_ID, {"$project": {"n": 1}}, {"$merge": {"into": "other", "whenNotMatched": "fail"}}],
+            "cursor": {}}, writes=True),
 ]

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/aggregate/>
 
-use crate::arguments::{self, is_absent, namespace_to_read, plain_boolean, unknown_field};
+use crate::arguments::{self, namespace_to_read, plain_boolean, unknown_field};
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
 use crate::command::{explain, foreign, options, source_stage, views};
 use crate::dispatch::{Call, Disposition};
@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
         for field in fields {
             match field.key() {
                 "pipeline" => pipeline = Some(read_pipeline(field)?),
-                _ if is_absent(field) => {}
+                _ if arguments::is_left_out(field, &["let", "collation", "bypassDocumentValidation"]) => {}
                 "cursor" => {
                     let message = "cursor field must be missing or an object";
                     field.value().as_document().ok_or_else(|| Error::type_mismatch(message))?;
@@ -48,7 +48,7 @@ impl<'a> Arguments<'a> {
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 "allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
-                "bypassDocumentValidation" => drop(plain_boolean(field)?),
+                "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }

@@ -99,7 +99,7 @@ async fn copy_documents(call: &Call<'_>, from: &Namespace, to: &Namespace) -> Re
         let batch = WriteBatch {
             namespace: to.clone(),
             ordered: true,
-            journal: call.envelope.write_concern.journal,
+            journal: call.envelope.durability.journal,
             bypass_validation: true,
             retry: None,
             statements: Statements::Insert(documents),

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/collMod/>
 
-use crate::arguments::{self, is_absent, unknown_field};
+use crate::arguments::{self, unknown_field};
 use crate::command::create::{self, write_cap};
 use crate::command::index_modification::Modification;
 use crate::command::{options, validation, view_definitions, views};
@@ -12,6 +12,19 @@ use error::{Code, Error, Result};
 use store::{CollectionInfo, Namespace};
 
 const WITHIN: &str = "collMod";
+
+const MAY_BE_NULL: [&str; 10] = [
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "index",
+    "cappedSize",
+    "cappedMax",
+    "dryRun",
+    "timeseries",
+    "changeStreamPreAndPostImages",
+];
 
 #[derive(Default)]
 struct Arguments<'a> {
@@ -33,7 +46,7 @@ impl<'a> Arguments<'a> {
         let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         let key = field.key();
         match key {
-            _ if is_absent(field) => return Ok(()),
+            _ if arguments::is_left_out(field, &MAY_BE_NULL) => return Ok(()),
             "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
             "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
             "validationAction" => self.validation_action = Some(validation::action(WITHIN, field)?),

@@ -1,9 +1,10 @@
 //! `drop`, `listCollections`, `renameCollection`.
 
-use crate::arguments::{self, is_absent, unknown_field};
+use crate::arguments::{self, unknown_field};
 use crate::command::{options, view_definitions, views};
 use crate::cursor::uuid_text;
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::uuid;
 use crate::reply::write_list_cursor;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -36,12 +37,12 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
     let (mut filter, mut name_only, mut batch_size) = (Doc::EMPTY, false, None);
     for field in call.fields() {
         match field.key() {
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &["filter", "nameOnly", "cursor", "authorizedCollections"]) => {}
             "filter" => filter = arguments::document(WITHIN, field)?,
-            "nameOnly" => name_only = arguments::boolean_or_number(WITHIN, field)?,
+            "nameOnly" => name_only = arguments::boolean(WITHIN, field)?,
             "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
             // There are no users yet, so everybody is authorized for all.
-            "authorizedCollections" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "authorizedCollections" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
@@ -108,22 +109,34 @@ fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
 
 pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "renameCollection";
-    let from = arguments::string(WITHIN, call.first())?;
+    let Some(from) = call.first().value().as_str() else {
+        return Err(Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias())));
+    };
     let (mut to, mut drop_target) = (None, false);
     for field in call.fields() {
         match field.key() {
             "to" => to = Some(arguments::string(WITHIN, field)?),
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &["stayTemp"]) => {}
             // Either whether to drop it, or the UUID of the one to be dropped.
-            "dropTarget" if field.kind == Kind::Binary => drop_target = true,
-            "dropTarget" => drop_target = arguments::boolean_or_number(WITHIN, field)?,
-            "stayTemp" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "dropTarget" if field.kind == Kind::Binary => {
+                let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
+                uuid(WITHIN, field).map_err(|_| Error::new(Code::INVALID_UUID, message))?;
+                drop_target = true;
+            }
+            "dropTarget" => drop_target = drops_target(WITHIN, field)?,
+            "stayTemp" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
     let to = to.ok_or_else(|| arguments::missing_field(WITHIN, "to"))?;
+    if from.contains('\0') || to.contains('\0') {
+        return Err(invalid("namespaces cannot have embedded null characters".to_owned()));
+    }
     let from = full_name(from).ok_or_else(|| invalid(format!("Invalid namespace specified '{from}'")))?;
     let to = full_name(to).ok_or_else(|| invalid(format!("Invalid target namespace: {to}")))?;
+    arguments::check_writable(&from).map_err(|error| {
+        Error::new(Code::ILLEGAL_OPERATION, format!("error with source namespace: {}", error.message()))
+    })?;
     arguments::check_database(&to.database)?;
     arguments::check_writable(&to).map_err(|error| {
         Error::new(Code::ILLEGAL_OPERATION, format!("error with target namespace: {}", error.message()))
@@ -151,6 +164,13 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     let lost = plan_killed(format!("collection renamed from '{from}' to '{to}'"));
     call.worker.server.cursors.lose_where(|owner| owner.namespace == from || owner.namespace == to, &lost);
     Ok(Disposition::Reply)
+}
+
+fn drops_target(within: &str, field: Element<'_>) -> Result<bool> {
+    match field.value() {
+        Value::Boolean(flag) => Ok(flag),
+        _ => Err(arguments::wrong_types(within, field, "'[bool, binData']")),
+    }
 }
 
 /// What a cursor is told whose collection is not what it was.

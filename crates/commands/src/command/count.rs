@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/count/>
 
-use crate::arguments::{self, is_absent, non_negative, unknown_field};
+use crate::arguments::{self, non_negative, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
@@ -27,14 +27,14 @@ impl<'a> Arguments<'a> {
         let mut arguments = Arguments::default();
         for field in fields {
             match field.key() {
-                _ if is_absent(field) => {}
+                _ if arguments::is_left_out(field, &["query", "skip", "collation"]) => {}
                 "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
                 "skip" => arguments.skip = non_negative(WITHIN, field)?,
                 "limit" => arguments.limit = limit(field)?,
                 "hint" => arguments.hint = options::hint(field)?,
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
-                // Which fields to return has no bearing on how many documents there are.
-                "fields" => drop(arguments::document(WITHIN, field)?),
+                // Which fields to return has no bearing on how many documents there are, and may be anything.
+                "fields" => {}
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -51,7 +51,8 @@ impl<'a> Arguments<'a> {
 fn limit(field: Element<'_>) -> Result<Option<u64>> {
     let number = arguments::number_to_i64(field.value());
     let number = number.ok_or_else(|| Error::bad_value("limit value is not a valid number"))?;
-    if matches!(field.value(), Value::Double(double) if double.is_finite() && double.fract() != 0.0) {
+    if matches!(field.value(), Value::Double(double) if double.is_nan() || double.is_finite() && double.fract() != 0.0)
+    {
         let found = options::display(DocBuf::build(|writer| writer.append_element(field)).as_doc());
         let found = found.trim_matches(['{', '}', ' ']);
         return Err(Error::failed_to_parse(format!("Expected an integer: {found}")));

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/create/>
 
-use crate::arguments::{self, is_absent, unknown_field};
+use crate::arguments::{self, unknown_field};
 use crate::command::{options, validation, view_definitions};
 use crate::dispatch::{Call, Disposition};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
@@ -10,6 +10,28 @@ use error::{Code, Error, Result};
 use store::{index_rules, views};
 
 const WITHIN: &str = "create";
+
+const MAY_BE_NULL: [&str; 19] = [
+    "capped",
+    "autoIndexId",
+    "temp",
+    "size",
+    "max",
+    "viewOn",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "collation",
+    "timeseries",
+    "changeStreamPreAndPostImages",
+    "encryptedFields",
+    "expireAfterSeconds",
+    "storageEngine",
+    "indexOptionDefaults",
+    "idIndex",
+    "flags",
+    "comment",
+];
 
 /// The largest size of a capped collection, in bytes; and what its number of documents has to stay below.
 const CAPPED_BYTES_MAX: i64 = 1 << 50;
@@ -81,7 +103,7 @@ impl<'a> Arguments<'a> {
         let unsupported =
             |what: &str| Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
         match field.key() {
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &MAY_BE_NULL) => {}
             "capped" => self.capped = arguments::boolean_or_number(WITHIN, field)?,
             "autoIndexId" => self.auto_index_id = Some(arguments::boolean_or_number(WITHIN, field)?),
             "temp" => self.temporary = arguments::boolean_or_number(WITHIN, field)?,

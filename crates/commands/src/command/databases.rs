@@ -12,11 +12,11 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     let (mut filter, mut name_only) = (Doc::EMPTY, false);
     for field in call.fields() {
         match field.key() {
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &["filter", "nameOnly", "authorizedDatabases"]) => {}
             "filter" => filter = arguments::document(WITHIN, field)?,
             "nameOnly" => name_only = arguments::boolean_or_number(WITHIN, field)?,
             // There are no users yet, so everybody is authorized for all.
-            "authorizedDatabases" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "authorizedDatabases" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
@@ -46,11 +46,15 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
 }
 
 pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    if arguments::number_to_i64(call.first().value()) != Some(1) {
+    const WITHIN: &str = "dropDatabase";
+    if is_absent(call.first()) {
+        return Err(arguments::missing_field(WITHIN, WITHIN));
+    }
+    if arguments::integer(WITHIN, call.first())? != 1 {
         return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'drop' parameter"));
     }
     if let Some(field) = call.fields().next() {
-        return Err(unknown_field("dropDatabase", field.key()));
+        return Err(unknown_field(WITHIN, field.key()));
     }
     let database = call.database();
     call.worker.store.drop_database(database).await?;

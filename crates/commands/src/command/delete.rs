@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/delete/>
 
-use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::options;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
@@ -23,8 +23,10 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     for field in call.fields() {
         match field.key() {
             "deletes" => statements = Some(inline_statements("delete.deletes", arguments::array(WITHIN, field)?)?),
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &["ordered", "let", "bypassDocumentValidation"]) => {}
             "ordered" => ordered = arguments::boolean(WITHIN, field)?,
+            // There is nothing to validate.
+            "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
             "let" => variables = Some(arguments::document(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
@@ -59,7 +61,7 @@ pub struct DeleteArguments<'a> {
     pub query: Doc<'a>,
     pub one: bool,
     pub hint: Option<Value<'a>>,
-    pub collation: Option<Collation>,
+    collation: Option<Doc<'a>>,
 }
 
 impl<'a> DeleteArguments<'a> {
@@ -69,9 +71,9 @@ impl<'a> DeleteArguments<'a> {
             match field.key() {
                 "q" => query = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 "limit" => one = Some(limit(field)?),
-                _ if is_absent(field) => {}
+                _ if arguments::is_left_out(field, &["collation"]) => {}
                 "hint" => hint = options::hint(field)?,
-                "collation" => collation = options::collation(WITHIN_STATEMENT, field)?,
+                "collation" => collation = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 other => return Err(unknown_field(WITHIN_STATEMENT, other)),
             }
         }
@@ -84,8 +86,13 @@ impl<'a> DeleteArguments<'a> {
         })
     }
 
+    /// The statement's own collation, if it has one. What is wrong with it fails the statement alone.
+    pub fn collation(&self) -> Result<Option<Collation>> {
+        options::given_collation(self.collation)
+    }
+
     pub fn parse(self, context: &Context) -> Result<DeleteStatement> {
-        let context = &options::with_collation(context, self.collation);
+        let context = &options::with_collation(context, self.collation()?);
         Ok(DeleteStatement {
             predicate: Predicate::parse(self.query, context)?,
             sort: None,
@@ -98,9 +105,13 @@ impl<'a> DeleteArguments<'a> {
 
 /// One, or zero for all. What is no number counts as zero, as with MongoDB.
 fn limit(field: Element<'_>) -> Result<bool> {
-    match arguments::number_to_i64(field.value()).unwrap_or(0) {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(Error::failed_to_parse(format!("The limit field in delete objects must be 0 or 1. Got {other}"))),
+    let refuse = |found: &dyn std::fmt::Display| {
+        Err(Error::failed_to_parse(format!("The limit field in delete objects must be 0 or 1. Got {found}")))
+    };
+    match (field.value(), arguments::number_to_i64(field.value()).unwrap_or(0)) {
+        (Value::Double(number), _) if number.fract() != 0.0 || number.is_nan() => refuse(&number),
+        (_, 0) => Ok(false),
+        (_, 1) => Ok(true),
+        (_, other) => refuse(&other),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/distinct/>
 
-use crate::arguments::{self, is_absent, unknown_field};
+use crate::arguments::{self, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
@@ -33,7 +33,7 @@ impl<'a> Arguments<'a> {
         for field in fields {
             match field.key() {
                 "key" => key = Some(arguments::string(WITHIN, field)?),
-                _ if is_absent(field) => {}
+                _ if arguments::is_left_out(field, &["query", "collation"]) => {}
                 "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 other => return Err(unknown_field(WITHIN, other)),

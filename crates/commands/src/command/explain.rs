@@ -88,7 +88,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let statement = statement.ok_or_else(|| arguments::missing_field("update", "updates"))?;
             let arguments = update::UpdateArguments::read(statement)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation()?).await?;
             let request = Request {
                 limit: (!arguments.multi).then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
@@ -101,7 +101,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let statement = statement.ok_or_else(|| arguments::missing_field("delete", "deletes"))?;
             let arguments = delete::DeleteArguments::read(statement)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation()?).await?;
             let request = Request {
                 limit: arguments.one.then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?

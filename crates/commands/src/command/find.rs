@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
-use crate::arguments::{self, is_absent, namespace_to_read, non_negative, plain_boolean, unknown_field};
+use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::command::{options, views};
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
@@ -50,7 +50,7 @@ impl<'a> Arguments<'a> {
                 b"filter" => arguments.filter = Some(specification(field)?),
                 b"sort" => arguments.sort = Some(specification(field)?),
                 b"projection" => arguments.projection = Some(specification(field)?),
-                _ if is_absent(field) => check_known(field)?,
+                _ if arguments::is_left_out(field, &["limit", "skip", "batchSize", "let", "ntoreturn"]) => {}
                 b"limit" => arguments.limit = Some(non_negative(WITHIN, field)?).filter(|limit| *limit > 0),
                 b"skip" => arguments.skip = non_negative(WITHIN, field)?,
                 b"batchSize" => arguments.batch_size = Some(non_negative(WITHIN, field)?),
@@ -184,10 +184,7 @@ fn specification<'a>(field: Element<'a>) -> Result<Doc<'a>> {
 fn check_known(field: Element<'_>) -> Result<()> {
     match field.key() {
         "oplogReplay" | "allowPartialResults" | "allowDiskUse" | "returnKey" | "showRecordId" | "readOnce" => {
-            if !is_absent(field) {
-                plain_boolean(field)?;
-            }
-            Ok(())
+            plain_boolean(field).map(drop)
         }
         "limit" | "skip" | "batchSize" | "singleBatch" | "hint" | "let" | "noCursorTimeout" | "tailable"
         | "awaitData" | "collation" | "min" | "max" => Ok(()),

@@ -2,9 +2,9 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/findAndModify/>
 
-use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::options;
-use crate::command::update::{check_update, check_upsert};
+use crate::command::update::{check_update, check_upsert, inline_statements};
 use crate::dispatch::{Call, Disposition};
 use crate::reply::in_executor;
 use crate::write;
@@ -14,6 +14,9 @@ use query::{Item, MatchDetails, Meta, MetadataBuf, Predicate, Projection, Sort, 
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
 
 const WITHIN: &str = "findAndModify";
+
+const MAY_BE_NULL: [&str; 9] =
+    ["query", "sort", "fields", "let", "collation", "remove", "new", "upsert", "bypassDocumentValidation"];
 
 #[derive(Default)]
 pub struct Arguments<'a> {
@@ -36,7 +39,7 @@ impl<'a> Arguments<'a> {
         let mut arguments = Arguments::default();
         for field in fields {
             match field.key() {
-                _ if is_absent(field) => {}
+                _ if arguments::is_left_out(field, &MAY_BE_NULL) => {}
                 "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
                 "sort" => arguments.sort = Some(arguments::document(WITHIN, field)?).filter(|sort| !sort.is_empty()),
                 "update" => arguments.update = Some(check_update(field)?),
@@ -55,6 +58,9 @@ impl<'a> Arguments<'a> {
                 }
                 other => return Err(unknown_field(WITHIN, other)),
             }
+        }
+        if let Some(filters) = arguments.array_filters {
+            inline_statements("findAndModify.arrayFilters", filters)?;
         }
         arguments.check()?;
         Ok(arguments)

@@ -20,6 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "getMore";
+    if is_absent(call.first()) {
+        return Err(arguments::missing_field(WITHIN, WITHIN));
+    }
     let Value::Int64(id) = call.first().value() else {
         return Err(arguments::wrong_type(WITHIN, call.first(), "long"));
     };

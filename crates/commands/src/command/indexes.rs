@@ -167,7 +167,13 @@ fn in_order_of_fields(spec: Doc<'_>) -> DocBuf {
     };
     let mut fields: Vec<Element<'_>> = spec.elements().filter(|field| !omitted(field)).collect();
     fields.sort_by_key(place);
-    DocBuf::build(|writer| fields.iter().for_each(|field| writer.append_element(*field)))
+    DocBuf::build(|writer| {
+        fields.iter().for_each(|field| match field.key() {
+            // However it was spelled.
+            "unique" => writer.append("unique", true),
+            _ => writer.append_element(*field),
+        });
+    })
 }
 
 pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -184,6 +190,7 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     let which = match index.value() {
         Value::String("*") => IndexSelection::All,
         Value::String(name) => IndexSelection::Names(vec![name.to_owned()]),
+        Value::Array(names) if names.values().eq([Value::String("*")]) => IndexSelection::All,
         Value::Array(names) => IndexSelection::Names(
             names
                 .elements()

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/insert/>
 
-use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::dispatch::{Call, Disposition};
 use crate::write;
 use bytes::Bytes;
@@ -18,11 +18,8 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let mut documents = None;
     for field in call.fields() {
         match field.key() {
-            "documents" if is_absent(field) => {
-                return Err(Error::new(Code(10065), "invalid parameter: expected an object (documents)"));
-            }
             "documents" => documents = Some(inline_documents(arguments::array(WITHIN, field)?)?),
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation"]) => {}
             "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
             "bypassDocumentValidation" => {
                 options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;

@@ -21,11 +21,12 @@ pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
 
 /// `collation`; the empty document asks for none.
 pub fn collation(within: &str, field: Element<'_>) -> Result<Option<Collation>> {
-    let specification = arguments::document(within, field)?;
-    if specification.is_empty() {
-        return Ok(None);
-    }
-    Collation::parse(specification, "").map(Some)
+    given_collation(Some(arguments::document(within, field)?))
+}
+
+pub fn given_collation(specification: Option<Doc<'_>>) -> Result<Option<Collation>> {
+    let specification = specification.filter(|specification| !specification.is_empty());
+    specification.map(|specification| Collation::parse(specification, "")).transpose()
 }
 
 /// The collation of a command: its own, or else the collection's.

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/update/>
 
-use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::arguments::{self, namespace_to_write, plain_boolean, unknown_field};
 use crate::command::options;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
@@ -22,7 +22,7 @@ pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     for field in call.fields() {
         match field.key() {
             "updates" => statements = Some(inline_statements("update.updates", arguments::array(WITHIN, field)?)?),
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation", "let"]) => {}
             "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
             "bypassDocumentValidation" => {
                 options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
@@ -93,22 +93,23 @@ pub struct UpdateArguments<'a> {
     pub array_filters: Option<Doc<'a>>,
     pub constants: Option<Doc<'a>>,
     pub hint: Option<Value<'a>>,
-    pub collation: Option<Collation>,
+    collation: Option<Doc<'a>>,
+    upsert_supplied: bool,
 }
 
 impl<'a> UpdateArguments<'a> {
     pub fn read(statement: Doc<'a>) -> Result<Self> {
         let (mut query, mut update) = (None, None);
-        let (mut multi, mut upsert) = (false, false);
+        let (mut multi, mut upsert, mut upsert_supplied) = (false, false, false);
         let (mut array_filters, mut constants, mut hint, mut collation) = (None, None, None, None);
         for field in statement.elements() {
             match field.key() {
                 "q" => query = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 "u" => update = Some(check_update(field)?),
-                _ if is_absent(field) => {}
+                _ if arguments::is_left_out(field, &["multi", "upsert", "c", "collation"]) => {}
                 "multi" => multi = arguments::boolean(WITHIN_STATEMENT, field)?,
                 "upsert" => upsert = arguments::boolean(WITHIN_STATEMENT, field)?,
-                "upsertSupplied" => drop(arguments::boolean(WITHIN_STATEMENT, field)?),
+                "upsertSupplied" => upsert_supplied = plain_boolean(field)?,
                 "arrayFilters" => {
                     let filters = arguments::array(WITHIN_STATEMENT, field)?;
                     inline_statements("update.updates.arrayFilters", filters)?;
@@ -116,7 +117,7 @@ impl<'a> UpdateArguments<'a> {
                 }
                 "c" => constants = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 "hint" => hint = options::hint(field)?,
-                "collation" => collation = options::collation(WITHIN_STATEMENT, field)?,
+                "collation" => collation = Some(arguments::document(WITHIN_STATEMENT, field)?),
                 other => return Err(unknown_field(WITHIN_STATEMENT, other)),
             }
         }
@@ -130,11 +131,30 @@ impl<'a> UpdateArguments<'a> {
             constants,
             hint,
             collation,
+            upsert_supplied,
         })
     }
 
+    /// The statement's own collation, if it has one. What is wrong with it fails the statement alone.
+    pub fn collation(&self) -> Result<Option<Collation>> {
+        options::given_collation(self.collation)
+    }
+
+    /// `upsertSupplied` is for servers among themselves: what to insert comes along in a constant.
+    fn check_supplied(&self) -> Result<()> {
+        let message = match (self.upsert_supplied, self.upsert) {
+            (true, false) => "cannot specify 'upsertSupplied: true' for a non-upsert operation",
+            (true, true) if self.constants.and_then(|constants| constants.get("new")).is_none() => {
+                "the parameter 'upsertSupplied' is set to 'true', but no document was supplied"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::failed_to_parse(message))
+    }
+
     pub fn parse(self, call: &Call<'_>, context: &Context) -> Result<UpdateStatement> {
-        let context = &*options::with_collation(context, self.collation);
+        self.check_supplied()?;
+        let context = &*options::with_collation(context, self.collation()?);
         let with_constants;
         let context = match self.constants {
             None => context,

@@ -95,7 +95,7 @@ async fn write(call: &Call<'_>, home: &Namespace, statements: Statements) -> Res
     let batch = WriteBatch {
         namespace: home.clone(),
         ordered: true,
-        journal: call.envelope.write_concern.journal,
+        journal: call.envelope.durability.journal,
         bypass_validation: false,
         retry: None,
         statements,

@@ -62,7 +62,7 @@ impl BucketAuto {
             return Err(Error::new(Code(40246), "$bucketAuto requires 'groupBy' and 'buckets' to be specified"));
         };
         let counting = doc! { "count": &doc! { "$sum": 1 } };
-        let fields = parse_fields(output.unwrap_or(counting.as_doc()), context)?;
+        let fields = parse_fields(output.filter(|output| !output.is_empty()).unwrap_or(counting.as_doc()), context)?;
         Ok(BucketAuto { group_by, buckets, granularity, fields, collation: context.collation.clone() })
     }
 }

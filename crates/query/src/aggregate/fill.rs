@@ -6,7 +6,7 @@ use super::Stage;
 use super::add_fields::AddFields;
 use super::window::SetWindowFields;
 use crate::Context;
-use document::{Doc, DocBuf, Value};
+use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Vec<Stage>> {
     let (mut partition, mut fields, mut sort, mut output) = (None, None, None, None);
     for (name, value) in spec.iter() {
         match name {
+            "partitionBy" | "sortBy" | "output" if value.kind() == Kind::Null => {}
             "partitionBy" => partition = Some(object(name, value)?),
             "partitionByFields" => fields = Some(partition_by_fields(value)?),
             "sortBy" => sort = Some(object(name, value)?),
@@ -84,6 +85,9 @@ fn object<'v>(name: &str, value: Value<'v>) -> Result<Doc<'v>> {
 
 /// The names as an object of expressions.
 fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
+    if value.kind() == Kind::Null {
+        return Err(Error::new(Code(10065), "invalid parameter: expected an object (partitionByFields)"));
+    }
     let list = value.as_array().ok_or_else(|| wrong_type("partitionByFields", value, "array"))?;
     let mut object = DocBuf::new();
     for (index, value) in list.values().enumerate() {

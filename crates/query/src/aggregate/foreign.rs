@@ -91,6 +91,11 @@ impl UnionWith {
                     documents = given.map(|given| documents_of(given, context)).transpose()?;
                     pipeline = Some(sub_pipeline("$unionWith", stages.as_doc(), context)?);
                 }
+                ("coll", Value::Null) => {}
+                ("pipeline", Value::Null) => {
+                    let message = "invalid parameter: expected an object (pipeline)";
+                    return Err(Error::new(Code(10065), message));
+                }
                 ("coll" | "pipeline", other) => {
                     let expected = if name == "coll" { "string" } else { "array" };
                     return Err(wrong_type("$unionWith", name, other, expected));

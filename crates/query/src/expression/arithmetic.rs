@@ -282,6 +282,10 @@ fn decimal_places(name: &str, places: &Evaluated<'_>) -> Result<i32> {
         let found = places.type_name();
         return Err(Error::new(Code(16004), format!("can't convert from BSON type {found} to long")));
     }
+    if matches!(value, Value::Double(number) if !number.is_finite()) {
+        let found = display(value);
+        return Err(Error::new(Code(31109), format!("Can't coerce out of range value {found} to long")));
+    }
     let whole = exact(value)
         .and_then(|whole| i32::try_from(whole).ok())
         .ok_or_else(|| Error::new(Code(51082), format!("precision argument to  {name} must be a integral value")))?;
@@ -432,6 +436,7 @@ fn power(base: Number, exponent: Number) -> Number {
 
 fn integer_power(base: i64, exponent: i64) -> Option<i64> {
     match base {
+        0 if exponent > 0 => Some(0),
         1 => Some(1),
         -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
         _ => base.checked_pow(u32::try_from(exponent).ok()?),

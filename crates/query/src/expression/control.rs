@@ -20,9 +20,7 @@ pub(super) fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> 
 }
 
 fn parse_condition(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
-    if let Value::Document(named) = operand
-        && named.first().is_none_or(|first| !first.key_bytes().starts_with(b"$"))
-    {
+    if let Value::Document(named) = operand {
         return parse_named_condition(parser, named);
     }
     let arguments = parser.parse_arguments(operand)?;

@@ -201,6 +201,7 @@ fn field_name(parser: &mut Parser<'_>, name: &str, value: Value<'_>, codes: [i32
     if let Value::String(text) = value
         && let Some(path) = text.strip_prefix('$')
     {
+        parser.parse(value)?;
         let path =
             if path.starts_with('$') { path.trim_start_matches('$').to_owned() } else { format!("CURRENT.{path}") };
         let message = format!(

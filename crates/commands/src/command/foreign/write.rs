@@ -32,7 +32,7 @@ async fn write(
     let batch = WriteBatch {
         namespace: namespace.clone(),
         ordered,
-        journal: call.envelope.write_concern.journal,
+        journal: call.envelope.durability.journal,
         bypass_validation: bypasses_validation(call),
         retry: None,
         statements,
@@ -135,7 +135,7 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
             WhenNotMatched::Fail => {
                 let message = "$merge could not find a matching document in the target collection for at least one \
                                document in the source collection";
-                return Err(Error::new(Code(13113), message));
+                return Err(Error::new(Code::MERGE_STAGE_NO_MATCHING_DOCUMENT, message));
             }
             WhenNotMatched::Insert => insert(call, namespace, std::slice::from_ref(document), true).await?,
         }
@@ -206,20 +206,11 @@ fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update
     };
     Ok(match &merge.when_matched {
         WhenMatched::Replace => (Update::parse(document.into(), None, context)?, true),
-        WhenMatched::Merge => (merging(document, context)?, false),
+        WhenMatched::Merge => (operator("$set")?, true),
         WhenMatched::KeepExisting => (operator("$setOnInsert")?, true),
         WhenMatched::Fail => (operator("$setOnInsert")?, false),
         WhenMatched::Pipeline { stages, variables } => (transforming(stages, variables, document, context)?, false),
     })
-}
-
-/// `{$replaceWith: {$mergeObjects: ["$$ROOT", document]}}`
-fn merging(document: &DocBuf, context: &Context) -> Result<Update> {
-    let mut literal = DocBuf::new();
-    literal.append("$literal", document);
-    let merged = document::doc! { "$mergeObjects": &document::array!["$$ROOT", &literal] };
-    let stage = document::doc! { "$replaceWith": &merged };
-    Update::parse((&document::array![&stage]).into(), None, context)
 }
 
 fn transforming(

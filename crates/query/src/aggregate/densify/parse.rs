@@ -8,7 +8,7 @@ use crate::predicate::number::exact;
 use crate::{Context, Sort};
 use document::compare::compare;
 use document::path::Path;
-use document::{Doc, DocBuf, Value, ValueBuf};
+use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
@@ -51,8 +51,17 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
 }
 
 fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
-    let kind = value.kind().alias();
+    let kind = match value.kind() {
+        Kind::Null if expected == "array" => return not_an_object(name),
+        Kind::Null => return missing(name),
+        kind => kind.alias(),
+    };
     Error::type_mismatch(format!("BSON field '$densify.{name}' is the wrong type '{kind}', expected type '{expected}'"))
+}
+
+/// What the server says of null in the place of a list.
+fn not_an_object(name: &str) -> Error {
+    Error::new(Code(10065), format!("invalid parameter: expected an object ({name})"))
 }
 
 fn unknown(name: &str) -> Error {
@@ -82,6 +91,7 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
     let (mut step, mut unit, mut bounds) = (None, None, None);
     for (name, value) in range.iter() {
         match name {
+            "step" if value.kind() == Kind::Null => return Err(missing("range.step")),
             "step" if !value.kind().is_number() => {
                 let kind = value.kind().alias();
                 return Err(Error::type_mismatch(format!(
@@ -93,7 +103,7 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
             "bounds" => bounds = Some(value),
             "unit" => {
                 let name = value.as_str().ok_or_else(|| wrong_type("range.unit", value, "string"))?;
-                unit = Some(parse_unit(name)?);
+                unit = Some(name);
             }
             other => return Err(unknown(&format!("range.{other}"))),
         }
@@ -104,11 +114,11 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
         let message = "The step parameter in a range statement must be a strictly positive numeric value";
         return Err(Error::new(Code(5733401), message));
     }
-    let whole = exact(step).is_some();
-    let not_whole = || {
+    if unit.is_some() && exact(step).is_none() {
         let message = "The step parameter in a range statement must be a whole number when densifying a date range";
-        Error::new(Code(6586400), message)
-    };
+        return Err(Error::new(Code(6586400), message));
+    }
+    let unit = unit.map(parse_unit).transpose()?;
     let bounds = match bounds {
         Value::String("full") => Bounds::Full,
         Value::String("partition") => Bounds::Partition,
@@ -122,9 +132,6 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
             return Err(Error::new(Code(5733404), message));
         }
     };
-    if unit.is_some() && !whole {
-        return Err(not_whole());
-    }
     Ok(Range { step: step.to_owned(), unit, bounds })
 }
 

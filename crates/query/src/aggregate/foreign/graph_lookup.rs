@@ -70,7 +70,8 @@ impl GraphLookup {
                 other => return Err(Error::new(Code(40104), format!("Unknown argument to $graphLookup: {other}"))),
             }
         }
-        let target = target.filter(|target| !target.is_empty());
+        let [target, connect_from, connect_to] =
+            [target, connect_from, connect_to].map(|path| path.filter(|path| !path.is_empty()));
         let (Some(target), Some(start), Some(connect_from), Some(connect_to)) =
             (target, start, connect_from, connect_to)
         else {

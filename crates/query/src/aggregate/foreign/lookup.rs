@@ -78,6 +78,12 @@ impl Lookup {
             }
             None => return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty")),
         };
+        if spec.get("from").is_some() && from.is_empty() {
+            return Err(Error::new(Code::INVALID_NAMESPACE, "invalid $lookup namespace"));
+        }
+        if spec.get("let").is_some() && stages.is_none() {
+            return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
+        }
         check_field_path(target)?;
         let fields = parse_fields(local, foreign)?;
         if fields.is_none() && stages.is_none() {

@@ -4,7 +4,7 @@ use super::{sub_pipeline, unknown_field, wrong_type};
 use crate::aggregate::Pipeline;
 use crate::expression::check_field_path;
 use crate::{Context, Expression};
-use document::{Doc, Value, ValueBuf};
+use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 /// `$out`: the results replace a collection.
@@ -116,6 +116,7 @@ impl Merge {
         let mut has_target = false;
         for (name, value) in spec.iter() {
             match name {
+                "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
                 "into" => {
                     has_target = true;
                     (self.database, self.collection) = into(value)?;
@@ -149,7 +150,7 @@ impl Merge {
             );
             return Err(Error::new(Code(51181), message));
         }
-        let named = spec.get("let").is_some();
+        let named = spec.get("let").is_some_and(|variables| variables.kind() != Kind::Null);
         match (&mut self.when_matched, spec.get("whenMatched")) {
             (WhenMatched::Pipeline { variables: slot, stages }, _) => {
                 // Errors of the pipeline are errors of the command, not of a document.
@@ -175,6 +176,12 @@ fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
     match value {
         Value::String("") => Err(Error::new(Code(5786800), "$merge 'into' field cannot be an empty string")),
         Value::String(collection) => Ok((None, collection.to_owned())),
+        Value::Document(spec)
+            if spec.get("coll").is_none_or(|name| matches!(name, Value::Null | Value::String(""))) =>
+        {
+            let message = "$merge 'into' field must specify a 'coll' that is not empty, null or undefined";
+            Err(Error::new(Code(5786801), message))
+        }
         Value::Document(spec) => target("$merge.into", spec),
         other => {
             let kind = other.kind().alias();
