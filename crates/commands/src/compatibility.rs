@@ -189,7 +189,7 @@ fn page() -> String {
         "Filter operators",
         FILTERS
             .iter()
-            .map(|(name, text)| ((*name).to_owned(), state(Predicate::parse(sample(text).as_doc(), &context)))),
+            .map(|(name, text)| ((*name).to_owned(), state(Predicate::parse_query(sample(text).as_doc(), &context)))),
     );
     section(
         &mut page,

@@ -119,17 +119,22 @@ impl Reader {
         let facts = *plan.facts();
         let needs = sort.as_ref().map_or(request.needs, |sort| request.needs.and(sort.needs()));
         let sorted = facts.sorted && by_fields;
-        let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted));
+        if let Some(near) = predicate.near().filter(|_| sort.as_ref().is_none_or(Sort::is_empty)) {
+            sort = Some(Sort::by_distance(near.clone()));
+        }
+        let by_distance = plan.is_by_distance() && sort.as_ref().is_some_and(Sort::is_by_distance);
+        let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted), predicate.near());
         if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
             sort.show_keys();
         }
         let details =
             request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
+        let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
         Ok(Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: (details || !facts.exact).then_some(predicate),
             positional: None,
-            sort: sort.filter(|_| !sorted),
+            sort: sort.filter(|_| !in_order),
             sort_limit: limit,
             budget: request.budget.unwrap_or_else(|| BLOCKING_BYTES_MAX.into()),
             pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
@@ -151,7 +156,7 @@ impl Reader {
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: request.predicate,
-            describer: Describer::new(request.needs, None),
+            describer: Describer::new(request.needs, None, None),
             projection: request.projection,
             skip: request.skip,
             limit: request.limit,

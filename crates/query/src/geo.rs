@@ -8,14 +8,18 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/geospatial-queries/>; where it is silent, what a 6.0 server does.
 
+pub mod cover;
 pub(crate) mod flat;
+pub mod near;
 mod operator;
 pub(crate) mod parse;
 pub(crate) mod sphere;
 #[cfg(test)]
 mod tests;
 
+pub use cover::{CellRange, Grid};
 use document::Value;
+pub use near::{Metric, Near, Nearest};
 pub(crate) use operator::parse_operator;
 use s2::point::Point;
 
@@ -41,10 +45,10 @@ impl Position {
 
 /// A shape on the sphere, collections taken apart.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shape {
-    pub points: Vec<Point>,
-    pub lines: Vec<Vec<Point>>,
-    pub polygons: Vec<sphere::Polygon>,
+pub struct Shape {
+    pub(crate) points: Vec<Point>,
+    pub(crate) lines: Vec<Vec<Point>>,
+    pub(crate) polygons: Vec<sphere::Polygon>,
 }
 
 /// What a document's value is compared with.

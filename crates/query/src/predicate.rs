@@ -22,11 +22,12 @@ pub mod type_set;
 #[cfg(test)]
 mod tests;
 
-use crate::Context;
 use crate::expression::Expression;
+use crate::geo::Near;
+use crate::{Context, Sort};
 use document::Doc;
 use document::path::Path;
-use error::Result;
+use error::{Error, Result};
 use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
@@ -59,6 +60,8 @@ pub enum Node {
     Expression(Arc<Expression>),
     /// `$jsonSchema`.
     Schema(Arc<Schema>),
+    /// `$near` and the like; at the root, or one of the conditions there.
+    Near(Arc<Near>),
     /// No document.
     Never,
 }
@@ -83,6 +86,35 @@ impl Predicate {
         Predicate { root: node }
     }
 
+    /// As [`Predicate::parse`], for the filter of a command, which may ask for documents by their distance. Elsewhere that is error 5626500.
+    pub fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
+        let root = parse::parse_query(filter, context)?;
+        check_near(&root)?;
+        Ok(Predicate { root })
+    }
+
+    /// The condition by distance, if there is one.
+    pub fn near(&self) -> Option<&Arc<Near>> {
+        match &self.root {
+            Node::Near(near) => Some(near),
+            Node::And(all) => all.iter().find_map(|node| match node {
+                Node::Near(near) => Some(near),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The order that the condition by distance brings with it.
+    pub fn own_order(&self) -> Option<Sort> {
+        self.near().cloned().map(Sort::by_distance)
+    }
+
+    /// Documents that this distance is asked of, too.
+    pub fn and_near(self, near: Near) -> Predicate {
+        Predicate { root: simplify::and(vec![self.root, Node::Near(Arc::new(near))]) }
+    }
+
     /// The predicate that every document matches.
     pub fn everything() -> Predicate {
         Predicate { root: Node::And(Vec::new()) }
@@ -102,6 +134,7 @@ impl Predicate {
             match node {
                 Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(occurs),
                 Node::Expression(_) => true,
+                Node::Near(_) => false,
                 Node::Path { .. } | Node::Schema(_) | Node::Never => false,
             }
         }
@@ -124,6 +157,27 @@ impl Predicate {
     pub fn matches_with(&self, document: Doc<'_>, details: &mut MatchDetails) -> Result<bool> {
         *details = MatchDetails::default();
         matches_node(&self.root, document, Some(details))
+    }
+}
+
+/// Error 2 for conditions by distance that are several, or not on all documents.
+fn check_near(root: &Node) -> Result<()> {
+    fn count(node: &Node) -> usize {
+        match node {
+            Node::Near(_) => 1,
+            Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().map(count).sum(),
+            Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::Never => 0,
+        }
+    }
+    let top = match root {
+        Node::Near(_) => 1,
+        Node::And(all) => all.iter().filter(|node| matches!(node, Node::Near(_))).count(),
+        _ => 0,
+    };
+    match count(root) {
+        found if found > 1 => Err(Error::bad_value("Too many geoNear expressions")),
+        found if found > top => Err(Error::bad_value("geo $near must be top-level expr")),
+        _ => Ok(()),
     }
 }
 
@@ -160,6 +214,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         }
         Node::Expression(expression) => Ok(expression.evaluate(document)?.is_truthy()),
         Node::Schema(schema) => schema.matches(document),
+        Node::Near(near) => Ok(near.nearest(document).is_some()),
         Node::Never => Ok(false),
     }
 }

@@ -11,12 +11,14 @@ mod sorter;
 mod tests;
 
 use crate::expression::check_field_path;
+use crate::geo::Near;
 use crate::metadata::{Item, Meta, MetadataBuf, Needs};
 use crate::predicate::number::truncated;
 use crate::{Context, text};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
+use std::sync::Arc;
 
 pub(crate) use sorter::memory_exceeded;
 pub use sorter::{Sorted, Sorter};
@@ -33,6 +35,8 @@ pub struct Sort {
     collation: Collation,
     /// Documents come out with what they were sorted by (`{$meta: "sortKey"}`).
     shows_key: bool,
+    /// By distance: what counts before the parts, of which there are none then.
+    near: Option<Arc<Near>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,14 +79,17 @@ impl Sort {
         if parts.len() > PARTS_MAX {
             return Err(Error::new(Code(13103), "too many compound keys"));
         }
-        Ok(Sort { parts, collation: context.collation.clone(), shows_key: false })
+        Ok(Sort { parts, collation: context.collation.clone(), shows_key: false, near: None })
     }
 
-    /// The nearest first, as a search by distance gives documents ([`MetadataBuf::set_near`]).
-    pub fn by_distance() -> Sort {
-        let meta = Meta::GeoNearDistance;
-        let path = Path::new(&format!("${}", meta.name()));
-        Sort { parts: vec![SortPart { path, ascending: true, meta: Some(meta) }], ..Sort::default() }
+    /// The order of documents that are asked for by their distance: the nearest first.
+    pub fn by_distance(near: Arc<Near>) -> Sort {
+        Sort { near: Some(near), ..Sort::default() }
+    }
+
+    /// Whether this is the order of distances.
+    pub fn is_by_distance(&self) -> bool {
+        self.near.is_some()
     }
 
     /// Lets documents come out with what they were sorted by (`{$meta: "sortKey"}`).
@@ -113,7 +120,7 @@ impl Sort {
 
     /// Whether any order will do.
     pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.parts.is_empty() && self.near.is_none()
     }
 
     /// Appends the document's sort key: byte strings that compare (memcmp) as the documents sort.
@@ -122,7 +129,13 @@ impl Sort {
     /// by side.
     #[inline]
     pub fn key<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
-        keys::append(self, item.into(), out)
+        let item = item.into();
+        if let Some(near) = &self.near {
+            let distance = near.nearest(item.document).map_or(f64::INFINITY, |nearest| nearest.distance);
+            document::key::encode(Value::Double(distance), out);
+            return Ok(());
+        }
+        keys::append(self, item, out)
     }
 
     /// Notes what the document is sorted by (`{$meta: "sortKey"}`). Errors: as [`Sort::key`].
@@ -137,7 +150,7 @@ impl Sort {
     /// Appends the values that the document is sorted by, a string in the spelling that the collation compares.
     /// Errors: as [`Sort::key`].
     fn values(&self, item: Item<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
-        if self.natural().is_some() { Ok(()) } else { keys::append_values(self, item, out) }
+        if self.natural().is_some() || self.near.is_some() { Ok(()) } else { keys::append_values(self, item, out) }
     }
 }
 

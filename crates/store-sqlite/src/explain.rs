@@ -15,6 +15,13 @@ pub fn winning_plan(plan: &SqlitePlan) -> DocBuf {
         Access::Points(_) => document::doc! { "stage": "IDHACK" },
         Access::Index(scan) => fetch(scan),
         Access::Union(union) => write_union(union),
+        Access::Near(scan) => DocBuf::build(|writer| {
+            let stage = if scan.index.kind.name() == "2d" { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" };
+            writer.append("stage", stage);
+            writer.append("keyPattern", scan.index.spec.key.as_doc());
+            writer.append("indexName", scan.index.spec.name.as_str());
+            writer.append("indexVersion", 2);
+        }),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::key_filter::KeyFilter;
 use crate::keys::{self, Key};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::Result;
+use query::geo::Near;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -31,6 +32,15 @@ pub enum Access {
     Index(IndexScan),
     /// Several scans of indexes; a document that more than one of them reaches is given once.
     Union(Union),
+    /// Around a point, by distance.
+    Near(NearScan),
+}
+
+/// An index that leads with the places whose distance is asked for.
+#[derive(Debug)]
+pub struct NearScan {
+    pub index: Arc<Index>,
+    pub near: Arc<Near>,
 }
 
 #[derive(Debug)]
@@ -222,7 +232,7 @@ impl SqlitePlan {
             Access::Points(_) => true,
             Access::Index(scan) => one && self.facts.exact && self.facts.sorted && scan.filter.is_none(),
             Access::Natural { .. } => one && self.facts.exact && self.facts.sorted,
-            Access::Union(_) => false,
+            Access::Union(_) | Access::Near(_) => false,
         }
     }
 }
@@ -234,6 +244,10 @@ impl Plan for SqlitePlan {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn is_by_distance(&self) -> bool {
+        self.collection.is_none() || matches!(self.access, Access::Near(_))
     }
 
     fn winning_plan(&self) -> DocBuf {

@@ -14,6 +14,7 @@ mod implies;
 mod intervals;
 mod order;
 mod pattern;
+mod places;
 mod ranges;
 mod union;
 mod wanted;
@@ -24,6 +25,7 @@ use crate::plan::{Access, IndexScan, SqlitePlan};
 use candidate::Candidate;
 use document::{Doc, Kind, Value};
 use error::{Error, Result};
+pub use places::ring;
 use query::predicate::{Node, Test};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -45,6 +47,9 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
     let wanted = Wanted::of(query);
     if matches!(query.predicate.root(), Node::Never) {
         return Ok(with_access(collection, true, true, Access::Points(SmallVec::new())));
+    }
+    if let Some(plan) = places::by_distance(collection, query, &wanted)? {
+        return Ok(plan);
     }
     if let Some(plan) = hinted(collection, query, &wanted)? {
         return Ok(plan);
@@ -173,6 +178,10 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
              hint provided does not correspond to an existing index";
         Some(index.ok_or_else(|| Error::bad_value(missing))?)
     };
+    if let Some(index) = index.filter(|index| !index.kind.is_ordered()) {
+        let scan = places::scan_of(index, wanted).unwrap_or_else(|| places::everything_in(index));
+        return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
+    }
     Ok(Some(choice::forced(collection, Candidate::new(collection, index, wanted), wanted)))
 }
 

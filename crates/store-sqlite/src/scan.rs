@@ -9,6 +9,7 @@
 mod by_keys;
 mod cursor;
 mod merge;
+mod near;
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
@@ -60,6 +61,7 @@ pub fn slice(
         Access::Points(points) => slice.points(points),
         Access::Index(scan) => slice.intervals(scan, &[]),
         Access::Union(union) => slice.union(union),
+        Access::Near(scan) => slice.near(scan),
     };
     match end {
         Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(match &plan.access {

@@ -12,6 +12,7 @@ pub mod duplicate;
 pub mod index_kind;
 pub mod index_rules;
 pub mod namespace;
+pub mod near;
 pub mod read;
 pub mod rules;
 #[cfg(feature = "testing")]

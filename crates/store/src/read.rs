@@ -23,6 +23,11 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
     fn facts(&self) -> &PlanFacts;
     fn as_any(&self) -> &dyn Any;
 
+    /// Whether documents come in the order of the distance that the query asks for (`$near`).
+    fn is_by_distance(&self) -> bool {
+        false
+    }
+
     /// The plan's shape in MongoDB's words for `explain`: `winningPlan`. Built when asked, so that queries don't pay for it.
     fn winning_plan(&self) -> DocBuf;
 }

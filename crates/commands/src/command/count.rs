@@ -65,7 +65,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let arguments = Arguments::read(call.fields())?;
     let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
     let context = options::context(call, None, collation)?;
-    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     call.worker.statistics().operations_command.add(1);
 
     let store = &*call.worker.store;

@@ -93,9 +93,10 @@ impl<'a> DeleteArguments<'a> {
 
     pub fn parse(self, context: &Context) -> Result<DeleteStatement> {
         let context = &options::with_collation(context, self.collation()?);
+        let predicate = Predicate::parse_query(self.query, context)?;
         Ok(DeleteStatement {
-            predicate: Predicate::parse(self.query, context)?,
-            sort: None,
+            sort: predicate.own_order().filter(|_| self.one),
+            predicate,
             one: self.one,
             hint: self.hint.map(Value::to_owned),
             image: ReturnImage::None,

@@ -294,7 +294,7 @@ fn filtered<'a>(
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,
     };
-    let predicate = Some(Predicate::parse(query.unwrap_or(Doc::EMPTY), &context)?);
+    let predicate = Some(Predicate::parse_query(query.unwrap_or(Doc::EMPTY), &context)?);
     Ok(Request { predicate, sort, hint, ..Request::default() })
 }
 

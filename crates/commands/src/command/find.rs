@@ -105,7 +105,7 @@ impl<'a> Arguments<'a> {
         }
         let context = options::context(call, self.variables, collation)?;
         let filter = self.filter.unwrap_or(Doc::EMPTY);
-        let predicate = Predicate::parse(filter, &context)?;
+        let predicate = Predicate::parse_query(filter, &context)?;
         // While documents are being found, nothing is known of them.
         context.requests.take();
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {

@@ -91,7 +91,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let context = options::context(call, arguments.variables, collation)?;
     let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
     let update = update.transpose()?;
-    let predicate = Predicate::parse(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     context.requests.take();
     check_upsert(arguments.upsert, &predicate)?;
     let projection = match arguments.fields {
@@ -110,6 +110,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     if context.requests.take().contains(Meta::SortKey) {
         return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
     }
+    let sort = sort.filter(|sort| !sort.is_empty()).or_else(|| predicate.own_order());
     let options = write::Options { ordered: true, bypass_validation: arguments.bypass_validation };
     let outcomes = match update {
         Some(update) => {

@@ -5,24 +5,30 @@
 
 use document::{Doc, Value};
 use error::Result;
+use query::geo::Near;
 use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Sort};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct Describer {
     needs: Needs,
     /// The order in which the source gives the documents.
     sort: Option<Sort>,
+    /// The distance that documents are asked for by.
+    near: Option<Arc<Near>>,
     metadata: MetadataBuf,
 }
 
 impl Describer {
     /// `None` where nothing is to be known.
-    pub fn new(needs: Needs, sort: Option<&Sort>) -> Option<Box<Describer>> {
+    pub fn new(needs: Needs, sort: Option<&Sort>, near: Option<&Arc<Near>>) -> Option<Box<Describer>> {
         if needs.is_empty() {
             return None;
         }
         let sort = sort.filter(|_| needs.contains(Meta::SortKey)).cloned();
-        Some(Box::new(Describer { needs, sort, metadata: MetadataBuf::default() }))
+        let by_distance = needs.contains(Meta::GeoNearDistance) || needs.contains(Meta::GeoNearPoint);
+        let near = near.filter(|_| by_distance).cloned();
+        Some(Box::new(Describer { needs, sort, near, metadata: MetadataBuf::default() }))
     }
 
     /// The document with what is to be known of it.
@@ -30,6 +36,9 @@ impl Describer {
         self.metadata.begin(query::Metadata::NONE);
         if let Some(score) = details.text_score.filter(|_| self.needs.contains(Meta::TextScore)) {
             self.metadata.set_text_score(score);
+        }
+        if let Some((near, nearest)) = self.near.as_ref().and_then(|near| Some((near, near.nearest(document)?))) {
+            self.metadata.set_near(near.shown(nearest.distance), nearest.place);
         }
         match &self.sort {
             Some(sort) => sort.show_key(document, &mut self.metadata)?,

@@ -43,6 +43,38 @@ pub(crate) fn stored_shape(value: Value<'_>) -> Option<Shape> {
     Some(Shape { points: vec![position.to_point()], ..Shape::default() })
 }
 
+/// As [`stored_shape`], with what is wrong where the value is no shape: what an index over places tells of it.
+pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
+    let (Value::Array(object) | Value::Document(object)) = value else {
+        return refuse("geo element must be an array or object");
+    };
+    let is_pair = matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number());
+    if !is_pair {
+        let shape = match object.get("type") {
+            Some(Value::String(_)) => shape(object)?,
+            Some(_) => return refuse(NOT_NUMERIC),
+            None => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
+        };
+        return match is_strict(object)? {
+            true => refuse(format!("can't index geometry with strict winding order {}", text::document(object))),
+            false => Ok(shape),
+        };
+    }
+    let mut numbers = object.values();
+    let mut coordinate = || numbers.next().and_then(Number::from_value).map(Number::to_f64);
+    let (Some(x), Some(y)) = (coordinate(), coordinate()) else { return refuse(NOT_NUMERIC) };
+    if !x.is_finite() || !y.is_finite() {
+        return refuse("Point coordinates must be finite numbers");
+    }
+    let position = Position { x, y };
+    match position.is_on_sphere() {
+        true => Ok(Shape { points: vec![position.to_point()], ..Shape::default() }),
+        false => refuse(format!("can't project geometry into spherical CRS: {}", text::value(value))),
+    }
+}
+
+const NOT_NUMERIC: &str = "Point must only contain numeric elements";
+
 /// Two numbers in an array or a document; more may follow.
 pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
     let (Value::Array(pair) | Value::Document(pair)) = value else {
@@ -50,10 +82,10 @@ pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
     };
     let mut numbers = pair.values();
     let mut coordinate = || match numbers.next() {
-        None => refuse("Point must have at least two elements"),
+        None => refuse(NOT_NUMERIC),
         Some(value) => match number(value) {
             Some(number) => Ok(number),
-            None => refuse("Point must only contain numeric elements"),
+            None => refuse(NOT_NUMERIC),
         },
     };
     Ok(Position { x: coordinate()?, y: coordinate()? })
@@ -63,7 +95,7 @@ pub(crate) fn number(value: Value<'_>) -> Option<f64> {
     Number::from_value(value).map(Number::to_f64).filter(|number| number.is_finite())
 }
 
-fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
+pub(crate) fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
     match coordinates {
         Some(array @ Value::Array(_)) => legacy(array),
         _ => refuse("Point must be an array or object"),
@@ -150,7 +182,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, depth: usize) -> Result<()> {
 }
 
 /// Whether rings count as they are wound.
-fn is_strict(object: Doc<'_>) -> Result<bool> {
+pub(crate) fn is_strict(object: Doc<'_>) -> Result<bool> {
     let name = match object.get("crs") {
         None => return Ok(false),
         Some(Value::Document(system)) => match (system.get("type"), system.get("properties")) {

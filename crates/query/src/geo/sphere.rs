@@ -4,6 +4,7 @@ use super::Shape;
 use s2::edge_crossings::{Crossing, EdgeCrosser, angle_contains_vertex, crossing_sign};
 use s2::edgeutil::distance_from_segment;
 use s2::point::Point;
+use s2::r3::vector::Vector;
 
 /// As far as rounding moves a point off the edge that it was meant to lie on.
 const EXACTLY_RADIANS: f64 = 1e-15;
@@ -92,6 +93,16 @@ impl Polygon {
         self.edges().any(|(c, d)| crossing_sign(&a, &b, &c, &d) == Crossing::Cross)
     }
 
+    /// How far away a point is, in radians; nothing where it is inside.
+    pub fn distance(&self, point: Point) -> f64 {
+        if self.contains(point) { 0.0 } else { distance_to_edges(point, self.edges()) }
+    }
+
+    /// How far inside a point is; nothing where it is outside.
+    pub fn depth(&self, point: Point) -> f64 {
+        if self.contains(point) { distance_to_edges(point, self.edges()) } else { 0.0 }
+    }
+
     /// A point on the border is met, though it may not be contained.
     fn meets_point(&self, point: Point) -> bool {
         self.contains(point) || self.edges().any(|(a, b)| is_on(point, a, b))
@@ -128,6 +139,47 @@ impl Polygon {
         };
         any_corner(self, other) || any_corner(other, self) || self.edges().any(|(a, b)| other.crosses(a, b))
     }
+}
+
+/// The angle between a point and the closest point of some edges, in radians. (Which edge is the closest is found by a measure that is
+/// cheaper than the angle, as in S2, so that the last bit is the same.)
+pub(crate) fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point, Point)>) -> f64 {
+    let mut closest: Option<(f64, Point, Point)> = None;
+    for (a, b) in edges {
+        let distance = rough_distance(point, a, b);
+        if closest.is_none_or(|(least, ..)| distance < least) {
+            closest = Some((distance, a, b));
+        }
+    }
+    closest.map_or(f64::INFINITY, |(_, a, b)| point.distance(&closest_point(point, a, b)).rad())
+}
+
+/// Whether the closest point lies between the ends of an edge, `normal` being that of its great circle.
+fn projects_inside(point: Point, a: Point, b: Point, normal: Vector) -> bool {
+    let turns_left = |a: Vector, b: Vector, c: Vector| c.cross(&a).dot(&b) > 0.0;
+    turns_left(normal, a.0, point.0) && turns_left(point.0, b.0, normal)
+}
+
+fn rough_distance(point: Point, a: Point, b: Point) -> f64 {
+    let normal = robust_cross(a, b);
+    if projects_inside(point, a, b, normal) {
+        return (point.0.dot(&normal).abs() / normal.norm()).min(1.0).asin();
+    }
+    let squared = (point.0 - a.0).norm2().min((point.0 - b.0).norm2());
+    2.0 * (0.5 * squared.sqrt()).min(1.0).asin()
+}
+
+fn closest_point(point: Point, a: Point, b: Point) -> Point {
+    let normal = robust_cross(a, b);
+    if projects_inside(point, a, b, normal) {
+        let along = point.0.dot(&normal) / normal.norm2();
+        return Point((point.0 - normal * along).normalize());
+    }
+    if (point.0 - a.0).norm2() <= (point.0 - b.0).norm2() { a } else { b }
+}
+
+fn robust_cross(a: Point, b: Point) -> Vector {
+    (b.0 + a.0).cross(&(b.0 - a.0))
 }
 
 /// Whether a point lies on an edge, up to about the size of S2's smallest cells, which MongoDB goes by.

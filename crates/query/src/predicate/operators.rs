@@ -55,8 +55,12 @@ fn parse_operator(
         "$bitsAnyClear" => parse_bits(field, BitCondition::AnyClear, element)?,
         "$where" => return Err(Error::bad_value("$where cannot be applied to a field")),
         "$geoWithin" | "$within" | "$geoIntersects" => Test::Geometry(Box::new(geo::parse_operator(element)?)),
-        "$near" | "$nearSphere" | "$geoNear" => {
-            return Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query"));
+        near if geo::near::is_near(near) => {
+            let first = siblings.first().is_some_and(|first| first.key() == near);
+            return Err(match first {
+                true => level.refuse_near(),
+                false => Error::bad_value(format!("near must be first in: {}", text::document(siblings))),
+            });
         }
         name => return Err(Error::bad_value(format!("unknown operator: {name}"))),
     };

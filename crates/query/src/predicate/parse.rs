@@ -4,6 +4,7 @@ use super::operators::{parse_operators, parse_regex_value};
 use super::schema::Schema;
 use super::{Node, Test};
 use crate::expression::Expression;
+use crate::geo::near::{Near, is_near};
 use crate::{Context, text};
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
@@ -23,11 +24,24 @@ pub(crate) struct Level<'c> {
     depth: usize,
     /// False inside of `$elemMatch`, where operators on the whole document make no sense.
     whole_document: bool,
+    /// Whether documents may be asked for by their distance.
+    near: bool,
 }
 
 impl<'c> Level<'c> {
     pub fn top(context: &'c Context, failure: &'c RefCell<Option<Error>>) -> Self {
-        Level { context, failure, depth: 0, whole_document: true }
+        Level { context, failure, depth: 0, whole_document: true, near: false }
+    }
+
+    /// The error for a condition by distance behind a field, where it is not the only one there.
+    pub fn refuse_near(self) -> Error {
+        match self.near {
+            true => Error::bad_value("geo $near must be top-level expr"),
+            false => {
+                let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
+                Error::new(Code(5626500), message)
+            }
+        }
     }
 
     pub fn deeper(self, operator: &str) -> Result<Self> {
@@ -68,6 +82,14 @@ pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
     Ok(root)
 }
 
+/// Parses the filter of a command, which may ask for documents by their distance.
+pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
+    let failure = RefCell::new(None);
+    let root = parse_filter(filter, Level { near: true, ..Level::top(context, &failure) })?;
+    context.folding.settle(failure.into_inner())?;
+    Ok(root)
+}
+
 /// Parses a filter, or a branch of one.
 pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
     let mut all = Vec::new();
@@ -79,6 +101,12 @@ pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
         }
         let path = Path::new(name);
         match element.value() {
+            Value::Document(operators) if operators.first().is_some_and(|it| is_near(it.key())) => {
+                if !level.near || !level.whole_document {
+                    return Err(level.refuse_near());
+                }
+                all.push(Node::Near(Arc::new(Near::parse(name, operators)?)));
+            }
             Value::Document(operators) if is_operator_document(operators) => {
                 for test in parse_operators(name, operators, level)? {
                     all.push(Node::Path { path: path.clone(), test });

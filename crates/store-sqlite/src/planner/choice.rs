@@ -7,7 +7,7 @@
 use super::candidate::Candidate;
 use super::union::{self, Unions};
 use super::wanted::Wanted;
-use super::{Measure, with_access};
+use super::{Measure, places, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
@@ -43,6 +43,13 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
         shape: 1.0,
         keys: f64::NAN,
         access: found.access,
+    }));
+    ways.extend(places::scans(collection, wanted).map(|scan| Way {
+        access: Access::Index(scan),
+        exact: false,
+        sorted: wanted.sort.is_none(),
+        shape: 1.0,
+        keys: f64::NAN,
     }));
     if ways.len() > 1 {
         measure_all(&mut ways, collection, wanted, measure);
@@ -111,7 +118,7 @@ fn count(access: &Access, collection: &Collection, limit: u64, measure: Measure<
     let scans: &[IndexScan] = match access {
         Access::Index(scan) => std::slice::from_ref(scan),
         Access::Union(union) => &union.branches,
-        Access::Natural { .. } | Access::Points(_) => &[],
+        Access::Natural { .. } | Access::Points(_) | Access::Near(_) => &[],
     };
     let mut counted = 0;
     for scan in scans {

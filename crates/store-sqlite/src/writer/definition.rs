@@ -289,11 +289,11 @@ impl Writer {
 /// Error 67 for a kind that has no keys here.
 fn check_kind(spec: &IndexSpec) -> Result<()> {
     match IndexKind::of(spec)? {
-        kind @ (IndexKind::Text(_) | IndexKind::Sphere(_) | IndexKind::Plane(_)) => {
+        kind @ IndexKind::Text(_) => {
             let message = format!("indexes of the kind '{}' are not supported yet", kind.name());
             Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
         }
-        IndexKind::Ordered | IndexKind::Hashed | IndexKind::Wildcard(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,409 @@
+//! Covering a region by cells of a quadtree: what an index over places is searched by.
+//!
+//! Cells are S2's on the sphere ([`on_sphere`]) and the squares of a [`Grid`] on the plane. What is covered lies in the cells
+//! altogether; the cells may hold more.
+
+use super::flat::Area;
+use super::near::{Metric, Near};
+use super::parse::stored_shape_or_reason;
+use super::sphere::Polygon;
+use super::{EARTH_RADIUS_METERS, Position, Region, Shape};
+use document::Value;
+use error::Result;
+use s2::cell::Cell;
+use s2::cellid::CellID;
+use s2::point::Point;
+use std::collections::VecDeque;
+
+/// Cells of a covering: more are more exact, and more to look up.
+const CELLS_MAX: usize = 20;
+
+/// Angles that rounding, and what counts as lying on an edge, may cost.
+const MARGIN_RADIANS: f64 = 1e-9;
+
+/// Numbers of cells from the first to the last, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellRange {
+    pub first: u64,
+    pub last: u64,
+}
+
+/// How much of a cell a region takes up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Overlap {
+    None,
+    Part,
+    Whole,
+}
+
+/// The cells that cover a region, found by cutting the largest ones into four as long as there are not too many.
+fn cover<C: Copy>(
+    roots: impl IntoIterator<Item = C>,
+    children: impl Fn(C) -> Option<[C; 4]>,
+    overlap: impl Fn(C) -> Overlap,
+) -> Vec<C> {
+    let mut done = Vec::new();
+    let mut queue: VecDeque<(C, Overlap)> = VecDeque::new();
+    let look = |cell: C| Some((cell, overlap(cell))).filter(|(_, overlap)| *overlap != Overlap::None);
+    queue.extend(roots.into_iter().filter_map(look));
+    while let Some((cell, overlap)) = queue.pop_front() {
+        let parts = children(cell).filter(|_| overlap == Overlap::Part);
+        let Some(parts) = parts else {
+            done.push(cell);
+            continue;
+        };
+        let parts: Vec<_> = parts.into_iter().filter_map(look).collect();
+        match parts.len() <= 1 || done.len() + queue.len() + parts.len() <= CELLS_MAX {
+            true => queue.extend(parts),
+            false => done.push(cell),
+        }
+    }
+    done
+}
+
+// --- the sphere
+
+/// What is looked for on the sphere.
+enum Sought<'s> {
+    Ring { center: Point, inner: f64, outer: f64 },
+    Shape(&'s Shape),
+    Polygons(&'s [Polygon]),
+}
+
+impl Sought<'_> {
+    /// How far a point is outside, and how far from the border inside, in radians.
+    fn outside_and_inside(&self, point: Point) -> (f64, f64) {
+        match self {
+            Sought::Ring { center, inner, outer } => {
+                let distance = center.distance(&point).rad();
+                let outside = (distance - outer).max(inner - distance);
+                (outside.max(0.0), (-outside).max(0.0))
+            }
+            Sought::Shape(shape) => (super::near::angle(point, shape), depth(&shape.polygons, point)),
+            Sought::Polygons(polygons) => {
+                let outside = polygons.iter().map(|polygon| polygon.distance(point)).fold(f64::INFINITY, f64::min);
+                (outside, depth(polygons, point))
+            }
+        }
+    }
+
+    fn overlap(&self, cell: CellID) -> Overlap {
+        let center = Point::from(cell);
+        let corners = Cell::from(cell).vertices();
+        let radius = corners.iter().map(|corner| center.distance(corner).rad()).fold(0.0, f64::max) + MARGIN_RADIANS;
+        match self.outside_and_inside(center) {
+            (outside, _) if outside > radius => Overlap::None,
+            (_, inside) if inside > radius => Overlap::Whole,
+            _ => Overlap::Part,
+        }
+    }
+
+    fn cells(&self, finest: u8) -> Vec<CellID> {
+        let roots = (0..6).map(CellID::from_face);
+        let children = |cell: CellID| (cell.level() < u64::from(finest)).then(|| cell.children());
+        cover(roots, children, |cell| self.overlap(cell))
+    }
+}
+
+fn depth(polygons: &[Polygon], point: Point) -> f64 {
+    polygons.iter().map(|polygon| polygon.depth(point)).fold(0.0, f64::max)
+}
+
+/// The cells that a value in a document is filed under: the finest there are for points, a covering for what is larger.
+///
+/// Errors: what is wrong with a value that is no shape.
+pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
+    let shape = stored_shape_or_reason(value)?;
+    let mut cells: Vec<u64> = shape.points.iter().map(|point| CellID::from(*point).0).collect();
+    if !shape.lines.is_empty() || !shape.polygons.is_empty() {
+        let larger = Shape { points: Vec::new(), ..shape };
+        cells.extend(Sought::Shape(&larger).cells(finest).iter().map(|cell| cell.0));
+    }
+    cells.sort_unstable();
+    cells.dedup();
+    Ok(cells)
+}
+
+/// Where shapes may be filed that meet a covering: in its cells, and in those that contain them.
+fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
+    let mut ranges: Vec<CellRange> = covering
+        .iter()
+        .map(|cell| CellRange { first: cell.range_min().0, last: cell.range_max().0 })
+        .chain(covering.iter().flat_map(|cell| {
+            (0..cell.level()).map(|level| cell.parent(level).0).map(|above| CellRange { first: above, last: above })
+        }))
+        .collect();
+    ranges.sort_unstable();
+    ranges.dedup();
+    // Containing cells may lie within the range of another cell of the covering.
+    let mut apart: Vec<CellRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match apart.last_mut() {
+            Some(last) if range.first <= last.last => last.last = last.last.max(range.last),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+/// The ranges of an index over the sphere that hold whatever meets a region; `None` for one on the plane.
+pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
+    let sought = match region {
+        Region::Flat(_) => return None,
+        Region::Cap(cap) => Sought::Ring { center: cap.center, inner: 0.0, outer: cap.radians },
+        Region::Within(area) => Sought::Polygons(&area.polygons),
+        Region::Intersects(target) => Sought::Shape(&target.shape),
+    };
+    Some(sphere_ranges(&sought.cells(30)))
+}
+
+/// The ranges of an index over the plane that hold whatever lies within a region; `None` for one that points alone do not lie in.
+pub fn on_plane(region: &Region, grid: &Grid) -> Option<Vec<CellRange>> {
+    match region {
+        Region::Flat(area) => Some(grid.area(area)),
+        Region::Cap(cap) => {
+            let center = s2::latlng::LatLng::from(cap.center);
+            Some(grid.cap(Position { x: center.lng.deg(), y: center.lat.deg() }, cap.radians))
+        }
+        Region::Within(_) | Region::Intersects(_) => None,
+    }
+}
+
+impl Near {
+    /// The ranges of an index over the sphere that hold all places from one distance to another.
+    pub fn ring_on_sphere(&self, inner: f64, outer: f64) -> Vec<CellRange> {
+        let (inner, outer) = (inner / EARTH_RADIUS_METERS, outer / EARTH_RADIUS_METERS);
+        sphere_ranges(&Sought::Ring { center: self.center.to_point(), inner, outer }.cells(30))
+    }
+
+    /// The squares of an index over the plane that hold all places from one distance to another.
+    pub fn ring_on_plane(&self, grid: &Grid, inner: f64, outer: f64) -> Vec<CellRange> {
+        let center = self.center;
+        match self.metric {
+            Metric::Flat => grid.ranges(&|square: Square| {
+                let (nearest, farthest) = square.distances(center);
+                if nearest > outer || farthest < inner { Overlap::None } else { Overlap::Part }
+            }),
+            Metric::Sphere => grid.cap(center, outer / EARTH_RADIUS_METERS),
+        }
+    }
+}
+
+// --- the plane
+
+/// A square of the plane, cut into cells by halving its sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    pub bits: u8,
+    pub min: f64,
+    pub max: f64,
+}
+
+/// A cell of a grid: the places whose leading bits are these.
+#[derive(Clone, Copy)]
+struct Square {
+    low: Position,
+    high: Position,
+    /// The bits of both coordinates by turns, in front.
+    prefix: u64,
+    level: u8,
+}
+
+impl Square {
+    /// From a place to the nearest and to the farthest point of the square.
+    fn distances(&self, from: Position) -> (f64, f64) {
+        let gap = |low: f64, high: f64, at: f64| (low - at).max(at - high).max(0.0);
+        let reach = |low: f64, high: f64, at: f64| (at - low).abs().max((high - at).abs());
+        let (x, y) = (gap(self.low.x, self.high.x, from.x), gap(self.low.y, self.high.y, from.y));
+        let (far_x, far_y) = (reach(self.low.x, self.high.x, from.x), reach(self.low.y, self.high.y, from.y));
+        (x.hypot(y), far_x.hypot(far_y))
+    }
+
+    fn meets(&self, low: Position, high: Position) -> bool {
+        self.low.x <= high.x && low.x <= self.high.x && self.low.y <= high.y && low.y <= self.high.y
+    }
+
+    fn lies_within(&self, low: Position, high: Position) -> bool {
+        low.x <= self.low.x && self.high.x <= high.x && low.y <= self.low.y && self.high.y <= high.y
+    }
+}
+
+impl Grid {
+    /// The cell of a place; `None` outside of the grid.
+    pub fn cell(&self, at: Position) -> Option<u64> {
+        let inside = |coordinate: f64| self.min <= coordinate && coordinate <= self.max;
+        if !inside(at.x) || !inside(at.y) {
+            return None;
+        }
+        let steps = (u64::from(u32::MAX) + 1) as f64;
+        // (The upper border belongs to the last cell.)
+        let scaled =
+            |coordinate: f64| ((coordinate - self.min) / (self.max - self.min) * steps).min(steps - 1.0) as u32;
+        let kept = u32::MAX << (32 - u32::from(self.bits));
+        Some(spread(scaled(at.x) & kept) << 1 | spread(scaled(at.y) & kept))
+    }
+
+    /// The ranges that hold all places within an area.
+    pub fn area(&self, area: &Area) -> Vec<CellRange> {
+        let (low, high) = match area {
+            Area::Box { low, high } => (*low, *high),
+            Area::Circle { center, radius } => {
+                let center = *center;
+                return self.ranges(&|square: Square| match square.distances(center) {
+                    (nearest, _) if nearest > *radius => Overlap::None,
+                    (_, farthest) if farthest < *radius => Overlap::Whole,
+                    _ => Overlap::Part,
+                });
+            }
+            Area::Polygon(corners) => {
+                let fold = |of: fn(&Position) -> f64, with: fn(f64, f64) -> f64, start| {
+                    corners.iter().map(of).fold(start, with)
+                };
+                let (x, y): (fn(&Position) -> f64, fn(&Position) -> f64) = (|it| it.x, |it| it.y);
+                let low = Position { x: fold(x, f64::min, f64::INFINITY), y: fold(y, f64::min, f64::INFINITY) };
+                let high =
+                    Position { x: fold(x, f64::max, f64::NEG_INFINITY), y: fold(y, f64::max, f64::NEG_INFINITY) };
+                (low, high)
+            }
+        };
+        self.rectangle(low, high)
+    }
+
+    /// The ranges that hold all places, taken as longitude and latitude, within an angle of a point.
+    pub fn cap(&self, center: Position, radians: f64) -> Vec<CellRange> {
+        let degrees = radians.to_degrees() + 1e-6;
+        let (low, high) = (center.y - degrees, center.y + degrees);
+        let width = (radians.sin() / center.y.to_radians().cos()).asin().to_degrees() + 1e-6;
+        let everywhere = low <= -90.0 || high >= 90.0 || width.is_nan();
+        let (west, east) = (center.x - width, center.x + width);
+        if everywhere || west < -180.0 || east > 180.0 {
+            return self.rectangle(Position { x: f64::NEG_INFINITY, y: low }, Position { x: f64::INFINITY, y: high });
+        }
+        self.rectangle(Position { x: west, y: low }, Position { x: east, y: high })
+    }
+
+    fn rectangle(&self, low: Position, high: Position) -> Vec<CellRange> {
+        self.ranges(&|square: Square| match square.meets(low, high) {
+            false => Overlap::None,
+            true if square.lies_within(low, high) => Overlap::Whole,
+            true => Overlap::Part,
+        })
+    }
+
+    fn ranges(&self, overlap: &dyn Fn(Square) -> Overlap) -> Vec<CellRange> {
+        let (low, high) = (Position { x: self.min, y: self.min }, Position { x: self.max, y: self.max });
+        let root = Square { low, high, prefix: 0, level: 0 };
+        // Rounding may put a place into the neighboring cell.
+        let margin = (self.max - self.min) * 1e-9;
+        let wider = |square: Square| Square {
+            low: Position { x: square.low.x - margin, y: square.low.y - margin },
+            high: Position { x: square.high.x + margin, y: square.high.y + margin },
+            ..square
+        };
+        let cells = cover([root], |square| self.quarters(square), |square| overlap(wider(square)));
+        let range = |square: &Square| {
+            let behind = u64::MAX.checked_shr(2 * u32::from(square.level)).unwrap_or(0);
+            CellRange { first: square.prefix, last: square.prefix | behind }
+        };
+        let mut ranges: Vec<CellRange> = cells.iter().map(range).collect();
+        ranges.sort_unstable();
+        ranges
+    }
+
+    fn quarters(&self, square: Square) -> Option<[Square; 4]> {
+        if square.level >= self.bits {
+            return None;
+        }
+        let (low, high) = (square.low, square.high);
+        let middle = Position { x: low.x + (high.x - low.x) / 2.0, y: low.y + (high.y - low.y) / 2.0 };
+        let shift = 62 - 2 * u32::from(square.level);
+        Some([0u64, 1, 2, 3].map(|quarter| {
+            let (right, upper) = (quarter & 2 != 0, quarter & 1 != 0);
+            Square {
+                low: Position { x: if right { middle.x } else { low.x }, y: if upper { middle.y } else { low.y } },
+                high: Position { x: if right { high.x } else { middle.x }, y: if upper { high.y } else { middle.y } },
+                prefix: square.prefix | quarter << shift,
+                level: square.level + 1,
+            }
+        }))
+    }
+}
+
+/// Puts a zero in front of every bit.
+fn spread(bits: u32) -> u64 {
+    (0..32).fold(0, |spread, bit| spread | u64::from(bits >> bit & 1) << (2 * bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRID: Grid = Grid { bits: 26, min: -180.0, max: 180.0 };
+
+    fn holds(ranges: &[CellRange], cell: u64) -> bool {
+        ranges.iter().any(|range| range.first <= cell && cell <= range.last)
+    }
+
+    /// Places on a spiral around a center, from near to far.
+    fn around(center: Position, step: f64) -> impl Iterator<Item = Position> {
+        (0..400).map(move |turn| {
+            let (angle, radius) = (f64::from(turn), step * f64::from(turn));
+            Position { x: center.x + radius * angle.cos(), y: center.y + radius * angle.sin() }
+        })
+    }
+
+    #[test]
+    fn a_ring_on_the_sphere_holds_all_that_is_in_it_and_little_else() {
+        for (x, y) in [(0.0, 0.0), (13.4, 52.5), (179.99, -0.01), (-70.0, 89.0)] {
+            let near = Near::of(
+                document::path::Path::new("a"),
+                super::super::near::Given { position: Position { x, y }, is_geo_json: true },
+                false,
+                (0.0, f64::MAX),
+            );
+            let near = near.unwrap();
+            let ranges = near.ring_on_sphere(5_000.0, 20_000.0);
+            let (mut inside, mut spared) = (0, 0);
+            for place in around(near.center, 0.001).filter(|place| place.is_on_sphere()) {
+                let point = place.to_point();
+                let distance = near.center.to_point().distance(&point).rad() * EARTH_RADIUS_METERS;
+                let held = holds(&ranges, CellID::from(point).0);
+                match (5_000.0..=20_000.0).contains(&distance) {
+                    true => {
+                        inside += 1;
+                        assert!(held, "{place:?} at {distance}");
+                    }
+                    false => spared += usize::from(!held),
+                }
+            }
+            assert!(inside > 30 && spared > 50, "{x} {y}: {inside} {spared}");
+        }
+    }
+
+    #[test]
+    fn areas_on_the_plane_hold_all_that_is_in_them() {
+        let at = |x: f64, y: f64| Position { x, y };
+        let areas = [
+            Area::Box { low: at(1.0, 1.0), high: at(3.0, 2.5) },
+            Area::Circle { center: at(2.0, 2.0), radius: 0.75 },
+            Area::Polygon(vec![at(0.0, 0.0), at(4.0, 0.0), at(2.0, 3.0)]),
+            Area::Box { low: at(-180.0, -180.0), high: at(180.0, 180.0) },
+            Area::Box { low: at(2.0, 2.0), high: at(2.0, 2.0) },
+        ];
+        for area in areas {
+            let ranges = GRID.area(&area);
+            for place in around(at(2.0, 2.0), 0.01) {
+                assert!(!area.contains(place) || holds(&ranges, GRID.cell(place).unwrap()), "{area:?} {place:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn cells_have_the_leading_bits_of_their_places() {
+        let grid = Grid { bits: 2, min: 0.0, max: 4.0 };
+        assert_eq!(grid.cell(Position { x: 0.0, y: 0.0 }), Some(0));
+        assert_eq!(grid.cell(Position { x: 4.0, y: 4.0 }), Some(0b1111 << 60));
+        assert_eq!(grid.cell(Position { x: 1.5, y: 2.5 }), Some(0b0110 << 60));
+        assert_eq!(grid.cell(Position { x: 4.1, y: 0.0 }), None);
+    }
+}

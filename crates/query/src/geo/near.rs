@@ -1,0 +1,280 @@
+//! `$near` and `$nearSphere`: documents in the order of their distance from a point.
+//!
+//! Distances are MongoDB's to the last bit: on the sphere an angle between unit vectors times the Earth's radius, on the plane the length
+//! of the difference. Lines and areas are as far away as their closest point.
+
+use super::parse::{legacy, position_of, stored_position, stored_shape};
+use super::sphere::distance_to_edges;
+use super::{EARTH_RADIUS_METERS, Position, Shape};
+use crate::expression::number::Number;
+use crate::text;
+use document::path::{End, Path};
+use document::{Doc, Element, Value};
+use error::{Code, Error, Result};
+use s2::point::Point;
+use std::f64::consts::PI;
+use std::ops::ControlFlow;
+
+/// What a query by distance asks for.
+#[derive(Clone, Debug)]
+pub struct Near {
+    pub path: Path,
+    pub center: Position,
+    pub metric: Metric,
+    /// The least and the greatest distance that is wanted, in meters on the sphere.
+    pub min: f64,
+    pub max: f64,
+    /// The point was given as GeoJSON, so that only an index over the sphere will do.
+    pub is_geo_json: bool,
+    /// Distances are shown as angles.
+    pub in_radians: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    Flat,
+    Sphere,
+}
+
+/// How far a document is from the point, and which of its places it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Nearest<'d> {
+    /// In meters, or the plane's own unit.
+    pub distance: f64,
+    pub place: Value<'d>,
+}
+
+/// The operators by which documents are asked for in the order of their distance.
+pub(crate) fn is_near(operator: &str) -> bool {
+    matches!(operator, "$near" | "$nearSphere" | "$geoNear")
+}
+
+/// How a point is spelled.
+#[derive(Clone, Copy)]
+pub(crate) struct Given {
+    pub position: Position,
+    pub is_geo_json: bool,
+}
+
+/// The parts of a condition, as they are read.
+struct Parts {
+    given: Option<Given>,
+    sphere: bool,
+    min: f64,
+    max: f64,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Parts { given: None, sphere: false, min: 0.0, max: f64::MAX }
+    }
+}
+
+impl Near {
+    /// Parses the operators behind a field, of which the first is one by distance.
+    ///
+    /// Errors: 2 mostly; 16893 to 16896, 18522 and 34413 in the form with a legacy point.
+    pub(crate) fn parse(field: &str, operators: Doc<'_>) -> Result<Near> {
+        let parts = match Parts::legacy(operators)? {
+            Some(parts) => parts,
+            None => Parts::geo_json(operators)?,
+        };
+        let given = parts.given.ok_or_else(|| Error::bad_value("$geometry is required for geo near query"))?;
+        Near::of(Path::new(field), given, parts.sphere, (parts.min, parts.max))
+    }
+
+    /// Error 2 for a point that the sphere does not have.
+    pub(crate) fn of(path: Path, given: Given, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
+        let Given { position, is_geo_json } = given;
+        let on_sphere = sphere || is_geo_json;
+        if on_sphere && !position.is_on_sphere() {
+            return Err(Error::bad_value("Legacy point is out of bounds for spherical query"));
+        }
+        let in_radians = sphere && !is_geo_json;
+        let unit = if in_radians { EARTH_RADIUS_METERS } else { 1.0 };
+        let (min, max) = match on_sphere {
+            true => {
+                let farthest = PI * EARTH_RADIUS_METERS;
+                ((min * unit).min(farthest), (max * unit).min(farthest))
+            }
+            false => (min, max),
+        };
+        let metric = if on_sphere { Metric::Sphere } else { Metric::Flat };
+        Ok(Near { path, center: position, metric, min, max, is_geo_json, in_radians })
+    }
+
+    /// The nearest of a document's places, if one is as near, and as far, as wanted.
+    pub fn nearest<'d>(&self, document: Doc<'d>) -> Option<Nearest<'d>> {
+        let mut nearest: Option<Nearest<'d>> = None;
+        let mut consider = |value: Value<'d>| {
+            let Some(distance) = self.distance_to(value) else { return false };
+            if nearest.is_none_or(|nearest| distance < nearest.distance) {
+                nearest = Some(Nearest { distance, place: value });
+            }
+            true
+        };
+        let _ = self.path.visit_elements(document, End::Whole, &mut |element, _| {
+            let Some(value) = element.map(Element::value) else { return ControlFlow::<()>::Continue(()) };
+            if !consider(value)
+                && let Value::Array(array) = value
+            {
+                array.values().for_each(|element| _ = consider(element));
+            }
+            ControlFlow::Continue(())
+        });
+        nearest.filter(|nearest| self.min <= nearest.distance && nearest.distance <= self.max)
+    }
+
+    /// As results show it.
+    pub fn shown(&self, distance: f64) -> f64 {
+        if self.in_radians { distance / EARTH_RADIUS_METERS } else { distance }
+    }
+
+    fn distance_to(&self, value: Value<'_>) -> Option<f64> {
+        match self.metric {
+            Metric::Flat => {
+                let at = stored_position(value)?;
+                let (x, y) = (at.x - self.center.x, at.y - self.center.y);
+                Some((x * x + y * y).sqrt())
+            }
+            Metric::Sphere => Some(angle(self.center.to_point(), &stored_shape(value)?) * EARTH_RADIUS_METERS),
+        }
+    }
+
+    /// As MongoDB's messages spell the condition.
+    pub fn spelled(&self) -> String {
+        let unit = if self.in_radians { EARTH_RADIUS_METERS } else { 1.0 };
+        let max = if self.max >= PI * EARTH_RADIUS_METERS { f64::MAX } else { self.max / unit };
+        let max = text::general(max, 6);
+        format!("GEONEAR  field={} maxdist={max} isNearSphere={}", self.path.as_str(), u8::from(self.in_radians))
+    }
+}
+
+/// The least angle between a point and a shape, in radians.
+pub(crate) fn angle(center: Point, shape: &Shape) -> f64 {
+    let points = shape.points.iter().map(|point| center.distance(point).rad());
+    let lines = shape.lines.iter().map(|line| {
+        let edges = line.windows(2).map(|pair| (pair[0], pair[1]));
+        distance_to_edges(center, edges)
+    });
+    let polygons = shape.polygons.iter().map(|polygon| polygon.distance(center));
+    points.chain(lines).chain(polygons).fold(f64::INFINITY, f64::min)
+}
+
+impl Parts {
+    /// `{$near: [x, y], $maxDistance: …}`; `None` where there is no point of this form.
+    fn legacy(operators: Doc<'_>) -> Result<Option<Parts>> {
+        let mut parts = Parts::default();
+        for operator in operators.elements() {
+            match operator.key() {
+                name if is_near(name) => {
+                    let (Value::Array(point) | Value::Document(point)) = operator.value() else { return Ok(None) };
+                    if let Ok(given) = query_point(operator.value()) {
+                        parts.given = Some(given);
+                        parts.sphere = name == "$nearSphere";
+                    } else if let Some((position, max)) = with_max_distance(point) {
+                        if max < 0.0 {
+                            return Err(Error::new(Code(18522), "max distance must be non-negative"));
+                        }
+                        parts.given = Some(Given { position, is_geo_json: false });
+                        parts.sphere = name == "$nearSphere";
+                        parts.max = max;
+                    }
+                }
+                "$minDistance" => parts.min = distance(operator, Code(16893), Code(16894))?,
+                "$maxDistance" => parts.max = distance(operator, Code(16895), Code(16896))?,
+                "$uniqueDocs" => {}
+                other => return Err(Error::new(Code(34413), invalid(other))),
+            }
+        }
+        Ok(parts.given.is_some().then_some(parts))
+    }
+
+    /// `{$near: {$geometry: …, $maxDistance: …}}`
+    fn geo_json(operators: Doc<'_>) -> Result<Parts> {
+        let mut elements = operators.elements();
+        let first = elements.next();
+        if let Some(extra) = elements.next() {
+            let extra = text::element(extra.key(), extra.value());
+            return Err(Error::bad_value(format!(
+                "geo near accepts just one argument when querying for a GeoJSON point. Extra field found: {extra}"
+            )));
+        }
+        let Some(Value::Array(argument) | Value::Document(argument)) = first.map(Element::value) else {
+            return Err(Error::bad_value(format!("near must be first in: {}", text::document(operators))));
+        };
+        let mut parts = Parts::default();
+        for part in argument.elements() {
+            match (part.key(), part.value()) {
+                ("$geometry", Value::Array(point) | Value::Document(point)) => {
+                    let found = || text::document(point);
+                    let given = query_point(part.value()).map_err(|error| {
+                        let reason = error.message();
+                        let point = found();
+                        Error::bad_value(format!(
+                            "invalid point in geo near query $geometry argument: {point}  {reason}"
+                        ))
+                    })?;
+                    if !given.is_geo_json {
+                        return Err(Error::bad_value(format!("$near requires geojson point, given {}", found())));
+                    }
+                    parts.given = Some(given);
+                }
+                ("$geometry", _) => {}
+                ("$minDistance", _) => parts.min = finite_distance(part)?,
+                ("$maxDistance", _) => parts.max = finite_distance(part)?,
+                (other, _) => return Err(Error::bad_value(invalid(other))),
+            }
+        }
+        Ok(parts)
+    }
+}
+
+fn invalid(argument: &str) -> String {
+    format!("invalid argument in geo near query: {argument}")
+}
+
+/// A point as queries have it: two numbers, or GeoJSON.
+pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
+    let (Value::Array(object) | Value::Document(object)) = value else {
+        return Err(Error::bad_value("Point must be an array or object"));
+    };
+    let is_pair = matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number());
+    if is_pair {
+        if object.elements().nth(2).is_some() {
+            return Err(Error::bad_value("Point must only contain two coordinates"));
+        }
+        return Ok(Given { position: legacy(value)?, is_geo_json: false });
+    }
+    let position = position_of(object.get("coordinates"))?;
+    super::parse::on_sphere(position)?;
+    if super::parse::is_strict(object)? {
+        return Err(Error::bad_value("Strict winding order is only supported by polygon"));
+    }
+    Ok(Given { position, is_geo_json: true })
+}
+
+/// `[x, y, greatest distance]`
+fn with_max_distance(point: Doc<'_>) -> Option<(Position, f64)> {
+    let mut numbers = point.values().map(super::parse::number);
+    let (x, y, max) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then_some((Position { x, y }, max))
+}
+
+fn distance(part: Element<'_>, no_number: Code, negative: Code) -> Result<f64> {
+    let number = Number::from_value(part.value()).map(Number::to_f64);
+    let number = number.ok_or_else(|| Error::new(no_number, format!("{} must be a number", part.key())))?;
+    match number >= 0.0 {
+        true => Ok(number),
+        false => Err(Error::new(negative, format!("{} must be non-negative", part.key()))),
+    }
+}
+
+fn finite_distance(part: Element<'_>) -> Result<f64> {
+    let code = Code::BAD_VALUE;
+    let number = distance(part, code, code)?;
+    match number.is_finite() {
+        true => Ok(number),
+        false => Err(Error::new(code, format!("{} must be non-negative", part.key()))),
+    }
+}

@@ -1,0 +1,125 @@
+//! The keys of a `2dsphere` index: one per cell that covers a place, combined with each value of the other fields.
+//!
+//! A document without any of the places has none.
+
+use super::encode_field;
+use crate::catalog::{Index, IndexField};
+use document::path::{End, Path};
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+use query::geo::cover::filed_cells;
+use std::ops::ControlFlow;
+use store::FieldKind;
+use store::index_kind::SphereOptions;
+
+/// In front of a cell's number, so that cells stand behind documents without a place.
+const CELL: u8 = 0x80;
+
+/// Part of a key: its bytes, and the value they stand for.
+type Part<'a> = (Vec<u8>, Value<'a>);
+
+pub fn for_each_key(
+    document: Doc<'_>,
+    index: &Index,
+    options: &SphereOptions,
+    give: &mut dyn FnMut(&[u8], &[Value<'_>]),
+) -> Result<()> {
+    let mut fields: Vec<Vec<Part<'_>>> = Vec::with_capacity(index.fields.len());
+    let mut any = !options.leaves_out_missing();
+    for field in &index.fields {
+        let parts = match field.kind {
+            FieldKind::Sphere => {
+                let parts = cells(document, field, options)?;
+                any |= !parts.is_empty();
+                parts
+            }
+            _ => values(document, field),
+        };
+        fields.push(match parts.is_empty() {
+            true => vec![missing(field)],
+            false => parts,
+        });
+    }
+    if any {
+        combine(&fields, &mut Vec::new(), &mut Vec::new(), give);
+    }
+    Ok(())
+}
+
+/// The part of a key that a cell makes.
+pub fn encode_cell(cell: u64, out: &mut Vec<u8>) {
+    out.push(CELL);
+    out.extend_from_slice(&cell.to_be_bytes());
+}
+
+fn missing(field: &IndexField) -> Part<'static> {
+    let mut bytes = Vec::new();
+    encode_field(Value::Null, field, &mut bytes);
+    (bytes, Value::Null)
+}
+
+/// The cells of all places of a field. Error 16755 for what is no place.
+fn cells<'a>(document: Doc<'a>, field: &IndexField, options: &SphereOptions) -> Result<Vec<Part<'a>>> {
+    let mut places = Vec::new();
+    let _ = Path::new(&field.path).visit_elements(document, End::Whole, &mut |element, _| {
+        places.extend(element);
+        ControlFlow::<()>::Continue(())
+    });
+    let mut parts = Vec::new();
+    for place in places {
+        let value = place.value();
+        let is_empty = match value {
+            Value::Null | Value::Undefined => true,
+            Value::Document(inner) | Value::Array(inner) => inner.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            continue;
+        }
+        let cells = filed_cells(value, options.finest).map_err(|error| {
+            let found = match value {
+                Value::Document(_) | Value::Array(_) => String::new(),
+                _ => format!(": {}", query::text::element(place.key(), value)),
+            };
+            let (document, reason) = (query::text::document(document), error.message());
+            Error::new(Code(16755), format!("Can't extract geo keys: {document}  {reason}{found}"))
+        })?;
+        for cell in cells {
+            let mut bytes = Vec::with_capacity(9);
+            encode_cell(cell, &mut bytes);
+            parts.push((bytes, value));
+        }
+    }
+    Ok(parts)
+}
+
+/// The values of a field that is no place, arrays taken apart.
+fn values<'a>(document: Doc<'a>, field: &IndexField) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    let _ = Path::new(&field.path).visit_keys(document, &mut |key| {
+        let value = key.sort_value();
+        let mut bytes = Vec::new();
+        encode_field(value, field, &mut bytes);
+        parts.push((bytes, value));
+        ControlFlow::Continue(())
+    });
+    parts
+}
+
+/// Gives every combination of the fields' parts.
+fn combine<'a>(
+    fields: &[Vec<Part<'a>>],
+    key: &mut Vec<u8>,
+    chosen: &mut Vec<Value<'a>>,
+    give: &mut dyn FnMut(&[u8], &[Value<'_>]),
+) {
+    let Some((parts, rest)) = fields.split_first() else { return give(key, chosen) };
+    let length = key.len();
+    for (bytes, value) in parts {
+        key.extend_from_slice(bytes);
+        chosen.push(*value);
+        combine(rest, key, chosen, give);
+        chosen.pop();
+        key.truncate(length);
+    }
+}
