@@ -25,11 +25,13 @@ pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wan
         Some(Value::Document(key)) if !key.is_empty() => store::index_rules::same_key(key, index.spec.key.as_doc()),
         _ => index.partial.is_none(),
     };
-    let serves = |index: &&Arc<Index>| !index.hidden && near::serves(&index.spec, &index.kind, near) && hinted(index);
-    if collection.indexes.iter().find(serves).is_none() {
+    let is_bound = |path: &str| wanted.conditions.iter().any(|(other, _)| *other == path);
+    let serves = |index: &&Arc<Index>| !index.hidden && near::serves(&index.spec, &index.kind, near, is_bound) && hinted(index);
+    let Some(any) = collection.indexes.iter().find(serves) else {
         super::hinted(collection, query, wanted)?;
         return Err(near::no_index(&collection.namespace, near));
-    }
+    };
+    near::check_center(&any.kind, near)?;
     let access = match collection.indexes.iter().filter(serves).find(|index| leads(index, near.path.as_str())) {
         Some(index) => Access::Near(NearScan { index: index.clone(), near: near.clone() }),
         // The places stand behind other fields: everything is read, and sorted by who asked.
