@@ -18,6 +18,7 @@ pub mod find_and_modify;
 pub mod find_by_id;
 pub mod foreign;
 pub mod fsync;
+pub mod geo_near;
 pub mod get_cmd_line_opts;
 pub mod get_log;
 pub mod get_more;

@@ -18,6 +18,7 @@ mod densify;
 mod field_tree;
 mod fill;
 pub mod foreign;
+mod geo_near;
 mod granularity;
 mod group;
 mod operand;
@@ -79,6 +80,8 @@ pub(crate) enum Stage {
     SetWindowFields(Arc<window::SetWindowFields>),
     Facet(Facets),
     Foreign(Arc<Foreign>),
+    /// First, or not at all.
+    GeoNear(Arc<geo_near::GeoNear>),
 }
 
 /// What the front of a pipeline asks of the store; the rest of the pipeline no longer contains it.
@@ -140,7 +143,11 @@ impl Pipeline {
 
     /// The pipeline with a `$match` in front of it.
     pub fn behind_match(mut self, predicate: Predicate) -> Pipeline {
-        let predicate = match self.stages.first() {
+        let predicate = match self.stages.first_mut() {
+            Some(Stage::GeoNear(source)) => {
+                Arc::make_mut(source).restrict(predicate);
+                return self;
+            }
             Some(Stage::Match(first)) => {
                 let both = predicate.and(first.as_ref().clone());
                 self.stages.remove(0);
@@ -150,6 +157,18 @@ impl Pipeline {
         };
         self.stages.insert(0, Stage::Match(Arc::new(predicate)));
         self
+    }
+
+    /// Whether the pipeline begins with a `$geoNear` that does not name the field of the places.
+    pub fn lacks_place(&self) -> bool {
+        matches!(self.stages.first(), Some(Stage::GeoNear(source)) if source.lacks_key())
+    }
+
+    /// Names the field that a leading `$geoNear` looks for places in.
+    pub fn set_place(&mut self, path: &str) {
+        if let Some(Stage::GeoNear(source)) = self.stages.first_mut() {
+            Arc::make_mut(source).set_key(path);
+        }
     }
 
     /// Takes off the front what a store can be asked for.

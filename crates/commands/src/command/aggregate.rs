@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, namespace_to_read, plain_boolean, unknown_field};
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
-use crate::command::{explain, foreign, options, source_stage, views};
+use crate::command::{explain, foreign, geo_near, options, source_stage, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
@@ -158,7 +158,8 @@ pub async fn open(
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
     }
-    let pipeline = Pipeline::parse(arguments.pipeline, context)?;
+    let mut pipeline = Pipeline::parse(arguments.pipeline, context)?;
+    geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     if pipeline.has_foreign() {
         let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;
         return match opened.map_err(in_pipeline)? {

@@ -4,7 +4,9 @@
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::count::append_count;
-use crate::command::{aggregate, count, delete, distinct, find, find_and_modify, options, probes, update, views};
+use crate::command::{
+    aggregate, count, delete, distinct, find, find_and_modify, geo_near, options, probes, update, views,
+};
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
 use crate::read::{Batch, Reader, Request};
@@ -187,7 +189,9 @@ pub async fn explain_aggregate(
 ) -> Result<Disposition> {
     let collation = options::settle_collation(call, namespace, arguments.collation.clone()).await?;
     let context = options::context(call, arguments.variables, collation)?;
-    let (source, pipeline) = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?.into_source();
+    let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?;
+    geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
+    let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
     let sorted = source.sort.is_some();
     let request = Request {

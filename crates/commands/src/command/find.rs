@@ -106,6 +106,9 @@ impl<'a> Arguments<'a> {
         let context = options::context(call, self.variables, collation)?;
         let filter = self.filter.unwrap_or(Doc::EMPTY);
         let predicate = Predicate::parse_query(filter, &context)?;
+        if predicate.near().is_some() && self.tailable {
+            return Err(Error::bad_value("Tailable cursors and geo $near cannot be used together"));
+        }
         // While documents are being found, nothing is known of them.
         context.requests.take();
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
@@ -116,6 +119,10 @@ impl<'a> Arguments<'a> {
             Some(projection) => Some(Projection::parse(projection, &predicate, &context)?),
             None => None,
         };
+        if predicate.near().is_some() && projection.as_ref().is_some_and(Projection::needs_match_details) {
+            let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
+            return Err(Error::new(Code(5626500), message));
+        }
         let needs = context.requests.take();
         needs.check(Needs::given_by(filter))?;
         if needs.contains(Meta::SortKey) && sort.is_none() {

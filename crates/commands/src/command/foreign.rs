@@ -9,7 +9,7 @@ mod target;
 mod write;
 
 use crate::command::aggregate::Arguments;
-use crate::command::views;
+use crate::command::{geo_near, views};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
 pub use chain::Chain;
@@ -117,10 +117,11 @@ async fn open_pipeline(
     pipeline: &Pipeline,
     budget: &Budget,
 ) -> Result<Reader> {
-    let pipeline = match condition {
+    let mut pipeline = match condition {
         Some(condition) => pipeline.clone().behind_match(condition),
         None => pipeline.clone(),
     };
+    geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let (source, rest) = pipeline.clone().into_source();
     if let Some((reader, parts)) = open_source(call, namespace, source, rest.into_parts(), None, budget).await? {
         return Ok(chained(reader, parts, budget));

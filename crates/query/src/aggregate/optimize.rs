@@ -73,11 +73,18 @@ fn limit_behind(stages: &[Stage]) -> Option<u64> {
 /// Takes off the front what a store can be asked for.
 pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source, Pipeline) {
     let mut predicate = Predicate::everything();
-    if let Some(Stage::Match(first)) = stages.first() {
-        predicate = first.as_ref().clone();
-        stages.remove(0);
-    }
     let mut sort = None;
+    match stages.first() {
+        Some(Stage::GeoNear(source)) => {
+            predicate = source.predicate();
+            stages.remove(0);
+        }
+        Some(Stage::Match(first)) => {
+            predicate = first.as_ref().clone();
+            stages.remove(0);
+        }
+        _ => {}
+    }
     if let Some(Stage::Sort { sort: first, .. }) = stages.first() {
         sort = Some(first.clone());
         stages.remove(0);

@@ -10,7 +10,7 @@ use super::reshape::{Project, ReplaceRoot};
 use super::sample::{self, Sample};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, fill};
+use super::{Pipeline, Stage, bucket, fill, geo_near};
 use crate::expression::check_name;
 use crate::metadata::Needs;
 use crate::{Context, Predicate, Sort, text};
@@ -74,6 +74,10 @@ fn makes_anew(name: &str) -> bool {
 
 fn check_places(names: &[&str]) -> Result<()> {
     for (index, name) in names.iter().enumerate() {
+        if index > 0 && *name == "$geoNear" {
+            let message = "$geoNear is only valid as the first stage in an optimized pipeline";
+            return Err(Error::new(Code(40603), message));
+        }
         if index > 0 && FIRST_ONLY.contains(name) {
             let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(Error::new(Code(40602), message));
@@ -126,6 +130,7 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
         "$setWindowFields" => Stage::SetWindowFields(Arc::new(SetWindowFields::parse(spec, context)?)),
         "$redact" => Stage::Redact(Arc::new(Redact::parse(spec, context)?)),
         "$facet" => Stage::Facet(Arc::new(facets(spec, context)?)),
+        "$geoNear" => return geo_near::parse(spec, context, stages),
         "$_internalInhibitOptimization" => return Ok(()),
         "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge" => {
             Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?))

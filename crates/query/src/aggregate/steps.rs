@@ -149,6 +149,7 @@ impl Step {
                     .collect(),
             ),
             Stage::Foreign(foreign) => Step::Refused(foreign.name()),
+            Stage::GeoNear(_) => Step::Refused("$geoNear"),
         }
     }
 }

@@ -26,7 +26,8 @@ pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wan
         _ => index.partial.is_none(),
     };
     let is_bound = |path: &str| wanted.conditions.iter().any(|(other, _)| *other == path);
-    let serves = |index: &&Arc<Index>| !index.hidden && near::serves(&index.spec, &index.kind, near, is_bound) && hinted(index);
+    let serves =
+        |index: &&Arc<Index>| !index.hidden && near::serves(&index.spec, &index.kind, near, is_bound) && hinted(index);
     let Some(any) = collection.indexes.iter().find(serves) else {
         super::hinted(collection, query, wanted)?;
         return Err(near::no_index(&collection.namespace, near));

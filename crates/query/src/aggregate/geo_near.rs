@@ -1,0 +1,178 @@
+//! `$geoNear`: where a pipeline's documents come from when they are asked for by their distance.
+//!
+//! The stage is a source, with the condition and the order that `$near` has in a filter, and behind it stages that write down what is known
+//! of each document: how far away it is, and which of its places that is.
+
+use super::Stage;
+use super::add_fields::AddFields;
+use crate::expression::check_field_path;
+use crate::geo::Near;
+use crate::{Context, Expression, Predicate};
+use document::path::Path;
+use document::{Doc, DocBuf, Element, Value, ValueBuf, doc};
+use error::{Code, Error, Result};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct GeoNear {
+    filter: Predicate,
+    near: Near,
+    /// Whether the stage names the field that holds the places; else it is for the collection's indexes to say.
+    has_key: bool,
+}
+
+/// The stage's fields as they are read.
+#[derive(Default)]
+struct Fields<'a> {
+    near: Option<ValueBuf>,
+    distance_field: Option<&'a str>,
+    include_locs: Option<&'a str>,
+    multiplier: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    query: Option<Doc<'a>>,
+    spherical: bool,
+    key: Option<&'a str>,
+}
+
+/// Parses the stage, into the source and what stands behind it.
+pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
+    let Value::Document(spec) = spec else {
+        return Err(Error::new(Code(10065), "invalid parameter: expected an object ($geoNear)"));
+    };
+    let mut fields = Fields::default();
+    for field in spec.elements() {
+        fields.read(field, context)?;
+    }
+    let operator = if fields.spherical { "$nearSphere" } else { "$near" };
+    let near = fields.near.as_ref();
+    let near = near.ok_or_else(|| Error::new(Code(5860400), "$geoNear requires a 'near' argument"))?;
+    let distance_field = fields.distance_field.ok_or_else(no_distance_field)?;
+    let condition = DocBuf::build(|writer| {
+        writer.append(operator, near.as_value());
+        fields.min.into_iter().for_each(|min| writer.append("$minDistance", min));
+        fields.max.into_iter().for_each(|max| writer.append("$maxDistance", max));
+    });
+    let near = Near::parse(fields.key.unwrap_or_default(), condition.as_doc())?;
+    let filter = Predicate::parse_query(fields.query.unwrap_or(Doc::EMPTY), context)?;
+    if filter.near().is_some() {
+        return Err(Error::bad_value("Too many geoNear expressions"));
+    }
+    let has_key = fields.key.is_some();
+    stages.push(Stage::GeoNear(Arc::new(GeoNear { filter, near, has_key })));
+    let distance = doc! { "$meta": "geoNearDistance" };
+    let shown = match fields.multiplier {
+        None => distance,
+        Some(multiplier) => doc! { "$multiply": &document::array![&distance, multiplier] },
+    };
+    stages.push(put(distance_field, &shown, context)?);
+    if let Some(place) = fields.include_locs {
+        stages.push(put(place, &doc! { "$meta": "geoNearPoint" }, context)?);
+    }
+    Ok(())
+}
+
+/// A stage that puts something into a field.
+fn put(path: &str, expression: &DocBuf, context: &Context) -> Result<Stage> {
+    let mut fields = DocBuf::new();
+    fields.append(path, expression);
+    let fields = AddFields::parse("$addFields", Value::Document(fields.as_doc()), context)?;
+    Ok(Stage::AddFields(Arc::new(fields)))
+}
+
+impl<'a> Fields<'a> {
+    fn read(&mut self, field: Element<'a>, context: &Context) -> Result<()> {
+        let gone = |code, message: &str| Err(Error::new(Code(code), message));
+        match field.key() {
+            "near" => self.near = Some(point(field.value(), context)?),
+            "distanceField" => self.distance_field = Some(name(field, no_distance_field)?),
+            "includeLocs" => {
+                let wrong = || Error::new(Code(16607), "$geoNear requires that 'includeLocs' option is a String");
+                self.include_locs = Some(name(field, wrong)?);
+            }
+            "minDistance" => self.min = Some(number(field)?),
+            "maxDistance" => self.max = Some(number(field)?),
+            "distanceMultiplier" => self.multiplier = Some(number(field)?),
+            "query" => match field.value() {
+                Value::Document(query) => self.query = Some(query),
+                _ => return Err(Error::type_mismatch("query must be an object")),
+            },
+            "spherical" => self.spherical = field.value().is_truthy(),
+            "key" => self.key = Some(key(field)?),
+            "num" => {
+                return gone(50857, "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead.");
+            }
+            "limit" => {
+                return gone(50858, "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead.");
+            }
+            "start" => return gone(50856, "$geoNear no longer supports the 'start' argument."),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn no_distance_field() -> Error {
+    Error::new(Code(16606), "$geoNear requires a 'distanceField' option as a String")
+}
+
+fn point(value: Value<'_>, context: &Context) -> Result<ValueBuf> {
+    let expression = Expression::parse(value, context)?;
+    if !expression.is_constant() {
+        return Err(Error::new(Code(5860402), "$geoNear requires a constant near argument"));
+    }
+    match expression.evaluate(Doc::EMPTY)?.value() {
+        Some(point @ (Value::Array(_) | Value::Document(_))) => Ok(point.to_owned()),
+        _ => {
+            let message = "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)";
+            Err(Error::new(Code(5860401), message))
+        }
+    }
+}
+
+fn name<'a>(field: Element<'a>, wrong: impl Fn() -> Error) -> Result<&'a str> {
+    let name = field.value().as_str().ok_or_else(wrong)?;
+    check_field_path(name)?;
+    Ok(name)
+}
+
+fn key<'a>(field: Element<'a>) -> Result<&'a str> {
+    let wrong = || {
+        let found = field.kind.alias();
+        Error::type_mismatch(format!("$geoNear parameter 'key' must be of type string but found type: {found}"))
+    };
+    match field.value().as_str() {
+        Some("") => Err(Error::bad_value("$geoNear parameter 'key' cannot be the empty string")),
+        _ => name(field, wrong),
+    }
+}
+
+fn number(field: Element<'_>) -> Result<f64> {
+    let found = crate::expression::number::Number::from_value(field.value());
+    let number = found.ok_or_else(|| Error::type_mismatch(format!("{} must be a number", field.key())))?.to_f64();
+    match number >= 0.0 {
+        true => Ok(number),
+        false => Err(Error::bad_value(format!("{} must be nonnegative", field.key()))),
+    }
+}
+
+impl GeoNear {
+    /// Whether the field of the places is still to be named.
+    pub(super) fn lacks_key(&self) -> bool {
+        !self.has_key
+    }
+
+    pub(super) fn set_key(&mut self, path: &str) {
+        self.near.path = Path::new(path);
+        self.has_key = true;
+    }
+
+    /// Another condition on its documents.
+    pub(super) fn restrict(&mut self, predicate: Predicate) {
+        self.filter = self.filter.clone().and(predicate);
+    }
+
+    pub(super) fn predicate(&self) -> Predicate {
+        self.filter.clone().and_near(self.near.clone())
+    }
+}
