@@ -25,7 +25,7 @@ pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wan
         Some(Value::Document(key)) if !key.is_empty() => store::index_rules::same_key(key, index.spec.key.as_doc()),
         _ => index.partial.is_none(),
     };
-    let is_bound = |path: &str| wanted.conditions.iter().any(|(other, _)| *other == path);
+    let is_bound = |path: &str| wanted.conditions.iter().any(|condition| condition.path == path);
     let serves =
         |index: &&Arc<Index>| !index.hidden && near::serves(&index.spec, &index.kind, near, is_bound) && hinted(index);
     let Some(any) = collection.indexes.iter().find(serves) else {
