@@ -255,16 +255,18 @@ impl Grid {
                     _ => Overlap::Part,
                 });
             }
-            Area::Polygon(corners) => {
-                let fold = |of: fn(&Position) -> f64, with: fn(f64, f64) -> f64, start| {
-                    corners.iter().map(of).fold(start, with)
-                };
-                let (x, y): (fn(&Position) -> f64, fn(&Position) -> f64) = (|it| it.x, |it| it.y);
-                let low = Position { x: fold(x, f64::min, f64::INFINITY), y: fold(y, f64::min, f64::INFINITY) };
-                let high =
-                    Position { x: fold(x, f64::max, f64::NEG_INFINITY), y: fold(y, f64::max, f64::NEG_INFINITY) };
-                (low, high)
-            }
+            Area::Polygon(corners) => corners.iter().fold(
+                (
+                    Position { x: f64::INFINITY, y: f64::INFINITY },
+                    Position { x: f64::NEG_INFINITY, y: f64::NEG_INFINITY },
+                ),
+                |(low, high), at| {
+                    (
+                        Position { x: low.x.min(at.x), y: low.y.min(at.y) },
+                        Position { x: high.x.max(at.x), y: high.y.max(at.y) },
+                    )
+                },
+            ),
         };
         self.rectangle(low, high)
     }
