@@ -58,6 +58,8 @@ pub struct Index {
     pub fields: Vec<IndexField>,
     /// Not to be used for finding documents.
     pub hidden: bool,
+    /// Kept up by writers, but not all documents are in it yet.
+    pub building: bool,
     /// No key may come to be there twice, though some may be already (`prepareUnique`).
     pub prepare_unique: bool,
     /// Only documents that match are in the index (`partialFilterExpression`).
@@ -244,7 +246,8 @@ impl Collection {
     /// Specifications of all indexes, `_id_` first.
     pub fn index_specs(&self) -> Vec<IndexSpec> {
         let mut specs = vec![id_index()];
-        specs.extend(self.indexes.iter().map(|index| index.spec.clone()));
+        let built = self.indexes.iter().filter(|index| !index.building);
+        specs.extend(built.map(|index| index.spec.clone()));
         specs
     }
 }
@@ -273,12 +276,18 @@ impl Index {
             kind: IndexKind::of(&spec)?,
             fields,
             hidden: spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy),
+            building: false,
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
             partial,
             multikey: Arc::new(multikey),
             sql: IndexSql::new(id, collection, spec.unique),
             spec,
         })
+    }
+
+    /// Whether documents may be found by it.
+    pub fn is_usable(&self) -> bool {
+        !self.hidden && !self.building
     }
 
     pub fn is_multikey(&self) -> bool {

@@ -172,7 +172,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
     let index = if names("_id_", document::doc! { "_id": 1 }.as_doc()) {
         None
     } else {
-        let mut indexes = collection.indexes.iter().filter(|index| !index.hidden);
+        let mut indexes = collection.indexes.iter().filter(|index| index.is_usable());
         let index = indexes.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
         let missing = "error processing query: planner returned error :: caused by :: \
              hint provided does not correspond to an existing index";

@@ -8,11 +8,12 @@
 //! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
 //!
 //! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`breath`] lets others in between while
-//! one takes long; [`rows`] keeps documents and index entries in step; [`definition`] creates and drops; [`retry`]
+//! one takes long; [`rows`] keeps documents and index entries in step; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
 //! remembers outcomes; [`cleaning`] does what can wait.
 
 mod batch;
 mod breath;
+mod build;
 mod cleaning;
 mod definition;
 mod queue;
@@ -65,6 +66,7 @@ pub fn start(
         connection,
         queue,
         breathing: None,
+        build: None,
         catalog,
         shared,
         sync,
@@ -91,6 +93,8 @@ pub struct Writer {
     queue: Queue,
     /// Since when the running statement has not let others in between; `None`: it is not to.
     breathing: Option<Instant>,
+    /// The index build under way.
+    build: Option<build::Build>,
     shared: Arc<Shared>,
     sync: SyncHandle,
     checkpoints: CheckpointHandle,
@@ -135,6 +139,8 @@ impl Writer {
                 Job::Write(write) => self.run_group(write),
                 Job::Define(change) => {
                     if catch_unwind(AssertUnwindSafe(|| change(&mut self))).is_err() {
+                        (self.breathing, self.build) = (None, None);
+                        self.queue.set_nested(false);
                         self.roll_back();
                     }
                     self.sync.note_commit();

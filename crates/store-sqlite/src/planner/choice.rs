@@ -63,7 +63,7 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
 /// The indexes that may serve.
 pub fn of_use<'c>(collection: &'c Collection, wanted: &Wanted<'_>) -> Vec<Candidate<'c>> {
     let id = Candidate::new(collection, None, wanted);
-    let indexes = collection.indexes.iter().filter(|index| !index.hidden && index.kind.is_ordered());
+    let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
     let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
     std::iter::once(id).chain(secondary).filter(Candidate::is_of_use).collect()
 }
@@ -81,7 +81,7 @@ pub fn different_values(
     collation: &Collation,
 ) -> Option<SqlitePlan> {
     let id = Candidate::new(collection, None, wanted);
-    let indexes = collection.indexes.iter().filter(|index| !index.hidden && index.kind.is_ordered());
+    let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
     let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
     let found = std::iter::once(id).chain(secondary).filter_map(|candidate| {
         let at = candidate.field_of_values(path)?;

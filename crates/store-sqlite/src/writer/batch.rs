@@ -19,6 +19,9 @@ use store::{
     BatchOutcome, DeleteStatement, Flow, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
 
+/// Documents that a collection is emptied of at once.
+const EMPTIED_AT_ONCE_MAX: u64 = 50_000;
+
 /// A document that a statement is to change.
 struct Found {
     seq: i64,
@@ -212,7 +215,10 @@ impl Writer {
             self.refuse_view(namespace)?;
             return Ok(outcome);
         };
-        if !statement.one && statement.predicate.matches_everything() && statement.hint.is_none() {
+        let everything = !statement.one && statement.predicate.matches_everything() && statement.hint.is_none();
+        // Emptying a table takes as long as reading it, in which nobody else can write.
+        let takes_long = self.is_breathing() && collection.documents() > EMPTIED_AT_ONCE_MAX;
+        if everything && !takes_long {
             outcome.matched = self.delete_all(&collection)?;
             return Ok(outcome);
         }

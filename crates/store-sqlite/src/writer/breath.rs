@@ -64,12 +64,16 @@ impl Writer {
         Ok(())
     }
 
+    /// When the running statement is to let others in.
+    pub(super) fn breathing_until(&self) -> Option<Instant> {
+        self.breathing.map(|since| since + INTERVAL)
+    }
+
     /// Gives a plan's documents to `visit`, taking breath in between.
     pub(super) fn walk(&mut self, plan: &SqlitePlan, visit: &mut Visit<'_>) -> Attempt<()> {
         let mut cursor = Cursor::default();
         loop {
-            let deadline = self.breathing.map(|since| since + INTERVAL);
-            match scan::slice(&self.connection, plan, &mut cursor, deadline, visit)? {
+            match scan::slice(&self.connection, plan, &mut cursor, self.breathing_until(), visit)? {
                 SliceEnd::Paused => self.breathe()?,
                 SliceEnd::Exhausted | SliceEnd::Stopped => return Ok(()),
             }

@@ -4,23 +4,17 @@
 //! workers see change together or not at all.
 
 use super::Writer;
-use super::rows::duplicate;
+use super::build::SMALL_DOCUMENTS;
 use crate::catalog::{Collection, Index, index_spec};
-use crate::failure::{Attempt, Failure, is_duplicate};
-use crate::keys::{self, Key};
+use crate::failure::{Attempt, Failure};
 use crate::multikey::Multikey;
-use crate::planner;
-use crate::scan::{self, Cursor, SliceEnd};
 use crate::views;
 use document::{DocBuf, Value};
 use error::{Code, Error, Result};
 use rand::Rng;
 use std::sync::Arc;
 use store::index_rules::{self, Standing};
-use store::{CreateIndexesOutcome, Flow, IndexKind, IndexSelection, IndexSpec, Namespace};
-
-/// Keys that an index build sorts in memory before it inserts them, in bytes.
-const BUILD_BYTES_MAX: usize = 4 << 20;
+use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace};
 
 impl Writer {
     /// The collection, made on the spot if there is none.
@@ -73,7 +67,7 @@ impl Writer {
         Err(Error::new(Code::DATABASE_DIFFER_CASE, message))
     }
 
-    fn put(&mut self, collection: Collection) -> Arc<Collection> {
+    pub(super) fn put(&mut self, collection: Collection) -> Arc<Collection> {
         let collection = Arc::new(collection);
         Arc::make_mut(&mut self.catalog).put(collection.clone());
         collection
@@ -189,67 +183,53 @@ impl Writer {
         let indexes_before = existing.len();
         let indexes_after = indexes_before + wanted.len();
         self.ensure_collection(namespace)?;
+        let before = self.ensure_collection(namespace)?;
+        // Of a large one, others see an index while it is built.
+        let large = before.documents() > SMALL_DOCUMENTS;
+        let mut built = Vec::new();
         for spec in wanted {
             let collection = self.ensure_collection(namespace)?;
-            self.build_index(&collection, spec).map_err(|failure| match failure {
-                Failure::Refused(error) => Failure::Refused(build_failed(&collection, error)),
-                failure => failure,
-            })?;
+            if let Err(failure) = self.build_index(&collection, spec, large, &mut built) {
+                if large {
+                    self.abandon(&before, &built)?;
+                }
+                return Err(match failure {
+                    Failure::Refused(error) => Failure::Refused(build_failed(&collection, error)),
+                    failure => failure,
+                });
+            }
         }
         Ok(CreateIndexesOutcome { indexes_before, indexes_after, created_collection })
     }
 
-    fn build_index(&mut self, collection: &Arc<Collection>, spec: IndexSpec) -> Attempt<()> {
-        self.connection
-            .prepare_cached("INSERT INTO indexes(collection, spec, multikey) VALUES(?1, ?2, ?3)")?
-            .execute((collection.id, spec.spec.as_bytes(), Multikey::none().to_stored()))?;
+    fn build_index(
+        &mut self,
+        collection: &Arc<Collection>,
+        spec: IndexSpec,
+        large: bool,
+        built: &mut Vec<Arc<Index>>,
+    ) -> Attempt<()> {
+        // Sets a number aside; the row comes with the last transaction.
+        let insert = "INSERT INTO indexes(id, collection, spec, multikey) VALUES(?1, ?2, ?3, ?4)";
+        self.connection.prepare_cached(insert)?.execute((None::<i64>, collection.id, spec.spec.as_bytes(), 0))?;
         let id = self.connection.last_insert_rowid();
-        let index = Arc::new(Index::new(id, collection.id, index_spec(spec.spec), Multikey::none())?);
+        self.connection.prepare_cached("DELETE FROM indexes WHERE id = ?1")?.execute([id])?;
+        let index = Index::new(id, collection.id, index_spec(spec.spec), Multikey::none())?;
+        let index = Arc::new(Index { building: true, ..index });
+        built.push(index.clone());
         self.connection.execute_batch(&index.sql.create(index.spec.unique))?;
-        self.fill_index(collection, &index)?;
+        match large {
+            true => self.fill_beside_others(collection, &index)?,
+            false => self.enter_documents(collection, &index)?,
+        }
+        let (spec, multikey) = (index.spec.spec.as_bytes(), index.multikey.to_stored());
+        self.connection.prepare_cached(insert)?.execute((id, collection.id, spec, multikey))?;
+        let mut done = Index::new(id, collection.id, index.spec.clone(), Multikey::none())?;
+        done.multikey = index.multikey.clone();
         let mut changed = Collection::clone(collection);
-        changed.indexes.push(index);
+        changed.indexes.push(Arc::new(done));
         self.put(changed);
         Ok(())
-    }
-
-    /// Enters all documents. Keys are sorted by the chunk, so that they go into the tree in long runs.
-    fn fill_index(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
-        let plan = planner::everything(collection);
-        let mut cursor = Cursor::default();
-        loop {
-            let mut chunk: Vec<(Key, i64)> = Vec::new();
-            let mut bytes = 0;
-            let mut arrays = 0;
-            let end = scan::slice(&self.connection, &plan, &mut cursor, None, &mut |seq, document| {
-                let keys = keys::index_keys_noting(document, index, &mut arrays)?;
-                for key in keys {
-                    bytes += key.len() + size_of::<(Key, i64)>();
-                    chunk.push((key, seq));
-                }
-                Ok(if bytes > BUILD_BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
-            })?;
-            self.set_multikey(index, arrays)?;
-            chunk.sort_unstable();
-            for (key, seq) in &chunk {
-                let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
-                match insert {
-                    Ok(_) => {}
-                    Err(error) if is_duplicate(&error) => return Err(self.taken(collection, index, key, *seq)?.into()),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if end == SliceEnd::Exhausted {
-                return Ok(());
-            }
-        }
-    }
-
-    fn taken(&self, collection: &Collection, index: &Index, key: &Key, seq: i64) -> Attempt<Error> {
-        let mut statement = self.connection.prepare_cached(&collection.sql.by_seq)?;
-        let bytes: Vec<u8> = statement.query_row([seq], |row| row.get(0))?;
-        let document = DocBuf::from_vec(bytes).unwrap_or_default();
-        Ok(duplicate(collection, index, document.as_doc(), key))
     }
 
     /// Gives an index another specification, with the same entries. Errors 26 and 27.

@@ -76,6 +76,7 @@ impl Writer {
         new: Doc<'_>,
     ) -> Attempt<()> {
         let new_entries = entries(collection, new)?;
+        self.note_touched(collection, seq);
         self.note_arrays(collection, &new_entries)?;
         let gone = difference(&old.entries, &new_entries);
         let come = difference(&new_entries, &old.entries);
@@ -89,6 +90,7 @@ impl Writer {
     }
 
     pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old) -> Attempt<()> {
+        self.note_touched(collection, seq);
         self.remove_entries(collection, seq, &old.entries.keys)?;
         self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
         self.note(collection, -1, -(old.size as i64));
