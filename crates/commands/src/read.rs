@@ -15,7 +15,7 @@ pub use sinks::{Visit, for_each, transcode};
 use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
-use describe::{Describer, describe};
+use describe::{Describer, describe, index_order};
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use query::aggregate::{Demand, Execution};
@@ -123,7 +123,8 @@ impl Reader {
             sort = Some(Sort::by_distance(near.clone()));
         }
         let by_distance = plan.is_by_distance() && sort.as_ref().is_some_and(Sort::is_by_distance);
-        let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted), predicate.near());
+        let index = index_order(&*plan, needs, request.projection.as_ref());
+        let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted), predicate.near(), index);
         if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
             sort.show_keys();
         }
@@ -153,10 +154,11 @@ impl Reader {
 
     /// Follows a capped collection by a plan of [`DocumentStore::tail`].
     pub fn follow(plan: Arc<dyn Plan>, request: Request<'_>, awaits: bool) -> Reader {
+        let describer = Describer::new(request.needs, None, None, None);
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: request.predicate,
-            describer: Describer::new(request.needs, None, None),
+            describer,
             projection: request.projection,
             skip: request.skip,
             limit: request.limit,

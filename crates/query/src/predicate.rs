@@ -24,6 +24,7 @@ mod tests;
 
 use crate::expression::Expression;
 use crate::geo::Near;
+use crate::sort::KeyRange;
 use crate::{Context, Sort};
 use document::Doc;
 use document::path::Path;
@@ -62,6 +63,8 @@ pub enum Node {
     Schema(Arc<Schema>),
     /// `$near` and the like; at the root, or one of the conditions there.
     Near(Arc<Near>),
+    /// A key in a stretch of an index (`min`, `max`).
+    KeyRange(Arc<KeyRange>),
     /// No document.
     Never,
 }
@@ -134,11 +137,16 @@ impl Predicate {
             match node {
                 Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(occurs),
                 Node::Expression(_) => true,
-                Node::Near(_) => false,
+                Node::Near(_) | Node::KeyRange(_) => false,
                 Node::Path { .. } | Node::Schema(_) | Node::Never => false,
             }
         }
         occurs(&self.root)
+    }
+
+    /// The documents with a key in a stretch of an index.
+    pub fn within(range: KeyRange) -> Predicate {
+        Predicate { root: Node::KeyRange(Arc::new(range)) }
     }
 
     /// Both conditions at once.
@@ -166,7 +174,7 @@ fn check_near(root: &Node) -> Result<()> {
         match node {
             Node::Near(_) => 1,
             Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().map(count).sum(),
-            Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::Never => 0,
+            Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::KeyRange(_) | Node::Never => 0,
         }
     }
     let top = match root {
@@ -215,6 +223,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         Node::Expression(expression) => Ok(expression.evaluate(document)?.is_truthy()),
         Node::Schema(schema) => schema.matches(document),
         Node::Near(near) => Ok(near.nearest(document).is_some()),
+        Node::KeyRange(range) => range.contains(document),
         Node::Never => Ok(false),
     }
 }

@@ -16,18 +16,22 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use crate::metadata::{Item, Needs};
+use crate::metadata::{Item, Meta, Needs};
 use crate::{Context, MatchDetails, Predicate};
-use document::{Doc, DocWriter};
+use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use tree::{Fields, Mode};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Projection {
     mode: Mode,
     root: Fields,
     positional: bool,
     needs: Needs,
+    /// Gives the key of the index that was read, and of the specification metadata alone (`returnKey`).
+    gives_key: bool,
+    /// Appends the record's number (`showRecordId`).
+    numbers: bool,
 }
 
 impl Projection {
@@ -48,9 +52,28 @@ impl Projection {
         parse::Parser::stage(context).parse(spec)
     }
 
+    /// Gives, instead of the document, the key by which an index had it (`returnKey`).
+    #[must_use]
+    pub fn into_index_key(self) -> Projection {
+        let needs = self.needs.and(Needs::of(Meta::IndexKey));
+        Projection { gives_key: true, numbers: false, positional: false, needs, ..self }
+    }
+
+    /// Whether documents give way to their keys.
+    pub fn gives_key(&self) -> bool {
+        self.gives_key
+    }
+
+    /// Gives the record's number behind the document's fields (`showRecordId`).
+    #[must_use]
+    pub fn with_record_id(self) -> Projection {
+        let needs = self.needs.and(Needs::of(Meta::RecordId));
+        Projection { numbers: true, needs, ..self }
+    }
+
     /// Whether documents come out as they go in.
     pub fn is_identity(&self) -> bool {
-        self.mode == Mode::Exclude && self.root.is_empty()
+        self.mode == Mode::Exclude && self.root.is_empty() && !self.gives_key && !self.numbers
     }
 
     /// Which metadata (`$meta`) it reads.
@@ -74,9 +97,26 @@ impl Projection {
     pub fn apply<'d>(&self, item: impl Into<Item<'d>>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
         let root = item.into();
         let walk = apply::Walk { mode: self.mode, root, array_index: details.array_index };
-        walk.document(&self.root, root.document, self.positional, &mut DocWriter::begin(out)).or_else(|error| {
+        let mut writer = DocWriter::begin(out);
+        if self.gives_key {
+            return self.index_key(&walk, &mut writer);
+        }
+        walk.document(&self.root, root.document, self.positional, &mut writer).or_else(|error| {
             self.root.first_failure(root.document, root)?;
             Err(error)
-        })
+        })?;
+        if self.numbers
+            && let Some(number) = root.metadata.get(Meta::RecordId)
+        {
+            writer.append("$recordId", number);
+        }
+        Ok(())
+    }
+
+    fn index_key(&self, walk: &apply::Walk<'_>, out: &mut DocWriter<'_>) -> Result<()> {
+        if let Some(Value::Document(key)) = walk.root.metadata.get(Meta::IndexKey) {
+            key.elements().for_each(|element| out.append_element(element));
+        }
+        if self.needs.contains(Meta::SortKey) { walk.computed(&self.root, &[], out) } else { Ok(()) }
     }
 }

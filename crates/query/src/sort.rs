@@ -5,6 +5,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.sort/>; where it is silent, what a 6.0 server does.
 
 mod keys;
+mod range;
 mod sorter;
 
 #[cfg(test)]
@@ -20,6 +21,8 @@ use document::{ArrayWriter, Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 
+pub use range::KeyRange;
+use range::Within;
 pub(crate) use sorter::memory_exceeded;
 pub use sorter::{Sorted, Sorter};
 
@@ -37,6 +40,8 @@ pub struct Sort {
     shows_key: bool,
     /// By distance: what counts before the parts, of which there are none then.
     near: Option<Arc<Near>>,
+    /// The keys that count, where not all of a document's do.
+    within: Option<Arc<Within>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +84,7 @@ impl Sort {
         if parts.len() > PARTS_MAX {
             return Err(Error::new(Code(13103), "too many compound keys"));
         }
-        Ok(Sort { parts, collation: context.collation.clone(), shows_key: false, near: None })
+        Ok(Sort { parts, collation: context.collation.clone(), ..Sort::default() })
     }
 
     /// The order of documents that are asked for by their distance: the nearest first.

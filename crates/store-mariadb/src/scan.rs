@@ -13,7 +13,7 @@ use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
 use crate::pool::Lease;
 use crate::spelling;
 use crate::store::MariaDbStore;
-use crate::table::Table;
+use crate::table::{RowKey, Table};
 use document::Doc;
 use error::{Code, Error};
 use mariadb_wire::Param;
@@ -59,7 +59,14 @@ pub(crate) async fn scan(
     wanted: usize,
     sink: &mut dyn Sink,
 ) -> Result<ScanEnd> {
-    rows(store, plan, after, wanted, &mut |_, json| sink.accept(StoredDoc::Json(json))).await
+    let numbered = plan.table.as_ref().is_some_and(|table| table.row_key == RowKey::Sequence);
+    let mut take = |key: &[u8], json: &[u8]| {
+        if numbered {
+            sink.record(number(key));
+        }
+        sink.accept(StoredDoc::Json(json))
+    };
+    rows(store, plan, after, wanted, &mut take).await
 }
 
 /// Takes a row: its key and its document's text.

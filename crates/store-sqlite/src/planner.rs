@@ -19,7 +19,7 @@ mod ranges;
 mod union;
 mod wanted;
 
-use crate::catalog::Collection;
+use crate::catalog::{Collection, Index};
 use crate::keys::Key;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use candidate::Candidate;
@@ -27,6 +27,7 @@ use document::{Doc, Kind, Value};
 use error::{Error, Result};
 pub use places::ring;
 use query::predicate::{Node, Test};
+use query::sort::KeyRange;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use store::{PlanFacts, Query};
@@ -182,7 +183,30 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
         let scan = places::scan_of(index, wanted).unwrap_or_else(|| places::everything_in(index));
         return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
     }
-    Ok(Some(choice::forced(collection, Candidate::new(collection, index, wanted), wanted)))
+    Ok(Some(match wanted.range {
+        None => choice::forced(collection, Candidate::new(collection, index, wanted), wanted),
+        Some(range) => stretch(collection, index, wanted, range),
+    }))
+}
+
+/// The plan that goes through an index from `min` to `max`; conditions are left to the evaluator.
+fn stretch(
+    collection: &Arc<Collection>,
+    index: Option<&Arc<Index>>,
+    wanted: &Wanted<'_>,
+    range: &KeyRange,
+) -> SqlitePlan {
+    let mut whole = wanted.clone();
+    whole.conditions.clear();
+    whole.disjunctions.clear();
+    let mut plan = choice::forced(collection, Candidate::new(collection, index, &whole), &whole);
+    if let Access::Index(scan) = &mut plan.access {
+        for interval in &mut scan.intervals {
+            interval.low = range.low().map_or_else(|| std::mem::take(&mut interval.low), <[u8]>::to_vec);
+            interval.high = range.high().map_or_else(|| std::mem::take(&mut interval.high), <[u8]>::to_vec);
+        }
+    }
+    plan
 }
 
 #[cfg(test)]

@@ -118,7 +118,10 @@ impl SqliteStore {
                 self.let_the_log_begin_anew().await;
             }
             let deadline = Some(Instant::now() + SLICE);
-            let mut accept = |_, document: Doc<'_>| sink.accept(StoredDoc::Bson(document));
+            let mut accept = |seq, document: Doc<'_>| {
+                sink.record(seq);
+                sink.accept(StoredDoc::Bson(document))
+            };
             match scan::slice(self.reading.connection(), plan, &mut cursor, deadline, &mut accept)? {
                 SliceEnd::Exhausted if plan.tailable => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),

@@ -68,6 +68,11 @@ pub enum Flow {
 
 /// Takes the documents of a scan.
 pub trait Sink {
+    /// Told which record comes next, by the number that natural order goes by, where the store has such numbers.
+    fn record(&mut self, number: i64) {
+        let _ = number;
+    }
+
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow>;
 }
 

@@ -5,7 +5,7 @@
 use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::count::append_count;
 use crate::command::{
-    aggregate, count, delete, distinct, find, find_and_modify, geo_near, options, probes, update, views,
+    aggregate, count, delete, distinct, find, find_and_modify, geo_near, index_bounds, options, probes, update, views,
 };
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
@@ -51,13 +51,13 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let namespace = options::strict_namespace(database, name)?;
             let arguments = find::Arguments::read(fields)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
-            let request = arguments.prepare(call, collation)?;
+            let request = arguments.prepare(call, collation.clone())?;
             if let Some(view) = view(call, &namespace).await? {
                 let (pipeline, natural) = views::find_pipeline(&arguments)?;
                 let hint = natural.as_ref().map(|natural| Value::Document(natural.as_doc())).or(arguments.hint);
                 return explain_view(call, view, pipeline, hint, verbosity, reply).await;
             }
-            arguments.check(&namespace)?;
+            let request = index_bounds::apply(call, &namespace, &arguments, &collation, request).await?;
             let top = find_stages(command);
             (namespace, request, top)
         }

@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
-use crate::command::{options, views};
+use crate::command::{index_bounds, options, views};
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
@@ -35,9 +35,11 @@ pub struct Arguments<'a> {
     pub tailable: bool,
     await_data: bool,
     pub allow_disk_use: Option<bool>,
-    bounded: bool,
+    pub min: Option<Doc<'a>>,
+    pub max: Option<Doc<'a>>,
+    return_key: bool,
+    show_record_id: bool,
     pub collation: Option<Collation>,
-    unsupported: Option<&'static str>,
     /// An option that a view, which is read by a pipeline, cannot be read with.
     pub not_in_aggregation: Option<&'static str>,
 }
@@ -50,6 +52,14 @@ impl<'a> Arguments<'a> {
                 b"filter" => arguments.filter = Some(specification(field)?),
                 b"sort" => arguments.sort = Some(specification(field)?),
                 b"projection" => arguments.projection = Some(specification(field)?),
+                b"min" => {
+                    arguments.min = Some(specification(field)?).filter(|min| !min.is_empty());
+                    arguments.note(arguments.min.is_some(), "min");
+                }
+                b"max" => {
+                    arguments.max = Some(specification(field)?).filter(|max| !max.is_empty());
+                    arguments.note(arguments.max.is_some(), "max");
+                }
                 _ if arguments::is_left_out(field, &["limit", "skip", "batchSize", "let", "ntoreturn"]) => {}
                 b"limit" => arguments.limit = Some(non_negative(WITHIN, field)?).filter(|limit| *limit > 0),
                 b"skip" => arguments.skip = non_negative(WITHIN, field)?,
@@ -70,18 +80,13 @@ impl<'a> Arguments<'a> {
                     arguments.collation = options::collation(WITHIN, field)?;
                 }
                 b"allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
-                b"min" | b"max" => {
-                    let bounded = !specification(field)?.is_empty();
-                    arguments.bounded |= bounded;
-                    arguments.note(bounded, if field.key_bytes() == b"min" { "min" } else { "max" });
+                b"returnKey" => {
+                    arguments.return_key = plain_boolean(field)?;
+                    arguments.note(arguments.return_key, "returnKey");
                 }
-                b"returnKey" if plain_boolean(field)? => {
-                    arguments.unsupported = Some("returnKey");
-                    arguments.note(true, "returnKey");
-                }
-                b"showRecordId" if plain_boolean(field)? => {
-                    arguments.unsupported = Some("showRecordId");
-                    arguments.note(true, "showRecordId");
+                b"showRecordId" => {
+                    arguments.show_record_id = plain_boolean(field)?;
+                    arguments.note(arguments.show_record_id, "showRecordId");
                 }
                 _ => check_known(field)?,
             }
@@ -104,6 +109,7 @@ impl<'a> Arguments<'a> {
             self.check_tailable()?;
         }
         let context = options::context(call, self.variables, collation)?;
+        index_bounds::check_fields(self.min, self.max)?;
         let filter = self.filter.unwrap_or(Doc::EMPTY);
         let predicate = Predicate::parse_query(filter, &context)?;
         if predicate.near().is_some() && self.tailable {
@@ -128,6 +134,12 @@ impl<'a> Arguments<'a> {
         if needs.contains(Meta::SortKey) && sort.is_none() {
             return Err(query::aggregate::no_sort_key());
         }
+        let projection = match (self.return_key, self.show_record_id) {
+            (true, _) => Some(projection.unwrap_or_default().into_index_key()),
+            (false, true) => Some(projection.unwrap_or_default().with_record_id()),
+            (false, false) => projection,
+        };
+        let needs = projection.as_ref().map_or(needs, |projection| needs.and(projection.needs()));
         Ok(Request {
             needs,
             predicate: Some(predicate),
@@ -167,18 +179,6 @@ impl<'a> Arguments<'a> {
                 && !matches!(id.kind, Kind::Document | Kind::Array | Kind::Regex | Kind::Null | Kind::Undefined)
         }) && self.skip == 0
     }
-
-    /// `Err` for what a collection cannot be read with, and for what MongoDB offers and this server does not.
-    pub fn check(&self, namespace: &Namespace) -> Result<()> {
-        if self.bounded && self.hint.is_none() {
-            let reason = "planner returned error :: caused by :: When using min()/max() a hint of which index to use must be provided";
-            return Err(options::planning_error(namespace, Code(51173), reason));
-        }
-        if let Some(option) = self.unsupported.or(self.bounded.then_some("min and max")) {
-            return Err(Error::new(Code::NOT_IMPLEMENTED, format!("{option} is not supported by this server")));
-        }
-        Ok(())
-    }
 }
 
 fn specification<'a>(field: Element<'a>) -> Result<Doc<'a>> {
@@ -207,20 +207,21 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let namespace = namespace_to_read(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
     let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
-    let request = arguments.prepare(call, collation)?;
+    let request = arguments.prepare(call, collation.clone())?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);
 
     let tail = if arguments.tailable { worker.store.tail(&namespace).await? } else { None };
     let mut reader = match tail {
         Some(plan) => Reader::follow(plan, Request { limit: arguments.limit, ..request }, arguments.await_data),
-        None => Reader::open(&*worker.store, &namespace, request).await?,
+        None => {
+            let request = index_bounds::apply(call, &namespace, &arguments, &collation, request).await?;
+            Reader::open(&*worker.store, &namespace, request).await?
+        }
     };
     let view = reader.is_view();
     if view {
         reader = views::open_find(call, &namespace, &arguments).await?;
-    } else {
-        arguments.check(&namespace)?;
     }
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let mut cursor = reply.document("cursor");

@@ -3,11 +3,12 @@
 //! This is the one place where the metadata of a document that was read is put together: what the match leaves behind
 //! ([`MatchDetails`]) and what the sort knows. Reads that are asked for none have no [`Describer`].
 
-use document::{Doc, Value};
+use document::{Collation, Doc, Value};
 use error::Result;
 use query::geo::Near;
-use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Sort};
+use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Projection, Sort};
 use std::sync::Arc;
+use store::Plan;
 
 #[derive(Debug)]
 pub(super) struct Describer {
@@ -16,19 +17,28 @@ pub(super) struct Describer {
     sort: Option<Sort>,
     /// The distance that documents are asked for by.
     near: Option<Arc<Near>>,
+    /// The order of the index that the documents are found by.
+    index: Option<Sort>,
+    /// The record in hand.
+    pub record: Option<i64>,
     metadata: MetadataBuf,
 }
 
 impl Describer {
     /// `None` where nothing is to be known.
-    pub fn new(needs: Needs, sort: Option<&Sort>, near: Option<&Arc<Near>>) -> Option<Box<Describer>> {
+    pub fn new(
+        needs: Needs,
+        sort: Option<&Sort>,
+        near: Option<&Arc<Near>>,
+        index: Option<Sort>,
+    ) -> Option<Box<Describer>> {
         if needs.is_empty() {
             return None;
         }
         let sort = sort.filter(|_| needs.contains(Meta::SortKey)).cloned();
         let by_distance = needs.contains(Meta::GeoNearDistance) || needs.contains(Meta::GeoNearPoint);
         let near = near.filter(|_| by_distance).cloned();
-        Some(Box::new(Describer { needs, sort, near, metadata: MetadataBuf::default() }))
+        Some(Box::new(Describer { needs, sort, near, index, record: None, metadata: MetadataBuf::default() }))
     }
 
     /// The document with what is to be known of it.
@@ -36,6 +46,12 @@ impl Describer {
         self.metadata.begin(query::Metadata::NONE);
         if let Some(score) = details.text_score.filter(|_| self.needs.contains(Meta::TextScore)) {
             self.metadata.set_text_score(score);
+        }
+        if let Some(number) = self.record.filter(|_| self.needs.contains(Meta::RecordId)) {
+            self.metadata.set(Meta::RecordId, number);
+        }
+        if let Some(index) = &self.index {
+            self.metadata.set(Meta::IndexKey, &index.index_key(document)?);
         }
         if let Some((near, nearest)) = self.near.as_ref().and_then(|near| Some((near, near.nearest(document)?))) {
             self.metadata.set_near(near.shown(nearest.distance), nearest.place);
@@ -47,6 +63,28 @@ impl Describer {
         }
         Ok(Item { document, metadata: self.metadata.as_metadata() })
     }
+}
+
+/// The order in which a plan goes through an index, if it does.
+///
+/// Looking up an `_id` is no way through an index, unless the key is all that is wanted (`returnKey`).
+pub(super) fn index_order(plan: &dyn Plan, needs: Needs, projection: Option<&Projection>) -> Option<Sort> {
+    if !needs.contains(Meta::IndexKey) {
+        return None;
+    }
+    let tree = plan.winning_plan();
+    let mut stage = tree.as_doc();
+    loop {
+        match stage.get("stage").and_then(Value::as_str) {
+            Some("IXSCAN") => break,
+            Some("IDHACK") if projection.is_some_and(Projection::gives_key) => {
+                return Sort::of_index(document::doc! { "_id": 1 }.as_doc(), Collation::SIMPLE, true);
+            }
+            _ => stage = stage.get("inputStage")?.as_document()?,
+        }
+    }
+    let forward = stage.get("direction").and_then(Value::as_str) != Some("backward");
+    Sort::of_index(stage.get("keyPattern")?.as_document()?, Collation::SIMPLE, forward)
 }
 
 /// The document as it is, or with what is to be known of it.

@@ -28,6 +28,12 @@ fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>
     }
 }
 
+fn note(describer: Option<&mut Describer>, record: i64) {
+    if let Some(describer) = describer {
+        describer.record = Some(record);
+    }
+}
+
 /// Whether the document matches, and by what where that is asked for.
 fn matches(
     residual: Option<&Predicate>,
@@ -71,6 +77,10 @@ impl StreamSink<'_, '_> {
 }
 
 impl Sink for StreamSink<'_, '_> {
+    fn record(&mut self, number: i64) {
+        note(self.describer.as_deref_mut(), number);
+    }
+
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         self.running.tick()?;
         *self.examined += 1;
@@ -126,6 +136,10 @@ pub(super) struct SortSink<'s> {
 }
 
 impl Sink for SortSink<'_> {
+    fn record(&mut self, number: i64) {
+        note(self.describer.as_deref_mut(), number);
+    }
+
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         self.running.tick()?;
         *self.examined += 1;
@@ -147,6 +161,10 @@ pub(super) struct PipelineSink<'s, 'f> {
 }
 
 impl Sink for PipelineSink<'_, '_> {
+    fn record(&mut self, number: i64) {
+        note(self.feed.describer.as_deref_mut(), number);
+    }
+
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         let feed = &mut *self.feed;
         feed.running.tick()?;

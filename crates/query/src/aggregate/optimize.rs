@@ -72,6 +72,9 @@ fn limit_behind(stages: &[Stage]) -> Option<u64> {
 
 /// Takes off the front what a store can be asked for.
 pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source, Pipeline) {
+    // Records are known by their numbers only to a projection that stands in front of everything.
+    let numbered = leading_inclusion(&stages).is_some_and(|needs| needs.contains(Meta::RecordId));
+    let needs = if numbered { needs } else { needs.without(Needs::of(Meta::RecordId)) };
     let mut predicate = Predicate::everything();
     let mut sort = None;
     match stages.first() {
@@ -94,9 +97,6 @@ pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source,
     if let (Some(_), Some(index)) = (limit, stages.iter().position(|stage| matches!(stage, Stage::Limit(_)))) {
         stages.remove(index);
     }
-    // Records are known by their numbers only to a projection that stands in front of everything.
-    let numbered = sort.is_none() && leading_inclusion(&stages).is_some_and(|needs| needs.contains(Meta::RecordId));
-    let needs = if numbered { needs } else { needs.without(Needs::of(Meta::RecordId)) };
     (Source { predicate, sort, limit, needs }, Pipeline { stages, needs })
 }
 

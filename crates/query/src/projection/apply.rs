@@ -97,7 +97,7 @@ impl Walk<'_> {
     }
 
     /// Appends the computed fields that have no place yet.
-    fn computed(&self, fields: &Fields, written: &[*const Field], out: &mut DocWriter<'_>) -> Result<()> {
+    pub fn computed(&self, fields: &Fields, written: &[*const Field], out: &mut DocWriter<'_>) -> Result<()> {
         for field in fields.iter().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
             match &field.action {
                 Action::Compute(expression) => expression.evaluate_into(self.root, out, &field.name)?,

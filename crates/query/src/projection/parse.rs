@@ -80,7 +80,7 @@ impl<'c> Parser<'c> {
         self.context.folding.settle(self.failure)?;
         let needs = self.context.requests.take();
         self.context.requests.add(around.and(needs));
-        Ok(Projection { mode, root: self.root, positional: self.has_positional, needs })
+        Ok(Projection { mode, root: self.root, positional: self.has_positional, needs, ..Projection::default() })
     }
 
     fn resolved_mode(&self) -> Mode {

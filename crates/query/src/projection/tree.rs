@@ -6,11 +6,12 @@ use document::{Doc, Value};
 use error::{Code, Error, Result};
 
 /// What happens to fields that the tree does not name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     /// They are left out.
     Include,
     /// They stay.
+    #[default]
     Exclude,
 }
 

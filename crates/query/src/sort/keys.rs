@@ -4,6 +4,7 @@
 //! With several fields the elements of an array that the fields share are taken together: by `{a.b: 1, a.c: 1}` the
 //! document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9). Two arrays side by side have no such order.
 
+use super::range::Within;
 use super::{Sort, SortPart};
 use crate::metadata::{Item, Metadata};
 use document::key::encode_field;
@@ -16,6 +17,9 @@ use std::ops::ControlFlow;
 pub(super) fn append(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
     let document = item.document;
     let (parts, collation) = (&*sort.parts, &sort.collation);
+    if sort.within.is_some() {
+        return append_compound(sort, item, out, out.len());
+    }
     if let [part] = parts
         && part.meta.is_none()
         && !part.path.components().any(|name| position(name).is_some())
@@ -39,16 +43,21 @@ pub(super) fn append(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>) -> Result<(
 
 /// Appends the values of the document's key.
 pub(super) fn append_values(sort: &Sort, item: Item<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
-    let mut keys = Keys::new(sort, item.metadata);
-    keys.best_values = Some(SmallVec::new());
-    keys.generate(pending(sort, item.document))?;
-    for value in keys.best_values.iter().flatten() {
+    for value in &values(sort, item)? {
         match (value.as_value(), sort.collation.key_of_string(value.as_value())) {
             (_, Some(key)) => out.push(key.as_str()),
             (value, None) => out.push(value),
         }
     }
     Ok(())
+}
+
+/// The values of the document's key; none where no key of the document counts.
+pub(super) fn values(sort: &Sort, item: Item<'_>) -> Result<SmallVec<[ValueBuf; 4]>> {
+    let mut keys = Keys::new(sort, item.metadata);
+    keys.best_values = Some(SmallVec::new());
+    keys.generate(pending(sort, item.document))?;
+    Ok(keys.best_values.unwrap_or_default())
 }
 
 /// What a document is sorted by, where that is no array's element.
@@ -91,7 +100,7 @@ fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out:
 
 /// Appends the key of a value, or of a missing one.
 #[inline]
-fn encode(value: Option<Value<'_>>, ascending: bool, collation: &Collation, out: &mut Vec<u8>) {
+pub(super) fn encode(value: Option<Value<'_>>, ascending: bool, collation: &Collation, out: &mut Vec<u8>) {
     if collation.is_simple() {
         return encode_field(value, ascending, out);
     }
@@ -130,6 +139,7 @@ struct Keys<'p> {
     parts: &'p [SortPart],
     collation: &'p Collation,
     metadata: Metadata<'p>,
+    within: Option<&'p Within>,
     best: Vec<u8>,
     /// The values in `best`, where they are asked for.
     best_values: Option<SmallVec<[ValueBuf; 4]>>,
@@ -142,6 +152,7 @@ impl<'p> Keys<'p> {
             parts: &sort.parts,
             collation: &sort.collation,
             metadata,
+            within: sort.within.as_deref(),
             best: Vec::new(),
             best_values: None,
             candidate: Vec::new(),
@@ -190,6 +201,9 @@ impl<'p> Keys<'p> {
         let metadata = self.metadata;
         for (field, part) in fields.iter().zip(self.parts) {
             encode(found(*field, part, metadata), part.ascending, self.collation, &mut self.candidate);
+        }
+        if self.within.is_some_and(|within| !within.contains(&self.candidate)) {
+            return Ok(());
         }
         if self.best.is_empty() || self.candidate < self.best {
             if let Some(values) = &mut self.best_values {

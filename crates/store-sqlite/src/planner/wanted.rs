@@ -2,6 +2,7 @@
 
 use query::Sort;
 use query::predicate::{Node, Test};
+use query::sort::KeyRange;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use store::Query;
@@ -39,6 +40,8 @@ pub struct Wanted<'q> {
     pub natural: Option<bool>,
     /// How many documents are of use at the most.
     pub limit: Option<u64>,
+    /// The stretch of the hinted index that `min` and `max` ask for.
+    pub range: Option<&'q KeyRange>,
     scopes: u32,
 }
 
@@ -52,6 +55,7 @@ impl<'q> Wanted<'q> {
             sort,
             natural: sort.and_then(Sort::natural),
             limit: query.limit,
+            range: None,
             scopes: 0,
         };
         wanted.read(query.predicate.root());
@@ -76,6 +80,10 @@ impl<'q> Wanted<'q> {
             Node::And(all) => all.iter().for_each(|node| self.read(node)),
             Node::Path { path, test } => self.push(Cow::Borrowed(path.as_str()), test, Scope::DOCUMENT),
             Node::Or(branches) => self.disjunctions.push(branches),
+            Node::KeyRange(range) => {
+                self.range = Some(range);
+                self.complete = false;
+            }
             _ => self.complete = false,
         }
     }

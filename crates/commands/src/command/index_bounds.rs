@@ -1,0 +1,92 @@
+//! `min` and `max` of `find`: the stretch of an index that is read.
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.min/>
+
+use crate::command::find::Arguments;
+use crate::command::options::planning_error;
+use crate::dispatch::Call;
+use crate::read::Request;
+use document::{Collation, Doc, Kind, Value};
+use error::{Code, Error, Result};
+use query::sort::KeyRange;
+use query::{Predicate, Sort};
+use store::index_rules::same_key;
+use store::{IndexSpec, Namespace, catalog};
+
+/// Error 51176: `min` and `max` belong to different indexes.
+pub fn check_fields(min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> Result<()> {
+    match (min, max) {
+        (Some(min), Some(max)) if !same_fields(min, max) => {
+            Err(Error::new(Code(51176), "min and max must have the same field names"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keeps a request within the bounds, in the order of the index where it asks for no other.
+///
+/// Errors: 51173 without a hint, 291 for a hint that names no index, 2 for one that there is not, 51174 for bounds that do
+/// not fit the index, 51175 for a lower one that is not lower.
+pub async fn apply<'a>(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    arguments: &Arguments<'a>,
+    collation: &Collation,
+    mut request: Request<'a>,
+) -> Result<Request<'a>> {
+    let (min, max) = (arguments.min, arguments.max);
+    if min.is_none() && max.is_none() {
+        return Ok(request);
+    }
+    let Some(indexes) = call.worker.store.indexes(namespace).await? else { return Ok(request) };
+    let refuse = |code: i32, reason: &str| {
+        planning_error(namespace, Code(code), &format!("planner returned error :: caused by :: {reason}"))
+    };
+    let Some(hint) = arguments.hint else {
+        return Err(refuse(51173, "When using min()/max() a hint of which index to use must be provided"));
+    };
+    if hint.as_document().is_some_and(|hint| hint.get("$natural").is_some()) {
+        return Err(refuse(291, "min and max are incompatible with $natural"));
+    }
+    let index = indexes.iter().find(|index| names(hint, index));
+    let index = index.ok_or_else(|| refuse(2, "hint provided does not correspond to an existing index"))?;
+    let incompatible = || refuse(51174, "The index chosen is not compatible with min/max");
+    let order = bounded_order(index, [min, max], collation)?.ok_or_else(incompatible)?;
+    let range = KeyRange::new(order, min, max);
+    if range.is_empty() {
+        let reason =
+            "The value provided for min() does not come before the value provided for max() in the hinted index";
+        return Err(refuse(51175, reason));
+    }
+    request.sort = request.sort.or_else(|| Some(range.order().clone()));
+    request.predicate = Some(request.predicate.unwrap_or_else(Predicate::everything).and(Predicate::within(range)));
+    Ok(request)
+}
+
+fn names(hint: Value<'_>, index: &IndexSpec) -> bool {
+    match hint {
+        Value::String(name) => name == index.name,
+        Value::Document(pattern) => same_key(pattern, index.key.as_doc()),
+        _ => false,
+    }
+}
+
+/// The order of the index's keys, if the bounds are keys of it: they have its fields, and compare strings as it does.
+fn bounded_order(index: &IndexSpec, bounds: [Option<Doc<'_>>; 2], collation: &Collation) -> Result<Option<Sort>> {
+    let pattern = index.key.as_doc();
+    let own = catalog::default_collation(index.spec.as_doc())?;
+    let fits = |bound: Doc<'_>| {
+        let has_strings = bound
+            .elements()
+            .any(|element| matches!(element.kind, Kind::String | Kind::Symbol | Kind::Document | Kind::Array));
+        same_fields(bound, pattern) && (own == *collation || !has_strings)
+    };
+    if !bounds.into_iter().flatten().all(fits) {
+        return Ok(None);
+    }
+    Ok(Sort::of_index(pattern, own, true))
+}
+
+fn same_fields(one: Doc<'_>, other: Doc<'_>) -> bool {
+    one.elements().map(|element| element.key_bytes()).eq(other.elements().map(|element| element.key_bytes()))
+}

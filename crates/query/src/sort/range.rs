@@ -1,0 +1,129 @@
+//! A stretch of an index, as `min` and `max` of a `find` give it.
+
+use super::{Sort, SortPart, keys};
+use document::path::Path;
+use document::{Collation, Doc, DocBuf, Value};
+use error::Result;
+use std::sync::Arc;
+
+/// The keys from `low` (with it) to `high` (without it), in the bytes of [`Sort::key`].
+#[derive(Debug, Default)]
+pub(crate) struct Within {
+    pub low: Option<Vec<u8>>,
+    pub high: Option<Vec<u8>>,
+}
+
+impl Within {
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.low.as_ref().is_none_or(|low| low.as_slice() <= key)
+            && self.high.as_ref().is_none_or(|high| key < high.as_slice())
+    }
+}
+
+/// Documents that have a key in a stretch of an index, in the order of those keys.
+#[derive(Clone, Debug)]
+pub struct KeyRange {
+    order: Sort,
+    within: Arc<Within>,
+}
+
+impl KeyRange {
+    /// `order`: that of the index ([`Sort::of_index`]); `min` and `max` have its fields.
+    pub fn new(order: Sort, min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> KeyRange {
+        let key = |bound: Doc<'_>| {
+            let mut key = Vec::new();
+            for (part, value) in order.parts.iter().zip(bound.values()) {
+                keys::encode(Some(value), part.ascending, &order.collation, &mut key);
+            }
+            key
+        };
+        let within = Arc::new(Within { low: min.map(key), high: max.map(key) });
+        KeyRange { order: Sort { within: Some(within.clone()), ..order }, within }
+    }
+
+    /// Whether `max` is not behind `min`, so that there is nothing in between.
+    pub fn is_empty(&self) -> bool {
+        matches!((&self.within.low, &self.within.high), (Some(low), Some(high)) if low >= high)
+    }
+
+    /// The order of the keys; a document stands where its first key in the range does.
+    pub fn order(&self) -> &Sort {
+        &self.order
+    }
+
+    /// The first key that belongs to the range; `None` where all do from the first on.
+    pub fn low(&self) -> Option<&[u8]> {
+        self.within.low.as_deref()
+    }
+
+    /// The first key that does not belong to it any more.
+    pub fn high(&self) -> Option<&[u8]> {
+        self.within.high.as_deref()
+    }
+
+    pub fn contains(&self, document: Doc<'_>) -> Result<bool> {
+        let mut key = Vec::new();
+        self.order.key(document, &mut key)?;
+        Ok(!key.is_empty())
+    }
+}
+
+impl Sort {
+    /// The order of an index's keys, or the one against it; `None` for an index that has none.
+    pub fn of_index(pattern: Doc<'_>, collation: Collation, forward: bool) -> Option<Sort> {
+        let part = |(name, direction): (&str, Value<'_>)| {
+            let ascending = crate::predicate::number::truncated(direction)? >= 0;
+            Some(SortPart { path: Path::new(name), ascending: ascending == forward, meta: None })
+        };
+        Some(Sort { parts: pattern.iter().map(part).collect::<Option<_>>()?, collation, ..Sort::default() })
+    }
+
+    /// The document's first key in this order, under the names of its fields.
+    pub fn index_key(&self, document: Doc<'_>) -> Result<DocBuf> {
+        let values = keys::values(self, document.into())?;
+        Ok(DocBuf::build(|writer| {
+            for (part, value) in self.parts.iter().zip(&values) {
+                writer.append(part.path.as_str(), value);
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shorthand::document;
+
+    fn range(pattern: &str, min: Option<&str>, max: Option<&str>) -> KeyRange {
+        let order = Sort::of_index(document(pattern).as_doc(), Collation::SIMPLE, true).unwrap();
+        let (min, max) = (min.map(document), max.map(document));
+        KeyRange::new(order, min.as_ref().map(DocBuf::as_doc), max.as_ref().map(DocBuf::as_doc))
+    }
+
+    #[test]
+    fn a_document_is_in_it_by_one_of_its_keys() {
+        for (pattern, min, max, inside, expected) in [
+            ("{a: 1}", Some("{a: 2}"), None, "{a: 2}", true),
+            ("{a: 1}", Some("{a: 2}"), None, "{a: 1}", false),
+            ("{a: 1}", None, Some("{a: 2}"), "{a: 2}", false),
+            ("{a: 1}", None, Some("{a: 2}"), "{}", true),
+            ("{a: -1}", Some("{a: 2}"), None, "{a: 1}", true),
+            ("{a: 1}", Some("{a: 2}"), Some("{a: 4}"), "{a: [1, 5]}", false),
+            ("{a: 1}", Some("{a: 2}"), Some("{a: 4}"), "{a: [1, 3]}", true),
+            ("{a: 1, b: -1}", Some("{a: 1, b: 4}"), None, "{a: 1, b: 5}", false),
+            ("{a: 1, b: -1}", Some("{a: 1, b: 4}"), None, "{a: 1, b: 3}", true),
+        ] {
+            let contains = range(pattern, min, max).contains(document(inside).as_doc());
+            assert_eq!(contains, Ok(expected), "{inside} in {pattern} from {min:?} to {max:?}");
+        }
+        assert!(range("{a: 1}", Some("{a: 2}"), Some("{a: 2}")).is_empty());
+        assert!(range("{a: -1}", Some("{a: 2}"), Some("{a: 3}")).is_empty());
+    }
+
+    #[test]
+    fn keys_have_the_names_of_the_pattern() {
+        let order = Sort::of_index(document("{b: 1, 'a.c': -1}").as_doc(), Collation::SIMPLE, true).unwrap();
+        let key = order.index_key(document("{a: [{c: 1}, {c: 2}], x: 1}").as_doc()).unwrap();
+        assert_eq!(key, document("{b: null, 'a.c': 2}"));
+    }
+}
