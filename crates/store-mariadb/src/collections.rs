@@ -3,6 +3,7 @@
 use crate::catalog::{Look, not_a_collection};
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result};
+use crate::multikey;
 use crate::names::{self, quote};
 use crate::own_schema::{self, Remembered};
 use crate::store::MariaDbStore;
@@ -64,6 +65,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
     store.catalog.forget(namespace);
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
     store.catalog.forget(namespace);
+    multikey::drop_all(&mut lease, &table, &table.indexes).await?;
     lease.queue_query(&format!("DROP TABLE {}", table.quoted));
     match lease.finish().await {
         Err(failure) if failure.is_missing_table() => return Ok(None),
@@ -83,13 +85,16 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
     let (schema, name) = store.catalog.names(to)?;
     let target = format!("{}.{}", quote(schema), quote(&name));
     let in_the_way = match store.catalog.look(&mut lease, to).await? {
-        Look::Nothing => false,
+        Look::Nothing => None,
         Look::OtherTable => return Err(not_a_collection(to).into()),
-        Look::Collection(_) if drop_target => true,
+        Look::Collection(replaced) if drop_target => Some(replaced),
         Look::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
     };
     store.catalog.create_schema(&mut lease, schema).await?;
-    if in_the_way {
+    // Triggers do not go with a table into another schema. The next array brings them back.
+    multikey::drop_all(&mut lease, &source, &source.indexes).await?;
+    if let Some(replaced) = &in_the_way {
+        multikey::drop_all(&mut lease, replaced, &replaced.indexes).await?;
         // The old target steps aside and the new one takes its place in one statement, so that nobody finds it missing.
         let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
         lease.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
@@ -184,6 +189,9 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
     store.catalog.forget_database(database);
     let tables = document_tables(&mut lease, schema).await?;
     for table in &tables {
+        if let Some(table) = store.catalog.by_table_name(&mut lease, schema, table).await? {
+            multikey::drop_all(&mut lease, &table, &table.indexes).await?;
+        }
         lease.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(table)));
         lease.finish().await?;
     }

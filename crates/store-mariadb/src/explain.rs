@@ -6,6 +6,10 @@ use document::{DocBuf, DocWriter, Value};
 pub(crate) fn winning_plan(plan: &MariaDbPlan) -> DocBuf {
     DocBuf::build(|writer| match &plan.access {
         Access::Rows(rows) if plan.table.is_some() => write_rows(rows, writer),
+        // A document's arrays lie in a table of their own; as MongoDB sees it, that is the same index.
+        Access::Union(branches) if plan.table.is_some() && branches.iter().all(|(filter, _)| filter.is_none()) => {
+            branches.first().iter().for_each(|(_, rows)| write_rows(rows, writer));
+        }
         Access::Union(branches) if plan.table.is_some() => {
             writer.append("stage", "SUBPLAN");
             let mut input = writer.document("inputStage");
@@ -40,7 +44,7 @@ fn write_index(rows: &Rows, writer: &mut DocWriter<'_>) {
     writer.append("stage", "IXSCAN");
     writer.append("keyPattern", spec.key.as_doc());
     writer.append("indexName", spec.name.as_str());
-    writer.append("isMultiKey", false);
+    writer.append("isMultiKey", index.multikey);
     writer.append("isUnique", spec.unique);
     writer.append("isSparse", spec.sparse);
     writer.append("isPartial", spec.spec.as_doc().get("partialFilterExpression").is_some_and(Value::is_truthy));

@@ -6,8 +6,8 @@
 //! 45. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a place.
 //!
 //! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
-//! arrays cannot be had this way: all arrays have one key, which every lookup reads as well; a unique index refuses documents with an
-//! array on its path, by a CHECK constraint.
+//! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
+//! ([`crate::multikey`]); a unique index refuses documents with an array on its path, by a CHECK constraint.
 
 use crate::connection::Connection;
 use crate::failure::Result;
@@ -44,6 +44,8 @@ pub(crate) struct Index {
     pub spec: Arc<IndexSpec>,
     /// The key's name in MariaDB; its columns' names begin with it.
     pub sql_name: String,
+    /// The table with the values of arrays, if there is one: see [`crate::multikey`].
+    pub values: Option<String>,
 }
 
 impl Index {
@@ -51,7 +53,7 @@ impl Index {
         let hash = Sha256::digest(&spec.name);
         let front: String = spec.name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect();
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-        Index { spec: Arc::new(spec), sql_name }
+        Index { spec: Arc::new(spec), sql_name, values: None }
     }
 
     pub fn fields(&self) -> impl Iterator<Item = &str> {
@@ -79,7 +81,7 @@ impl Index {
     }
 
     /// The column with the JSON text of a field. Its name stands in an expression dozens of times, so it is short.
-    fn text_column(&self, position: usize) -> String {
+    pub fn text_column(&self, position: usize) -> String {
         let hash = Sha256::digest(&self.spec.name);
         let mut number = hash.iter().take(4).fold(0u32, |number, byte| number << 8 | u32::from(*byte));
         let mut name = String::from("~");
@@ -232,7 +234,7 @@ fn number(value: Value<'_>) -> Option<f64> {
 }
 
 /// A path in MariaDB's notation. The components have been looked at by [`Index::check`].
-fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String {
+pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String {
     let mut path = String::from("$");
     for component in components {
         path.push_str(".\"");
@@ -278,13 +280,14 @@ pub(crate) async fn load(
     if !columns.iter().any(|column| column.name.contains('~')) {
         return Ok(Vec::new());
     }
-    let sql = "SELECT spec FROM selkie.indexes WHERE schema_name = ? AND table_name = ? ORDER BY position, sql_name";
+    let sql = "SELECT spec, values_table FROM selkie.indexes WHERE schema_name = ? AND table_name = ? ORDER BY position, sql_name";
     let mut indexes = Vec::new();
     let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
     own_schema::query(connection, &sql.into(), &params, |row| {
-        if let [Some(spec)] = row {
+        if let [Some(spec), values] = row {
             let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
-            let index = Index::new(spec_of(spec));
+            let mut index = Index::new(spec_of(spec));
+            index.values = values.clone().map(own_schema::text_of).transpose()?;
             let first = columns.iter().find(|column| column.name == index.column(0));
             if first.is_some_and(|column| column.data_type == "varbinary") {
                 indexes.push(index);

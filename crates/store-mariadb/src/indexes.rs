@@ -5,6 +5,7 @@ use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::id_text;
 use crate::index::{self, Index, id_index};
+use crate::multikey;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
@@ -52,6 +53,7 @@ pub(crate) async fn create(
         }
         store.catalog.forget(namespace);
         added?;
+        multikey::prepare_new(store, &mut lease, &table, &wanted).await?;
     }
     Ok(outcome)
 }
@@ -163,6 +165,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: Ind
     let before = table.indexes.len() + 1;
     let chosen: Vec<Index> = choose(&table, &which)?.into_iter().cloned().collect();
     if !chosen.is_empty() {
+        multikey::drop_all(&mut lease, &table, &chosen).await?;
         lease.queue_query(&index::drop_clause(&table.quoted, &chosen));
         lease.finish().await?;
         index::forget(&mut lease, &table.schema, &table.name, &chosen).await?;

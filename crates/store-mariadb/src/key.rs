@@ -28,6 +28,8 @@ use document::Value;
 pub(crate) const ODD: (&[u8], &[u8]) = (b"D", b"H");
 /// Keys that may stand for any value: arrays, and what SQL cannot tell.
 pub(crate) const HIDING: (&[u8], &[u8]) = (b"F", b"H");
+/// Keys that may stand for any value, but for arrays.
+pub(crate) const HIDING_BUT_ARRAYS: (&[u8], &[u8]) = (b"G", b"H");
 /// Keys of documents.
 pub(crate) const DOCUMENTS: (&[u8], &[u8]) = (b"D", b"E");
 /// Keys of null, undefined and missing fields.

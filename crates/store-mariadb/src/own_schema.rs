@@ -10,7 +10,7 @@ use mariadb_wire::Param;
 use std::sync::Arc;
 
 /// Creates the schema and its tables. `retryable_writes` holds one row per client session: its last retryable write.
-const DEFINITIONS: [&str; 4] = [
+const DEFINITIONS: [&str; 5] = [
     "CREATE SCHEMA IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     "CREATE TABLE IF NOT EXISTS selkie.collections (\
      schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, collection VARCHAR(255) NOT NULL, \
@@ -18,8 +18,9 @@ const DEFINITIONS: [&str; 4] = [
      ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     "CREATE TABLE IF NOT EXISTS selkie.indexes (\
      schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, position INT UNSIGNED NOT NULL, \
-     sql_name VARCHAR(64) NOT NULL, spec LONGBLOB NOT NULL, PRIMARY KEY (schema_name, table_name, sql_name)) \
-     ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+     sql_name VARCHAR(64) NOT NULL, spec LONGBLOB NOT NULL, values_table VARCHAR(64), \
+     PRIMARY KEY (schema_name, table_name, sql_name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+    "ALTER TABLE selkie.indexes ADD COLUMN IF NOT EXISTS values_table VARCHAR(64)",
     "CREATE TABLE IF NOT EXISTS selkie.retryable_writes (\
      session BINARY(16) NOT NULL PRIMARY KEY, txn_number BIGINT NOT NULL, statements INT UNSIGNED NOT NULL, \
      outcome LONGBLOB NOT NULL, written_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
@@ -198,7 +199,11 @@ pub(crate) async fn collections(
 }
 
 pub(crate) fn text(bytes: &[u8]) -> Result<String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::Lost("MariaDB sent text that is not UTF-8".into()))
+    text_of(bytes.to_vec())
+}
+
+pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Failure::Lost("MariaDB sent text that is not UTF-8".into()))
 }
 
 /// A random UUID (version 4).

@@ -28,8 +28,9 @@ pub(crate) enum Access {
     /// No row at all.
     Nothing,
     Rows(Rows),
-    /// The rows of each branch of an `$or`, one after the other. A document comes with the first of the branches whose filter it matches.
-    Union(Vec<(Predicate, Rows)>),
+    /// One after the other. Where they have a filter (the branches of an `$or`), a document comes with the first whose filter it matches;
+    /// else they have no rows in common.
+    Union(Vec<(Option<Predicate>, Rows)>),
 }
 
 /// Rows that one statement reads.
@@ -37,11 +38,22 @@ pub(crate) enum Access {
 pub(crate) struct Rows {
     /// Only rows with one of these ids.
     pub ids: Option<Vec<Vec<u8>>>,
+    /// Only rows whose keys are found elsewhere, where the condition holds.
+    pub found: Option<Found>,
     /// By way of this index, in its order; else by row key.
     pub index: Option<IndexScan>,
     /// Only rows for which this holds: all documents that match, and perhaps others.
     pub condition: Option<Condition>,
     pub forward: bool,
+}
+
+/// Where the keys of rows are found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// The table, quoted: that with the values of arrays (see [`crate::multikey`]), or the collection's own by way of an index.
+    pub table: String,
+    /// One row for each value of this column will do.
+    pub group: Option<String>,
 }
 
 /// An index that is read.
@@ -51,6 +63,8 @@ pub(crate) struct IndexScan {
     pub key: String,
     /// As MongoDB knows it.
     pub spec: Arc<IndexSpec>,
+    /// Values of arrays are looked up as well.
+    pub multikey: bool,
     pub columns: Vec<KeyColumn>,
     /// How the rows divide into those to count and those to look at, where the plan's conditions are all there is to the filter.
     pub counting: Option<Box<Counting>>,
@@ -115,7 +129,7 @@ impl MariaDbPlan {
 impl Rows {
     /// The whole table by row key.
     pub fn all(forward: bool) -> Rows {
-        Rows { ids: None, index: None, condition: None, forward }
+        Rows { ids: None, found: None, index: None, condition: None, forward }
     }
 
     /// What all rows are, without exception.
@@ -126,6 +140,9 @@ impl Rows {
     /// The statement that reads a page of `table`: row key, document and the index's keys. Parameters: see [`Rows::params`].
     pub fn statement(&self, table: &Table, after: bool) -> Arc<str> {
         let key = table.row_key.column();
+        if let Some(found) = &self.found {
+            return self.found_elsewhere(table, found, after);
+        }
         let mut conditions = Vec::new();
         if let Some(ids) = &self.ids {
             conditions.push(format!("id IN (?{})", ",?".repeat(padded(ids.len()) - 1)));
@@ -150,6 +167,28 @@ impl Rows {
         let direction = if self.forward { "" } else { " DESC" };
         format!(
             "SELECT {key}, doc{columns} FROM {}{force}{filter} ORDER BY {order}{key}{direction} LIMIT ?",
+            table.quoted
+        )
+        .into()
+    }
+
+    fn found_elsewhere(&self, table: &Table, found: &Found, after: bool) -> Arc<str> {
+        let key = table.row_key.column();
+        let condition = self.condition.as_ref().map_or("TRUE", |condition| &condition.sql);
+        let from = format!("FROM {} WHERE {condition}", found.table);
+        let keys = match &found.group {
+            Some(column) => {
+                let after = if after { " HAVING found_key > ?" } else { "" };
+                format!("SELECT MIN({key}) AS found_key {from} GROUP BY {column}{after}")
+            }
+            None => {
+                let after = if after { format!(" AND {key} > ?") } else { String::new() };
+                format!("SELECT DISTINCT {key} AS found_key {from}{after}")
+            }
+        };
+        format!(
+            "SELECT found_key, doc FROM ({keys} ORDER BY found_key LIMIT ?) AS found \
+             LEFT JOIN {} AS documents ON documents.{key} = found.found_key ORDER BY found_key",
             table.quoted
         )
         .into()

@@ -70,6 +70,16 @@ pub(crate) fn plan(
     Ok(Planned { plan, probe })
 }
 
+/// A plan that gives a document for each value of a path: one for each key of an index on it, and all whose key does not tell.
+pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
+    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
+    let index = shown.find(|index| index.fields().next() == Some(path))?;
+    let (representatives, odd) = candidate::of_values(index, &table);
+    let access = Access::Union(vec![(None, representatives), (None, odd)]);
+    let facts = PlanFacts { exact: true, sorted: false, view: false };
+    Some(MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: false })
+}
+
 /// What is read, what is known of it, and what has to be asked before.
 type Choice = (Access, PlanFacts, Option<Arc<str>>);
 
@@ -168,7 +178,7 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
             Some((ids, _)) => Rows { ids: Some(ids), ..Rows::all(true) },
             None => best(table, &part)?.into_rows(&part, None),
         };
-        parts.push((Predicate::of(branch.clone()), rows));
+        parts.push((Some(Predicate::of(branch.clone())), rows));
     }
     Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
 }

@@ -108,7 +108,7 @@ async fn union(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Arc<Table>,
-    branches: &[(Predicate, Rows)],
+    branches: &[(Option<Predicate>, Rows)],
     after: Option<&[u8]>,
     wanted: usize,
     take: &mut Take<'_>,
@@ -120,10 +120,14 @@ async fn union(
     let mut bson = Vec::new();
     for (number, (_, rows)) in branches.iter().enumerate().skip(first) {
         let mut take_own = |key: &[u8], json: &[u8]| {
+            if branches[number].0.is_none() {
+                return take(key, json);
+            }
             bson.clear();
             spelling::read(json, &mut bson)?;
             let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
             for (earlier, (predicate, _)) in branches[..=number].iter().enumerate() {
+                let Some(predicate) = predicate else { continue };
                 if predicate.matches(document)? {
                     return if earlier == number { take(key, json) } else { Ok(Flow::Continue) };
                 }
@@ -157,6 +161,11 @@ async fn of(
     }
     let mut pages = Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 } };
     match pages.read(&mut lease, table).await {
+        // The table with the values of arrays is gone, and the index with it.
+        Err(failure) if failure.is_missing_table() && rows.found.is_some() => {
+            store.catalog.forget(&plan.namespace);
+            Err(index_dropped("").into())
+        }
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
         // Nothing was delivered: the same again does no harm.
         Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
@@ -234,7 +243,7 @@ impl Pages<'_, '_> {
         let mut limit = self.wanted.clamp(1, FIRST_PAGE_ROWS_MAX);
         let facts = store::Plan::facts(self.plan);
         // Few rows of an index are in vain.
-        if !facts.exact && self.rows.index.is_none() {
+        if !facts.exact && self.rows.index.is_none() && self.rows.found.is_none() {
             limit = limit.max(INEXACT_PAGE_ROWS_MIN);
         }
         loop {
@@ -263,10 +272,14 @@ impl Pages<'_, '_> {
             rows += 1;
             let mut row = lease.row(range)?;
             let key = row.next_bytes()?.unwrap_or_default();
-            // A row without a document can only be one that somebody made by force.
-            let Some(json) = row.next_bytes()? else { continue };
-            progress.bytes += json.len();
-            let flow = (self.take)(key, json)?;
+            let flow = match row.next_bytes()? {
+                Some(json) => {
+                    progress.bytes += json.len();
+                    (self.take)(key, json)?
+                }
+                // One that somebody made by force, or that is gone since it was found.
+                None => Flow::Continue,
+            };
             if flow != Flow::StopBefore {
                 progress.rows += 1;
                 let at = progress.at.get_or_insert_default();

@@ -13,11 +13,12 @@ use ::store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
     IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch, rules,
 };
+use ahash::AHashSet;
 use document::{Collation, Doc};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
 use mariadb_wire::row::BinaryRow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +37,8 @@ pub(crate) struct MariaDbStore {
     pub counts_by_one: bool,
     /// When old records of retryable writes were last removed.
     pub tidied: Cell<Instant>,
+    /// Tables on which the server does not let us create triggers.
+    pub no_triggers: RefCell<AHashSet<String>>,
 }
 
 impl MariaDbStore {
@@ -54,6 +57,7 @@ impl MariaDbStore {
             packet_bytes_max,
             counts_by_one,
             tidied: Cell::new(Instant::now()),
+            no_triggers: RefCell::default(),
         })
     }
 
@@ -134,6 +138,27 @@ impl DocumentStore for MariaDbStore {
         query: Query<'a>,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
         told(self.make_plan(namespace, query))
+    }
+
+    fn plan_different<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        query: Query<'a>,
+        path: &'a str,
+        collation: &'a Collation,
+    ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
+        told(async move {
+            if query.predicate.matches_everything() && query.hint.is_none() && collation.is_simple() {
+                let table = match self.catalog.remembered(namespace) {
+                    Some(table) => Some(table),
+                    None => self.look_up(namespace).await?,
+                };
+                if let Some(plan) = table.and_then(|table| planner::values(namespace, table, path)) {
+                    return Ok(Arc::new(plan) as Arc<dyn Plan>);
+                }
+            }
+            self.make_plan(namespace, query).await
+        })
     }
 
     fn scan<'a>(

@@ -256,6 +256,31 @@ fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) 
     (used.get(), ordered.get())
 }
 
+/// For each value of a path there is a document among those that the store gives for them.
+fn check_values(client: &Client, things: &Namespace, path: &str, documents: &[DocBuf]) -> usize {
+    let everything = Predicate::everything();
+    let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+    let plan = client.run(client.store.plan_different(things, query, path, &document::Collation::SIMPLE)).unwrap();
+    let mut sink = Some_(Vec::new(), usize::MAX);
+    client.run(client.store.scan(&*plan, None, 16, &mut sink)).unwrap();
+    let values = |documents: &[DocBuf]| {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for document in documents {
+            let _ = document::Path::new(path).visit(document.as_doc(), document::path::End::Expanded, &mut |reached| {
+                let mut key = Vec::new();
+                reached.value.iter().for_each(|value| document::key::encode(*value, &mut key));
+                keys.push(key);
+                std::ops::ControlFlow::Continue(())
+            });
+        }
+        keys.sort();
+        keys.dedup();
+        keys
+    };
+    assert_eq!(values(&sink.0), values(documents), "{path}");
+    sink.0.len()
+}
+
 fn indexes() -> Vec<IndexSpec> {
     vec![
         spec("a", doc! { "a": 1 }, doc! {}),
@@ -275,6 +300,10 @@ fn answers_are_the_same_with_indexes() {
         client.insert(&things, &all).unwrap();
         client.run(client.store.create_indexes(&things, indexes())).unwrap();
         let (used, ordered) = check(&client, &things, &all, 400);
+        for path in ["a", "a.x"] {
+            let given = check_values(&client, &things, path, &all);
+            assert!(odd || given < 120, "{given} documents for the values of {path}");
+        }
         assert!(used > 100, "indexes are used ({used} times)");
         assert!(odd || ordered > 50, "indexes give the order ({ordered} times)");
     }
@@ -385,4 +414,72 @@ fn ids_are_in_order() {
     assert!(all.len() > 50, "{}", all.len());
     let (used, ordered) = check(&client, &things, &all, 150);
     assert!(used > 20 && ordered > 10, "{used} {ordered}");
+}
+
+/// The values of arrays are looked up, whoever wrote them, and documents without them are not read.
+#[test]
+fn values_of_arrays_are_looked_up() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), Namespace::new("index_arrays", "things"));
+    let indexes = || {
+        vec![
+            spec("tags", doc! { "tags": 1 }, doc! {}),
+            spec("list.x", doc! { "list.x": 1 }, doc! {}),
+            spec("n", doc! { "n": 1 }, doc! {}),
+        ]
+    };
+    client.run(client.store.create_indexes(&things, indexes())).unwrap();
+    let tables = || server.sql("SHOW TABLES FROM index_arrays LIKE '~values~%'").lines().count();
+    client.insert(&things, &[doc! { "_id": -1, "tags": "t1" }]).unwrap();
+    assert_eq!(tables(), 0, "there is no array yet");
+    let documents: Vec<DocBuf> = (0..200)
+        .map(|number| {
+            let (one, other) = (format!("t{}", number % 50), format!("t{}", number % 7));
+            let list = document::array![&doc! { "x": number % 20 }, &doc! { "x": number % 3 }, &doc! { "y": 1 }];
+            doc! { "_id": number, "n": number, "tags": &document::array![one.as_str(), other.as_str()], "list": &list }
+        })
+        .collect();
+    client.insert(&things, &documents).unwrap();
+    assert_eq!(tables(), 2);
+    let found = |filter: DocBuf| {
+        let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
+        let asked = ask(&client, &things, &predicate, None, 7);
+        let given = asked.documents.len();
+        let matching =
+            asked.documents.into_iter().filter(|it| predicate.matches(it.as_doc()).unwrap()).collect::<Vec<_>>();
+        assert!(given == matching.len(), "{filter:?}: {given} were read");
+        shown(&matching)
+    };
+    let expected = |filter: &dyn Fn(i32) -> bool, more: &[i32]| {
+        let mut ids: Vec<String> =
+            (0..200).filter(|it| filter(*it)).chain(more.iter().copied()).map(|it| format!("Int32({it})")).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(found(doc! { "tags": "t5" }), expected(&|it| it % 50 == 5 || it % 7 == 5, &[]));
+    assert_eq!(found(doc! { "tags": "t1" }), expected(&|it| it % 50 == 1 || it % 7 == 1, &[-1]));
+    assert_eq!(found(doc! { "list.x": 2 }), expected(&|it| it % 20 == 2 || it % 3 == 2, &[]));
+    let range = doc! { "list.x": &doc! { "$gte": 19 } };
+    assert_eq!(found(range), expected(&|it| it % 20 == 19, &[]));
+    server.sql("UPDATE index_arrays.things SET doc = JSON_SET(doc, '$.tags[0]', 'new') WHERE id IN ('3', '4')");
+    server.sql(
+        "INSERT INTO index_arrays.things (doc) VALUES ('{\"_id\": 500, \"tags\": [\"\\\\u006eew\", \"new\", 1.0]}')",
+    );
+    server.sql("DELETE FROM index_arrays.things WHERE id = '4'");
+    assert_eq!(found(doc! { "tags": "new" }), ["Int32(3)", "Int32(500)"]);
+    assert_eq!(found(doc! { "tags": 1 }), ["Int32(500)"]);
+    let pull = doc! { "$set": &doc! { "tags": "alone" } };
+    client.update(&things, &doc! { "_id": 500 }, &pull).unwrap();
+    assert_eq!(found(doc! { "tags": "new" }), ["Int32(3)"]);
+    assert_eq!(found(doc! { "tags": "alone" }), ["Int32(500)"]);
+
+    let renamed = Namespace::new("index_arrays_too", "renamed");
+    client.run(client.store.rename_collection(&things, &renamed, false)).unwrap();
+    assert_eq!(tables(), 0);
+    assert_eq!(client.find(&renamed, &doc! { "tags": "new" }).unwrap().len(), 1);
+    client.insert(&renamed, &[doc! { "_id": 600, "tags": &document::array!["new"] }]).unwrap();
+    assert_eq!(client.find(&renamed, &doc! { "tags": "new" }).unwrap().len(), 2);
+    client.run(client.store.drop_indexes(&renamed, store::IndexSelection::Names(vec!["list.x".into()]))).unwrap();
+    client.run(client.store.drop_database("index_arrays_too")).unwrap();
+    assert_eq!(server.sql("SHOW DATABASES LIKE 'index_arrays_too'").trim(), "");
 }

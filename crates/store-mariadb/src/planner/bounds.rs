@@ -42,6 +42,8 @@ pub(crate) struct Bounds {
     pub exact: bool,
     /// Documents without the field are not among them.
     pub excludes_missing: bool,
+    /// Only values within an array may match, not an array as a whole.
+    pub excludes_arrays: bool,
 }
 
 impl Bounds {
@@ -49,6 +51,20 @@ impl Bounds {
     pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
         let here = conditions.iter().filter(|(other, _)| *other == path);
         here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).reduce(Bounds::and)
+    }
+
+    /// The bounds of one condition alone: another element of an array may meet the others.
+    pub fn of_one(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
+        let mut here = conditions.iter().filter(|(other, _)| *other == path);
+        here.find_map(|(_, test)| Bounds::of_test(test, bytes))
+    }
+
+    /// The bounds without arrays, whose values have been looked up elsewhere.
+    pub fn without_arrays(mut self) -> Bounds {
+        let hiding = KeyRange::of(key::HIDING);
+        let but_arrays = KeyRange::of(key::HIDING_BUT_ARRAYS);
+        self.odd.iter_mut().filter(|range| **range == hiding).for_each(|range| *range = but_arrays.clone());
+        self
     }
 
     fn of_test(test: &Test, bytes: usize) -> Option<Bounds> {
@@ -65,7 +81,7 @@ impl Bounds {
     }
 
     fn new(plain: Vec<KeyRange>, odd: Vec<KeyRange>, exact: bool) -> Bounds {
-        Bounds { plain, odd, conditions: 1, exact, excludes_missing: true }
+        Bounds { plain, odd, conditions: 1, exact, excludes_missing: true, excludes_arrays: true }
     }
 
     pub fn is_points(&self) -> bool {
@@ -91,11 +107,11 @@ impl Bounds {
         match value {
             Value::Null => {
                 self.plain.push(KeyRange::of(key::NULLS));
-                (self.exact, self.excludes_missing) = (false, false);
+                (self.exact, self.excludes_missing, self.excludes_arrays) = (false, false, false);
             }
             Value::Document(_) => self.odd.push(KeyRange::of(key::DOCUMENTS)),
             // Among arrays only.
-            Value::Array(_) => {}
+            Value::Array(_) => self.excludes_arrays = false,
             Value::String(text) if text.len() > bytes => {
                 let low = key::long_string(text.as_bytes(), bytes);
                 self.odd.push(KeyRange { high: key::behind_prefix(low.clone()), low });
@@ -150,6 +166,7 @@ impl Bounds {
             conditions: self.conditions + other.conditions,
             exact: self.exact && other.exact,
             excludes_missing: self.excludes_missing || other.excludes_missing,
+            excludes_arrays: self.excludes_arrays && other.excludes_arrays,
         }
     }
 }

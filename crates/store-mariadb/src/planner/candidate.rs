@@ -5,7 +5,7 @@ use super::{Choice, Wanted};
 use crate::index::{Index, id_index};
 use crate::key;
 use crate::names::quote;
-use crate::plan::{Access, Counting, IndexScan, KeyColumn, Rows, padded};
+use crate::plan::{Access, Counting, Found, IndexScan, KeyColumn, Rows, padded};
 use crate::pushdown::{Condition, Operand};
 use crate::table::{ID_KEY, ID_KEY_BYTES, Table};
 use query::Predicate;
@@ -102,6 +102,11 @@ impl<'t> Candidate<'t> {
     pub fn into_access(self, wanted: &Wanted<'_>, predicate: &Predicate) -> Choice {
         let probe = (self.sorted && wanted.sort.is_some()).then(|| self.probe());
         let facts = PlanFacts { exact: false, sorted: self.sorted, view: false };
+        if probe.is_none()
+            && let Some(within) = self.within_arrays(wanted)
+        {
+            return (Access::Union(vec![(None, self.beside_arrays()), (None, within)]), facts, None);
+        }
         (Access::Rows(self.into_rows(wanted, Some(predicate))), facts, probe)
     }
 
@@ -118,10 +123,37 @@ impl<'t> Candidate<'t> {
         let scan = IndexScan {
             key: self.key().to_owned(),
             spec,
+            multikey: self.index.is_some_and(|index| index.values.is_some()),
             counting,
             columns: self.fields.iter().map(|field| field.column.clone()).collect(),
         };
-        Rows { ids: None, condition: condition.or_else(|| self.present()), index: Some(scan), forward: self.forward }
+        Rows {
+            ids: None,
+            found: None,
+            condition: condition.or_else(|| self.present()),
+            index: Some(scan),
+            forward: self.forward,
+        }
+    }
+
+    /// The rows of documents with arrays, by way of the table with their values.
+    fn within_arrays(&self, wanted: &Wanted<'_>) -> Option<Rows> {
+        let (index, field) = (self.index?, self.fields.first()?);
+        let name =
+            index.values.as_ref().filter(|_| field.bounds.as_ref().is_some_and(|bounds| bounds.excludes_arrays))?;
+        let bounds = Bounds::of_one(&field.path, &wanted.conditions, index.bytes())?;
+        let condition = within("value_key", &[bounds.plain.as_slice(), &bounds.odd].concat());
+        let table = format!("{}.{}", quote(&self.table.schema), quote(name));
+        Some(Rows { found: Some(Found { table, group: None }), condition: Some(condition), ..Rows::all(true) })
+    }
+
+    /// The rows of the other documents.
+    fn beside_arrays(self) -> Rows {
+        let mut candidate = self;
+        for field in &mut candidate.fields {
+            field.bounds = field.bounds.take().map(Bounds::without_arrays);
+        }
+        candidate.into_rows(&Wanted::default(), None)
     }
 
     fn key(&self) -> &str {
@@ -171,6 +203,24 @@ impl<'t> Candidate<'t> {
         let table = &self.table.quoted;
         format!("SELECT EXISTS (SELECT 1 FROM {table} FORCE INDEX ({key}) WHERE {condition})").into()
     }
+}
+
+/// The rows of one document for each key of an index's first field, and those of all whose key has no place.
+pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
+    let column = quote(&index.column(0));
+    let bounds = [key::ODD.0, key::ODD.1, key::ODD.0, key::ODD.1].map(|key| Operand::Bytes(key.to_vec()));
+    let [low, high, below, above] = bounds;
+    let plain = Condition::new(format!("({column} < ? OR {column} >= ?)"), vec![below, above]);
+    let values = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
+    let representatives = Rows {
+        found: Some(Found { table: values, group: Some(column.clone()) }),
+        condition: Some(plain),
+        ..Rows::all(true)
+    };
+    let odd = Condition::new(format!("{column} >= ? AND {column} < ?"), vec![low, high]);
+    let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
+    let odd = Rows { condition: Some(odd), ..everything.into_rows(&Wanted::default(), None) };
+    (representatives, odd)
 }
 
 fn fields(index: Option<&Index>, wanted: &Wanted<'_>) -> Vec<Field> {

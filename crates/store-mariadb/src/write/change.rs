@@ -5,6 +5,7 @@ use super::transact::{Wrote, back_off, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
+use crate::multikey;
 use crate::plan::{Access, MariaDbPlan, key_param};
 use crate::scan;
 use crate::spelling;
@@ -298,6 +299,7 @@ impl<C: Change> Running<'_, C> {
             Decision::Delete => outcome.image = image(document),
         }
         let mut lease = self.store.pool.lease().await?;
+        multikey::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
         let wrote = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
             let old = Param::Text(&found.json);
@@ -357,6 +359,7 @@ impl<C: Change> Running<'_, C> {
         if let Some(validator) = self.validator(&table) {
             validator.check_insert(document)?;
         }
+        multikey::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
         let cap = table.cap();
         let wrote = write(&mut lease, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
             let Some(cap) = cap else {
@@ -479,6 +482,8 @@ impl<C: Change> Running<'_, C> {
             return Ok(());
         }
         let mut lease = self.store.pool.lease().await?;
+        let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
+        multikey::prepare(self.store, &mut lease, table, after).await?;
         let mut unrecorded = Ledger::new(None);
         let wrote = write(&mut lease, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
             pending.iter().for_each(|one| one.queue(connection, table));

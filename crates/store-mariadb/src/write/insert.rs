@@ -5,6 +5,7 @@ use super::transact::{Wrote, back_off, roll_back, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, halves, refusal};
 use crate::connection::Connection;
 use crate::failure::{Failure, Result};
+use crate::multikey;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
@@ -45,6 +46,8 @@ pub(super) async fn insert(
             outcome => outcome?,
         };
         let refused = refused(&table, documents, options)?;
+        let all = documents.iter().filter_map(|document| Doc::from_bytes(document));
+        multikey::prepare(store, &mut lease, &table, all).await?;
         let packet_bytes_max = store.packet_bytes_max;
         let ordered = options.ordered;
         let batch = Batch { namespace, table: &table, documents, refused: &refused, ordered, packet_bytes_max };
