@@ -113,6 +113,11 @@ class Pair:
 
     def run(self, block: Block, tally: Counter) -> list[Difference]:
         """Asks all cases of a block; `tally` counts those asked and those that differ, per family."""
+        if block.only and block.only[0] != self.store:
+            for case in block.cases:
+                tally[block.family, "asked"] += 1
+                tally[block.family, "known"] += 1
+            return []
         self.reset(block)
         if block.script:
             answers = self.run_script(block)

@@ -39,6 +39,8 @@ class Block:
     writes: bool = False
     script: bool = False
     messages: bool = False
+    # The one store that has what these cases are about, and what the other does instead.
+    only: tuple[str, str] | None = None
 
 
 def commands(family: str, documents, *cases, setup=(), **options) -> Block:

@@ -65,7 +65,15 @@ fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
         }
     };
     writer.append("stage", if scan.different.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
-    writer.append("keyPattern", spec.key.as_doc());
+    match scan.bounds.as_slice() {
+        // A wildcard is shown as an index on the path that is looked at.
+        [(path, _), (field, _)] if path == "$_path" => {
+            let mut pattern = writer.document("keyPattern");
+            pattern.append(path, 1);
+            pattern.append(field, 1);
+        }
+        _ => writer.append("keyPattern", spec.key.as_doc()),
+    }
     writer.append("indexName", spec.name.as_str());
     writer.append("isMultiKey", multikey);
     writer.append("isUnique", spec.unique);
@@ -74,7 +82,8 @@ fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
     writer.append("indexVersion", 2);
     writer.append("direction", direction(scan.forward));
     let mut bounds = writer.document("indexBounds");
-    for ((path, ranges), direction) in scan.bounds.iter().zip(spec.key.as_doc().values()) {
+    let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
+    for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {
         let ascending = !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
             && !matches!(direction, Value::Double(number) if number < 0.0);
         let mut array = bounds.array(path);

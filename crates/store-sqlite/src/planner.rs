@@ -5,11 +5,12 @@
 //!
 //! In reading order: [`wanted`] takes a query apart into conditions; [`candidate`] sees what an index can do for them, by way of
 //! [`bounds`] (a condition as ranges of values, with [`ranges`] and [`pattern`]), [`implies`] (partial indexes), [`order`] (sorts)
-//! and [`intervals`] (ranges of values as ranges of keys); [`union`] puts several together for a disjunction; [`choice`] decides.
+//! and [`intervals`] (ranges of values as ranges of keys); [`hashed`], [`places`] and [`wildcard`] do the same for indexes of other kinds; [`union`] puts several together for a disjunction; [`choice`] decides.
 
 mod bounds;
 mod candidate;
 mod choice;
+mod hashed;
 mod implies;
 mod intervals;
 mod order;
@@ -18,6 +19,7 @@ mod places;
 mod ranges;
 mod union;
 mod wanted;
+mod wildcard;
 
 use crate::catalog::{Collection, Index};
 use crate::keys::Key;
@@ -151,6 +153,13 @@ fn by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Te
     }
 }
 
+/// The scan by an index that is not ordered by values, if there is a condition that its kind can answer.
+fn special_scan(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
+    places::scan_of(index, wanted)
+        .or_else(|| hashed::scan_of(index, wanted))
+        .or_else(|| wildcard::scan_of(index, wanted))
+}
+
 /// The plan that a hint asks for, even where the index leaves documents out, as MongoDB has it. Error 2 when there is no such index.
 fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) -> Result<Option<SqlitePlan>> {
     let pattern = match query.hint {
@@ -180,7 +189,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
         Some(index.ok_or_else(|| Error::bad_value(missing))?)
     };
     if let Some(index) = index.filter(|index| !index.kind.is_ordered()) {
-        let scan = places::scan_of(index, wanted).unwrap_or_else(|| places::everything_in(index));
+        let scan = special_scan(index, wanted).unwrap_or_else(|| places::everything_in(index));
         return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
     }
     Ok(Some(match wanted.range {

@@ -7,7 +7,7 @@
 use super::candidate::Candidate;
 use super::union::{self, Unions};
 use super::wanted::Wanted;
-use super::{Measure, places, with_access};
+use super::{Measure, special_scan, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
@@ -44,7 +44,8 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
         keys: f64::NAN,
         access: found.access,
     }));
-    ways.extend(places::scans(collection, wanted).map(|scan| Way {
+    let usable = collection.indexes.iter().filter(|index| index.partial.is_none() && !index.hidden);
+    ways.extend(usable.filter_map(|index| special_scan(index, wanted)).map(|scan| Way {
         access: Access::Index(scan),
         exact: false,
         sorted: wanted.sort.is_none(),

@@ -54,12 +54,6 @@ fn leads(index: &Index, path: &str) -> bool {
         .is_some_and(|field| field.path == path && matches!(field.kind, FieldKind::Sphere | FieldKind::Plane))
 }
 
-/// The scans that narrow the search for documents with places in a region.
-pub fn scans(collection: &Collection, wanted: &Wanted<'_>) -> impl Iterator<Item = IndexScan> {
-    let usable = collection.indexes.iter().filter(|index| index.partial.is_none() && !index.hidden);
-    usable.filter_map(|index| scan_of(index, wanted)).collect::<Vec<_>>().into_iter()
-}
-
 /// The scan by this index, if it leads with the path of a condition on a region that it can tell.
 pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
     wanted.conditions.iter().find_map(|condition| match condition.test {

@@ -1,0 +1,81 @@
+//! Equality, by the hash of the value: what an index keeps of a hashed field.
+
+use super::by_keys;
+use super::wanted::{Scope, Wanted};
+use crate::catalog::{Index, IndexField};
+use crate::keys::{encode_field, end_of_prefix, hashed};
+use crate::plan::{FieldBounds, IndexScan, Interval, Range};
+use document::{Kind, Value, ValueBuf};
+use query::predicate::Test;
+use std::sync::Arc;
+use store::{FieldKind, IndexKind};
+
+/// Combinations of values that are looked up one by one.
+const POINTS_MAX: usize = 4096;
+
+/// The scan for documents whose first fields equal some values; `None` where nothing of the kind is asked of the first.
+pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
+    if index.kind != IndexKind::Hashed {
+        return None;
+    }
+    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut bounds: Vec<(String, FieldBounds)> = Vec::new();
+    let mut excludes_missing = !index.spec.sparse;
+    for field in &index.fields {
+        let found = values(field, wanted).filter(|found| found.len() * prefixes.len() <= POINTS_MAX);
+        let Some(found) = found else { break };
+        excludes_missing |= found.iter().all(|value| !matches!(value.kind(), Kind::Null | Kind::Undefined));
+        let kept: Vec<ValueBuf> = found.into_iter().map(|value| kept(value, field)).collect();
+        prefixes = prefixes.iter().flat_map(|prefix| kept.iter().map(|value| behind(prefix, value, field))).collect();
+        let points = kept.into_iter().map(|value| Range::point(value, &field.collation)).collect();
+        bounds.push((field.path.clone(), points));
+    }
+    if bounds.is_empty() || !excludes_missing {
+        return None;
+    }
+    for field in &index.fields[bounds.len()..] {
+        bounds.push((field.path.clone(), vec![Range::everything()]));
+    }
+    let mut intervals: Vec<Interval> =
+        prefixes.into_iter().map(|low| Interval { high: end_of_prefix(low.clone()), low }).collect();
+    intervals.sort_unstable();
+    intervals.dedup();
+    let index = Some(index.clone());
+    Some(IndexScan { index, intervals, filter: None, forward: true, different: None, bounds })
+}
+
+/// The values that a field has to equal one of. Null stands for undefined, too.
+fn values(field: &IndexField, wanted: &Wanted<'_>) -> Option<Vec<ValueBuf>> {
+    let here = wanted.conditions.iter().filter(|it| it.path == field.path && it.scope == Scope::DOCUMENT);
+    let found = here.filter_map(|condition| equality(condition.test, field)).min_by_key(|values| values.len())?;
+    if found.iter().any(|value| matches!(value.kind(), Kind::Array | Kind::Undefined)) {
+        return None;
+    }
+    let mut found = found.to_vec();
+    if found.iter().any(|value| value.kind() == Kind::Null) {
+        found.push(Value::Undefined.to_owned());
+    }
+    Some(found)
+}
+
+fn equality<'t>(test: &'t Test, field: &IndexField) -> Option<&'t [ValueBuf]> {
+    match by_keys(test, &field.collation)? {
+        Test::Equal(value) => Some(std::slice::from_ref(value)),
+        Test::In(list) if list.regexes().is_empty() => Some(list.values()),
+        _ => None,
+    }
+}
+
+/// What the index keeps of a value.
+fn kept(value: ValueBuf, field: &IndexField) -> ValueBuf {
+    match field.kind {
+        FieldKind::Hashed => Value::Int64(hashed::hash(value.as_value(), &field.collation)).to_owned(),
+        _ => value,
+    }
+}
+
+fn behind(prefix: &[u8], value: &ValueBuf, field: &IndexField) -> Vec<u8> {
+    let mut key = prefix.to_vec();
+    encode_field(value.as_value(), field, &mut key);
+    key
+}

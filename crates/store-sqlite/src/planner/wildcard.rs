@@ -1,0 +1,57 @@
+//! Conditions on one field, by an index over all fields: the keys of the field's path.
+
+use super::bounds::{self, Bounds, Ground};
+use super::wanted::{Condition, Scope, Wanted};
+use crate::catalog::{Index, IndexField};
+use crate::keys::{is_plain, wildcard};
+use crate::plan::{IndexScan, Interval, Range};
+use document::Value;
+use query::predicate::Test;
+use std::sync::Arc;
+use store::IndexKind;
+
+/// The name under which `explain` shows which path is looked at.
+const PATH: &str = "$_path";
+
+/// The scan for the condition that narrows the most; `None` where no condition is on a field of the index.
+pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
+    let IndexKind::Wildcard(options) = &index.kind else { return None };
+    let field = index.fields.first()?;
+    let usable = |condition: &&Condition<'_>| {
+        let by_position = condition.path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+        condition.scope == Scope::DOCUMENT && !by_position && options.covers(&condition.path)
+    };
+    let usable = wanted.conditions.iter().filter(usable);
+    let found = usable.filter_map(|condition| Some((&*condition.path, bounds_of(condition.test, field)?)));
+    let (path, bounds) = found.min_by_key(|(_, bounds)| !bounds.ranges.iter().all(Range::is_point))?;
+    let mut front = Vec::new();
+    wildcard::encode_path(path, &mut front);
+    let interval = |range: &Range| {
+        let Interval { low, high } = range.interval(field.ascending);
+        Interval { low: [front.as_slice(), &low].concat(), high: [front.as_slice(), &high].concat() }
+    };
+    let mut intervals: Vec<Interval> = bounds.ranges.iter().map(interval).collect();
+    intervals.sort_unstable();
+    let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
+    let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
+    Some(IndexScan { index: Some(index.clone()), intervals, filter: None, forward: true, different: None, bounds })
+}
+
+/// Bounds for a comparison with a value that the index keeps as it is. Others may be met by documents that have no such field, or
+/// whose fields are in the index one by one.
+fn bounds_of(test: &Test, field: &IndexField) -> Option<Bounds> {
+    let comparison = if let Test::Collated(inner, _) = test { inner } else { test };
+    let operands = match comparison {
+        Test::Equal(value)
+        | Test::Less(value)
+        | Test::LessOrEqual(value)
+        | Test::Greater(value)
+        | Test::GreaterOrEqual(value) => std::slice::from_ref(value),
+        Test::In(list) if list.regexes().is_empty() => list.values(),
+        _ => return None,
+    };
+    if !operands.iter().all(|value| is_plain(value.kind())) {
+        return None;
+    }
+    bounds::of(test, Ground { collation: &field.collation, single: false }).filter(|bounds| bounds.excludes_missing)
+}
