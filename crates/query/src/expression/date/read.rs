@@ -1,7 +1,9 @@
 //! `$dateFromString`: dates from text.
 //!
-//! Without a format the server takes nearly anything a person may write. Here it is the ISO forms, `month/day/year` and
-//! `month day year`, each with an optional time and offset.
+//! Without a format the server takes nearly anything a person may write; see [`free`]. Words that count from another date
+//! (`tomorrow`, `+1 day`) are not among what is understood here.
+
+mod free;
 
 use super::calendar;
 use super::parts::optional;
@@ -141,7 +143,7 @@ fn failure(message: String) -> Error {
 }
 
 /// What has been read so far.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Parts {
     year: Option<i64>,
     month: Option<i64>,
@@ -149,6 +151,7 @@ struct Parts {
     day_of_year: Option<i64>,
     iso_week: Option<i64>,
     iso_day: Option<i64>,
+    has_time: bool,
     time_ms: i64,
     offset_ms: Option<i64>,
     zone_at: usize,
@@ -183,21 +186,6 @@ struct Reader<'t> {
     parts: Parts,
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
 impl Reader<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
@@ -224,125 +212,9 @@ impl Reader<'_> {
         number
     }
 
-    fn free(&mut self) -> Option<()> {
-        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        if self.eat('@').is_some() {
-            return self.seconds();
-        }
-        match digits {
-            0 => self.spelled_date()?,
-            1 | 2 if self.rest().as_bytes().get(digits) == Some(&b'/') => self.american_date()?,
-            1 | 2 => self.european_date()?,
-            _ => self.iso_date(digits)?,
-        }
-        if self.rest().is_empty() {
-            return Some(());
-        }
-        if !matches!(self.rest().as_bytes(), [b'Z' | b'z' | b'+' | b'-', ..]) {
-            self.eat('T').or_else(|| self.eat('t')).or_else(|| self.eat(' '))?;
-            self.time()?;
-        }
-        self.offset()
-    }
-
-    /// `@1582979696`: seconds since 1970.
-    fn seconds(&mut self) -> Option<()> {
-        let seconds = self.digits(1, 11)?;
-        let date = calendar::date(seconds.div_euclid(86_400));
-        (self.parts.year, self.parts.month, self.parts.day) = (Some(date.year), Some(date.month), Some(date.day));
-        self.parts.time_ms = seconds.rem_euclid(86_400) * 1000;
-        Some(())
-    }
-
-    fn iso_date(&mut self, digits: usize) -> Option<()> {
-        self.parts.year = Some(self.digits(4, 4)?);
-        if digits == 8 {
-            self.parts.month = Some(self.ranged(2, 2, 1..=12)?);
-            self.parts.day = Some(self.ranged(2, 2, 1..=31)?);
-            return Some(());
-        }
-        if self.rest().is_empty() {
-            return Some(());
-        }
-        let separated = self.eat('-').or_else(|| self.eat('/')).is_some();
-        if self.eat('W').is_some() {
-            self.parts.iso_week = Some(self.ranged(2, 2, 1..=53)?);
-            if self.eat('-').is_some() || self.rest().starts_with(|letter: char| letter.is_ascii_digit()) {
-                self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?);
-            }
-            return Some(());
-        }
-        if !separated {
-            return None;
-        }
-        self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
-        if self.eat('-').or_else(|| self.eat('/')).is_some() {
-            self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
-        }
-        Some(())
-    }
-
-    /// `29.02.2020`, `29 February 2020`, `29-Feb-2020`.
-    fn european_date(&mut self) -> Option<()> {
-        self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
-        if self.eat('.').is_some() {
-            self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
-            self.eat('.')?;
-        } else {
-            let separator = self.rest().chars().next().filter(|letter| matches!(letter, ' ' | '-'))?;
-            self.eat(separator)?;
-            self.parts.month = Some(self.month_name()?);
-            self.eat(separator)?;
-        }
-        self.parts.year = Some(self.digits(4, 4)?);
-        Some(())
-    }
-
-    fn month_name(&mut self) -> Option<i64> {
-        let word: String = self.rest().chars().take_while(char::is_ascii_alphabetic).collect();
-        let lower = word.to_ascii_lowercase();
-        let month =
-            MONTHS.iter().position(|month| *month == lower || (lower.len() == 3 && month.starts_with(&lower)))?;
-        self.at += word.len();
-        Some(month as i64 + 1)
-    }
-
-    fn american_date(&mut self) -> Option<()> {
-        self.parts.month = Some(self.ranged(1, 2, 1..=12)?);
-        self.eat('/')?;
-        self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
-        self.eat('/')?;
-        self.parts.year = Some(self.digits(4, 4)?);
-        Some(())
-    }
-
-    fn spelled_date(&mut self) -> Option<()> {
-        self.parts.month = Some(self.month_name()?);
-        self.eat(' ')?;
-        self.parts.day = Some(self.ranged(1, 2, 1..=31)?);
-        let _ = self.eat(',');
-        self.eat(' ')?;
-        self.parts.year = Some(self.digits(4, 4)?);
-        Some(())
-    }
-
-    fn time(&mut self) -> Option<()> {
-        let hour = self.ranged(1, 2, 0..=24)?;
-        self.eat(':')?;
-        let minute = self.ranged(2, 2, 0..=59)?;
-        self.parts.time_ms = hour * 3_600_000 + minute * 60_000;
-        if self.eat(':').is_some() {
-            self.parts.time_ms += self.ranged(2, 2, 0..=60)? * 1000;
-            if self.eat('.').is_some() {
-                self.fraction()?;
-            }
-        }
-        Some(())
-    }
-
-    /// Digits behind the point of a second; past the third they are dropped.
-    fn fraction(&mut self) -> Option<()> {
-        let count = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+    /// Digits behind the point of a second, so many at the most; past the third they are dropped.
+    fn fraction(&mut self, most: usize) -> Option<()> {
+        let count = self.rest().bytes().take_while(u8::is_ascii_digit).count().min(most);
         let digits = self.rest().get(..count.min(3)).filter(|digits| !digits.is_empty())?;
         let scale = 10_i64.pow(3 - digits.len() as u32);
         self.parts.time_ms += digits.parse::<i64>().ok()? * scale;
@@ -376,16 +248,19 @@ impl Reader<'_> {
                 continue;
             }
             match letters.next()? {
-                'Y' => self.parts.year = Some(self.digits(4, 4)?),
-                'G' => self.parts.year = Some(self.digits(4, 4)?),
+                'Y' => self.parts.year = Some(self.digits(1, 4)?),
+                'G' => {
+                    self.parts.year = Some(self.digits(1, 4)?);
+                    self.parts.iso_week = self.parts.iso_week.or(Some(1));
+                }
                 'm' => self.parts.month = Some(self.ranged(1, 2, 1..=12)?),
                 'd' => self.parts.day = Some(self.ranged(1, 2, 1..=31)?),
                 'V' => self.parts.iso_week = Some(self.ranged(1, 2, 1..=53)?),
                 'u' => self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?),
                 'H' => self.parts.time_ms += self.ranged(1, 2, 0..=24)? * 3_600_000,
                 'M' => self.parts.time_ms += self.ranged(1, 2, 0..=59)? * 60_000,
-                'S' => self.parts.time_ms += self.ranged(1, 2, 0..=60)? * 1000,
-                'L' => self.fraction()?,
+                'S' => self.parts.time_ms += self.ranged(1, 2, 0..=59)? * 1000,
+                'L' => self.fraction(3)?,
                 'z' | 'Z' => self.offset()?,
                 '%' => self.eat('%')?,
                 _ => return None,
