@@ -38,6 +38,11 @@ def test_memory(server):
     assert "peak while reading it through" in printed
 
 
+def test_indexes(server):
+    printed = bench("indexes", "--uri", server.uri, "--documents", "2000", "--iterations", "2")
+    assert "sort by index, limit 10" in printed
+
+
 def test_compare(store, tmp_path):
     if store != "embedded":
         pytest.skip("it starts both stores")

@@ -7,13 +7,14 @@
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
-//! [`drive`]r, [`memory`], and [`compare`], which starts the [`servers`] itself and runs all of them.
+//! [`drive`]r, [`memory`], [`indexes`], and [`compare`], which starts the [`servers`] itself and runs all of them.
 
 mod cars;
 mod client;
 mod compare;
 mod dataset;
 mod drive;
+mod indexes;
 mod load;
 mod memory;
 mod message;
@@ -31,6 +32,8 @@ pub enum Bench {
     Load(load::LoadArgs),
     /// Resident memory idle, loaded, while iterating a large collection, and per idle connection
     Memory(memory::MemoryArgs),
+    /// Queries, sorts, inserts and updates of a million cars with three indexes
+    Indexes(indexes::IndexesArgs),
     /// Starts mongod, Selkie on its own store and Selkie on a private MariaDB, and measures all of it side by side
     Compare(compare::CompareArgs),
 }
@@ -41,6 +44,7 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Cars(args) => cars::run(&args),
         Bench::Load(args) => load::run(&args),
         Bench::Memory(args) => memory::run(&args),
+        Bench::Indexes(args) => indexes::run(&args),
         Bench::Compare(args) => compare::run(&args),
     }
 }

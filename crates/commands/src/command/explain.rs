@@ -404,7 +404,7 @@ async fn run_to_end(call: &Call<'_>, reader: &mut Reader) -> Result<()> {
 
 fn uses_index(plan: Doc<'_>) -> bool {
     match plan.get("stage") {
-        Some(Value::String("IXSCAN" | "IDHACK" | "EXPRESS_IXSCAN")) => true,
+        Some(Value::String("IXSCAN" | "IDHACK" | "EXPRESS_IXSCAN" | "OR" | "SORT_MERGE")) => true,
         _ => plan.get("inputStage").and_then(Value::as_document).is_some_and(uses_index),
     }
 }

@@ -1,0 +1,194 @@
+//! What indexes are worth: queries, sorts, inserts and updates of a large collection with three secondary indexes, against any
+//! number of servers in turns.
+
+use crate::client::Connection;
+use crate::dataset::{SplitMix, car, load_cars};
+use crate::message::{Message, check_ok, cursor_batch};
+use crate::report::{Report, Row, Samples};
+use crate::target::{Target, TargetArgs};
+use anyhow::{Context, Result, bail};
+use document::{ArrayWriter, DocBuf, doc};
+use std::time::Instant;
+
+#[derive(clap::Args, Debug, Clone)]
+pub struct IndexesArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Documents of the collection
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    pub documents: u64,
+
+    /// How often each thing is timed on each server
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+}
+
+const COLLECTION: &str = "indexed_cars";
+/// A server is asked this many times in a row before it is the next one's turn.
+const TURN: u64 = 10;
+/// Documents of one timed insert.
+const INSERTED: u64 = 1000;
+/// Documents that a query asks for at the most.
+const FOUND_MAX: i32 = 1000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Toyotas,
+    FirstOfMany,
+    LastOfMany,
+    Either,
+    Range,
+    Insert,
+    Update,
+}
+
+const WORKS: [(Work, &str); 7] = [
+    (Work::Toyotas, "indexed Make = Toyota, 1000 of them"),
+    (Work::FirstOfMany, "sort by index, limit 10"),
+    (Work::LastOfMany, "sort by index, descending, limit 10"),
+    (Work::Either, "$or of two indexes, limit 100"),
+    (Work::Range, "equality and range, limit 100"),
+    (Work::Insert, "insert with 3 indexes, 1000 at a time"),
+    (Work::Update, "update of an indexed field by _id"),
+];
+
+struct Contestant {
+    target: Target,
+    connection: Connection,
+    samples: Vec<Samples>,
+    building: Samples,
+    inserted: u64,
+    random: SplitMix,
+    documents: u64,
+}
+
+pub fn run(args: &IndexesArgs) -> Result<()> {
+    let mut report = Report::default();
+    report.extend(measure(&args.target.targets()?, args.documents, args.iterations)?);
+    report.publish(args.target.json.as_deref())
+}
+
+fn measure(targets: &[Target], documents: u64, iterations: u64) -> Result<Vec<Row>> {
+    let mut contestants = targets
+        .iter()
+        .map(|target| Contestant::prepare(target, documents).with_context(|| target.name.clone()))
+        .collect::<Result<Vec<_>>>()?;
+    for turn in 0..iterations.div_ceil(TURN) {
+        for (number, (work, name)) in WORKS.iter().enumerate() {
+            for index in 0..contestants.len() {
+                let count = contestants.len();
+                let contestant = &mut contestants[(turn as usize + index) % count];
+                let timed = contestant.time(number, *work, TURN.min(iterations - turn * TURN));
+                timed.with_context(|| format!("{}: {name}", contestant.target.name))?;
+            }
+        }
+    }
+    let works = WORKS.iter().enumerate().flat_map(|(number, (work, name))| {
+        let throughput = *work == Work::Insert;
+        contestants.iter().map(move |one| one.samples[number].row(name, &one.target, throughput))
+    });
+    let building = contestants.iter().map(|one| one.building.row("createIndexes, three", &one.target, false));
+    Ok(works.chain(building).collect())
+}
+
+impl Contestant {
+    fn prepare(target: &Target, documents: u64) -> Result<Contestant> {
+        let mut connection = Connection::open(&target.address)?;
+        connection.handshake()?;
+        load_cars(&mut connection, COLLECTION, documents)?;
+        let mut building = Samples::new()?;
+        let started = Samples::start(target);
+        let before = Instant::now();
+        check_ok(connection.round_trip(&create_indexes())?)?;
+        building.record(before.elapsed());
+        building.stop(target, started);
+        let samples = WORKS
+            .iter()
+            .map(|(work, _)| if *work == Work::Insert { Samples::of_many(INSERTED) } else { Samples::new() })
+            .collect::<Result<_>>()?;
+        let random = SplitMix(documents);
+        Ok(Contestant { target: target.clone(), connection, samples, building, inserted: 0, random, documents })
+    }
+
+    fn time(&mut self, number: usize, work: Work, count: u64) -> Result<()> {
+        let started = Samples::start(&self.target);
+        for _ in 0..count {
+            let message = self.message(work);
+            let before = Instant::now();
+            let reply = self.connection.round_trip(&message)?;
+            self.samples[number].record(before.elapsed());
+            check(work, reply)?;
+        }
+        self.samples[number].stop(&self.target, started);
+        Ok(())
+    }
+
+    fn message(&mut self, work: Work) -> Message {
+        match work {
+            Work::Toyotas => find(doc! { "Make": "Toyota" }, doc! {}, FOUND_MAX),
+            Work::FirstOfMany => find(doc! {}, doc! { "Year": 1, "Make": 1 }, 10),
+            Work::LastOfMany => find(doc! {}, doc! { "Year": -1, "Make": -1 }, 10),
+            Work::Either => {
+                let (make, year) = (doc! { "Make": "Volvo" }, doc! { "Year": 2001 });
+                find(doc! { "$or": &document::array![&make, &year] }, doc! {}, 100)
+            }
+            Work::Range => find(doc! { "Year": 2000, "Make": &doc! { "$gte": "T" } }, doc! {}, 100),
+            Work::Insert => {
+                self.inserted += INSERTED;
+                insert(self.documents + self.inserted)
+            }
+            Work::Update => {
+                let id = self.random.below(self.documents) as i32;
+                let year = 1992 + self.random.below(29) as i32;
+                update(id, year)
+            }
+        }
+    }
+}
+
+fn find(filter: DocBuf, sort: DocBuf, limit: i32) -> Message {
+    Message::command(
+        doc! { "find": COLLECTION, "filter": &filter, "sort": &sort, "limit": limit, "batchSize": limit, "singleBatch": true },
+    )
+}
+
+fn insert(first: u64) -> Message {
+    let cars: Vec<DocBuf> = (first..first + INSERTED).map(car).collect();
+    Message::with_sequence(doc! { "insert": COLLECTION }, "documents", cars.iter().map(DocBuf::as_doc))
+}
+
+fn update(id: i32, year: i32) -> Message {
+    let change = doc! { "q": &doc! { "_id": id }, "u": &doc! { "$set": &doc! { "Year": year } } };
+    Message::command(doc! { "update": COLLECTION, "updates": &document::array![&change] })
+}
+
+fn create_indexes() -> Message {
+    let add = |mut array: ArrayWriter<'_>| {
+        for (name, key) in [
+            ("make", doc! { "Make": 1 }),
+            ("year", doc! { "Year": 1, "Make": 1 }),
+            ("created", doc! { "createdAt": 1 }),
+        ] {
+            array.push(&doc! { "name": name, "key": &key });
+        }
+    };
+    Message::command(DocBuf::build(|writer| {
+        writer.append("createIndexes", COLLECTION);
+        add(writer.array("indexes"));
+    }))
+}
+
+fn check(work: Work, reply: &[u8]) -> Result<()> {
+    let body = check_ok(reply)?;
+    if matches!(work, Work::Insert | Work::Update) {
+        return match body.get("writeErrors") {
+            Some(errors) => bail!("{errors:?}"),
+            None => Ok(()),
+        };
+    }
+    match cursor_batch(body)?.1.elements().next() {
+        Some(_) => Ok(()),
+        None => bail!("nothing found"),
+    }
+}

@@ -1,0 +1,131 @@
+"""A query's cost follows from what it returns: what explain says was examined, and that the answer is right.
+
+SELKIE_INDEXED sets the size of the collection, for those who have the time.
+"""
+
+import datetime
+import os
+import time
+
+import pymongo
+import pytest
+from pymongo import ASCENDING, DESCENDING
+
+DOCUMENTS = int(os.environ.get("SELKIE_INDEXED", "20000"))
+GROUPS = DOCUMENTS // 20
+BATCH = 5000
+
+
+def document(number: int) -> dict:
+    return {
+        "_id": number,
+        "group": number % GROUPS,
+        "rank": number * 7919 % DOCUMENTS,
+        "name": f"n{number * 31 % DOCUMENTS:08d}",
+        "tags": [number % GROUPS, -(number % 17) - 1],
+        "kind": number % 25,
+        "unique": number,
+        "items": [{"sku": number % GROUPS, "count": number % 7}, {"sku": -1, "count": 9}],
+    }
+
+
+@pytest.fixture(scope="module")
+def filled(server):
+    with server.client() as client:
+        collection = client["indexed"]["things"]
+        collection.drop()
+        for first in range(0, DOCUMENTS, BATCH):
+            collection.insert_many([document(number) for number in range(first, min(first + BATCH, DOCUMENTS))])
+        collection.create_index("group")
+        collection.create_index([("kind", ASCENDING), ("rank", ASCENDING)])
+        collection.create_index("rank")
+        collection.create_index("name")
+        collection.create_index("tags")
+        collection.create_index([("items.sku", ASCENDING), ("rank", DESCENDING)])
+        collection.create_index("unique", unique=True)
+        yield collection
+        client.drop_database("indexed")
+
+
+def group(number: int) -> dict:
+    return {"group": number}
+
+
+CASES = {
+    "equality": (group(3), {}),
+    "range": ({"rank": {"$gte": 100, "$lt": 160}}, {}),
+    "$in of 50": ({"group": {"$in": list(range(50))}}, {}),
+    "compound equality and range": ({"kind": 4, "rank": {"$gt": 10, "$lt": DOCUMENTS // 10}}, {}),
+    "sort and limit": ({}, {"sort": [("rank", ASCENDING)], "limit": 10}),
+    "sort and limit, descending": ({}, {"sort": [("rank", DESCENDING)], "limit": 10}),
+    "sort behind equality": ({"kind": 3}, {"sort": [("rank", DESCENDING)], "limit": 10}),
+    "sort behind several points": ({"kind": {"$in": [1, 5, 9, 30]}}, {"sort": [("rank", ASCENDING)], "limit": 10}),
+    "prefix of a string": ({"name": {"$regex": "^n000001"}}, {}),
+    "$or of two indexes": ({"$or": [group(5), {"name": {"$regex": "^n0000001"}}]}, {}),
+    "$or, merged in order": (
+        {"$or": [{"kind": 3}, {"kind": 7}]},
+        {"sort": [("rank", ASCENDING)], "limit": 10},
+    ),
+    "multikey equality": ({"tags": 7}, {}),
+    "multikey, and a range behind it": ({"items.sku": 9, "rank": {"$lt": DOCUMENTS // 2}}, {}),
+    "a page by _id": ({"_id": {"$gt": DOCUMENTS // 2}}, {"sort": [("_id", ASCENDING)], "limit": 50}),
+    "unique": ({"unique": 77}, {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_examined_follows_from_what_is_returned(filled, store, name):
+    query, options = CASES[name]
+    command = {"find": filled.name, "filter": query, **options}
+    if "sort" in options:
+        command["sort"] = dict(options["sort"])
+    stats = filled.database.command("explain", command, verbosity="executionStats")["executionStats"]
+    found = list(filled.find(query, **options))
+    assert stats["nReturned"] == len(found) > 0
+    natural = list(filled.find(query, hint={"$natural": 1}, sort=options.get("sort")).limit(options.get("limit", 0)))
+    if "sort" in options:
+        assert found == natural
+    else:
+        assert sorted(one["_id"] for one in found) == sorted(one["_id"] for one in natural)
+    # MariaDB's own explain says what MariaDB examines.
+    if store != "mariadb":
+        assert stats["totalDocsExamined"] <= 1.1 * len(found) + 10
+        assert stats["totalKeysExamined"] > 0
+
+
+def test_counting_and_different_values(filled):
+    assert filled.count_documents({"kind": 3}) == len(list(filled.find({"kind": 3})))
+    assert filled.count_documents({"rank": {"$gte": 10, "$lt": 500}}) == 490
+    assert filled.count_documents({"tags": 3}) == len(list(filled.find({"tags": 3})))
+    assert filled.distinct("kind") == list(range(25))
+    assert filled.distinct("rank", {"kind": 3}) == sorted(one["rank"] for one in filled.find({"kind": 3}))
+    assert filled.find_one(sort=[("rank", DESCENDING)])["rank"] == DOCUMENTS - 1
+
+
+def test_an_upsert_goes_by_the_unique_index(filled):
+    done = filled.update_one({"unique": 12}, {"$set": {"seen": True}}, upsert=True)
+    assert (done.matched_count, done.upserted_id) == (1, None)
+    with pytest.raises(pymongo.errors.DuplicateKeyError):
+        filled.insert_one({"_id": "another", "unique": 12})
+
+
+def test_a_join_by_an_index(filled):
+    pipeline = [
+        {"$match": {"_id": {"$in": [1, 2, 3]}}},
+        {"$lookup": {"from": filled.name, "localField": "group", "foreignField": "group", "as": "others"}},
+        {"$project": {"count": {"$size": "$others"}}},
+    ]
+    assert [one["count"] for one in filled.aggregate(pipeline)] == [20, 20, 20]
+
+
+def test_documents_go_when_their_time_is_up(db, store):
+    """The server looks once a minute."""
+    long_ago = datetime.datetime(2020, 1, 1)
+    db.sessions.create_index("at", expireAfterSeconds=60)
+    db.sessions.insert_many([{"at": long_ago}, {"at": [long_ago, datetime.datetime(2200, 1, 1)]}, {"at": "never"}, {}])
+    for _ in range(80):
+        left = db.sessions.count_documents({})
+        if left == 2:
+            return
+        time.sleep(1)
+    raise AssertionError(f"{left} documents left")
