@@ -9,7 +9,7 @@ import bson
 from bson import Int64
 
 from compat.case import DATABASE, Block, Differs
-from compat.compare import same, shown_apart
+from compat.compare import code_of, same, shown_apart
 from compat.known import known_reason
 
 # Stands for the id of the cursor that the command before gave.
@@ -150,15 +150,6 @@ class Pair:
         answers, length = self.ask(everything), len(load) + 1 + len(look)
         return [answers[at + len(load) : at + length] for at in range(0, len(answers), length)]
 
-    def classic_answer(self, block: Block, command: dict) -> bytes | None:
-        """MongoDB's answer from its classic engine alone; `None` where the documents asked about are there no longer."""
-        if block.script or block.writes:
-            return None
-        side = self.sides[1]
-        side.send([request({"setParameter": 1, CLASSIC: True, "$db": "admin"}), request(command),
-            request({"setParameter": 1, CLASSIC: False, "$db": "admin"})])
-        return [side.receive() for _ in range(3)][1]
-
     def judge(self, block: Block, case, pairs, tally: Counter) -> list[Difference]:
         marked = isinstance(case, Differs) and case.store in (None, self.store)
         command = plain(case)
@@ -171,11 +162,61 @@ class Pair:
             return [Difference(block.family, block.collections, command, "the same", f"agrees by now: {case.reason}")]
         if not wrong:
             return []
-        if all(known_reason(command, *pair, classic=lambda: self.classic_answer(block, command)) for pair in wrong):
+        asked = Asked(self, block, command, pairs)
+        if all(known_reason(command, *pair, asked) for pair in wrong):
             tally[block.family, "known"] += 1
             return []
         tally[block.family, "differ"] += 1
         return [Difference(block.family, block.collections, command, *shown_apart(*wrong[0]))]
+
+
+class Asked:
+    """A command that was answered differently, and more questions about it to MongoDB."""
+
+    def __init__(self, pair: Pair, block: Block, command: dict, pairs: list):
+        self.pair, self.block, self.command, self.pairs = pair, block, command, pairs
+
+    def classic(self) -> bytes | None:
+        """The answer of MongoDB's classic engine alone; `None` where what was asked about is there no longer."""
+        if self.block.script or self.block.writes or "aggregate" not in self.command:
+            return None
+        engine = lambda classic: {"setParameter": 1, CLASSIC: classic, "$db": "admin"}
+        return self.oracle([engine(True), self.command, engine(False)])[1]
+
+    def alone(self):
+        """MongoDB's answers to what the command asks of one document or computes for one field."""
+        if self.block.script:
+            return
+        load = self.pair.load(self.block.collections) if self.block.writes else []
+        for command in alone(self.command, self.block.collections):
+            yield self.oracle([*load, command])[-1]
+
+    def wrote_before_failing(self) -> bool:
+        """Whether it is a write that both refused with the same error, and what was written before is the difference."""
+        (ours, theirs), *_ = self.pairs
+        return self.block.writes and bool(code_of(ours)) and code_of(ours) == code_of(theirs) and len(ours) == len(theirs)
+
+    def oracle(self, commands: list[dict]) -> list[bytes]:
+        side = self.pair.sides[1]
+        side.send([request(command) for command in commands])
+        return [side.receive() for _ in commands]
+
+
+def alone(command: dict, collections: dict):
+    """The command for one document at a time, and its stages for one field at a time."""
+    name = next(iter(command))
+    for document in collections.get(command[name], []):
+        chosen = {"_id": document["_id"]}
+        if name == "aggregate":
+            yield {**command, "pipeline": [{"$match": chosen}, *command["pipeline"]]}
+        elif name in ("update", "delete"):
+            statements = [{**one, "q": {"$and": [one["q"], chosen]}} for one in command[f"{name}s"]]
+            yield {**command, f"{name}s": statements}
+    for at, stage in enumerate(command.get("pipeline", ())):
+        for operator in {"$set", "$addFields", "$project"} & set(stage):
+            for field, value in stage[operator].items():
+                stages = command["pipeline"]
+                yield {**command, "pipeline": [*stages[:at], {operator: {field: value}}, *stages[at + 1 :]]}
 
 
 def plain(case) -> dict:

@@ -22,7 +22,7 @@ mod geo_near;
 mod granularity;
 mod group;
 mod operand;
-mod optimize;
+pub(crate) mod optimize;
 mod parse;
 mod redact;
 mod reshape;

@@ -174,9 +174,25 @@ impl Expression {
         }
     }
 
+    /// The dotted paths that it reads; `None` where it reads the whole document or is different each time.
+    pub(crate) fn paths(&self) -> Option<Vec<String>> {
+        let (mut paths, mut known) = (Vec::new(), true);
+        self.root.each(&mut |part| match part {
+            Expr::Root(path) if path.is_empty() => known = false,
+            Expr::Root(path) => paths.push(path.to_string()),
+            Expr::Metadata(_) => known = false,
+            // Of these MongoDB does not know what they read.
+            Expr::Call(function, _) if function.folding() == functions::Folding::None => known = false,
+            _ => {}
+        });
+        known.then_some(paths)
+    }
+
     /// Whether its value depends on the document.
     pub fn reads_document(&self) -> bool {
-        self.root.reads_document()
+        let mut reads = false;
+        self.root.each(&mut |part| reads |= matches!(part, Expr::Root(_) | Expr::Metadata(_)));
+        reads
     }
 
     /// Whether it is `$$ROOT`, the whole document.
@@ -217,31 +233,14 @@ impl Expr {
         }
     }
 
-    fn reads_document(&self) -> bool {
-        let any = |all: &[Expr]| all.iter().any(Expr::reads_document);
+    /// Shows it and all its parts to `look`.
+    fn each(&self, look: &mut dyn FnMut(&Expr)) {
+        look(self);
         match self {
-            Expr::Root(_) | Expr::Metadata(_) => true,
-            Expr::Missing | Expr::Literal(_) | Expr::Variable(..) => false,
-            Expr::Document(fields) => fields.iter().any(|(_, value)| value.reads_document()),
-            Expr::Array(all) | Expr::Call(_, all) => any(all),
-            Expr::Form(form) => match &**form {
-                Form::And(all) | Form::Or(all) | Form::IfNull(all) => any(all),
-                Form::Condition { test, then, otherwise } => {
-                    [test, then, otherwise].into_iter().any(|part| part.reads_document())
-                }
-                Form::Switch { branches, default } => {
-                    branches.iter().any(|(case, then)| case.reads_document() || then.reads_document())
-                        || default.as_ref().is_some_and(Expr::reads_document)
-                }
-                Form::Let { values, body } => any(values) || body.reads_document(),
-                Form::Map { input, body } => input.reads_document() || body.reads_document(),
-                Form::Filter { input, condition, limit } => {
-                    [input, condition].into_iter().chain(limit).any(|part| part.reads_document())
-                }
-                Form::Reduce { input, initial, body } => {
-                    [input, initial, body].into_iter().any(|part| part.reads_document())
-                }
-            },
+            Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) | Expr::Metadata(_) => {}
+            Expr::Document(fields) => fields.iter().for_each(|(_, value)| value.each(look)),
+            Expr::Array(all) | Expr::Call(_, all) => all.iter().for_each(|part| part.each(look)),
+            Expr::Form(form) => form.each(look),
         }
     }
 
@@ -251,6 +250,26 @@ impl Expr {
 }
 
 impl Form {
+    fn each(&self, look: &mut dyn FnMut(&Expr)) {
+        match self {
+            Form::And(all) | Form::Or(all) | Form::IfNull(all) => all.iter().for_each(|part| part.each(look)),
+            Form::Condition { test, then, otherwise } => {
+                [test, then, otherwise].into_iter().for_each(|part| part.each(look));
+            }
+            Form::Switch { branches, default } => {
+                branches.iter().flat_map(|(case, then)| [case, then]).chain(default).for_each(|part| part.each(look));
+            }
+            Form::Let { values, body } => values.iter().chain([body]).for_each(|part| part.each(look)),
+            Form::Map { input, body } => [input, body].into_iter().for_each(|part| part.each(look)),
+            Form::Filter { input, condition, limit } => {
+                [input, condition].into_iter().chain(limit).for_each(|part| part.each(look));
+            }
+            Form::Reduce { input, initial, body } => {
+                [input, initial, body].into_iter().for_each(|part| part.each(look));
+            }
+        }
+    }
+
     fn evaluate<'s>(&'s self, scope: &Scope<'s>) -> Result<Evaluated<'s>> {
         match self {
             Form::And(all) => control::and(all, scope),

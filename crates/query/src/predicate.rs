@@ -81,7 +81,19 @@ pub struct MatchDetails {
 impl Predicate {
     /// Errors: as MongoDB's, most of them 2 (BadValue).
     pub fn parse(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
+        Ok(Self::parse_as_written(filter, context)?.arranged())
+    }
+
+    /// As [`Predicate::parse`], the conditions in the order of the filter: so MongoDB tests them in a `$match` that a
+    /// collection is not asked for.
+    pub(crate) fn parse_as_written(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         Ok(Predicate { root: parse::parse(filter, context)? })
+    }
+
+    /// The conditions in the order in which a collection is asked for them.
+    pub(crate) fn arranged(mut self) -> Predicate {
+        simplify::arrange(&mut self.root);
+        self
     }
 
     /// The predicate that is a part of another one.
@@ -93,7 +105,7 @@ impl Predicate {
     pub fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         let root = parse::parse_query(filter, context)?;
         check_near(&root)?;
-        Ok(Predicate { root })
+        Ok(Predicate { root }.arranged())
     }
 
     /// The condition by distance, if there is one.
@@ -115,7 +127,7 @@ impl Predicate {
 
     /// Documents that this distance is asked of, too.
     pub fn and_near(self, near: Near) -> Predicate {
-        Predicate { root: simplify::and(vec![self.root, Node::Near(Arc::new(near))]) }
+        Predicate { root: simplify::and(vec![self.root, Node::Near(Arc::new(near))]) }.arranged()
     }
 
     /// The predicate that every document matches.
@@ -149,9 +161,14 @@ impl Predicate {
         Predicate { root: Node::KeyRange(Arc::new(range)) }
     }
 
+    /// All conditions at once.
+    pub(crate) fn all_of(conditions: Vec<Node>) -> Predicate {
+        Predicate { root: simplify::and(conditions) }
+    }
+
     /// Both conditions at once.
     pub fn and(self, other: Predicate) -> Predicate {
-        Predicate { root: simplify::and(vec![self.root, other.root]) }
+        Predicate { root: simplify::and(vec![self.root, other.root]) }.arranged()
     }
 
     /// Whether the document matches. Fails only where an expression (`$expr`) fails or a regular expression takes too
@@ -189,6 +206,16 @@ fn check_near(root: &Node) -> Result<()> {
     }
 }
 
+/// Whether all branches are equalities of one path.
+fn are_one_in(branches: &[Node]) -> bool {
+    let path = |node: &Node| match node {
+        Node::Path { path, test: Test::Equal(_) } => Some(path.as_str().to_owned()),
+        _ => None,
+    };
+    let first = branches.first().and_then(path);
+    first.is_some() && branches.iter().all(|branch| path(branch) == first)
+}
+
 pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&mut MatchDetails>) -> Result<bool> {
     match node {
         Node::Path { path, test } => test.holds_at(path, document, details),
@@ -204,9 +231,10 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
             Ok(true)
         }
         Node::Or(branches) => {
-            // Which branch it was is not told, and so not which element either.
+            // Of branches MongoDB does not remember where they matched, unless they come to one $in.
+            let mut details = details.filter(|_| are_one_in(branches));
             for branch in branches {
-                if matches_node(branch, document, None)? {
+                if matches_node(branch, document, details.as_deref_mut())? {
                     return Ok(true);
                 }
             }

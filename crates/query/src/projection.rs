@@ -16,11 +16,12 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+use crate::aggregate::optimize::Changes;
 use crate::metadata::{Item, Meta, Needs};
 use crate::{Context, MatchDetails, Predicate};
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
-use tree::{Fields, Mode};
+use tree::{Action, Fields, Mode};
 
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
@@ -89,6 +90,23 @@ impl Projection {
     /// Whether [`Projection::apply`] wants details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
         self.positional
+    }
+
+    /// What the projection, as a stage, makes of paths.
+    pub(crate) fn changes(&self) -> Changes {
+        let (mut changes, mut kept) = (Changes::default(), Vec::new());
+        self.root.each_path(&mut |path, action| match action {
+            Action::Keep => kept.push(path.to_owned()),
+            Action::Compute(expression) => match expression.as_field() {
+                Some(old) if !old.contains('.') && !path.contains('.') => {
+                    changes.renamed.push((path.to_owned(), old));
+                }
+                _ => changes.written.push(path.to_owned()),
+            },
+            _ => changes.written.push(path.to_owned()),
+        });
+        changes.kept = (self.mode == Mode::Include).then_some(kept);
+        changes
     }
 
     /// Writes the projected document at the end of `out`. On an error `out` may hold part of it.

@@ -109,7 +109,7 @@ impl Update {
         let start = out.len();
         let changed = match &self.kind {
             Kind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
-            Kind::Pipeline(transformation) => transform(transformation, document, out)?,
+            Kind::Pipeline(transformation) => transform(transformation, document, false, out)?,
             Kind::Operators(operators) => {
                 let mut digits = itoa::Buffer::new();
                 let matched = details.array_index.map(|index| digits.format(index) as &str);
@@ -139,12 +139,7 @@ impl Update {
                 replacement.check_inherited_id(base)?;
                 replacement.apply(base, self.now_ms, &mut changed)?
             }
-            Kind::Pipeline(transformation) => {
-                replace::check_new_id(base)?;
-                let changed_base = transform(transformation, base, &mut changed)?;
-                replace::check_new_id(Doc::from_bytes(&changed).unwrap_or(base))?;
-                changed_base
-            }
+            Kind::Pipeline(transformation) => transform(transformation, base, true, &mut changed)?,
             Kind::Operators(operators) => {
                 let run =
                     Run { inserting: true, id_open: base.get("_id").is_none(), ..self.run(operators, base, None) };
@@ -164,11 +159,14 @@ impl Update {
 }
 
 /// Writes what a pipeline makes of the document, the `_id` kept and first; `false` where that is the document as it was.
-fn transform(transformation: &Transformation, document: Doc<'_>, out: &mut Vec<u8>) -> Result<bool> {
+fn transform(transformation: &Transformation, document: Doc<'_>, inserting: bool, out: &mut Vec<u8>) -> Result<bool> {
     let mut transformed = Vec::new();
     transformation.apply(document, &mut transformed)?;
     let transformed = Doc::from_bytes(&transformed).unwrap_or(Doc::EMPTY);
     let (old_id, new_id) = (document.get("_id"), transformed.get("_id"));
+    if inserting && transformed != document {
+        replace::check_new_id(new_id.or(old_id))?;
+    }
     replace::check_same_id(old_id, new_id)?;
     if transformed == document {
         return Ok(false);

@@ -98,6 +98,9 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         Some(fields) => Some(Projection::parse(fields, &predicate, &context)?),
         None => None,
     };
+    if arguments.new && projection.as_ref().is_some_and(Projection::needs_match_details) {
+        return Err(Error::bad_value("cannot use a positional projection and return the new document"));
+    }
     // The positional operator wants to know where the document matched, also when it was changed since.
     let positional = projection
         .as_ref()

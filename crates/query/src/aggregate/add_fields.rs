@@ -1,6 +1,7 @@
 //! `$addFields` and `$set`: fields computed from the document, put into it.
 
 use super::field_tree::{FieldTree, collide};
+use super::optimize::Changes;
 use crate::expression::check_field_path;
 use crate::{Context, Expression, Item, text};
 use document::{DEPTH_MAX, Doc, DocWriter, Value};
@@ -18,15 +19,28 @@ impl AddFields {
             let kind = spec.kind().alias();
             return Err(Error::new(Code(40272), format!("{stage} specification stage must be an object, got {kind}")));
         };
-        let mut parser = Parser { spec, context, fields: FieldTree::default(), paths: Vec::new() };
-        let parsed = spec.iter().try_for_each(|(path, value)| parser.add(path, value));
-        parsed.map_err(|error| error.context(&format!("Invalid {stage} :: caused by :: ")))?;
-        Ok(AddFields { fields: parser.fields })
+        let parsed = Self::parse_fields(spec, context);
+        parsed.map_err(|error| error.context(&format!("Invalid {stage} :: caused by :: ")))
     }
 
-    /// The top-level fields that the stage writes to.
-    pub fn written(&self) -> impl Iterator<Item = &str> {
-        self.fields.names()
+    fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<AddFields> {
+        let mut paths = Paths { spec, found: Vec::new() };
+        spec.iter().try_for_each(|(path, value)| paths.add(path, value))?;
+        let mut fields = FieldTree::default();
+        for (path, value) in paths.found {
+            fields.insert(&path, Expression::parse(value, context)?);
+        }
+        Ok(AddFields { fields })
+    }
+
+    /// What the stage makes of paths.
+    pub fn changes(&self) -> Changes {
+        let mut changes = Changes::default();
+        self.fields.each_path(&mut |path, expression| match expression.as_field() {
+            Some(old) if !old.contains('.') && !path.contains('.') => changes.renamed.push((path.to_owned(), old)),
+            _ => changes.written.push(path.to_owned()),
+        });
+        changes
     }
 
     pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
@@ -41,16 +55,14 @@ impl AddFields {
     }
 }
 
-struct Parser<'p> {
+/// The paths of a specification, which have to fit together before any value is looked at.
+struct Paths<'p> {
     spec: Doc<'p>,
-    context: &'p Context,
-    fields: FieldTree<Expression>,
-    /// All paths so far.
-    paths: Vec<String>,
+    found: Vec<(String, Value<'p>)>,
 }
 
-impl Parser<'_> {
-    fn add(&mut self, path: &str, value: Value<'_>) -> Result<()> {
+impl<'p> Paths<'p> {
+    fn add(&mut self, path: &str, value: Value<'p>) -> Result<()> {
         check_field_path(path)?;
         if path.split('.').count() > DEPTH_MAX {
             return Err(Error::new(Code(5984700), "Field path is too long"));
@@ -69,9 +81,7 @@ impl Parser<'_> {
             }
         }
         self.check_conflict(path)?;
-        let expression = Expression::parse(value, self.context)?;
-        self.paths.push(path.to_owned());
-        self.fields.insert(path, expression);
+        self.found.push((path.to_owned(), value));
         Ok(())
     }
 
@@ -89,7 +99,7 @@ impl Parser<'_> {
     }
 
     fn check_conflict(&self, path: &str) -> Result<()> {
-        match self.paths.iter().find(|other| collide(other, path)) {
+        match self.found.iter().map(|(other, _)| other).find(|other| collide(other, path)) {
             None => Ok(()),
             Some(other) => Err(Error::new(
                 Code(40176),

@@ -38,9 +38,14 @@ impl<L> FieldTree<L> {
         }
     }
 
-    /// The names of the topmost level.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| &**name)
+    /// Each leaf with its dotted path.
+    pub fn each_path(&self, take: &mut dyn FnMut(&str, &L)) {
+        for (name, node) in &self.0 {
+            match node {
+                Node::Leaf(leaf) => take(name, leaf),
+                Node::Below(below) => below.each_path(&mut |path, leaf| take(&format!("{name}.{path}"), leaf)),
+            }
+        }
     }
 
     /// Writes the elements of `document` with the fields put in; `write` writes a leaf under a name, or nothing.

@@ -29,7 +29,7 @@ pub enum Foreign {
 }
 
 /// `$unionWith`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct UnionWith {
     /// The collection, in the same database.
     pub collection: String,

@@ -1,31 +1,27 @@
 //! The order of stages, where another order gives the same result for less work, and what a store can do of a pipeline.
+//!
+//! MongoDB rearranges in the same way, and it shows: in which error is met first.
 
+mod changes;
+
+use super::foreign::Foreign;
 use super::{Pipeline, Source, Stage};
 use crate::Predicate;
 use crate::metadata::{Meta, Needs};
 use crate::predicate::Node;
+pub(crate) use changes::Changes;
 use std::sync::Arc;
 
 /// Rearranges a pipeline without changing what it gives:
 ///
-/// - `$match` moves in front of `$sort`, and of stages that do not write what it reads;
-/// - neighboring `$match` stages become one;
+/// - the parts of a `$match` move in front of stages that do not write what they read, each as far as it can;
+/// - neighboring `$match` stages become one, of neighboring `$sort` stages the last remains;
+/// - `$skip` and `$limit` move in front of stages that make one document of one;
 /// - `$sort` learns of a `$limit` behind it, and keeps no more documents than that.
 pub(super) fn rearrange(stages: &mut Vec<Stage>) {
-    for index in 1..stages.len() {
-        let mut at = index;
-        while at > 0 && may_swap(&stages[at - 1], &stages[at]) {
-            stages.swap(at - 1, at);
-            at -= 1;
-        }
-    }
-    stages.dedup_by(|second, first| match (first, second) {
-        (Stage::Match(first), Stage::Match(second)) => {
-            *first = Arc::new(first.as_ref().clone().and(second.as_ref().clone()));
-            true
-        }
-        _ => false,
-    });
+    let mut arranged = Vec::with_capacity(stages.len());
+    stages.drain(..).for_each(|stage| append(&mut arranged, stage));
+    *stages = arranged;
     for index in 0..stages.len() {
         let bound = limit_behind(&stages[index + 1..]);
         if let Stage::Sort { limit, .. } = &mut stages[index] {
@@ -34,27 +30,87 @@ pub(super) fn rearrange(stages: &mut Vec<Stage>) {
     }
 }
 
-/// Whether `second`, a `$match`, gives the same in front of `first`.
-fn may_swap(first: &Stage, second: &Stage) -> bool {
-    let Stage::Match(predicate) = second else { return false };
-    match first {
-        Stage::Sort { .. } => true,
-        Stage::AddFields(fields) => fields.written().all(|name| !reads(predicate.root(), name)),
-        Stage::Unwind(unwind) => unwind.written().all(|name| !reads(predicate.root(), name)),
-        _ => false,
+fn append(arranged: &mut Vec<Stage>, stage: Stage) {
+    match stage {
+        Stage::Match(predicate) => append_match(arranged, predicate.root().clone()),
+        Stage::Skip(_) | Stage::Limit(_) => {
+            let transformations = arranged.iter().rev().take_while(|stage| makes_one_of_one(stage)).count();
+            arranged.insert(arranged.len() - transformations, stage);
+        }
+        Stage::Sort { .. } => {
+            if matches!(arranged.last(), Some(Stage::Sort { .. })) {
+                arranged.pop();
+            }
+            arranged.push(stage);
+        }
+        stage => arranged.push(stage),
     }
 }
 
-/// Whether a predicate looks at a top-level field; an expression may look at any.
-fn reads(node: &Node, name: &str) -> bool {
-    match node {
-        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
-            branches.iter().any(|branch| reads(branch, name))
+fn makes_one_of_one(stage: &Stage) -> bool {
+    matches!(stage, Stage::AddFields(_) | Stage::Project(_) | Stage::ReplaceRoot(_))
+}
+
+/// Puts in a `$match`, taken apart where only some of it can move on.
+fn append_match(arranged: &mut Vec<Stage>, root: Node) {
+    let mut moving = vec![root];
+    let mut at = arranged.len();
+    while at > 0 {
+        if let Stage::Match(before) = &arranged[at - 1] {
+            moving.insert(0, before.root().clone());
+            arranged.remove(at - 1);
+            at -= 1;
+            continue;
         }
-        Node::Path { path, .. } => path.as_str().split('.').next() == Some(name),
-        Node::Never => false,
-        _ => true,
+        if let Some(united) = matched_within(&arranged[at - 1], &moving) {
+            arranged[at - 1] = united;
+            at -= 1;
+            continue;
+        }
+        let Some(changes) = Changes::of(&arranged[at - 1]) else { break };
+        let (free, bound) = split(moving, &changes);
+        if !bound.is_empty() {
+            arranged.insert(at, matching(bound));
+        }
+        moving = free;
+        if moving.is_empty() {
+            return;
+        }
+        at -= 1;
     }
+    arranged.insert(at, matching(moving));
+}
+
+/// A `$unionWith` whose own documents are tested as those that come in are.
+fn matched_within(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
+    let Stage::Foreign(foreign) = stage else { return None };
+    let Foreign::UnionWith(union) = &**foreign else { return None };
+    let mut union = union.clone();
+    append_match(&mut union.pipeline.stages, Node::And(conditions.to_vec()));
+    Some(Stage::Foreign(Arc::new(Foreign::UnionWith(union))))
+}
+
+fn matching(all: Vec<Node>) -> Stage {
+    Stage::Match(Arc::new(Predicate::all_of(all)))
+}
+
+/// The conditions that can be tested before a stage, as they read there, and those that cannot.
+fn split(conditions: Vec<Node>, changes: &Changes) -> (Vec<Node>, Vec<Node>) {
+    let (mut free, mut bound) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        match condition {
+            Node::And(parts) if !parts.is_empty() => {
+                let (inner_free, inner_bound) = split(parts, changes);
+                free.extend(inner_free);
+                bound.extend(inner_bound);
+            }
+            condition => match changes.undone(&condition) {
+                Some(condition) => free.push(condition),
+                None => bound.push(condition),
+            },
+        }
+    }
+    (free, bound)
 }
 
 /// How many documents the stages can use at the most: a `$limit`, perhaps behind `$skip`s.
@@ -83,7 +139,7 @@ pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source,
             stages.remove(0);
         }
         Some(Stage::Match(first)) => {
-            predicate = first.as_ref().clone();
+            predicate = first.as_ref().clone().arranged();
             stages.remove(0);
         }
         _ => {}

@@ -143,7 +143,7 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
 /// A `$match` looks at documents before anything is known beside their fields.
 fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
     let around = context.requests.take();
-    let predicate = Predicate::parse(filter, context)?;
+    let predicate = Predicate::parse_as_written(filter, context)?;
     context.requests.take().check_in_match(filter)?;
     context.requests.add(around);
     Ok(predicate)

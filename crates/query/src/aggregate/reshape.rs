@@ -1,5 +1,6 @@
 //! `$project`, `$unset` and `$replaceRoot`: other documents in place of the ones that come in.
 
+use super::optimize::Changes;
 use crate::expression::{Evaluated, display};
 use crate::metadata::{Item, Needs};
 use crate::{Context, Expression, MatchDetails, Projection, text};
@@ -42,6 +43,11 @@ impl Project {
         let spec = DocBuf::build(|writer| paths.iter().for_each(|path| writer.append(path, 0)));
         let projection = Projection::parse_stage(spec.as_doc(), context);
         Ok(Project { projection: projection.map_err(|error| error.context("Invalid $unset :: caused by :: "))? })
+    }
+
+    /// What the stage makes of paths.
+    pub fn changes(&self) -> Changes {
+        self.projection.changes()
     }
 
     /// Whether it keeps only what it names, and which metadata it reads.

@@ -102,6 +102,8 @@ struct Facet {
     results: VecDeque<DocBuf>,
     bytes: usize,
     enough: bool,
+    /// What went wrong in it. The stages in front of all facets come first, then one facet after the other.
+    failure: Option<Error>,
 }
 
 pub(super) fn sections(stages: &[Stage], budget: &Budget) -> Vec<Section> {
@@ -145,6 +147,7 @@ impl Step {
                         results: VecDeque::new(),
                         bytes: 0,
                         enough: false,
+                        failure: None,
                     })
                     .collect(),
             ),
@@ -312,10 +315,20 @@ fn replace_root(
 }
 
 fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
-    let mut demand = Demand::Enough;
+    // Once one has failed, what is in front of them may still fail first.
+    let failed = facets.iter().any(|facet| facet.failure.is_some());
+    let mut demand = if failed { Demand::More } else { Demand::Enough };
     for facet in facets.iter_mut().filter(|facet| !facet.enough) {
-        facet.enough = facet.execution.push(item)? == Demand::Enough;
-        facet.collect()?;
+        let taken = facet.execution.push(item).and_then(|taken| facet.collect().map(|()| taken));
+        match taken {
+            Ok(taken) => facet.enough = taken == Demand::Enough,
+            Err(failure) => {
+                facet.failure = Some(failure);
+                facet.enough = true;
+                // Later facets do not matter any more, earlier ones do.
+                demand = Demand::More;
+            }
+        }
         if !facet.enough {
             demand = Demand::More;
         }
@@ -371,6 +384,9 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>) -> 
 
 fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {
     for facet in facets.iter_mut() {
+        if let Some(failure) = facet.failure.take() {
+            return Err(failure);
+        }
         facet.execution.finish()?;
         facet.collect()?;
     }

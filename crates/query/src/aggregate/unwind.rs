@@ -48,10 +48,9 @@ impl Unwind {
         Ok(Unwind { path: components(bare)?, index: index.map(components).transpose()?, preserve })
     }
 
-    /// The top-level fields that the stage writes to.
-    pub fn written(&self) -> impl Iterator<Item = &str> {
-        let index = self.index.as_ref().and_then(|index| index.first());
-        self.path.first().into_iter().chain(index).map(|name| &**name)
+    /// The paths that the stage writes to.
+    pub fn written(&self) -> Vec<String> {
+        std::iter::once(&self.path).chain(&self.index).map(|path| path.join(".")).collect()
     }
 
     /// Gives each document that comes of `document` to `next`, as long as it wants more.
@@ -69,6 +68,12 @@ impl Unwind {
                     }
                 }
                 Ok(Demand::More)
+            }
+            // Where the position goes to the same place, it takes that place rather than the last.
+            Some(Value::Array(_))
+                if self.preserve && self.index.as_ref().is_some_and(|index| index.starts_with(&self.path)) =>
+            {
+                self.write(document, Some(Value::Null), None, scratch, next)
             }
             Some(Value::Array(_)) if self.preserve => self.write(document, None, None, scratch, next),
             None | Some(Value::Null | Value::Undefined | Value::Array(_)) if !self.preserve => Ok(Demand::More),

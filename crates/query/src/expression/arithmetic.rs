@@ -2,10 +2,10 @@
 
 use super::functions::Arity::{Any, Between, Exactly};
 use super::functions::{Function, function};
-use super::number::{Number, Sum};
+use super::number::{Number, Sum, to_long};
 use super::string::display;
 use super::{Evaluated, decimal};
-use crate::predicate::number::{as_milliseconds, exact};
+use crate::predicate::number::exact;
 use astro_float::BigFloat;
 use document::Value;
 use error::{Code, Error, Result};
@@ -89,7 +89,10 @@ fn add<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
     if !has_date {
         return Ok(sum.total().to_value().into());
     }
-    let milliseconds = sum.whole_total().ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow in $add"))?;
+    let milliseconds = match sum.total() {
+        decimal @ Number::Decimal(_) => to_long(decimal.to_value())?,
+        _ => sum.whole_total().ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow in $add"))?,
+    };
     Ok(Value::DateTime(milliseconds).into())
 }
 
@@ -106,9 +109,10 @@ fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eval
     match (a.value_or_null(), b.value_or_null()) {
         (Value::DateTime(a), Value::DateTime(b)) => Ok(a.checked_sub(b).ok_or_else(overflow)?.into()),
         (Value::DateTime(a), b) if b.kind().is_number() => {
-            let b = as_milliseconds(b).ok_or_else(|| {
-                Error::new(Code(31109), format!("Can't coerce out of range value {} to long", display(b)))
-            })?;
+            let b = to_long(b)?;
+            if b == i64::MIN {
+                return Err(Error::new(Code(159), "Cannot negate the minimum duration"));
+            }
             Ok(Value::DateTime(a.checked_sub(b).ok_or_else(overflow)?).into())
         }
         _ => Err(Error::type_mismatch(format!("can't $subtract {} from {}", b.type_name(), a.type_name()))),

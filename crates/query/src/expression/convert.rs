@@ -127,6 +127,9 @@ fn convert_value<'a>(input: &Evaluated<'a>, target: Kind) -> Result<Evaluated<'a
         Kind::DateTime => to_date(value)?,
         Kind::ObjectId => to_object_id(value)?,
         Kind::String => {
+            if let Value::DateTime(milliseconds) = value {
+                return date::checked_iso_text(milliseconds).map(|text| Evaluated::string(&text));
+            }
             return to_string(value).map(|text| Evaluated::string(&text)).ok_or_else(|| unsupported(value, target));
         }
         _ => None,
@@ -263,7 +266,6 @@ fn to_string(value: Value<'_>) -> Option<String> {
         Value::Double(number) => double_text(number),
         Value::Decimal128(number) => number.to_string(),
         Value::ObjectId(id) => id.to_string(),
-        Value::DateTime(milliseconds) => date::iso_text(milliseconds),
         _ => return None,
     })
 }

@@ -39,6 +39,19 @@ fn timestamp<'a>(name: &str, code: i32, argument: &Evaluated<'_>, part: fn(u32, 
     }
 }
 
+/// As [`iso_text`], for operators. Errors: 18537 beyond the year 9999 and before the year 0.
+pub(super) fn checked_iso_text(milliseconds: i64) -> Result<String> {
+    match calendar::split(milliseconds).0.year {
+        0..=9999 => Ok(iso_text(milliseconds)),
+        year => {
+            let message = format!(
+                "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+            );
+            Err(Error::new(Code(18537), message))
+        }
+    }
+}
+
 /// `2020-02-29T12:34:56.789Z`
 pub(super) fn iso_text(milliseconds: i64) -> String {
     let (date, time) = calendar::split(milliseconds);

@@ -70,6 +70,11 @@ impl Function {
         }
     }
 
+    /// Whether calls inside of calls come to the same as one call with all arguments.
+    pub fn is_associative(&self) -> bool {
+        self.is_commutative() || matches!(self.name, "$concat" | "$concatArrays")
+    }
+
     /// Whether the order of the arguments does not matter.
     pub fn is_commutative(&self) -> bool {
         matches!(self.name, "$add" | "$multiply" | "$setUnion" | "$setIntersection")

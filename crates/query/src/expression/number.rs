@@ -1,6 +1,8 @@
 //! Numbers with MongoDB's promotion rules: int32 → int64 → double → decimal128.
 
+use crate::predicate::number::as_milliseconds;
 use document::{Decimal128, Element, Kind, Value};
+use error::{Code, Error, Result};
 
 /// A value that is a number.
 #[derive(Clone, Copy, Debug)]
@@ -282,5 +284,19 @@ impl Compensated {
     fn total(&self) -> f64 {
         let (sum, lost) = self.parts();
         sum + lost
+    }
+}
+
+/// A number where the server wants 64 bits of it: doubles are cut, decimals rounded to the nearest, halves to even.
+///
+/// Errors: 31109 for a double out of range; a decimal out of range becomes the least number.
+pub(super) fn to_long(number: Value<'_>) -> Result<i64> {
+    match (as_milliseconds(number), number) {
+        (Some(long), _) => Ok(long),
+        (None, Value::Decimal128(_)) => Ok(i64::MIN),
+        (None, _) => {
+            let found = super::string::display(number);
+            Err(Error::new(Code(31109), format!("Can't coerce out of range value {found} to long")))
+        }
     }
 }

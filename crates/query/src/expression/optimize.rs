@@ -54,29 +54,50 @@ fn all(expressions: &mut [Expr], collation: &Collation) -> Result<()> {
 }
 
 fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
-    all(arguments, collation)?;
-    set::check_constants(function.name, arguments)?;
+    for index in 0..arguments.len() {
+        arguments[index].optimize(collation)?;
+        set::check_constants(function.name, &arguments[..=index])?;
+    }
     array::check_constants(function.name, arguments)?;
     regular::check_constants(function.name, arguments)?;
     if function.name == "$setIsSubset" && arguments[1].is_constant() && !arguments[0].is_constant() {
         *function = &set::SUBSET_OF_CONSTANT;
     }
-    if function.is_commutative() {
-        gather_constants(function, arguments, collation)?;
+    if function.is_associative() {
+        flatten(function, arguments);
+        if function.is_commutative() {
+            // The constants come last: which null or error is met first depends on it.
+            arguments.sort_by_key(Expr::is_constant);
+        }
+        join_constants(function, arguments, collation)?;
     }
     Ok(())
 }
 
-/// Makes one constant of all constant arguments and puts it last: which null or error is met first depends on it.
-fn gather_constants(function: &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
-    let (constants, mut others): (Vec<_>, Vec<_>) = std::mem::take(arguments).into_iter().partition(Expr::is_constant);
-    match constants.len() {
-        0 => {}
-        _ if others.is_empty() => others = constants,
-        1 => others.extend(constants),
-        _ => others.push(Expr::Call(function, constants).compute(collation)?),
+/// Puts the arguments of calls of the same operator in the place of these.
+fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
+    let is_same = |argument: &Expr| matches!(argument, Expr::Call(inner, _) if inner.name == function.name);
+    while let Some(at) = arguments.iter().position(is_same) {
+        if let Expr::Call(_, inner) = arguments.remove(at) {
+            arguments.splice(at..at, inner);
+        }
     }
-    *arguments = others;
+}
+
+/// Makes one constant of each run of constant arguments. Where all are constant, the call itself is computed.
+fn join_constants(function: &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
+    if arguments.iter().all(Expr::is_constant) {
+        return Ok(());
+    }
+    let mut at = 0;
+    while at < arguments.len() {
+        let length = arguments[at..].iter().take_while(|argument| argument.is_constant()).count();
+        if length > 1 {
+            let constants = arguments.drain(at..at + length).collect();
+            arguments.insert(at, Expr::Call(function, constants).compute(collation)?);
+        }
+        at += length.max(1);
+    }
     Ok(())
 }
 
@@ -91,8 +112,7 @@ impl Form {
                 for part in [&mut *test, &mut *then, &mut *otherwise] {
                     part.optimize(collation)?;
                 }
-                let constant = [&*test, &*then, &*otherwise].into_iter().all(Expr::is_constant);
-                Ok(constant.then(|| if test.constant_truth() == Some(true) { then.clone() } else { otherwise.clone() }))
+                Ok(test.constant_truth().map(|truth| if truth { then.clone() } else { otherwise.clone() }))
             }
             Form::Switch { branches, default } => switch(branches, default, collation),
             Form::Let { values, body } => {

@@ -3,6 +3,7 @@
 use super::Evaluated;
 use super::functions::Arity::{Any, Between, Exactly, Named};
 use super::functions::{Function, function};
+use super::number::to_long;
 use super::parse::Parser;
 use super::{Expr, arguments};
 use crate::predicate::number::exact;
@@ -84,7 +85,7 @@ pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
         Some(Value::Double(number)) if !number.is_finite() => Cow::Owned(number.to_string().to_ascii_lowercase()),
         Some(Value::Double(number)) => Cow::Owned(double_text(number)),
         Some(Value::Decimal128(number)) => Cow::Owned(number.to_string()),
-        Some(Value::DateTime(milliseconds)) => Cow::Owned(super::date::iso_text(milliseconds)),
+        Some(Value::DateTime(milliseconds)) => Cow::Owned(super::date::checked_iso_text(milliseconds)?),
         Some(Value::Timestamp { time, increment }) => Cow::Owned(super::date::timestamp_text(time, increment)),
         Some(_) => {
             let found = value.type_name();
@@ -138,14 +139,16 @@ fn length<'a>(name: &str, code: i32, argument: &Evaluated<'_>, count: fn(&str) -
 fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     Evaluated::look_at_all(arguments);
     let text = coerced(&arguments[0])?;
-    let whole = |argument: &Evaluated<'_>, code, what: &str| {
-        crate::predicate::number::truncated(argument.value_or_null()).ok_or_else(|| {
-            let found = argument.type_name();
-            Error::new(Code(code), format!("$substrBytes:  {what} must be a numeric type (is BSON type {found})"))
-        })
+    let check = |argument: &Evaluated<'_>, code, what: &str| {
+        if argument.value_or_null().kind().is_number() {
+            return Ok(());
+        }
+        let found = argument.type_name();
+        Err(Error::new(Code(code), format!("$substrBytes:  {what} must be a numeric type (is BSON type {found})")))
     };
-    let start = whole(&arguments[1], 16034, "starting index")?;
-    let length = whole(&arguments[2], 16035, "length")?;
+    check(&arguments[1], 16034, "starting index")?;
+    check(&arguments[2], 16035, "length")?;
+    let (start, length) = (to_long(arguments[1].value_or_null())?, to_long(arguments[2].value_or_null())?);
     let Ok(start) = usize::try_from(start) else {
         let message = format!("$substrBytes:  starting index must be non-negative (got: {start})");
         return Err(Error::new(Code(50752), message));

@@ -1,7 +1,7 @@
 //! Brings trees into the form that planners and positional updates count on.
 //!
 //! Conjunctions inside of conjunctions and disjunctions inside of disjunctions are flattened, a branch of its own loses
-//! its shell, and branches stand in MongoDB's order: by kind of test, then by path. The order decides which array
+//! its shell, and branches stand in MongoDB's order ([`arrange`]): by kind of test, then by path. The order decides which array
 //! element the positional operator `$` means (the last test of a conjunction to find one) and the order of the fields
 //! an upsert takes from its filter.
 
@@ -9,27 +9,58 @@ use super::{Node, Test};
 use std::cmp::Ordering;
 
 pub(crate) fn and(branches: Vec<Node>) -> Node {
-    let mut all = Vec::with_capacity(branches.len());
+    let (mut all, mut nested) = (Vec::with_capacity(branches.len()), Vec::new());
     for branch in branches {
         match branch {
-            Node::And(inner) => all.extend(inner),
+            Node::And(inner) => nested.extend(inner),
             branch => all.push(branch),
         }
     }
-    all.sort_by(order);
+    // As MongoDB does it: what was nested comes last.
+    all.extend(nested);
+    // Nothing is looked at beside a branch that no document satisfies.
+    if all.iter().any(is_nothing) {
+        return Node::Never;
+    }
     shelled(all, Node::And)
 }
 
 pub(crate) fn or(branches: Vec<Node>) -> Node {
-    let mut any = Vec::with_capacity(branches.len());
+    let (mut any, mut nested) = (Vec::with_capacity(branches.len()), Vec::new());
     for branch in branches {
         match branch {
-            Node::Or(inner) => any.extend(inner),
+            Node::Or(inner) => nested.extend(inner),
             branch => any.push(branch),
         }
     }
-    any.sort_by(order);
+    any.extend(nested);
     shelled(any, Node::Or)
+}
+
+/// Puts branches into MongoDB's order.
+pub(crate) fn arrange(node: &mut Node) {
+    match node {
+        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
+            branches.iter_mut().for_each(arrange);
+            branches.sort_by(order);
+        }
+        Node::Path { test, .. } => arrange_test(test),
+        Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Never => {}
+    }
+}
+
+fn arrange_test(test: &mut Test) {
+    match test {
+        Test::ElementMatches(node) => arrange(node),
+        Test::Not(test) => arrange_test(test),
+        Test::ElementSatisfies(tests) | Test::And(tests) => tests.iter_mut().for_each(arrange_test),
+        Test::Collated(test, _) => arrange_test(test),
+        _ => {}
+    }
+}
+
+fn is_nothing(node: &Node) -> bool {
+    matches!(node, Node::Never | Node::Path { test: Test::Never, .. })
 }
 
 fn shelled(mut branches: Vec<Node>, shell: fn(Vec<Node>) -> Node) -> Node {

@@ -255,9 +255,6 @@ impl<'c> Parser<'c> {
     }
 
     fn parse_element_match(&mut self, path: &[&str], operand: Value<'_>) -> Result<()> {
-        let [field] = path else {
-            return Err(Error::new(Code(31275), "Cannot use $elemMatch projection on a nested field."));
-        };
         if !matches!(operand, Value::Document(_)) {
             let found = operand.kind().alias();
             let message = format!("elemMatch: Invalid argument, object required, but got {found}");
@@ -267,6 +264,9 @@ impl<'c> Parser<'c> {
         if self.has_positional {
             return Err(Error::new(Code(31255), "Cannot specify positional operator and $elemMatch."));
         }
+        let [field] = path else {
+            return Err(Error::new(Code(31275), "Cannot use $elemMatch projection on a nested field."));
+        };
         let mut condition = DocBuf::new();
         condition.append("$elemMatch", operand);
         let mut filter = DocBuf::new();
@@ -277,12 +277,12 @@ impl<'c> Parser<'c> {
 
     /// A computed field makes an inclusion.
     fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
-        let expression = self.expression(value)?;
         let is_exclusion = self.mode == Some(Mode::Exclude);
         if is_exclusion && matches!(value, Value::Document(_)) {
             let message = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::new(Code(31252), message));
         }
+        let expression = self.expression(value)?;
         self.insert(path, Action::Compute(expression), false)?;
         if is_exclusion {
             let found = text::element(path.last().unwrap_or(&""), value);

@@ -59,6 +59,18 @@ impl Fields {
         self.fields.iter().find(|field| field.name.as_bytes() == name)
     }
 
+    /// Each action with its dotted path.
+    pub fn each_path(&self, take: &mut dyn FnMut(&str, &Action)) {
+        for field in &self.fields {
+            match &field.action {
+                Action::Inside(fields) => {
+                    fields.each_path(&mut |path, action| take(&format!("{}.{path}", field.name), action));
+                }
+                action => take(&field.name, action),
+            }
+        }
+    }
+
     /// Whether something other than a level of fields is at a path.
     pub fn has_leaf(&self, path: &[&str]) -> bool {
         let Some((name, rest)) = path.split_first() else { return false };

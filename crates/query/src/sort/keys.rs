@@ -83,6 +83,10 @@ fn scalar_at<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
 }
 
 fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out: &mut Vec<u8>) {
+    if part.path == "_id" {
+        // As in the index of that name, an array is a value like any other.
+        return encode(document.get("_id"), part.ascending, collation, out);
+    }
     if let Some(value) = scalar_at(&part.path, document) {
         return encode(Some(value), part.ascending, collation, out);
     }

@@ -86,8 +86,8 @@ fn array_id() -> Error {
 }
 
 /// Refuses an array as the `_id` that a pipeline gives a new document.
-pub(super) fn check_new_id(document: Doc<'_>) -> Result<()> {
-    match document.get("_id") {
+pub(super) fn check_new_id(id: Option<Value<'_>>) -> Result<()> {
+    match id {
         Some(Value::Array(_)) => Err(array_id()),
         _ => Ok(()),
     }

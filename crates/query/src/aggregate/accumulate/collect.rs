@@ -150,12 +150,13 @@ impl Several {
     }
 
     pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Item<'_>) -> Result<usize> {
+        // Also where it is not wanted any more: it may fail.
+        let evaluated = self.input.evaluate(document)?;
         if let Which::First = self.which
             && values.len() >= limit
         {
             return Ok(0);
         }
-        let evaluated = self.input.evaluate(document)?;
         Ok(self.add_value(limit, values, evaluated.value_or_null().to_owned()))
     }
 

@@ -41,6 +41,11 @@ pub struct Search<'g> {
 }
 
 impl GraphLookup {
+    /// The path that the stage writes to.
+    pub(crate) fn target(&self) -> String {
+        self.target.join(".")
+    }
+
     pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<GraphLookup> {
         let Value::Document(spec) = spec else {
             let kind = spec.kind().alias();

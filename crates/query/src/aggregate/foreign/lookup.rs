@@ -3,6 +3,7 @@
 use super::{documents_of, split_documents, sub_pipeline};
 use crate::aggregate::Pipeline;
 use crate::aggregate::add_fields::set_path;
+use crate::context::Folding;
 use crate::expression::check_field_path;
 use crate::{Context, Expression, Predicate, text};
 use document::path::{End, Path};
@@ -36,6 +37,11 @@ struct Fields {
 }
 
 impl Lookup {
+    /// The path that the stage writes to.
+    pub(crate) fn target(&self) -> String {
+        self.target.join(".")
+    }
+
     pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Lookup> {
         let Value::Document(spec) = spec else {
             let kind = spec.kind().alias();
@@ -97,7 +103,8 @@ impl Lookup {
             documents: documents.map(Value::to_owned),
             stages: Value::Array(rest.as_doc()).to_owned(),
             pipeline: None,
-            context: context.clone(),
+            // What is parsed per document is told of with the document.
+            context: Context { folding: Folding::AtOnce, ..context.clone() },
         };
         // Errors of the pipeline are errors of the command, not of a document.
         let pipeline = sub_pipeline("$lookup", rest.as_doc(), &lookup.context_for(Doc::EMPTY)?)?;

@@ -21,6 +21,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$dateTrunc", Named(parse_truncation), truncate),
 ];
 
+const HOUR_MS: i64 = 3_600_000;
+
 /// A unit of time, by the name it has in `$dateAdd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -58,7 +60,7 @@ impl Unit {
             "month" => Unit::Months(1),
             "week" => Unit::Days(7),
             "day" => Unit::Days(1),
-            "hour" => Unit::Milliseconds(3_600_000),
+            "hour" => Unit::Milliseconds(HOUR_MS),
             "minute" => Unit::Milliseconds(60_000),
             "second" => Unit::Milliseconds(1000),
             "millisecond" => Unit::Milliseconds(1),
@@ -238,8 +240,8 @@ fn count_units(unit: Unit, local: i64, moment: i64, first_day: i64) -> i64 {
         // 1970-01-01 was a Thursday, three days from Monday.
         Unit::Days(7) => (date.days + 3 - first_day).div_euclid(7),
         Unit::Days(_) => date.days,
-        // Hours and minutes go by local time too, where zones are off by parts of an hour.
-        Unit::Milliseconds(1) => moment,
+        // Hours go by local time too, where zones are off by parts of an hour.
+        Unit::Milliseconds(length) if length < HOUR_MS => moment.div_euclid(length),
         Unit::Milliseconds(length) => local.div_euclid(length),
     }
 }

@@ -28,6 +28,7 @@ const EXPONENT_LIMIT: i32 = 60;
 /// π/2, and the factors between degrees and radians: 34 digits and an exponent.
 const QUARTER_TURN: u128 = 1_570_796_326_794_896_619_231_321_691_639_751;
 pub(in crate::expression) const RADIANS_PER_DEGREE: (u128, i32) = (1_745_329_251_994_329_576_923_690_768_488_613, -35);
+const HALF_PI: (u128, i32) = (1_570_796_326_794_896_619_231_321_691_639_751, -33);
 pub(in crate::expression) const DEGREES_PER_RADIAN: (u128, i32) = (5_729_577_951_308_232_087_679_815_481_410_517, -32);
 
 thread_local! {
@@ -57,6 +58,9 @@ pub(crate) fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
     let is_left = x.to_f64() < 0.0;
     if x.to_f64() == f64::INFINITY && super::is_finite(y) {
         return Some(nothing(EXPONENT_MIN));
+    }
+    if y.to_f64().is_infinite() && super::is_finite(x) {
+        return Decimal128::from_parts(y.to_f64() < 0.0, HALF_PI.0, HALF_PI.1);
     }
     let (down, y, x) = (y.to_f64() < 0.0, to_big(y)?, to_big(x)?);
     with_constants(|constants| {

@@ -1,0 +1,88 @@
+//! Which paths a stage changes, so that it is known what can be tested before it.
+
+use crate::aggregate::Stage;
+use crate::aggregate::foreign::Foreign;
+use crate::predicate::{Node, Test};
+use document::path::Path;
+
+/// What a stage makes of the paths of a document. The number of documents may change, too.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Paths that hold something else afterwards.
+    pub written: Vec<String>,
+    /// The only paths that are left, if not all are.
+    pub kept: Option<Vec<String>>,
+    /// Whether documents stay what they are.
+    pub none: bool,
+    /// Top-level fields that hold what another one held before: new name, old name.
+    pub renamed: Vec<(String, String)>,
+}
+
+impl Changes {
+    /// `None` for a stage that nothing can be tested before.
+    pub fn of(stage: &Stage) -> Option<Changes> {
+        Some(match stage {
+            Stage::Sort { .. } => Changes { none: true, ..Changes::default() },
+            Stage::AddFields(fields) => fields.changes(),
+            Stage::Project(project) => project.changes(),
+            Stage::Unwind(unwind) => Changes { written: unwind.written(), ..Changes::default() },
+            Stage::Foreign(foreign) => match &**foreign {
+                Foreign::Lookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
+                Foreign::GraphLookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// A condition as it reads before the stage, if it can be tested there.
+    pub fn undone(&self, condition: &Node) -> Option<Node> {
+        if self.none {
+            return Some(condition.clone());
+        }
+        let all = |parts: &[Node]| parts.iter().map(|part| self.undone(part)).collect::<Option<Vec<_>>>();
+        Some(match condition {
+            Node::And(parts) => Node::And(all(parts)?),
+            Node::Or(parts) => Node::Or(all(parts)?),
+            Node::Nor(parts) => Node::Nor(all(parts)?),
+            Node::Path { test, .. } if is_about_arrays(test) => return None,
+            Node::Path { path, test } => Node::Path { path: self.undone_path(path)?, test: test.clone() },
+            Node::Expression(expression) => {
+                let reads = expression.paths()?;
+                reads.iter().all(|path| !self.touches(path)).then(|| condition.clone())?
+            }
+            _ => return None,
+        })
+    }
+
+    fn undone_path(&self, path: &Path) -> Option<Path> {
+        let text = path.as_str();
+        let (first, rest) = text.split_once('.').map_or((text, None), |(first, rest)| (first, Some(rest)));
+        if let Some((_, old)) = self.renamed.iter().find(|(new, _)| new == first) {
+            return Some(rest.map_or_else(|| Path::new(old), |rest| Path::new(&format!("{old}.{rest}"))));
+        }
+        (!self.touches(text)).then(|| path.clone())
+    }
+
+    fn touches(&self, path: &str) -> bool {
+        self.written.iter().any(|written| is_within(path, written) || is_within(written, path))
+            || self.renamed.iter().any(|(new, _)| is_within(path, new))
+            || self.kept.as_ref().is_some_and(|kept| !kept.iter().any(|kept| is_within(path, kept)))
+    }
+}
+
+/// Conditions that MongoDB leaves in their place.
+fn is_about_arrays(test: &Test) -> bool {
+    match test {
+        Test::ElementMatches(_) | Test::ElementSatisfies(_) | Test::Size(_) | Test::Never | Test::Geometry(_) => true,
+        Test::Not(test) => is_about_arrays(test),
+        Test::And(tests) => tests.iter().any(is_about_arrays),
+        Test::Collated(test, _) => is_about_arrays(test),
+        _ => false,
+    }
+}
+
+/// Whether a path is the other one or leads on from it.
+fn is_within(path: &str, other: &str) -> bool {
+    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
