@@ -216,3 +216,14 @@ def test_many_cursors_are_given_up_after_a_while(own_server, database_name):
         cursor.close()
         status = client.admin.command("serverStatus")
         assert status["metrics"]["cursor"]["open"]["total"] == 0
+
+
+def test_a_client_may_end_it(own_server, database_name):
+    server = own_server()
+    with server.client() as client:
+        client[database_name].c.insert_one({"_id": 1})
+        client.admin.command("shutdown", timeoutSecs=1)
+    assert server.wait(10) == 0
+    server.start()
+    with server.client() as client:
+        assert client[database_name].c.count_documents({}) == 1

@@ -1,5 +1,10 @@
 //! The facts about each command, in one table. Dispatch, `listCommands`, the statistics and the reference page come from it.
 
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+
 use crate::command;
 use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocWriter};
@@ -420,12 +425,51 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "lockInfo",
+        handler: immediate!(command::probes::locks),
+        admin_database_only: true,
+        help: "Locks that are held: none, between commands.",
+        ..SERVER
+    },
+    Spec {
         name: "logout",
         handler: immediate!(command::connection_status::logout),
         help: "Ends the login of this connection.",
         ..HANDSHAKE
     },
+    Spec {
+        name: "logRotate",
+        handler: immediate!(command::probes::rotate_log),
+        admin_database_only: true,
+        help: "Rotates the log: it goes to standard error, where there is nothing to rotate.",
+        ..SERVER
+    },
+    Spec {
+        name: "mapReduce",
+        aliases: &["mapreduce"],
+        handler: waiting!(command::map_reduce::map_reduce),
+        help: "Checked, and refused: JavaScript does not run here.",
+        ..READ
+    },
     Spec { name: "ping", handler: immediate!(command::ping::ping), help: "Whether the server answers.", ..HANDSHAKE },
+    Spec {
+        name: "planCacheClear",
+        handler: immediate!(command::plan_cache::clear),
+        help: "Drops cached plans: there are none.",
+        ..SERVER
+    },
+    Spec {
+        name: "planCacheClearFilters",
+        handler: immediate!(command::plan_cache::clear),
+        help: "Drops index filters: there are none.",
+        ..SERVER
+    },
+    Spec {
+        name: "planCacheListFilters",
+        handler: immediate!(command::plan_cache::list_filters),
+        help: "Index filters: there are none.",
+        ..SERVER
+    },
     Spec {
         name: "profile",
         handler: immediate!(command::probes::profile),
@@ -472,10 +516,24 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "setDefaultRWConcern",
+        handler: immediate!(command::probes::default_concern),
+        admin_database_only: true,
+        help: "Default concerns: a standalone server has none.",
+        ..SERVER
+    },
+    Spec {
         name: "setParameter",
         handler: immediate!(command::parameters::set_parameter),
         admin_database_only: true,
         help: "Changes a server parameter.",
+        ..SERVER
+    },
+    Spec {
+        name: "shutdown",
+        handler: immediate!(command::shutdown::shutdown),
+        admin_database_only: true,
+        help: "Ends the server, as SIGTERM does.",
         ..SERVER
     },
     Spec {
@@ -526,67 +584,4 @@ pub fn only_reads(command: Doc<'_>) -> bool {
     let last_stage = || command.get("pipeline")?.as_array()?.values().last()?.as_document()?.first();
     let stores = || last_stage().is_some_and(|stage| matches!(stage.key_bytes(), b"$out" | b"$merge"));
     spec.is_some_and(|spec| spec.access == Access::Read) && !stores()
-}
-
-/// The reference page of all commands, as Markdown.
-pub fn reference() -> String {
-    let mut page = String::from(
-        "# Commands\n\nWhat Selkie answers, generated from the table in `crates/commands/src/table.rs`. Commands not listed are \
-         answered with error 59, `CommandNotFound`.\n\n| Command | Touches | Database | What it does |\n|---|---|---|---|\n",
-    );
-    for spec in COMMANDS {
-        let aliases: String = spec.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
-        let touches = match spec.access {
-            Access::Nothing => "nothing",
-            Access::Read => "reads",
-            Access::Write => "writes",
-            Access::Admin => "catalog or server",
-        };
-        let database = if spec.admin_database_only { "`admin`" } else { "any" };
-        page += &format!("| `{}`{aliases} | {touches} | {database} | {} |\n", spec.name, spec.help);
-    }
-    page
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_are_told_from_the_rest() {
-        let read = &document::array![&document::doc! { "$limit": 1 }];
-        let out = &document::array![&document::doc! { "$limit": 1 }, &document::doc! { "$out": "x" }];
-        let merge = &document::array![&document::doc! { "$merge": "x" }];
-        for (command, reads) in [
-            (document::doc! { "find": "a" }, true),
-            (document::doc! { "aggregate": "a", "pipeline": read }, true),
-            (document::doc! { "aggregate": "a", "pipeline": out }, false),
-            (document::doc! { "aggregate": "a", "pipeline": merge }, false),
-            (document::doc! { "insert": "a" }, false),
-            (document::doc! { "nonsense": 1 }, false),
-        ] {
-            assert_eq!(only_reads(command.as_doc()), reads, "{command:?}");
-        }
-    }
-
-    #[test]
-    fn names_are_sorted_and_found() {
-        for (index, spec) in COMMANDS.iter().enumerate() {
-            assert_eq!(find(spec.name.as_bytes()), Some(index), "{}", spec.name);
-            assert!(spec.aliases.iter().all(|alias| find(alias.as_bytes()) == Some(index)), "{}", spec.name);
-            assert!(!spec.help.is_empty());
-        }
-        assert!(COMMANDS.is_sorted_by_key(|spec| spec.name.to_lowercase()));
-        assert_eq!(find(b"Find"), None);
-    }
-
-    /// `UPDATE_REFERENCE=1 cargo test -p commands reference` writes the page anew.
-    #[test]
-    fn the_reference_page_is_fresh() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
-        if std::env::var_os("UPDATE_REFERENCE").is_some() {
-            std::fs::write(path, reference()).unwrap();
-        }
-        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), reference(), "see the test's comment");
-    }
 }

@@ -59,8 +59,25 @@ fn replica_set<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str)> {
 }
 
 /// There is one server, and no default beyond it.
-pub fn default_concern(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    Err(Error::new(Code(51300), "'getDefaultRWConcern' is not supported on standalone nodes."))
+pub fn default_concern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let name = call.first().key();
+    Err(Error::new(Code(51300), format!("'{name}' is not supported on standalone nodes.")))
+}
+
+/// Documents and collections are kept apart by the store; no lock is held between two commands.
+pub fn locks(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    drop(reply.array("lockInfo"));
+    Ok(())
+}
+
+/// The log goes to standard error, where whoever collects it rotates it. Error 4 for a log that there is not.
+pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    match call.first().value() {
+        Value::String(name) if name != "server" => {
+            Err(Error::new(Code(4), "Log rotation failed due to one or more errors"))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub fn features(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::arguments;
 use crate::command::count::append_count;
 use crate::command::current_op;
+use crate::command::plan_cache;
 use crate::command::statistics::{host_and_port, write_storage_stats};
 use crate::command::views;
 use crate::dispatch::Call;
@@ -22,7 +23,8 @@ pub fn needs_no_collection(stage: &str) -> bool {
 
 /// Whether a stage gives documents of its own, so that nothing can come before it.
 pub fn is_first_stage(stage: &str) -> bool {
-    needs_no_collection(stage) || matches!(stage, "$changeStream" | "$listSessions" | "$collStats" | "$indexStats")
+    needs_no_collection(stage)
+        || matches!(stage, "$changeStream" | "$listSessions" | "$collStats" | "$indexStats" | "$planCacheStats")
 }
 
 /// Such a stage was put before a collection.
@@ -67,6 +69,10 @@ pub async fn documents(
         "$listLocalSessions" | "$listSessions" => sessions(call),
         "$collStats" => [collection_stats(call, namespace, stage.value()).await?].into(),
         "$indexStats" => index_stats(call, namespace).await?,
+        "$planCacheStats" => {
+            plan_cache::check_stage(stage.value())?;
+            VecDeque::new()
+        }
         _ => return Ok(None),
     };
     let mut rest = Vec::new();

@@ -1,0 +1,55 @@
+//! `mapReduce`: JavaScript, which does not run here. The answers are those of a server that was told so (`--noscripting`).
+//!
+//! Source: <https://www.mongodb.com/docs/manual/reference/command/mapReduce/>
+
+use crate::arguments::{is_absent, missing_field, unknown_field};
+use crate::command::options::strict_namespace;
+use crate::dispatch::{Call, Disposition};
+use document::{DocWriter, Element, Kind};
+use error::{Code, Error, Result};
+
+const WITHIN: &str = "mapReduce";
+
+pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = strict_namespace(call.database(), call.first())?;
+    let (mut map, mut reduce, mut out) = (false, false, None);
+    for field in call.fields().filter(|field| !is_absent(*field)) {
+        match field.key() {
+            "map" => map = check_code(field)?,
+            "reduce" => reduce = check_code(field)?,
+            "finalize" => drop(check_code(field)?),
+            "out" => out = Some(field),
+            "query"
+            | "sort"
+            | "limit"
+            | "scope"
+            | "verbose"
+            | "bypassDocumentValidation"
+            | "collation"
+            | "jsMode"
+            | "let" => {}
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    let given = [("map", map), ("reduce", reduce), ("out", out.is_some())];
+    if let Some((name, _)) = given.into_iter().find(|(_, given)| !given) {
+        return Err(missing_field(WITHIN, name));
+    }
+    if out.is_some_and(|out| !matches!(out.kind, Kind::String | Kind::Document)) {
+        return Err(Error::bad_value("'out' must be either a string or an object"));
+    }
+    if call.worker.store.collection(&namespace).await?.is_some() {
+        let message = "MapReduce internal error :: caused by :: Cannot run server-side javascript without the javascript \
+                       engine enabled";
+        return Err(Error::new(Code(31264), message));
+    }
+    drop(reply.array("results"));
+    Ok(Disposition::Reply)
+}
+
+fn check_code(field: Element<'_>) -> Result<bool> {
+    match field.kind {
+        Kind::String | Kind::Code | Kind::CodeWithScope => Ok(true),
+        _ => Err(Error::bad_value(format!("'{}' must be of string or code type", field.key()))),
+    }
+}
