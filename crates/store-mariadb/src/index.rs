@@ -14,6 +14,7 @@ use crate::failure::Result;
 use crate::key;
 use crate::names::quote;
 use crate::own_schema;
+use crate::partial::Filter;
 use crate::table::Column;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
@@ -44,6 +45,8 @@ pub(crate) struct Index {
     pub spec: Arc<IndexSpec>,
     /// The key's name in MariaDB; its columns' names begin with it.
     pub sql_name: String,
+    /// Which documents it has, if it is partial.
+    filter: Option<Filter>,
     /// The table with the values of arrays, if there is one: see [`crate::multikey`].
     pub values: Option<String>,
 }
@@ -53,7 +56,7 @@ impl Index {
         let hash = Sha256::digest(&spec.name);
         let front: String = spec.name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect();
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-        Index { spec: Arc::new(spec), sql_name, values: None }
+        Index { filter: Filter::of(spec.spec.as_doc()), spec: Arc::new(spec), sql_name, values: None }
     }
 
     pub fn fields(&self) -> impl Iterator<Item = &str> {
@@ -67,12 +70,12 @@ impl Index {
 
     /// Whether there are documents that the index does not have.
     pub fn leaves_out(&self) -> bool {
-        self.spec.sparse
+        self.spec.sparse || self.filter.is_some()
     }
 
     /// Whether the index has every document that meets these conditions, but for what it leaves out for being sparse.
-    pub fn has_all_matches(&self, _: &[(&str, &Test)]) -> bool {
-        true
+    pub fn has_all_matches(&self, conditions: &[(&str, &Test)]) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.is_implied_by(conditions))
     }
 
     /// The column with the keys of a field.
@@ -125,7 +128,8 @@ impl Index {
         if self.fields().count() > FIELDS_MAX {
             return refuse(format!("an index over more than {FIELDS_MAX} fields is not supported on MariaDB"));
         }
-        for path in self.fields() {
+        let filtered = self.filter.iter().flat_map(Filter::paths);
+        for path in self.fields().chain(filtered) {
             if path.contains(['\'', '"', '\\', '`', '*']) || path.chars().any(char::is_control) {
                 return refuse(format!("the field '{path}' has a character that an index on MariaDB cannot have"));
             }
@@ -134,10 +138,15 @@ impl Index {
             }
         }
         let options = self.spec.spec.as_doc();
-        for option in ["partialFilterExpression", "wildcardProjection"] {
-            if options.get(option).is_some() {
-                return refuse(format!("the index option '{option}' is not supported on MariaDB yet"));
-            }
+        if self.spec.unique && self.filter.as_ref().is_some_and(|filter| filter.is_undecided) {
+            return refuse(
+                "the partialFilterExpression of a unique index on MariaDB may have comparisons, $in and $exists: true, all of which \
+                 must hold"
+                    .into(),
+            );
+        }
+        if options.get("wildcardProjection").is_some() {
+            return refuse("the index option 'wildcardProjection' is not supported on MariaDB".into());
         }
         Ok(())
     }
@@ -156,6 +165,15 @@ impl Index {
                 quote(&self.decimal_column(position)),
                 key::decimal_expression(&quote(&self.text_column(position))),
             ));
+        }
+        for (position, path) in self.filter.iter().flat_map(Filter::paths).enumerate() {
+            let (text, key) = self.filter_columns(position);
+            clauses.push(format!(
+                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) VIRTUAL INVISIBLE",
+                quote(&text),
+                text_expression(path),
+            ));
+            clauses.push(Filter::key_clause(&text, &key));
         }
         let mut parts = Vec::new();
         for position in 0..self.fields().count() {
@@ -195,7 +213,17 @@ impl Index {
             (true, [_]) => "null".into(),
             (true, all) => format!("if(coalesce({}) is null,null,'2')", all.join(",")),
         };
-        format!("if({text} is null,{missing},{key})")
+        let key = format!("if({text} is null,{missing},{key})");
+        match &self.filter {
+            Some(filter) => format!("if({},{key},null)", filter.expression(|position| self.filter_columns(position))),
+            None => key,
+        }
+    }
+
+    /// The columns with the text and the key of a field that the filter looks at.
+    fn filter_columns(&self, position: usize) -> (String, String) {
+        let name = self.text_column(position);
+        (format!("{name}f"), format!("{name}g"))
     }
 
     /// True or NULL.
@@ -262,6 +290,10 @@ pub(crate) fn drop_clause(table: &str, indexes: &[Index]) -> String {
             clauses.push(format!("DROP COLUMN {}", quote(&index.column(position))));
             clauses.push(format!("DROP COLUMN {}", quote(&index.decimal_column(position))));
             clauses.push(format!("DROP COLUMN {}", quote(&index.text_column(position))));
+        }
+        for position in 0..index.filter.as_ref().map_or(0, |filter| filter.paths().count()) {
+            let (text, key) = index.filter_columns(position);
+            clauses.push(format!("DROP COLUMN {}, DROP COLUMN {}", quote(&key), quote(&text)));
         }
         if let Some(odd) = index.odd_column() {
             clauses.push(format!("DROP KEY {0}, DROP COLUMN {0}", quote(&odd)));

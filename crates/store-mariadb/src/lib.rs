@@ -5,7 +5,7 @@
 //! ever becomes part of a statement's text; names do through [`names::quote`] alone.
 //!
 //! In reading order: `options` (the URL), `connection`, `pool` and `lane` (pipelined connections of one worker), `names` and `id_text` (what
-//! collections and ids are called), `table` and `catalog` (the shape of tables), `key` (the order of values), `index` and `multikey`, `plan`, `planner`,
+//! collections and ids are called), `table` and `catalog` (the shape of tables), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
 //! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections).
 
 mod catalog;
@@ -25,6 +25,7 @@ mod multikey;
 mod names;
 mod options;
 mod own_schema;
+mod partial;
 mod plan;
 mod planner;
 mod pool;

@@ -10,6 +10,8 @@
 mod bounds;
 mod candidate;
 
+pub(crate) use bounds::{Bounds, KeyRange};
+
 use crate::id_text;
 use crate::index::{Index, id_index};
 use crate::plan::{Access, MariaDbPlan, Rows};
@@ -73,7 +75,7 @@ pub(crate) fn plan(
 /// A plan that gives a document for each value of a path: one for each key of an index on it, and all whose key does not tell.
 pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
-    let index = shown.find(|index| index.fields().next() == Some(path))?;
+    let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
     let (representatives, odd) = candidate::of_values(index, &table);
     let access = Access::Union(vec![(None, representatives), (None, odd)]);
     let facts = PlanFacts { exact: true, sorted: false, view: false };

@@ -9,7 +9,6 @@ from compat.cases.scripts import admin, ten
 
 BUILT_ANEW = "an index that becomes unique is built anew, and so comes last"
 PREPARE_UNIQUE = "an index cannot be made unique on MariaDB"
-NO_PARTIAL = "partial indexes are refused on MariaDB with error 67"
 OK_IS_AN_INT = "MongoDB answers ok: 1 as an int, since it has the answer from an aggregation"
 
 
@@ -585,8 +584,7 @@ PARTIAL = [
     {"aggregate": "p", "pipeline": [{"$merge": {"into": "p", "on": "u"}}], "cursor": {}},
 ]
 
-# Places of what MariaDB answers differently, since partial indexes and `prepareUnique` are refused there.
-PARTIAL_ON_MARIADB = {0, 1, 3, 4, 6, 7, 8, 9, 10, 15, 16, 18, 19, 20, 23, 26, 27, 28, 29}
+# Places of what MariaDB answers differently, since `prepareUnique` is refused there.
 UNIQUE_ON_MARIADB = {63, 64, 65, 66, 69, 70, 71, 76, 77, 78, 81}
 
 
@@ -602,5 +600,5 @@ BLOCKS = [
     script("catalog: capped collections", *CAPPED),
     script("catalog: tailable cursors", *TAILABLE, messages=False),
     script("catalog: maintenance", *MAINTENANCE),
-    script("catalog: partial indexes", *marked(PARTIAL, PARTIAL_ON_MARIADB, NO_PARTIAL), messages=False),
+    script("catalog: partial indexes", *PARTIAL, messages=False),
 ]

@@ -205,21 +205,19 @@ impl<'t> Candidate<'t> {
     }
 }
 
-/// The rows of one document for each key of an index's first field, and those of all whose key has no place.
+/// The rows of one document for each key of an index's first field, and those of all whose key does not tell: it has no place, or is
+/// that of null, which missing fields have too.
 pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
-    let column = quote(&index.column(0));
-    let bounds = [key::ODD.0, key::ODD.1, key::ODD.0, key::ODD.1].map(|key| Operand::Bytes(key.to_vec()));
-    let [low, high, below, above] = bounds;
-    let plain = Condition::new(format!("({column} < ? OR {column} >= ?)"), vec![below, above]);
-    let values = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
-    let representatives = Rows {
-        found: Some(Found { table: values, group: Some(column.clone()) }),
-        condition: Some(plain),
-        ..Rows::all(true)
-    };
-    let odd = Condition::new(format!("{column} >= ? AND {column} < ?"), vec![low, high]);
+    let (column, text) = (quote(&index.column(0)), quote(&index.text_column(0)));
+    let edges =
+        || [key::NULLS.0, key::NULLS.1, key::ODD.0, key::ODD.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
+    let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
+    let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
+    let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
+    let found = Some(Found { table: own, group: Some(column) });
+    let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
-    let odd = Rows { condition: Some(odd), ..everything.into_rows(&Wanted::default(), None) };
+    let odd = Rows { condition: Some(Condition::new(odd, edges())), ..everything.into_rows(&Wanted::default(), None) };
     (representatives, odd)
 }
 
