@@ -218,6 +218,60 @@ mod tests {
         assert!(key(2) < key(1));
     }
 
+    /// The values behind the keys that a document has in an index, in the keys' order.
+    #[track_caller]
+    fn check_values(key: DocBuf, document: DocBuf, expected: &[&str]) {
+        let index = index(key, false);
+        let mut found = Vec::new();
+        for_each_key(document.as_doc(), &index, &mut 0, &mut |_, values| {
+            found.push(
+                values.iter().map(|value| query::text::value(*value).to_string()).collect::<Vec<_>>().join(" | "),
+            );
+        })
+        .unwrap();
+        assert_eq!(found, expected, "{document:?}");
+    }
+
+    #[test]
+    fn a_wildcard_has_every_field_without_fields() {
+        let nested = doc! { "_id": 7, "a": &doc! { "b": &array![1, &doc! { "c": "x" }] }, "d": &array![], "e": &doc! {}, "f": Value::Null };
+        check_values(doc! { "$**": 1 }, nested.clone(), &["1", "\"x\"", "undefined", "{}", "null"]);
+        check_values(doc! { "a.b.$**": 1 }, nested.clone(), &["1", "\"x\""]);
+        check_values(doc! { "_id.$**": 1 }, nested, &["7"]);
+        check_values(doc! { "$**": 1 }, doc! { "a": &array![&array![1, 2], 3] }, &["[ 1, 2 ]", "3"]);
+    }
+
+    #[test]
+    fn places_have_the_keys_that_mongodb_gives_them() {
+        let point = array![1, 2];
+        check_values(doc! { "a": "2dsphere" }, doc! { "a": &point }, &["[ 1, 2 ]"]);
+        check_values(doc! { "a": "2dsphere" }, doc! { "b": &point }, &[]);
+        check_values(
+            doc! { "a": "2dsphere", "b": 1 },
+            doc! { "a": &point, "b": &array![5, 6] },
+            &["[ 1, 2 ] | 5", "[ 1, 2 ] | 6"],
+        );
+        check_values(doc! { "b": 1, "a": "2dsphere" }, doc! { "a": &point }, &["null | [ 1, 2 ]"]);
+        check_values(doc! { "a": "2d" }, doc! { "a": &array![&point, &array![3, 4]] }, &["[ 1, 2 ]", "[ 3, 4 ]"]);
+        check_values(doc! { "a": "2d", "b": 1 }, doc! { "a": &point, "b": &array![5, 6] }, &["[ 1, 2 ] | [ 5, 6 ]"]);
+        check_values(doc! { "a": "2d" }, doc! { "a": "somewhere" }, &[]);
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused() {
+        let refused = |kind: &str, document: DocBuf| {
+            let index = index(doc! { "a": kind }, false);
+            index_keys(document.as_doc(), &index).map_err(|error| error.code().0).unwrap_err()
+        };
+        assert_eq!(refused("2dsphere", doc! { "a": "somewhere" }), 16755);
+        assert_eq!(refused("2dsphere", doc! { "a": &array![200, 0] }), 16755);
+        assert_eq!(refused("2d", doc! { "a": &array![200, 0] }), 13027);
+        assert_eq!(refused("2d", doc! { "a": &array![1] }), 13068);
+        assert_eq!(refused("2d", doc! { "a": &array!["x", "y"] }), 16804);
+        assert_eq!(refused("2d", doc! { "a": &array![1, "y"] }), 13026);
+        assert_eq!(refused("hashed", doc! { "a": &array![1] }), 16766);
+    }
+
     #[test]
     fn a_prefix_ends_behind_everything_that_begins_with_it() {
         assert_eq!(end_of_prefix(vec![1, 2]), vec![1, 3]);

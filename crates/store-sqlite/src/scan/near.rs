@@ -49,7 +49,8 @@ impl Slice<'_, '_> {
         let start = Reached { distance: scan.near.min, width: farthest * FIRST_PART, seq: i64::MIN };
         let mut reached = self.cursor.place.row.as_ref().map_or(start, Reached::read);
         while reached.distance <= last && reached.width > 0.0 {
-            let outer = reached.distance + reached.width;
+            // However narrow, a ring goes on from where it begins.
+            let outer = (reached.distance + reached.width).max(reached.distance.next_up());
             let found = self.ring(scan, reached, outer)?;
             let count = found.len();
             for (distance, seq) in found {

@@ -146,3 +146,39 @@ fn check_switches(projection: Doc<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{DocBuf, doc};
+
+    #[track_caller]
+    fn check(key: &str, projection: DocBuf, covered: &[&str], others: &[&str]) {
+        let mut pattern = DocBuf::new();
+        pattern.append(key, 1);
+        let mut spec = doc! { "v": 2, "key": &pattern, "name": "i" };
+        if !projection.as_doc().is_empty() {
+            spec.append("wildcardProjection", &projection);
+        }
+        let index = IndexSpec { name: "i".into(), key: pattern, unique: false, sparse: false, spec };
+        let options = WildcardOptions::read(&index).unwrap();
+        for (paths, expected) in [(covered, true), (others, false)] {
+            for path in paths {
+                assert_eq!(options.covers(path), expected, "{key} {projection:?} {path}");
+                assert!(!expected || options.reaches(path), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn which_paths_a_wildcard_covers() {
+        check("$**", doc! {}, &["a", "a.b", "_idea"], &["_id", "_id.a"]);
+        check("a.$**", doc! {}, &["a", "a.b"], &["b", "ab", "_id"]);
+        check("_id.$**", doc! {}, &["_id", "_id.a"], &["a"]);
+        check("$**", doc! { "a.b": 1, "c": true }, &["a.b", "a.b.c", "c.d"], &["a", "a.c", "_id"]);
+        check("$**", doc! { "a": &doc! { "b": 0 } }, &["a", "a.c", "d"], &["a.b", "a.b.c", "_id"]);
+        check("$**", doc! { "_id": 1 }, &["_id", "_id.x"], &["a"]);
+        check("$**", doc! { "_id": 1, "a": 0 }, &["_id", "b"], &["a"]);
+        check("$**", doc! { "_id": 0, "a": 1 }, &["a"], &["_id", "b"]);
+    }
+}
