@@ -18,6 +18,15 @@ use std::collections::VecDeque;
 /// Cells of a covering: more are more exact, and more to look up.
 const CELLS_MAX: usize = 20;
 
+/// Cells of a thin ring's covering: so few as above would hold most of what it goes around.
+const RING_CELLS_MAX: usize = 400;
+
+/// How many cells a ring is worth: about as many as go around it side by side.
+fn ring_cells(inner: f64, outer: f64) -> usize {
+    let around = std::f64::consts::TAU * outer / (outer - inner).max(f64::MIN_POSITIVE);
+    CELLS_MAX.saturating_add(around as usize).min(RING_CELLS_MAX)
+}
+
 /// Angles that rounding, and what counts as lying on an edge, may cost.
 const MARGIN_RADIANS: f64 = 1e-9;
 
@@ -38,6 +47,7 @@ enum Overlap {
 
 /// The cells that cover a region, found by cutting the largest ones into four as long as there are not too many.
 fn cover<C: Copy>(
+    cells_max: usize,
     roots: impl IntoIterator<Item = C>,
     children: impl Fn(C) -> Option<[C; 4]>,
     overlap: impl Fn(C) -> Overlap,
@@ -53,7 +63,7 @@ fn cover<C: Copy>(
             continue;
         };
         let parts: Vec<_> = parts.into_iter().filter_map(look).collect();
-        match parts.len() <= 1 || done.len() + queue.len() + parts.len() <= CELLS_MAX {
+        match parts.len() <= 1 || done.len() + queue.len() + parts.len() <= cells_max {
             true => queue.extend(parts),
             false => done.push(cell),
         }
@@ -98,10 +108,10 @@ impl Sought<'_> {
         }
     }
 
-    fn cells(&self, finest: u8) -> Vec<CellID> {
+    fn cells(&self, cells_max: usize, finest: u8) -> Vec<CellID> {
         let roots = (0..6).map(CellID::from_face);
         let children = |cell: CellID| (cell.level() < u64::from(finest)).then(|| cell.children());
-        cover(roots, children, |cell| self.overlap(cell))
+        cover(cells_max, roots, children, |cell| self.overlap(cell))
     }
 }
 
@@ -117,7 +127,7 @@ pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
     let mut cells: Vec<u64> = shape.points.iter().map(|point| CellID::from(*point).0).collect();
     if !shape.lines.is_empty() || !shape.polygons.is_empty() {
         let larger = Shape { points: Vec::new(), ..shape };
-        cells.extend(Sought::Shape(&larger).cells(finest).iter().map(|cell| cell.0));
+        cells.extend(Sought::Shape(&larger).cells(CELLS_MAX, finest).iter().map(|cell| cell.0));
     }
     cells.sort_unstable();
     cells.dedup();
@@ -154,7 +164,7 @@ pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
         Region::Within(area) => Sought::Polygons(&area.polygons),
         Region::Intersects(target) => Sought::Shape(&target.shape),
     };
-    Some(sphere_ranges(&sought.cells(30)))
+    Some(sphere_ranges(&sought.cells(CELLS_MAX, 30)))
 }
 
 /// The ranges of an index over the plane that hold whatever lies within a region; `None` for one that points alone do not lie in.
@@ -173,14 +183,15 @@ impl Near {
     /// The ranges of an index over the sphere that hold all places from one distance to another.
     pub fn ring_on_sphere(&self, inner: f64, outer: f64) -> Vec<CellRange> {
         let (inner, outer) = (inner / EARTH_RADIUS_METERS, outer / EARTH_RADIUS_METERS);
-        sphere_ranges(&Sought::Ring { center: self.center.to_point(), inner, outer }.cells(30))
+        let cells = ring_cells(inner, outer);
+        sphere_ranges(&Sought::Ring { center: self.center.to_point(), inner, outer }.cells(cells, 30))
     }
 
     /// The squares of an index over the plane that hold all places from one distance to another.
     pub fn ring_on_plane(&self, grid: &Grid, inner: f64, outer: f64) -> Vec<CellRange> {
         let center = self.center;
         match self.metric {
-            Metric::Flat => grid.ranges(&|square: Square| {
+            Metric::Flat => grid.ranges(ring_cells(inner, outer), &|square: Square| {
                 let (nearest, farthest) = square.distances(center);
                 if nearest > outer || farthest < inner { Overlap::None } else { Overlap::Part }
             }),
@@ -249,7 +260,7 @@ impl Grid {
             Area::Box { low, high } => (*low, *high),
             Area::Circle { center, radius } => {
                 let center = *center;
-                return self.ranges(&|square: Square| match square.distances(center) {
+                return self.ranges(CELLS_MAX, &|square: Square| match square.distances(center) {
                     (nearest, _) if nearest > *radius => Overlap::None,
                     (_, farthest) if farthest < *radius => Overlap::Whole,
                     _ => Overlap::Part,
@@ -285,14 +296,14 @@ impl Grid {
     }
 
     fn rectangle(&self, low: Position, high: Position) -> Vec<CellRange> {
-        self.ranges(&|square: Square| match square.meets(low, high) {
+        self.ranges(CELLS_MAX, &|square: Square| match square.meets(low, high) {
             false => Overlap::None,
             true if square.lies_within(low, high) => Overlap::Whole,
             true => Overlap::Part,
         })
     }
 
-    fn ranges(&self, overlap: &dyn Fn(Square) -> Overlap) -> Vec<CellRange> {
+    fn ranges(&self, cells_max: usize, overlap: &dyn Fn(Square) -> Overlap) -> Vec<CellRange> {
         let (low, high) = (Position { x: self.min, y: self.min }, Position { x: self.max, y: self.max });
         let root = Square { low, high, prefix: 0, level: 0 };
         // Rounding may put a place into the neighboring cell.
@@ -302,7 +313,7 @@ impl Grid {
             high: Position { x: square.high.x + margin, y: square.high.y + margin },
             ..square
         };
-        let cells = cover([root], |square| self.quarters(square), |square| overlap(wider(square)));
+        let cells = cover(cells_max, [root], |square| self.quarters(square), |square| overlap(wider(square)));
         let range = |square: &Square| {
             let behind = u64::MAX.checked_shr(2 * u32::from(square.level)).unwrap_or(0);
             CellRange { first: square.prefix, last: square.prefix | behind }

@@ -11,6 +11,7 @@ use crate::planner;
 use ahash::AHashSet;
 use query::geo::{EARTH_RADIUS_METERS, Metric};
 use std::f64::consts::PI;
+use std::time::Instant;
 use store::{Flow, IndexKind};
 
 /// The first ring is this part of the whole.
@@ -53,7 +54,7 @@ impl Slice<'_, '_> {
             let outer = (reached.distance + reached.width).max(reached.distance.next_up());
             let found = self.ring(scan, reached, outer)?;
             let count = found.len();
-            for (distance, seq) in found {
+            for (number, (distance, seq)) in found.into_iter().enumerate() {
                 let taken = Reached { distance, seq, ..reached };
                 match self.give_by_number(seq)? {
                     Flow::Continue => self.cursor.place.take(seq, &taken.key()),
@@ -63,7 +64,8 @@ impl Slice<'_, '_> {
                     }
                     Flow::StopBefore => return Ok(SliceEnd::Stopped),
                 }
-                if self.is_over() {
+                // Going on within a ring means to look for it again.
+                if number % DOCUMENTS.end == DOCUMENTS.end - 1 && self.is_late() {
                     return Ok(SliceEnd::Paused);
                 }
             }
@@ -74,11 +76,15 @@ impl Slice<'_, '_> {
             };
             reached = Reached { distance: outer, width, seq: i64::MIN };
             self.cursor.place.take(reached.seq, &reached.key());
-            if self.is_over() {
+            if self.is_late() {
                 return Ok(SliceEnd::Paused);
             }
         }
         Ok(SliceEnd::Exhausted)
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The documents behind a position and nearer than `outer`, the nearest first.
