@@ -24,6 +24,9 @@ const NAMES_MAX: usize = 2;
 /// How long to wait for somebody who makes the same table.
 const WAIT_SECONDS: u64 = 600;
 
+/// How long to wait for transactions that have the collection's table in use.
+const TABLE_WAIT_SECONDS: u64 = 3;
+
 /// Whether the values of arrays in this index can have a table.
 fn is_suitable(index: &Index, table: &Table) -> bool {
     let mut fields = index.fields();
@@ -91,8 +94,13 @@ async fn create(store: &MariaDbStore, connection: &mut Connection, table: &Table
     if one_number(connection).await? == 0 {
         return Ok(());
     }
+    // Whoever waits for a table in use has all others wait behind it.
+    connection.queue_query(&format!("SET lock_wait_timeout = {TABLE_WAIT_SECONDS}"));
+    connection.finish().await?;
     let outcome = create_locked(connection, table, index).await;
+    connection.queue_query("SET lock_wait_timeout = DEFAULT");
     connection.queue_execute(&"DO RELEASE_LOCK(?)".into(), &lock);
+    connection.finish().await?;
     connection.finish().await?;
     store.catalog.note_change();
     match outcome {

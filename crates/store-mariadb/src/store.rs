@@ -37,7 +37,7 @@ pub(crate) struct MariaDbStore {
     pub counts_by_one: bool,
     /// When old records of retryable writes were last removed.
     pub tidied: Cell<Instant>,
-    /// Tables on which the server does not let us create triggers.
+    /// Tables on which the server did not let us create triggers; asked no more.
     pub no_triggers: RefCell<AHashSet<String>>,
 }
 
