@@ -1,6 +1,7 @@
 //! All experiments against MongoDB, Selkie on its own store and Selkie on MariaDB, which are started for it: where the README's
 //! figures come from.
 
+use crate::aggregate;
 use crate::cars;
 use crate::load::{self, LoadArgs, Work};
 use crate::memory;
@@ -101,6 +102,7 @@ fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Resul
         }
     }
     if !args.no_large {
+        report.extend(aggregate::measure(targets, scale(1_000_000), scale(10_000), 3).context("aggregate")?);
         report.extend(each(targets, |target| memory::idle_connections(target, scale(5000)))?);
         report.extend(memory::first_batches(targets, scale(1_000_000))?);
         report.extend(each(targets, memory::read_through)?);

@@ -7,8 +7,10 @@
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
-//! [`drive`]r, [`memory`], [`indexes`], and [`compare`], which starts the [`servers`] itself and runs all of them.
+//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], and [`compare`], which starts the [`servers`] itself and runs all of
+//! them.
 
+mod aggregate;
 mod cars;
 mod client;
 mod compare;
@@ -30,6 +32,8 @@ pub enum Bench {
     Cars(cars::CarsArgs),
     /// Point reads, inserts, updates or a mix of them over many connections: throughput and latency
     Load(load::LoadArgs),
+    /// Groups, sorts and joins of a large collection
+    Aggregate(aggregate::AggregateArgs),
     /// Resident memory idle, loaded, while iterating a large collection, and per idle connection
     Memory(memory::MemoryArgs),
     /// Queries, sorts, inserts and updates of a million cars with three indexes
@@ -43,6 +47,7 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Cars(args) => cars::run(&args),
         Bench::Load(args) => load::run(&args),
+        Bench::Aggregate(args) => aggregate::run(&args),
         Bench::Memory(args) => memory::run(&args),
         Bench::Indexes(args) => indexes::run(&args),
         Bench::Compare(args) => compare::run(&args),

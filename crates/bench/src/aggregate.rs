@@ -1,0 +1,138 @@
+//! Aggregations and sorts of a large collection, and a join, against any number of servers in turns.
+
+use crate::client::Connection;
+use crate::dataset::{drop_collection, load_cars};
+use crate::message::{Message, check_ok, cursor_batch};
+use crate::report::{Report, Row, Samples};
+use crate::target::{Target, TargetArgs};
+use anyhow::{Context, Result, bail};
+use document::{DocBuf, array, doc};
+use std::time::Instant;
+
+#[derive(clap::Args, Debug, Clone)]
+pub struct AggregateArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Documents of about 200 bytes that are grouped and sorted
+    #[arg(long, default_value_t = 1_000_000)]
+    pub documents: u64,
+
+    /// Documents on each side of the join
+    #[arg(long, default_value_t = 10_000)]
+    pub joined: u64,
+
+    /// How often each question is asked
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rounds: u64,
+
+    /// A tenth of the documents, for trying it out
+    #[arg(long)]
+    pub quick: bool,
+}
+
+const COLLECTION: &str = "aggregate";
+const JOINED: &str = "aggregate_joined";
+/// Results are asked for in batches as large as replies hold.
+const BATCH: i32 = 1_000_000;
+
+/// A question, and how many documents answer it.
+struct Question {
+    name: String,
+    collection: &'static str,
+    command: DocBuf,
+    documents: u64,
+}
+
+pub fn run(args: &AggregateArgs) -> Result<()> {
+    let targets = args.target.targets()?;
+    let scale = if args.quick { 10 } else { 1 };
+    let mut report = Report::default();
+    report.extend(measure(&targets, args.documents / scale, args.joined / scale, args.rounds)?);
+    report.publish(args.target.json.as_deref())
+}
+
+pub fn measure(targets: &[Target], documents: u64, joined: u64, rounds: u64) -> Result<Vec<Row>> {
+    let mut connections = Vec::new();
+    for target in targets {
+        let mut connection = Connection::open(&target.address)?;
+        connection.handshake()?;
+        load_cars(&mut connection, COLLECTION, documents).with_context(|| target.name.clone())?;
+        load_cars(&mut connection, JOINED, joined).with_context(|| target.name.clone())?;
+        connections.push(connection);
+    }
+    let mut rows = Vec::new();
+    for question in questions(documents, joined) {
+        let mut samples = targets.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
+        // The first round warms up and counts.
+        for round in 0..=rounds {
+            for (index, target) in targets.iter().enumerate() {
+                let started = Samples::start(target);
+                let before = Instant::now();
+                let count = ask(&mut connections[index], &question);
+                let count = count.with_context(|| format!("{}: {}", target.name, question.name))?;
+                if count != question.documents {
+                    bail!("{}: {}: {count} documents instead of {}", target.name, question.name, question.documents);
+                }
+                if round > 0 {
+                    samples[index].record(before.elapsed());
+                    samples[index].stop(target, started);
+                }
+            }
+        }
+        rows.extend(samples.iter().zip(targets).map(|(samples, target)| samples.row(&question.name, target, false)));
+    }
+    for connection in &mut connections {
+        drop_collection(connection, COLLECTION)?;
+        drop_collection(connection, JOINED)?;
+    }
+    Ok(rows)
+}
+
+/// Asks, reads all batches, and counts the documents.
+fn ask(connection: &mut Connection, question: &Question) -> Result<u64> {
+    let (mut id, batch) = cursor_batch(connection.run(question.command.clone())?)?;
+    let mut count = batch.elements().count() as u64;
+    while id != 0 {
+        let message = Message::command(doc! { "getMore": id, "collection": question.collection, "batchSize": BATCH });
+        let (next, batch) = cursor_batch(check_ok(connection.round_trip(&message)?)?)?;
+        count += batch.elements().count() as u64;
+        id = next;
+    }
+    Ok(count)
+}
+
+fn questions(documents: u64, joined: u64) -> Vec<Question> {
+    let pipeline = |collection: &'static str, name: String, documents: u64, stages: document::ValueBuf| Question {
+        name,
+        collection,
+        command: doc! {
+            "aggregate": collection, "pipeline": &stages, "allowDiskUse": true,
+            "cursor": &doc! { "batchSize": BATCH },
+        },
+        documents,
+    };
+    let sum_and_average = |key: document::Value<'_>| {
+        let group = doc! { "_id": key, "sum": &doc! { "$sum": "$Year" }, "average": &doc! { "$avg": "$Year" } };
+        array![&doc! { "$group": &group }]
+    };
+    let sort = doc! { "Category": 1, "Model": 1, "_id": -1 };
+    let by_id = doc! { "from": JOINED, "localField": "_id", "foreignField": "_id", "as": "found" };
+    let by_field = doc! { "from": JOINED, "localField": "createdAt", "foreignField": "createdAt", "as": "found" };
+    let find = doc! { "find": COLLECTION, "sort": &doc! { "createdAt": 1 }, "batchSize": BATCH, "allowDiskUse": true };
+    vec![
+        pipeline(COLLECTION, format!("$group of {documents}, one group"), 1, sum_and_average(document::Value::Null)),
+        pipeline(COLLECTION, format!("$group of {documents} by Make"), 13, sum_and_average("$Make".into())),
+        pipeline(COLLECTION, format!("$group of {documents} by _id"), documents, sum_and_average("$_id".into())),
+        pipeline(COLLECTION, format!("$sort of {documents}"), documents, array![&doc! { "$sort": &sort }]),
+        Question { name: format!("find().sort() of {documents}"), collection: COLLECTION, command: find, documents },
+        pipeline(
+            COLLECTION,
+            format!("$sort and $limit 10 of {documents}"),
+            10,
+            array![&doc! { "$sort": &sort }, &doc! { "$limit": 10 }],
+        ),
+        pipeline(JOINED, format!("$lookup of {joined}, _id"), joined, array![&doc! { "$lookup": &by_id }]),
+        pipeline(JOINED, format!("$lookup of {joined}, no index"), joined, array![&doc! { "$lookup": &by_field }]),
+    ]
+}
