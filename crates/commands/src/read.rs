@@ -320,20 +320,29 @@ impl Reader {
                 // What was sorted is read to its end before it is known to be over, as a scan is.
                 while !batch.is_full() && self.limit != Some(0) {
                     running.tick()?;
-                    let document = match self.pending.take() {
-                        Some(document) => Some(document),
-                        None => sorted.take_next()?,
+                    if self.skip > 0 && self.pending.is_none() {
+                        self.skip -= 1;
+                        *over = sorted.next_with(|_| ())?.is_none();
+                        if *over {
+                            break;
+                        }
+                        continue;
+                    }
+                    let (projection, positional) = (self.projection.as_ref(), self.positional.as_ref());
+                    let mut take = |item: Item<'_>| {
+                        let taken = push_projected(item, projection, positional, batch)?;
+                        Ok((!taken).then(|| item.to_owned()))
                     };
-                    let Some(document) = document else {
+                    let left_over = match self.pending.take() {
+                        Some(document) => Some(take(document.as_item())),
+                        None => sorted.next_with(take)?,
+                    };
+                    let Some(left_over) = left_over else {
                         *over = true;
                         break;
                     };
-                    if self.skip > 0 {
-                        self.skip -= 1;
-                        continue;
-                    }
-                    if !push_projected(document.as_item(), self.projection.as_ref(), self.positional.as_ref(), batch)? {
-                        self.pending = Some(document);
+                    self.pending = left_over?;
+                    if self.pending.is_some() {
                         break;
                     }
                     self.limit = self.limit.map(|limit| limit - 1);
@@ -388,6 +397,7 @@ impl Reader {
         while !batch.is_full() {
             running.tick()?;
             let Some(document) = self.pending.take().or_else(|| pipeline.execution.pop_item()) else { return Ok(true) };
+            batch.check_size(document.as_doc())?;
             if !batch.push(document.as_doc()) {
                 self.pending = Some(document);
                 return Ok(false);
@@ -410,6 +420,7 @@ async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'
             chain.advance(call, batch.room()).await?;
             continue;
         };
+        batch.check_size(document.as_doc())?;
         if !batch.push(document.as_doc()) {
             chain.put_back(document);
             break;

@@ -31,7 +31,7 @@ pub use compare::{compare, equal};
 pub use decimal::Decimal128;
 pub use object_id::ObjectId;
 pub use path::Path;
-pub use raw::{Doc, DocBuf, Element};
+pub use raw::{Doc, DocBuf, Element, Name};
 pub use value::{Kind, Value, ValueBuf};
 pub use write::{ArrayWriter, DocWriter};
 

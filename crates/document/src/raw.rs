@@ -71,13 +71,14 @@ impl<'a> Doc<'a> {
 
     /// Looks up several keys in one walk: `found` takes the first element of each name, at the name's position.
     #[inline]
-    pub fn gather(self, names: &[Box<str>], found: &mut [Option<Element<'a>>]) {
+    pub fn gather(self, names: &[Name], found: &mut [Option<Element<'a>>]) {
         let mut left = names.len();
         let mut elements = self.elements();
         while left > 0 {
             let Some(element) = elements.next() else { return };
+            let tag = tag_of(element.key);
             for (name, found) in names.iter().zip(&mut *found) {
-                if name.as_bytes() == element.key && found.is_none() {
+                if name.tag == tag && found.is_none() && name.matches(element.key) {
                     *found = Some(element);
                     left -= 1;
                 }
@@ -105,6 +106,40 @@ impl fmt::Debug for Doc<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
+}
+
+/// A key to look for, prepared for comparing it with many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    text: Box<str>,
+    tag: u64,
+}
+
+impl Name {
+    pub fn new(text: &str) -> Name {
+        Name { text: text.into(), tag: tag_of(text.as_bytes()) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a key with the same tag is this name.
+    #[inline]
+    fn matches(&self, key: &[u8]) -> bool {
+        key.len() < TAG_BYTES || self.text.as_bytes() == key
+    }
+}
+
+const TAG_BYTES: usize = 8;
+
+/// The first bytes of a key; shorter keys, which have no zeros in them, are told apart by it alone.
+#[inline]
+fn tag_of(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk::<TAG_BYTES>() {
+        return u64::from_le_bytes(*first);
+    }
+    key.iter().rev().fold(0, |tag, byte| tag << 8 | u64::from(*byte))
 }
 
 /// A BSON document that owns its bytes.

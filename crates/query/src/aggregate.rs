@@ -45,7 +45,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use steps::Section;
-pub use steps::{check_facet_size, facet_document};
+pub use steps::{check_facet_size, check_size, facet_document};
 pub(crate) use transform::Transformation;
 
 /// A parsed pipeline.

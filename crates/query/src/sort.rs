@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 pub use range::KeyRange;
 use range::Within;
-pub(crate) use sorter::memory_exceeded;
 pub use sorter::{Sorted, Sorter};
 
 /// How many fields a sort may have.

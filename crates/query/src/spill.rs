@@ -5,8 +5,6 @@
 //! error 292.
 
 use error::{Error, Result};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -112,7 +110,7 @@ impl Runs {
                 let mut readers = Readers::open(&mut *self.file, some)?;
                 self.runs.clear();
                 self.begin();
-                while let Some(entry) = readers.next(&mut *self.file)? {
+                while let Some(entry) = readers.next(&mut *self.file, Entry::copy)? {
                     self.push(&entry.key, &entry.value)?;
                 }
                 self.end()?;
@@ -132,6 +130,12 @@ pub(crate) struct Entry {
     pub value: Vec<u8>,
 }
 
+impl Entry {
+    fn copy(key: &[u8], value: &[u8]) -> Entry {
+        Entry { key: key.to_vec(), value: value.to_vec() }
+    }
+}
+
 /// All runs, being read back as one.
 pub(crate) struct Merge {
     file: Box<dyn SpillFile>,
@@ -146,38 +150,55 @@ impl fmt::Debug for Merge {
 
 impl Merge {
     pub fn next(&mut self) -> Result<Option<Entry>> {
-        self.readers.next(&mut *self.file)
+        self.next_with(Entry::copy)
+    }
+
+    /// Shows the next entry, its key and its value, without copying it.
+    pub fn next_with<T>(&mut self, look: impl FnOnce(&[u8], &[u8]) -> T) -> Result<Option<T>> {
+        self.readers.next(&mut *self.file, look)
     }
 }
 
-/// The next entry of a run: its key, the run's number, its value.
-type Head = (Vec<u8>, usize, Vec<u8>);
-
+/// Several runs, being read back as one.
 struct Readers {
     readers: Vec<Reader>,
-    /// The next entry of each run, the smallest key on top.
-    heads: BinaryHeap<Reverse<Head>>,
+    /// Those that have a next entry, by its key from the last to the first; of equal keys, those of earlier runs come last.
+    order: Vec<usize>,
+    /// The entry of the last in order has been shown.
+    shown: bool,
 }
 
 impl Readers {
     fn open(file: &mut dyn SpillFile, runs: &[(u64, u64)]) -> Result<Readers> {
-        let mut readers: Vec<Reader> =
-            runs.iter().map(|(at, end)| Reader { at: *at, end: *end, buffer: Vec::new(), taken: 0 }).collect();
-        let mut heads = BinaryHeap::with_capacity(readers.len());
-        for (index, reader) in readers.iter_mut().enumerate() {
-            if let Some(entry) = reader.next(file)? {
-                heads.push(Reverse((entry.key, index, entry.value)));
-            }
+        let readers = runs.iter().map(|(at, end)| Reader::new(*at, *end)).collect();
+        let mut readers = Readers { readers, order: Vec::with_capacity(runs.len()), shown: false };
+        for index in 0..runs.len() {
+            readers.advance(index, file)?;
         }
-        Ok(Readers { readers, heads })
+        Ok(readers)
     }
 
-    fn next(&mut self, file: &mut dyn SpillFile) -> Result<Option<Entry>> {
-        let Some(Reverse((key, index, value))) = self.heads.pop() else { return Ok(None) };
-        if let Some(entry) = self.readers.get_mut(index).map(|reader| reader.next(file)).transpose()?.flatten() {
-            self.heads.push(Reverse((entry.key, index, entry.value)));
+    /// Reads the next entry of a run and puts the run where it belongs.
+    fn advance(&mut self, index: usize, file: &mut dyn SpillFile) -> Result<()> {
+        let Some(reader) = self.readers.get_mut(index) else { return Ok(()) };
+        if !reader.advance(file)? {
+            return Ok(());
         }
-        Ok(Some(Entry { key, value }))
+        let entry = |index: usize| (self.readers.get(index).map_or(&[][..], Reader::key), index);
+        let place = self.order.partition_point(|other| entry(*other) > entry(index));
+        self.order.insert(place, index);
+        Ok(())
+    }
+
+    fn next<T>(&mut self, file: &mut dyn SpillFile, look: impl FnOnce(&[u8], &[u8]) -> T) -> Result<Option<T>> {
+        if std::mem::take(&mut self.shown)
+            && let Some(index) = self.order.pop()
+        {
+            self.advance(index, file)?;
+        }
+        let Some(reader) = self.order.last().and_then(|index| self.readers.get(*index)) else { return Ok(None) };
+        self.shown = true;
+        Ok(Some(look(reader.key(), reader.value())))
     }
 }
 
@@ -187,26 +208,47 @@ struct Reader {
     end: u64,
     buffer: Vec<u8>,
     taken: usize,
+    /// Lengths of the key and the value of the entry at hand, which end where the bytes that are left begin.
+    key_bytes: usize,
+    value_bytes: usize,
 }
 
 impl Reader {
-    fn next(&mut self, file: &mut dyn SpillFile) -> Result<Option<Entry>> {
-        if self.taken == self.buffer.len() && self.at == self.end {
-            return Ok(None);
-        }
-        let lengths = self.take(8, file)?;
-        let length = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes) as usize;
-        let (key, value) = (length(&lengths[..4]), length(&lengths[4..]));
-        Ok(Some(Entry { key: self.take(key, file)?, value: self.take(value, file)? }))
+    fn new(at: u64, end: u64) -> Reader {
+        Reader { at, end, buffer: Vec::new(), taken: 0, key_bytes: 0, value_bytes: 0 }
     }
 
-    fn take(&mut self, count: usize, file: &mut dyn SpillFile) -> Result<Vec<u8>> {
+    fn key(&self) -> &[u8] {
+        let end = self.taken - self.value_bytes;
+        self.buffer.get(end - self.key_bytes..end).unwrap_or_default()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.buffer.get(self.taken - self.value_bytes..self.taken).unwrap_or_default()
+    }
+
+    /// Goes on to the next entry; false when there is none.
+    fn advance(&mut self, file: &mut dyn SpillFile) -> Result<bool> {
+        if self.taken == self.buffer.len() && self.at == self.end {
+            return Ok(false);
+        }
+        self.make_room(8, file)?;
+        let length = |bytes: Option<&[u8]>| {
+            bytes.and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize
+        };
+        let (key, value) = (length(self.buffer.get(self.taken..)), length(self.buffer.get(self.taken + 4..)));
+        self.make_room(8 + key + value, file)?;
+        (self.key_bytes, self.value_bytes) = (key, value);
+        self.taken += 8 + key + value;
+        Ok(true)
+    }
+
+    /// Reads on until so many bytes are at hand.
+    fn make_room(&mut self, count: usize, file: &mut dyn SpillFile) -> Result<()> {
         while self.buffer.len() - self.taken < count {
             self.fill(count, file)?;
         }
-        let taken = self.buffer[self.taken..self.taken + count].to_vec();
-        self.taken += count;
-        Ok(taken)
+        Ok(())
     }
 
     fn fill(&mut self, wanted: usize, file: &mut dyn SpillFile) -> Result<()> {

@@ -11,12 +11,13 @@ mod write;
 use crate::command::aggregate::Arguments;
 use crate::command::{geo_near, views};
 use crate::dispatch::Call;
-use crate::read::{BLOCKING_BYTES_MAX, Batch, Reader, Request};
+use crate::read::{Batch, Reader, Request};
 pub use chain::Chain;
 use document::{Doc, DocBuf, DocWriter, Value};
-use error::{Code, Error, Result};
+use error::Result;
 use futures_util::future::LocalBoxFuture;
 use query::Predicate;
+use query::aggregate::foreign::MATCHES_BYTES_MAX;
 use query::aggregate::{Part, Pipeline, Source};
 use query::spill::Budget;
 use std::collections::VecDeque;
@@ -130,31 +131,23 @@ async fn open_pipeline(
     Ok(through(view, &pipeline, budget))
 }
 
-/// Reads a pipeline within another to its end.
+/// Reads a pipeline within another to its end; `None` where that gives more than one document may be joined with.
 fn read<'a>(
     call: &'a Call<'_>,
     namespace: &'a Namespace,
     condition: Option<Predicate>,
     pipeline: &'a Pipeline,
     budget: &'a Budget,
-) -> LocalBoxFuture<'a, Result<Vec<DocBuf>>> {
+) -> LocalBoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
     Box::pin(async move {
         let _nested = call.running.nest()?;
         let reader = open_pipeline(call, namespace, condition, pipeline, budget).await?;
-        collect(call, reader).await
-    })
-}
-
-/// Reads to the end. Error 292 past the memory of a blocking stage.
-async fn collect(call: &Call<'_>, reader: Reader) -> Result<Vec<DocBuf>> {
-    collect_up_to(call, reader, BLOCKING_BYTES_MAX).await?.ok_or_else(|| {
-        let message = format!("the results of the pipeline exceed the memory limit of {BLOCKING_BYTES_MAX} bytes");
-        Error::new(Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message)
+        collect(call, reader, MATCHES_BYTES_MAX).await
     })
 }
 
 /// Reads to the end; `None` where that is more than `bytes_max`.
-async fn collect_up_to(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Result<Option<Vec<DocBuf>>> {
+async fn collect(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Result<Option<Vec<DocBuf>>> {
     let (mut documents, mut bytes) = (Vec::new(), 0);
     while !reader.is_done() {
         for document in read_some(call, &mut reader, usize::MAX).await? {
@@ -172,7 +165,7 @@ async fn collect_up_to(call: &Call<'_>, mut reader: Reader, bytes_max: usize) ->
 async fn read_some(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<DocBuf>> {
     let mut bytes = Vec::new();
     let mut writer = DocWriter::begin(&mut bytes);
-    let mut batch = Batch::begin(&mut writer, "", documents_max);
+    let mut batch = Batch::internal(&mut writer, documents_max);
     reader.fill(call, &mut batch).await?;
     drop(batch);
     drop(writer);

@@ -11,11 +11,23 @@ pub struct Batch<'b> {
     array: ArrayWriter<'b>,
     documents_max: usize,
     bytes: usize,
+    /// Its documents go on within a pipeline, where they may be larger than a client's.
+    internal: bool,
 }
 
 impl<'b> Batch<'b> {
     pub fn begin(cursor: &'b mut DocWriter<'_>, key: &str, documents_max: usize) -> Batch<'b> {
-        Batch { array: cursor.array(key), documents_max, bytes: 0 }
+        Batch { array: cursor.array(key), documents_max, bytes: 0, internal: false }
+    }
+
+    /// A batch that no client will see.
+    pub fn internal(holder: &'b mut DocWriter<'_>, documents_max: usize) -> Batch<'b> {
+        Batch { internal: true, ..Batch::begin(holder, "", documents_max) }
+    }
+
+    /// Error 10334 where a pipeline's result is too large for a client.
+    pub fn check_size(&self, document: Doc<'_>) -> Result<()> {
+        if self.internal { Ok(()) } else { query::aggregate::check_size(document) }
     }
 
     pub fn len(&self) -> usize {

@@ -19,6 +19,12 @@ use std::cmp::Ordering;
 use top::Ranked;
 pub(crate) use top::Top;
 
+/// How much one group's state may come to, whether the stage goes on on disk or not.
+const STATE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+const CANNOT_SPILL: &str = "cannot spill to disk";
+const SPILLED: &str = "spilling to disk cannot reduce memory consumption any further";
+
 #[derive(Debug)]
 pub(crate) enum Accumulator {
     /// `$sum` of a constant, `$count` among them.
@@ -67,11 +73,13 @@ pub(crate) enum State {
     Several {
         limit: usize,
         values: std::collections::VecDeque<ValueBuf>,
+        bytes: usize,
     },
     Top {
         limit: usize,
         ranked: Vec<Ranked>,
         arrivals: u64,
+        bytes: usize,
     },
 }
 
@@ -142,6 +150,15 @@ impl Accumulator {
         })
     }
 
+    /// Whether the number of values it keeps depends on the group's key.
+    pub fn reads_key(&self) -> bool {
+        match self {
+            Accumulator::Several(several) => several.limit_expression().reads_document(),
+            Accumulator::Top(top) => top.limit_expression().is_some_and(Expression::reads_document),
+            _ => false,
+        }
+    }
+
     /// The one operand of those that have but one.
     pub fn operand_mut(&mut self) -> Option<&mut Operand> {
         match self {
@@ -168,14 +185,16 @@ impl Accumulator {
             Accumulator::AddToSet(_, collation) => State::Set(Box::new(Unique::new(collation.clone()))),
             Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
             Accumulator::MergeObjects(_) => State::Merged(DocBuf::new()),
-            Accumulator::Several(several) => State::Several { limit: several.limit(key)?, values: Default::default() },
-            Accumulator::Top(top) => State::Top { limit: top.limit(key)?, ranked: Vec::new(), arrivals: 0 },
+            Accumulator::Several(several) => {
+                State::Several { limit: several.limit(key)?, values: Default::default(), bytes: 0 }
+            }
+            Accumulator::Top(top) => State::Top { limit: top.limit(key)?, ranked: Vec::new(), arrivals: 0, bytes: 0 },
         })
     }
 
-    /// Takes a document in; gives the bytes by which the state grew.
+    /// Takes a document in; gives the bytes by which the state grew. Error 146 where one state has grown past all bounds.
     #[inline]
-    pub fn add(&self, state: &mut State, row: &Row<'_>) -> Result<usize> {
+    pub fn add(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
         match (self, state) {
             (Accumulator::SumConstant(number), State::Sum(sum)) => sum.add(*number),
             (Accumulator::Sum(operand), State::Sum(sum)) => {
@@ -211,40 +230,58 @@ impl Accumulator {
     }
 
     /// [`Accumulator::add`] for those that keep many values.
-    fn collect(&self, state: &mut State, row: &Row<'_>) -> Result<usize> {
-        match (self, state) {
+    fn collect(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
+        let grown = match (self, state) {
             (Accumulator::Push(operand), State::Array { bytes, count }) => {
                 let evaluated = operand.evaluate_in(row)?;
-                Ok(evaluated.value().map_or(0, |value| collect::push(value, bytes, count)))
+                let grown = evaluated.value().map_or(0, |value| collect::push(value, bytes, count));
+                self.check_size(bytes.len())?;
+                grown
             }
             (Accumulator::AddToSet(operand, _), State::Set(set)) => {
                 let evaluated = operand.evaluate_in(row)?;
-                Ok(evaluated.value().map_or(0, |value| set.insert(value)))
+                let grown = evaluated.value().map_or(0, |value| set.insert(value));
+                self.check_size(set.memory_bytes())?;
+                grown
             }
             (Accumulator::MergeObjects(operand), State::Merged(merged)) => {
                 let evaluated = operand.evaluate_in(row)?;
-                match evaluated.value() {
-                    None | Some(Value::Null | Value::Undefined) => Ok(0),
-                    Some(Value::Document(document)) => Ok(collect::merge(merged, document)),
-                    Some(other) => Err(Error::new(
-                        Code(40400),
-                        format!(
-                            "$mergeObjects requires object inputs, but input {} is of type {}",
-                            crate::expression::display(other),
-                            other.kind().alias()
-                        ),
-                    )),
-                }
+                let grown = merge_object(merged, evaluated.value())?;
+                self.check_size(merged.as_bytes().len())?;
+                grown
             }
-            (Accumulator::Several(several), State::Several { limit, values }) => {
-                several.add(*limit, values, row.item())
+            (Accumulator::Several(several), State::Several { limit, values, bytes }) => {
+                let grown = several.add(*limit, values, row.item())?;
+                *bytes = bytes.saturating_add_signed(grown);
+                self.check_size(*bytes)?;
+                grown
             }
-            (Accumulator::Top(top), State::Top { limit, ranked, arrivals }) => {
+            (Accumulator::Top(top), State::Top { limit, ranked, arrivals, bytes }) => {
                 *arrivals += 1;
-                top.add(*limit, *arrivals, ranked, row.item())
+                let grown = top.add(*limit, *arrivals, ranked, row.item())?;
+                *bytes = bytes.saturating_add_signed(grown);
+                self.check_size(*bytes)?;
+                grown
             }
-            _ => Ok(0),
+            _ => 0,
+        };
+        Ok(grown)
+    }
+
+    /// Error 146 where what one group keeps is larger than what a stage may hold in all.
+    fn check_size(&self, bytes: usize) -> Result<()> {
+        if bytes <= STATE_BYTES_MAX {
+            return Ok(());
         }
+        let (name, why) = match self {
+            Accumulator::AddToSet(..) => ("$addToSet", CANNOT_SPILL),
+            Accumulator::MergeObjects(_) => ("$mergeObjects", CANNOT_SPILL),
+            Accumulator::Several(several) => (several.name(), SPILLED),
+            Accumulator::Top(top) => (top.name(), SPILLED),
+            _ => ("$push", CANNOT_SPILL),
+        };
+        let message = format!("{name} used too much memory and {why}. Memory limit: {STATE_BYTES_MAX} bytes");
+        Err(Error::new(Code::EXCEEDED_MEMORY_LIMIT, message))
     }
 
     /// Writes the result as a field.
@@ -289,7 +326,7 @@ fn take_extreme(
     wanted: Ordering,
     collation: &Collation,
     best: &mut Option<ValueBuf>,
-) -> usize {
+) -> isize {
     let Some(value) = evaluated.value().filter(|value| !matches!(value, Value::Null | Value::Undefined)) else {
         return 0;
     };
@@ -300,10 +337,25 @@ fn take_extreme(
 }
 
 /// Puts a value in the place of another; gives the bytes by which it is larger.
-fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> usize {
+fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
     let before = held.as_ref().map_or(0, |held| held.raw_value().len());
     let new = value.to_owned();
     let after = new.raw_value().len();
     *held = Some(new);
-    after.saturating_sub(before)
+    after as isize - before as isize
+}
+
+fn merge_object(merged: &mut DocBuf, value: Option<Value<'_>>) -> Result<isize> {
+    match value {
+        None | Some(Value::Null | Value::Undefined) => Ok(0),
+        Some(Value::Document(document)) => Ok(collect::merge(merged, document)),
+        Some(other) => Err(Error::new(
+            Code(40400),
+            format!(
+                "$mergeObjects requires object inputs, but input {} is of type {}",
+                crate::expression::display(other),
+                other.kind().alias()
+            ),
+        )),
+    }
 }

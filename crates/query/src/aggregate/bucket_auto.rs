@@ -1,20 +1,19 @@
 //! `$bucketAuto`: a given number of buckets with about as many documents in each.
 
 use super::Demand;
-use super::accumulate::Accumulator;
+use super::accumulate::{Accumulator, State};
 use super::granularity::Granularity;
 use super::group::parse_fields;
 use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
 use super::steps::{Give, Hold};
-use crate::Context;
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
-use crate::sort::memory_exceeded;
-use crate::{Item, ItemBuf};
+use crate::sort::{Sorted, Sorter};
+use crate::spill::Budget;
+use crate::{Context, Item, ItemBuf, Sort};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -63,6 +62,9 @@ impl BucketAuto {
         };
         let counting = doc! { "count": &doc! { "$sum": 1 } };
         let fields = parse_fields(output.filter(|output| !output.is_empty()).unwrap_or(counting.as_doc()), context)?;
+        if fields.iter().any(|(_, accumulator)| accumulator.reads_key()) {
+            return Err(Error::new(Code(4544714), "Can't refer to the group key in $bucketAuto"));
+        }
         Ok(BucketAuto { group_by, buckets, granularity, fields, collation: context.collation.clone() })
     }
 }
@@ -91,104 +93,16 @@ fn parse_count(value: Value<'_>) -> Result<usize> {
     }
 }
 
-/// The documents of a run, with the values they are put into buckets by.
+/// The documents of a run, sorted by the values they are put into buckets by.
 pub(super) struct Buckets {
     spec: Arc<BucketAuto>,
-    entries: Vec<Entry>,
-    memory_bytes: usize,
-    memory_bytes_max: usize,
-}
-
-struct Entry {
-    value: ValueBuf,
-    document: ItemBuf,
-}
-
-struct Bucket {
-    min: ValueBuf,
-    max: ValueBuf,
-    documents: Vec<ItemBuf>,
+    sorter: Sorter,
+    count: u64,
 }
 
 impl Buckets {
-    pub fn new(spec: Arc<BucketAuto>, memory_bytes_max: usize) -> Buckets {
-        Buckets { spec, entries: Vec::new(), memory_bytes: 0, memory_bytes_max }
-    }
-
-    fn into_documents(mut self) -> Result<Vec<DocBuf>> {
-        let collation = &self.spec.collation;
-        self.entries.sort_by(|a, b| collation.compare(a.value.as_value(), b.value.as_value()));
-        let mut entries: VecDeque<Entry> = std::mem::take(&mut self.entries).into();
-        let size = ((entries.len() as f64 / self.spec.buckets as f64).round() as usize).max(1);
-        let mut buckets: Vec<Bucket> = Vec::new();
-        while let Some(first) = entries.pop_front() {
-            let min = match (buckets.last(), &self.spec.granularity) {
-                (Some(before), Some(_)) => before.max.clone(),
-                (None, Some(granularity)) => rounded(granularity, &first.value, Granularity::round_down),
-                _ => first.value.clone(),
-            };
-            let mut bucket = Bucket { min, max: first.value, documents: vec![first.document] };
-            let last = buckets.len() + 1 == self.spec.buckets;
-            let more = if last { entries.len() } else { (size - 1).min(entries.len()) };
-            for entry in entries.drain(..more) {
-                bucket.max = entry.value;
-                bucket.documents.push(entry.document);
-            }
-            self.settle_max(&mut bucket, &mut entries);
-            buckets.push(bucket);
-        }
-        buckets.into_iter().map(|bucket| self.write(bucket)).collect()
-    }
-
-    /// Takes in what belongs to the bucket as well, and puts its upper end where the next bucket begins.
-    fn settle_max(&self, bucket: &mut Bucket, entries: &mut VecDeque<Entry>) {
-        let Some(granularity) = &self.spec.granularity else {
-            while entries
-                .front()
-                .is_some_and(|next| self.spec.collation.compare(bucket.max.as_value(), next.value.as_value()).is_eq())
-            {
-                if let Some(entry) = entries.pop_front() {
-                    bucket.max = entry.value;
-                    bucket.documents.push(entry.document);
-                }
-            }
-            if let Some(next) = entries.front() {
-                bucket.max = next.value.clone();
-            }
-            return;
-        };
-        let boundary = rounded(granularity, &bucket.max, Granularity::round_up);
-        while entries
-            .front()
-            .is_some_and(|next| self.spec.collation.compare(boundary.as_value(), next.value.as_value()).is_gt())
-        {
-            bucket.documents.extend(entries.pop_front().map(|entry| entry.document));
-        }
-        let is_zero = Number::from_value(boundary.as_value()).is_some_and(Number::is_zero);
-        bucket.max = match entries.front().filter(|_| is_zero) {
-            Some(next) => rounded(granularity, &next.value, Granularity::round_down),
-            None => boundary,
-        };
-    }
-
-    fn write(&self, bucket: Bucket) -> Result<DocBuf> {
-        let id = doc! { "min": &bucket.min, "max": &bucket.max };
-        let mut states = Vec::with_capacity(self.spec.fields.len());
-        for (_, accumulator) in &self.spec.fields {
-            states.push(accumulator.begin(Value::Document(id.as_doc()))?);
-        }
-        for document in &bucket.documents {
-            let row = Row::of(document.as_item());
-            for ((_, accumulator), state) in self.spec.fields.iter().zip(&mut states) {
-                accumulator.add(state, &row)?;
-            }
-        }
-        Ok(DocBuf::build(|writer: &mut DocWriter<'_>| {
-            writer.append("_id", &id);
-            for ((name, accumulator), state) in self.spec.fields.iter().zip(states) {
-                accumulator.write(&state, name, writer);
-            }
-        }))
+    pub fn new(spec: Arc<BucketAuto>, budget: Budget) -> Buckets {
+        Buckets { spec, sorter: Sorter::new(Sort::default(), None, budget), count: 0 }
     }
 }
 
@@ -198,17 +112,139 @@ impl Hold for Buckets {
         if self.spec.granularity.is_some() {
             check_roundable(&value)?;
         }
-        let value = value.value_or_null().to_owned();
-        self.memory_bytes += size_of::<Entry>() + value.raw_value().len() + document.document.size();
-        if self.memory_bytes > self.memory_bytes_max {
-            return Err(memory_exceeded(self.memory_bytes_max));
-        }
-        self.entries.push(Entry { value, document: document.to_owned() });
+        self.count += 1;
+        self.sorter.push_behind(document, |key| {
+            self.spec.collation.encode_key(value.value_or_null(), key);
+            Ok(())
+        })?;
         Ok(Demand::More)
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
-        Ok(Box::new(self.into_documents()?.into_iter()))
+        let size = (self.count as f64 / self.spec.buckets as f64).round() as u64;
+        Ok(Box::new(Given {
+            spec: self.spec,
+            sorted: self.sorter.finish()?,
+            ahead: None,
+            size: size.max(1),
+            given: 0,
+            max: None,
+        }))
+    }
+}
+
+/// Buckets that are given out, one after the other.
+struct Given {
+    spec: Arc<BucketAuto>,
+    sorted: Sorted,
+    /// The first document behind the bucket at hand, with its value.
+    ahead: Option<(ValueBuf, ItemBuf)>,
+    /// How many documents a bucket takes, and no more than it must.
+    size: u64,
+    given: usize,
+    /// The upper end of the bucket before.
+    max: Option<ValueBuf>,
+}
+
+/// A bucket that is being filled.
+struct Bucket {
+    min: ValueBuf,
+    max: ValueBuf,
+    states: Vec<State>,
+}
+
+impl Bucket {
+    fn take(&mut self, spec: &BucketAuto, document: &ItemBuf) -> Result<()> {
+        let row = Row::of(document.as_item());
+        for ((_, accumulator), state) in spec.fields.iter().zip(&mut self.states) {
+            accumulator.add(state, &row)?;
+        }
+        Ok(())
+    }
+}
+
+impl Given {
+    /// The next document, if it passes `wanted` by its value.
+    fn next_if(&mut self, wanted: impl FnOnce(Value<'_>) -> bool) -> Result<Option<(ValueBuf, ItemBuf)>> {
+        if self.ahead.is_none()
+            && let Some(document) = self.sorted.take_next()?
+        {
+            let value = self.spec.group_by.evaluate(document.as_item())?.value_or_null().to_owned();
+            self.ahead = Some((value, document));
+        }
+        Ok(self.ahead.take_if(|(value, _)| wanted(value.as_value())))
+    }
+
+    fn next_value(&mut self) -> Result<Option<ValueBuf>> {
+        self.next_if(|_| false)?;
+        Ok(self.ahead.as_ref().map(|(value, _)| value.clone()))
+    }
+
+    fn next_bucket(&mut self) -> Result<Option<Bucket>> {
+        let spec = self.spec.clone();
+        let Some((value, document)) = self.next_if(|_| true)? else { return Ok(None) };
+        let min = match (&self.max, &spec.granularity) {
+            (Some(before), Some(_)) => before.clone(),
+            (None, Some(granularity)) => rounded(granularity, &value, Granularity::round_down),
+            _ => value.clone(),
+        };
+        let states =
+            spec.fields.iter().map(|(_, accumulator)| accumulator.begin(Value::Null)).collect::<Result<_>>()?;
+        let mut bucket = Bucket { min, max: value, states };
+        bucket.take(&spec, &document)?;
+        self.given += 1;
+        let more = if self.given == spec.buckets { u64::MAX } else { self.size - 1 };
+        for _ in 0..more {
+            let Some((value, document)) = self.next_if(|_| true)? else { break };
+            bucket.max = value;
+            bucket.take(&spec, &document)?;
+        }
+        self.settle_max(&mut bucket)?;
+        self.max = Some(bucket.max.clone());
+        Ok(Some(bucket))
+    }
+
+    /// Takes in what belongs to the bucket as well, and puts its upper end where the next bucket begins.
+    fn settle_max(&mut self, bucket: &mut Bucket) -> Result<()> {
+        let spec = self.spec.clone();
+        let Some(granularity) = &spec.granularity else {
+            let same = bucket.max.clone();
+            while let Some((value, document)) =
+                self.next_if(|next| spec.collation.compare(same.as_value(), next).is_eq())?
+            {
+                bucket.max = value;
+                bucket.take(&spec, &document)?;
+            }
+            if let Some(next) = self.next_value()? {
+                bucket.max = next;
+            }
+            return Ok(());
+        };
+        let boundary = rounded(granularity, &bucket.max, Granularity::round_up);
+        while let Some((_, document)) =
+            self.next_if(|next| spec.collation.compare(boundary.as_value(), next).is_gt())?
+        {
+            bucket.take(&spec, &document)?;
+        }
+        let is_zero = Number::from_value(boundary.as_value()).is_some_and(Number::is_zero);
+        bucket.max = match self.next_value()?.filter(|_| is_zero) {
+            Some(next) => rounded(granularity, &next, Granularity::round_down),
+            None => boundary,
+        };
+        Ok(())
+    }
+}
+
+impl Give for Given {
+    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+        let Some(bucket) = self.next_bucket()? else { return Ok(None) };
+        let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
+            writer.append("_id", &doc! { "min": &bucket.min, "max": &bucket.max });
+            for ((name, accumulator), state) in self.spec.fields.iter().zip(&bucket.states) {
+                accumulator.write(state, name, writer);
+            }
+        });
+        take(document.as_doc().into()).map(Some)
     }
 }
 

@@ -104,12 +104,14 @@ impl Densify {
 pub(super) struct Gathered {
     stage: Arc<Densify>,
     sorter: Sorter,
+    memory_bytes_max: usize,
 }
 
 impl Gathered {
     pub fn new(stage: Arc<Densify>, budget: Budget) -> Gathered {
+        let memory_bytes_max = budget.memory_bytes_max;
         let sorter = Sorter::new(stage.sort.clone(), None, budget);
-        Gathered { stage, sorter }
+        Gathered { stage, sorter, memory_bytes_max }
     }
 }
 
@@ -126,6 +128,8 @@ impl Hold for Gathered {
             held: None,
             partitions: Vec::new(),
             known: HashMap::new(),
+            memory_bytes: 0,
+            memory_bytes_max: self.memory_bytes_max,
             first: None,
             last: None,
             ending: None,
@@ -151,6 +155,9 @@ struct Dense {
     held: Option<(ItemBuf, usize)>,
     partitions: Vec<Partition>,
     known: HashMap<Vec<u8>, usize>,
+    /// What the partitions come to, and how much that may be.
+    memory_bytes: usize,
+    memory_bytes_max: usize,
     first: Option<ValueBuf>,
     last: Option<ValueBuf>,
     /// After the last document: the partition that is being filled up.
@@ -159,11 +166,16 @@ struct Dense {
 }
 
 impl Dense {
-    /// The number of the document's partition, which may be new.
-    fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> usize {
+    /// The number of the document's partition, which may be new. Error 6007200 where they are too many.
+    fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> Result<usize> {
         let key = self.stage.partition_key(document);
         if let Some(index) = self.known.get(&key) {
-            return *index;
+            return Ok(*index);
+        }
+        self.memory_bytes += 2 * key.len() + size_of::<Partition>();
+        if self.memory_bytes > self.memory_bytes_max {
+            let message = format!("$densify exceeded memory limit of {}", self.memory_bytes_max);
+            return Err(Error::new(Code(6007200), message));
         }
         let next = match (&self.stage.bounds, &self.first) {
             (Bounds::Explicit(lower, _), _) => lower.clone(),
@@ -173,7 +185,7 @@ impl Dense {
         let fields = self.stage.partition.iter().map(|path| path.get(document).map(Value::to_owned)).collect();
         self.partitions.push(Partition { fields, next, fresh: true });
         self.known.insert(key, self.partitions.len() - 1);
-        self.partitions.len() - 1
+        Ok(self.partitions.len() - 1)
     }
 
     /// A document in the gap below a value, if there is one left; the grid moves past it.
@@ -252,7 +264,7 @@ impl Dense {
             self.first = Some(value.to_owned());
         }
         self.last = Some(value.to_owned());
-        let index = self.partition(document.as_doc(), value);
+        let index = self.partition(document.as_doc(), value)?;
         self.held = Some((document, index));
         Ok(Some(None))
     }

@@ -16,7 +16,7 @@ use error::{Code, Error, Result};
 
 pub use graph_lookup::{GraphLookup, Search};
 pub use join_table::JoinTable;
-pub use lookup::Lookup;
+pub use lookup::{Lookup, MATCHES_BYTES_MAX};
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::operand::{Numbering, Operand, Row};
 use super::steps::{Give, Hold};
 use crate::spill::{Budget, Entry, Merge, Runs};
 use crate::{Context, Expression, Item};
-use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use std::sync::Arc;
@@ -176,14 +176,15 @@ impl Found {
     /// The position of a key, which becomes a new group if it is not known.
     fn find(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
         let collation = &group.collation;
-        let hash = hash_of(&self.hasher, key, collation);
+        let hash = hash_key(&self.hasher, key, collation);
         let keys = &self.keys;
         let at = |index: u32| keys.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
-        if let Some(&index) = self.table.find(hash, |&index| collation.equal(at(index), key)) {
+        let is_key = |known: &ValueBuf| is_same_text(known, key) || collation.equal(known.as_value(), key);
+        if let Some(&index) = self.table.find(hash, |&index| keys.get(index as usize).is_some_and(is_key)) {
             return Ok(index as usize);
         }
         let hasher = &self.hasher;
-        self.table.insert_unique(hash, keys.len() as u32, |&index| hash_of(hasher, at(index), collation));
+        self.table.insert_unique(hash, keys.len() as u32, |&index| hash_key(hasher, at(index), collation));
         let index = self.keys.len();
         let owned = key.to_owned();
         self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<State>();
@@ -193,6 +194,22 @@ impl Found {
         }
         Ok(index)
     }
+}
+
+/// As [`hash_of`], with a short way for the most frequent kind of key.
+fn hash_key(hasher: &ahash::RandomState, key: Value<'_>, collation: &Collation) -> u64 {
+    match key {
+        Value::String(text) | Value::Symbol(text) if collation.is_simple() => hasher.hash_one(text.as_bytes()),
+        key => hash_of(hasher, key, collation),
+    }
+}
+
+/// Whether two keys are strings of the same bytes, which no collation tells apart.
+fn is_same_text(known: &ValueBuf, key: Value<'_>) -> bool {
+    let Value::String(text) = key else { return false };
+    // A length, the text, a zero.
+    let known_text = known.raw_value().get(4..).and_then(|raw| raw.split_last());
+    known.kind() == Kind::String && known_text.is_some_and(|(_, known)| known == text.as_bytes())
 }
 
 impl Groups {
@@ -262,7 +279,8 @@ impl Hold for Groups {
         let fields = &self.group.fields;
         let states = &mut self.found.states[index * fields.len()..(index + 1) * fields.len()];
         for ((_, accumulator), state) in fields.iter().zip(states) {
-            self.found.memory_bytes += accumulator.add(state, &row)?;
+            let grown = accumulator.add(state, &row)?;
+            self.found.memory_bytes = self.found.memory_bytes.saturating_add_signed(grown);
         }
         if self.found.memory_bytes > self.budget.memory_bytes_max {
             self.spill()?;
@@ -351,7 +369,7 @@ impl Give for ReadBack {
             }
             let (_, later) = self.states(&more)?;
             for (((_, accumulator), state), later) in self.group.fields.iter().zip(&mut states).zip(later) {
-                accumulator.merge(state, later);
+                accumulator.merge(state, later)?;
             }
         }
         write_group(&self.group, &key, states.into_iter(), &mut self.scratch)?;
@@ -371,11 +389,8 @@ fn write_group(
     writer.append("_id", key);
     for ((name, accumulator), state) in group.fields.iter().zip(states) {
         accumulator.write(&state, name, &mut writer);
+        super::steps::check_room(writer.size())?;
     }
     drop(writer);
-    let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);
-    if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
-        return Err(super::steps::too_large(document));
-    }
     Ok(())
 }

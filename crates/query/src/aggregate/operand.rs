@@ -6,7 +6,7 @@
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
 use crate::{Context, Expression, Item};
-use document::{Element, Value};
+use document::{Element, Name, Value};
 use error::Result;
 
 /// How many fields are looked up in one walk; any more, one by one.
@@ -62,17 +62,17 @@ impl Operand {
 /// The fields of the top level that a stage's operands read, each once.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
-    names: Vec<Box<str>>,
+    names: Vec<Name>,
 }
 
 impl Numbering {
     /// Gives the operand's field a number, if the operand is a field.
     pub fn number(&mut self, operand: &mut Operand) {
         let Operand::Field(name, number) = operand else { return };
-        *number = self.names.iter().position(|known| known == name);
+        *number = self.names.iter().position(|known| known.as_str() == &**name);
         if number.is_none() && self.names.len() < GATHERED_MAX {
             *number = Some(self.names.len());
-            self.names.push(name.clone());
+            self.names.push(Name::new(name));
         }
     }
 }
@@ -119,15 +119,15 @@ mod tests {
     #[test]
     fn gathered_fields_are_what_they_are_one_by_one() {
         let context = Context::at(0);
-        let mut operands: Vec<Operand> = ["$b", "$missing", "$a", "$b", "$long name", "$a.b"]
+        let mut operands: Vec<Operand> = ["$b", "$missing", "$a", "$b", "$long name", "$long names", "$a.b"]
             .iter()
             .map(|path| Operand::parse(Value::String(path), &context).unwrap())
             .collect();
         let mut numbering = Numbering::default();
         operands.iter_mut().for_each(|operand| numbering.number(operand));
-        assert_eq!(numbering.names.len(), 4);
+        assert_eq!(numbering.names.len(), 5);
         // Of two fields of one name the first counts.
-        let document = doc! { "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
+        let document = doc! { "long nam": 0, "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
         let row = Row::gather(document.as_doc().into(), &numbering);
         for operand in &operands {
             let (gathered, plain) = (operand.evaluate_in(&row).unwrap(), operand.evaluate(document.as_doc()).unwrap());

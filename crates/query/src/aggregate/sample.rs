@@ -2,8 +2,9 @@
 
 use super::Demand;
 use super::steps::{Give, Hold};
-use crate::sort::memory_exceeded;
-use crate::{Item, ItemBuf, Meta, MetadataBuf};
+use crate::sort::Sorter;
+use crate::spill::Budget;
+use crate::{Item, ItemBuf, Meta, MetadataBuf, Sort};
 use document::Value;
 use error::{Code, Error, Result};
 use rand::RngExt;
@@ -41,23 +42,14 @@ pub(crate) struct Sample {
 pub(super) struct Sampler {
     size: usize,
     shows_numbers: bool,
-    drawn: Vec<(u64, ItemBuf)>,
-    memory_bytes: usize,
-    memory_bytes_max: usize,
+    sorter: Sorter,
 }
 
 impl Sampler {
-    pub fn new(sample: Sample, memory_bytes_max: usize) -> Sampler {
+    pub fn new(sample: Sample, budget: Budget) -> Sampler {
         let size = usize::try_from(sample.size).unwrap_or(usize::MAX);
-        Sampler { size, shows_numbers: sample.shows_numbers, drawn: Vec::new(), memory_bytes: 0, memory_bytes_max }
-    }
-
-    fn drop_losers(&mut self) {
-        if self.drawn.len() > self.size {
-            self.drawn.select_nth_unstable_by_key(self.size, |(number, _)| *number);
-            self.drawn.truncate(self.size);
-            self.memory_bytes = self.drawn.iter().map(|(_, document)| document.size()).sum();
-        }
+        let sorter = Sorter::new(Sort::default(), Some(size), budget);
+        Sampler { size, shows_numbers: sample.shows_numbers, sorter }
     }
 }
 
@@ -66,30 +58,22 @@ impl Hold for Sampler {
         if self.size == 0 {
             return Ok(Demand::Enough);
         }
-        let item = item.to_owned();
-        self.memory_bytes += item.size();
-        self.drawn.push((rand::rng().random(), item));
-        if self.drawn.len() >= self.size.saturating_mul(2) {
-            self.drop_losers();
-        }
-        if self.memory_bytes > self.memory_bytes_max {
-            return Err(memory_exceeded(self.memory_bytes_max));
-        }
+        let drawn: u64 = rand::rng().random();
+        let shown = self.shows_numbers.then(|| show_number(drawn, item));
+        self.sorter.push_behind(shown.as_ref().map_or(item, ItemBuf::as_item), |key| {
+            key.extend_from_slice(&drawn.to_be_bytes());
+            Ok(())
+        })?;
         Ok(Demand::More)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Box<dyn Give>> {
-        self.drop_losers();
-        self.drawn.sort_unstable_by_key(|(number, _)| *number);
-        let shown = |(number, item)| if self.shows_numbers { show_number(number, &item) } else { item };
-        let items: Vec<ItemBuf> = self.drawn.into_iter().map(shown).collect();
-        Ok(Box::new(items.into_iter()))
+    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+        Ok(Box::new(self.sorter.finish()?))
     }
 }
 
 /// Notes the number as one between 0 and 1, of which the largest comes first.
-fn show_number(number: u64, item: &ItemBuf) -> ItemBuf {
-    let item = item.as_item();
+fn show_number(number: u64, item: Item<'_>) -> ItemBuf {
     let mut metadata = MetadataBuf::default();
     metadata.begin(item.metadata);
     metadata.set(Meta::RandVal, 1.0 - number as f64 / u64::MAX as f64);

@@ -20,6 +20,15 @@ use std::sync::Arc;
 /// Stages call each other as deep as the section is long; a longer pipeline copies documents into a queue in between.
 const SECTION_STEPS_MAX: usize = 50;
 
+/// How large a document may be between two stages; what comes out at the end is smaller ([`check_size`]).
+const BETWEEN_STAGES_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// How many levels of documents and arrays there may be.
+const LEVELS_MAX: usize = 200;
+
+/// How large the document of a `$facet` may be.
+const FACET_BYTES_MAX: usize = 100 * 1024 * 1024;
+
 /// Some consecutive stages of a run.
 pub(super) struct Section {
     steps: Vec<Step>,
@@ -118,7 +127,6 @@ pub(super) fn sections(stages: &[Stage], budget: &Budget) -> Vec<Section> {
 
 impl Step {
     fn begin(stage: &Stage, budget: &Budget) -> Step {
-        let memory_bytes_max = budget.memory_bytes_max;
         match stage {
             Stage::Match(predicate) => Step::Match(predicate.clone()),
             Stage::Sort { sort, limit } => {
@@ -133,8 +141,8 @@ impl Step {
             Stage::Unwind(unwind) => Step::Unwind(unwind.clone(), Vec::new()),
             Stage::Group(group) => Step::Hold(Box::new(Groups::new(group.clone(), budget.clone()))),
             Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
-            Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), memory_bytes_max))),
-            Stage::Sample(sample) => Step::Hold(Box::new(Sampler::new(*sample, memory_bytes_max))),
+            Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), budget.clone()))),
+            Stage::Sample(sample) => Step::Hold(Box::new(Sampler::new(*sample, budget.clone()))),
             Stage::Densify(stage) => Step::Hold(Box::new(Gathered::new(stage.clone(), budget.clone()))),
             Stage::SetWindowFields(stage) => Step::Hold(Box::new(Partitions::new(stage.clone(), budget.clone()))),
             Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
@@ -228,9 +236,6 @@ pub(super) fn advance(
 /// Gives a document to the first of `steps`, and what comes of it to those behind.
 fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     let Some((step, rest)) = steps.split_first_mut() else {
-        if item.document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL {
-            return Err(too_large(item.document));
-        }
         out.push_back(item.to_owned());
         return Ok(Demand::More);
     };
@@ -253,12 +258,12 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
         Step::AddFields(fields, scratch) => {
             scratch.clear();
             fields.apply(item, scratch)?;
-            feed(rest, item.with(written(scratch)), out)
+            feed(rest, item.with(written(scratch)?), out)
         }
         Step::Project(project, scratch) => {
             scratch.clear();
             project.apply(item, scratch)?;
-            let item = item.with(written(scratch));
+            let item = item.with(written(scratch)?);
             if item.metadata.get(Meta::RecordId).is_none() {
                 return feed(rest, item, out);
             }
@@ -271,7 +276,7 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
         Step::Redact(redact, scratch) => {
             scratch.clear();
             match redact.apply(item, scratch)? {
-                true => feed(rest, item.with(written(scratch)), out),
+                true => feed(rest, item.with(written(scratch)?), out),
                 false => Ok(Demand::More),
             }
         }
@@ -287,8 +292,32 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
     }
 }
 
-fn written(scratch: &[u8]) -> Doc<'_> {
-    Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY)
+/// The document that a stage has written. Error 10334 where it is too large even for other stages.
+fn written(scratch: &[u8]) -> Result<Doc<'_>> {
+    check_room(scratch.len())?;
+    let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);
+    check_depth(document)?;
+    Ok(document)
+}
+
+/// Error 15 for a document that is nested too deep for a client, and for what walks through it here.
+fn check_depth(document: Doc<'_>) -> Result<()> {
+    if !document::validate::is_deeper_than(document, LEVELS_MAX) {
+        return Ok(());
+    }
+    let message =
+        format!("cannot convert document to BSON because it exceeds the limit of {LEVELS_MAX} levels of nesting");
+    Err(Error::new(Code(15), message))
+}
+
+/// Error 10334 for a document that would be too large even between stages.
+pub(super) fn check_room(bytes: usize) -> Result<()> {
+    if bytes <= BETWEEN_STAGES_BYTES_MAX {
+        return Ok(());
+    }
+    let max = document::DOCUMENT_BYTES_MAX_INTERNAL;
+    let message = format!("BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}(16MB)");
+    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message))
 }
 
 fn limit(left: &mut u64, rest: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
@@ -395,14 +424,14 @@ fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {
     facet_document(&results)
 }
 
-/// Error 10334 where a facet's results are larger than the document they are to go into.
+/// Error 4031700 where a facet's results are too many for one document.
 pub fn check_facet_size(bytes: usize) -> Result<()> {
-    let max = document::DOCUMENT_BYTES_MAX_INTERNAL;
-    if bytes <= max {
+    if bytes <= FACET_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}(16MB)");
-    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message))
+    let message =
+        format!("document constructed by $facet is {bytes} bytes, which exceeds the limit of {FACET_BYTES_MAX} bytes");
+    Err(Error::new(Code(4031700), message))
 }
 
 /// The document that a `$facet` gives: each pipeline's results under its name.
@@ -413,14 +442,18 @@ pub fn facet_document(results: &[(&str, Vec<DocBuf>)]) -> Result<DocBuf> {
             documents.iter().for_each(|document| array.push_raw(Kind::Document, document.as_bytes()));
         }
     });
-    if document.as_bytes().len() > document::DOCUMENT_BYTES_MAX_INTERNAL {
-        return Err(too_large(document.as_doc()));
-    }
+    check_facet_size(document.as_bytes().len())?;
+    check_depth(document.as_doc())?;
     Ok(document)
 }
 
-/// A result that no reply could hold.
-pub(super) fn too_large(document: Doc<'_>) -> Error {
+/// Error 10334 or 15 for a result that no reply could hold.
+pub fn check_size(document: Doc<'_>) -> Result<()> {
+    check_depth(document)?;
+    if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL { Err(too_large(document)) } else { Ok(()) }
+}
+
+fn too_large(document: Doc<'_>) -> Error {
     let size = document.size();
     let first = document
         .first()

@@ -403,6 +403,88 @@ fn groups_on_disk_come_to_what_they_come_to_in_memory() {
     assert_eq!(run_with(crate::spill::testing::small(60_000)), expected);
 }
 
+/// The results of a pipeline over 400 documents, in whatever memory is given.
+fn run_within(stages: &str, budget: impl Into<crate::spill::Budget>) -> Result<Vec<document::DocBuf>> {
+    let pipeline = parse(stages)?;
+    let mut execution = pipeline.start(budget);
+    for number in 0..400 {
+        let text =
+            format!("{{_id: {number}, k: {}, v: {}, w: {number}.5, s: 'x{number}'}}", number % 3, number * 7 % 101);
+        execution.push(crate::shorthand::document(&text).as_doc())?;
+    }
+    execution.finish()?;
+    Ok(std::iter::from_fn(|| execution.pop()).collect())
+}
+
+#[test]
+fn stages_on_disk_give_what_they_give_in_memory() {
+    for stages in [
+        "[{$bucketAuto: {groupBy: '$v', buckets: 7, output: {n: {$sum: 1}, ids: {$push: '$_id'}}}}]",
+        "[{$bucketAuto: {groupBy: '$_id', buckets: 5, granularity: 'R5'}}]",
+        "[{$setWindowFields: {partitionBy: '$k', sortBy: {v: 1, _id: 1}, output: {n: {$sum: '$w'}, r: {$sum: '$w', window: {documents: \
+         ['unbounded', 'current']}}, l: {$push: '$v', window: {documents: [-2, 2]}}, s: {$shift: {output: '$s', by: 40}}, \
+         f: {$last: '$_id'}}}}]",
+        "[{$setWindowFields: {sortBy: {_id: 1}, output: {d: {$derivative: {input: '$w'}, window: {documents: [-1, 1]}}, \
+         r: {$min: '$v', window: {range: [-3, 3]}}, n: {$documentNumber: {}}}}}]",
+        "[{$set: {v: {$cond: [{$mod: ['$_id', 5]}, null, '$v']}}}, {$fill: {sortBy: {_id: 1}, output: {v: {method: 'linear'}}}}]",
+        "[{$densify: {field: '_id', partitionByFields: ['k'], range: {step: 1, bounds: 'full'}}}]",
+    ] {
+        let expected = run_within(stages, usize::MAX).unwrap();
+        assert!(!expected.is_empty());
+        for memory_bytes_max in [9_000, 20_000] {
+            let found = run_within(stages, crate::spill::testing::small(memory_bytes_max)).unwrap();
+            assert_eq!(found, expected, "{stages}");
+        }
+    }
+}
+
+#[test]
+fn a_sample_goes_on_on_disk() {
+    let sample = "[{$sample: {size: 300}}]";
+    let on_disk = run_within(sample, crate::spill::testing::small(9_000)).unwrap();
+    let ids: std::collections::BTreeSet<_> = on_disk.iter().map(|document| format!("{document:?}")).collect();
+    assert_eq!(ids.len(), 300);
+    assert_eq!(run_within(sample, 9_000).map(drop).map_err(|error| error.code().0), Err(292));
+}
+
+#[test]
+fn what_stages_may_not_hold() {
+    let code = |stages: &str| run_within(stages, 9_000).map(drop).map_err(|error| error.code().0);
+    assert_eq!(code("[{$bucketAuto: {groupBy: '$v', buckets: 7}}]"), Err(292));
+    assert_eq!(code("[{$setWindowFields: {sortBy: {_id: 1}, output: {n: {$sum: 1}}}}]"), Err(292));
+    let code = |stages: &str| {
+        run_within(stages, crate::spill::testing::small(9_000)).map(drop).map_err(|error| error.code().0)
+    };
+    assert_eq!(
+        code("[{$densify: {field: '_id', partitionByFields: ['s'], range: {step: 1000, bounds: 'full'}}}]"),
+        Err(6007200)
+    );
+    assert_eq!(
+        code(
+            "[{$setWindowFields: {sortBy: {_id: 1}, output: {n: {$push: '$$ROOT', window: {documents: [-300, 0]}}}}}]"
+        ),
+        Err(5414201)
+    );
+    assert_eq!(
+        code("[{$bucketAuto: {groupBy: '$v', buckets: 7, output: {f: {$firstN: {n: '$min', input: 1}}}}}]"),
+        Err(4544714)
+    );
+}
+
+/// A value larger than documents are between stages is refused where it comes up, whatever happens to it later.
+#[test]
+fn documents_do_not_grow_without_bound() {
+    let doubling = "{$set: {x: ['$$ROOT', '$$ROOT']}}, ".repeat(40);
+    check_error_code(&format!("[{doubling}{{$count: 'n'}}]"), 10334);
+    let deeper = "{$set: {x: {y: ['$x']}}}, ".repeat(120);
+    check_error_code(&format!("[{deeper}{{$count: 'n'}}]"), 15);
+}
+
+fn check_error_code(stages: &str, code: i32) {
+    let outcome = parse(stages).and_then(|pipeline| run(&pipeline, array(&value("[{_id: 1}]"))));
+    assert_eq!(outcome.map(drop).map_err(|error| error.code().0), Err(code), "{stages}");
+}
+
 #[test]
 fn pipelines_within_pipelines_have_a_limit() {
     let nested = |depth: usize| {

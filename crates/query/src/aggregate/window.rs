@@ -1,7 +1,8 @@
 //! `$setWindowFields`: fields computed from a document's neighbors.
 //!
-//! The input is sorted by partition and then as the stage says; each partition is held while its documents are given out. In reading
-//! order: this file (the stage and its run), `parse` (output fields), `bounds` (which neighbors a window takes in), `run` (the
+//! The input is sorted by partition and then as the stage says; each partition is held while its documents are
+//! given out, on disk where memory does not suffice. In reading
+//! order: this file (the stage and its run), `parse` (output fields), `partition` (its documents), `bounds` (which neighbors a window takes in), `run` (the
 //! functions at work), `removable` and `ordered` (what they compute while windows move), `fill` (gaps between known values).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setWindowFields/>
@@ -10,6 +11,7 @@ mod bounds;
 mod fill;
 mod ordered;
 mod parse;
+mod partition;
 mod removable;
 mod run;
 
@@ -23,6 +25,7 @@ pub(super) use bounds::parse_unit;
 use document::{Collation, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use parse::Function;
+use partition::Partition;
 use run::Run;
 use std::sync::Arc;
 
@@ -95,22 +98,6 @@ impl Hold for Partitions {
     }
 }
 
-/// The documents of one partition, in order.
-#[derive(Default)]
-struct Partition {
-    documents: Vec<ItemBuf>,
-}
-
-impl Partition {
-    fn len(&self) -> usize {
-        self.documents.len()
-    }
-
-    fn get(&self, index: usize) -> Item<'_> {
-        self.documents.get(index).map_or(Doc::EMPTY.into(), ItemBuf::as_item)
-    }
-}
-
 /// A partition's documents on their way out.
 struct Windows {
     stage: Arc<SetWindowFields>,
@@ -127,22 +114,18 @@ struct Windows {
 impl Windows {
     /// Reads the next partition; false when there is none.
     fn load(&mut self) -> Result<bool> {
-        self.partition.documents.clear();
+        self.partition.clear();
         self.row = 0;
         let Some((current, first)) = self.take_ahead()? else { return Ok(false) };
-        let mut bytes = first.size();
-        self.partition.documents.push(first);
+        self.partition.push(first, &self.budget)?;
         while let Some((partition, document)) = self.take_ahead()? {
             if partition != current {
                 self.ahead = Some((partition, document));
                 break;
             }
-            bytes += document.size() + size_of::<ItemBuf>();
-            if bytes > self.budget.memory_bytes_max {
-                return Err(too_large(bytes, &self.budget));
-            }
-            self.partition.documents.push(document);
+            self.partition.push(document, &self.budget)?;
         }
+        self.partition.complete()?;
         for (run, function) in self.runs.iter_mut().zip(&self.stage.functions) {
             *run = Run::begin(function, &self.stage, &self.partition)?;
         }
@@ -160,11 +143,8 @@ impl Windows {
     }
 }
 
+/// The functions alone hold too much.
 fn too_large(bytes: usize, budget: &Budget) -> Error {
-    if budget.disk.is_none() {
-        let message = "Exceeded max memory. Set 'allowDiskUse: true' to spill to disk";
-        return Error::new(Code(5643011), message);
-    }
     let max = budget.memory_bytes_max;
     let message =
         format!("Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed is {max}");
@@ -188,7 +168,8 @@ impl Give for Windows {
         }
         self.scratch.clear();
         let mut writer = DocWriter::begin(&mut self.scratch);
-        let row = self.partition.get(row);
+        let lent = self.partition.get(row)?;
+        let row = lent.as_item();
         stage.fields.apply(row.document, &mut writer, &mut |index, name, writer| {
             if let Some(Some(value)) = values.get(*index) {
                 writer.append(name, value);

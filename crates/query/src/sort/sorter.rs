@@ -270,7 +270,7 @@ impl Sorted {
         Ok(Some((key, ItemBuf::from_vec(item))))
     }
 
-    /// Shows the next document without copying it, where it is in memory.
+    /// Shows the next document without copying it.
     pub fn next_with<T>(&mut self, look: impl FnOnce(Item<'_>) -> T) -> Result<Option<T>> {
         if self.left == 0 {
             return Ok(None);
@@ -281,12 +281,17 @@ impl Sorted {
             self.left -= 1;
             return Ok(Some(look(Item::from_bytes(heap.bytes(*place).1))));
         }
+        if let Source::Disk(merge) = &mut self.source {
+            let looked = merge.next_with(|_, item| look(Item::from_bytes(item)))?;
+            self.left -= usize::from(looked.is_some());
+            return Ok(looked);
+        }
         Ok(self.take_next()?.map(|document| look(document.as_item())))
     }
 }
 
-/// What a sort, or a stage that sorts, says when it may hold no more.
-pub(crate) fn memory_exceeded(memory_bytes_max: usize) -> Error {
+/// What a sort says when it may hold no more.
+fn memory_exceeded(memory_bytes_max: usize) -> Error {
     let message =
         format!("Sort exceeded memory limit of {memory_bytes_max} bytes, but did not opt in to external sorting.");
     Error::new(Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message)

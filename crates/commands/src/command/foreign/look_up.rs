@@ -3,13 +3,13 @@
 //! A join by equality reads the other collection once and finds partners by hash, if the collection is small beside the input or has
 //! no index for the field; else it asks the index for each document. A pipeline that does not depend on the document runs once.
 
-use super::{collect, collect_up_to, open_pipeline, read, through};
+use super::{collect, open_pipeline, read, through};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use document::{Doc, DocBuf};
 use error::Result;
 use query::aggregate::Pipeline;
-use query::aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup};
+use query::aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup, MATCHES_BYTES_MAX, Search};
 use query::spill::Budget;
 use std::collections::VecDeque;
 use store::Namespace;
@@ -48,6 +48,11 @@ pub(super) async fn join(
         Foreign::GraphLookup(lookup) => search(call, lookup, document, budget).await,
         _ => Ok(document.to_owned()),
     }
+}
+
+/// What was found, or the stage's own error where that was too much.
+fn found(collected: Option<Vec<DocBuf>>, lookup: &Lookup) -> Result<Vec<DocBuf>> {
+    collected.ok_or_else(|| lookup.too_many())
 }
 
 async fn look_up(
@@ -92,7 +97,7 @@ async fn find_in_table(
         return lookup.join(document, matches.into_iter());
     }
     let matches = matches.into_iter().map(Doc::to_owned).collect();
-    let found = send_through(call, matches, &pipeline, budget).await?;
+    let found = found(send_through(call, matches, &pipeline, budget).await?, lookup)?;
     lookup.join(document, found.iter().map(DocBuf::as_doc))
 }
 
@@ -102,12 +107,12 @@ async fn send_through(
     documents: VecDeque<DocBuf>,
     pipeline: &Pipeline,
     budget: &Budget,
-) -> Result<Vec<DocBuf>> {
+) -> Result<Option<Vec<DocBuf>>> {
     if pipeline.has_foreign() {
-        return collect(call, through(Reader::over(documents, None), pipeline, budget)).await;
+        return collect(call, through(Reader::over(documents, None), pipeline, budget), MATCHES_BYTES_MAX).await;
     }
     let execution = pipeline.start(budget.clone());
-    collect(call, Reader::over(documents, Some(execution))).await
+    collect(call, Reader::over(documents, Some(execution)), MATCHES_BYTES_MAX).await
 }
 
 /// Asks for one document's partners.
@@ -120,9 +125,9 @@ async fn ask(call: &Call<'_>, lookup: &Lookup, document: Doc<'_>, budget: &Budge
                 matching.push_back(document);
             }
         }
-        return send_through(call, matching, &pipeline, budget).await;
+        return found(send_through(call, matching, &pipeline, budget).await?, lookup);
     }
-    read(call, &namespace(call, lookup.collection()), Some(predicate), &pipeline, budget).await
+    found(read(call, &namespace(call, lookup.collection()), Some(predicate), &pipeline, budget).await?, lookup)
 }
 
 fn namespace(call: &Call<'_>, collection: &str) -> Namespace {
@@ -158,7 +163,7 @@ async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partn
     let namespace = namespace(call, lookup.collection());
     let _nested = call.running.nest()?;
     let reader = open_pipeline(call, &namespace, None, &Pipeline::empty(), budget).await?;
-    let all = collect_up_to(call, reader, HASHED_BYTES_MAX).await?;
+    let all = collect(call, reader, HASHED_BYTES_MAX).await?;
     Ok(all.map_or(Partners::Asked, |all| Partners::Hashed(JoinTable::build(lookup, all))))
 }
 
@@ -167,6 +172,7 @@ async fn search(call: &Call<'_>, lookup: &GraphLookup, document: Doc<'_>, budget
     let mut search = lookup.start(document)?;
     while let Some(predicate) = search.next_predicate()? {
         let found = read(call, &namespace, Some(predicate), &Pipeline::empty(), budget).await?;
+        let found = found.ok_or_else(Search::too_much)?;
         search.reach(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;
     }
     Ok(lookup.join(document, &search.finish()))

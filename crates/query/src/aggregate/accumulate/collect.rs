@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
 
 /// Appends an element to an array that is not closed yet; gives the bytes by which it grew.
-pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> usize {
+pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> isize {
     let before = bytes.len();
     bytes.push(value.kind() as u8);
     bytes.extend_from_slice(itoa::Buffer::new().format(*count).as_bytes());
     bytes.push(0);
     value.write_raw(bytes);
     *count += 1;
-    bytes.len() - before
+    (bytes.len() - before) as isize
 }
 
 /// The array as it stands in a document.
@@ -31,7 +31,7 @@ pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Puts the fields of `document` over those of `merged`.
-pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> usize {
+pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> isize {
     let before = merged.as_bytes().len();
     let old = std::mem::take(merged);
     *merged = DocBuf::build(|writer| {
@@ -41,7 +41,7 @@ pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> usize {
         let new = document.elements().filter(|element| old.as_doc().element(element.key()).is_none());
         new.for_each(|element| writer.append_element(element));
     });
-    merged.as_bytes().len().saturating_sub(before)
+    merged.as_bytes().len() as isize - before as isize
 }
 
 /// Values of which no two are equal, in the order they came.
@@ -51,6 +51,7 @@ pub(crate) struct Unique {
     table: HashTable<u32>,
     hasher: ahash::RandomState,
     collation: Collation,
+    memory_bytes: usize,
 }
 
 impl Unique {
@@ -58,7 +59,8 @@ impl Unique {
         Unique { collation, ..Unique::default() }
     }
 
-    pub fn insert(&mut self, value: Value<'_>) -> usize {
+    /// Gives the bytes by which it grew.
+    pub fn insert(&mut self, value: Value<'_>) -> isize {
         let collation = &self.collation;
         let hash = hash_of(&self.hasher, value, collation);
         let values = &self.values;
@@ -71,7 +73,12 @@ impl Unique {
         let owned = value.to_owned();
         let bytes = owned.raw_value().len() + size_of::<ValueBuf>();
         self.values.push(owned);
-        bytes
+        self.memory_bytes += bytes;
+        bytes as isize
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     pub fn values(&self) -> impl Iterator<Item = &ValueBuf> {
@@ -149,7 +156,7 @@ impl Several {
         self.which
     }
 
-    pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Item<'_>) -> Result<usize> {
+    pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Item<'_>) -> Result<isize> {
         // Also where it is not wanted any more: it may fail.
         let evaluated = self.input.evaluate(document)?;
         if let Which::First = self.which
@@ -161,16 +168,16 @@ impl Several {
     }
 
     /// Takes a value in; gives the bytes by which memory grew.
-    pub fn add_value(&self, limit: usize, values: &mut VecDeque<ValueBuf>, value: ValueBuf) -> usize {
-        let bytes = size_of::<ValueBuf>() + value.raw_value().len();
-        match self.which {
-            Which::First => values.push_back(value),
+    pub fn add_value(&self, limit: usize, values: &mut VecDeque<ValueBuf>, value: ValueBuf) -> isize {
+        let bytes = memory_bytes(&value);
+        let dropped = match self.which {
+            Which::First => {
+                values.push_back(value);
+                None
+            }
             Which::Last => {
                 values.push_back(value);
-                if values.len() > limit {
-                    values.pop_front();
-                    return 0;
-                }
+                if values.len() > limit { values.pop_front() } else { None }
             }
             Which::Extreme(_) if matches!(value.as_value(), Value::Null | Value::Undefined) => return 0,
             Which::Extreme(wanted) => {
@@ -180,14 +187,28 @@ impl Several {
                     return 0;
                 }
                 values.insert(place, value);
-                if values.len() > limit {
-                    values.pop_back();
-                    return 0;
-                }
+                if values.len() > limit { values.pop_back() } else { None }
             }
-        }
-        bytes
+        };
+        bytes - dropped.as_ref().map_or(0, memory_bytes)
     }
+
+    pub fn limit_expression(&self) -> &Expression {
+        &self.limit
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self.which {
+            Which::First => "$firstN",
+            Which::Last => "$lastN",
+            Which::Extreme(Ordering::Less) => "$minN",
+            Which::Extreme(_) => "$maxN",
+        }
+    }
+}
+
+fn memory_bytes(value: &ValueBuf) -> isize {
+    (size_of::<ValueBuf>() + value.raw_value().len()) as isize
 }
 
 /// The value of an `n`, which may depend on the group's key.

@@ -6,6 +6,7 @@ use super::{Accumulator, State, take_extreme};
 use crate::expression::Evaluated;
 use crate::expression::number::Sum;
 use document::{Doc, DocBuf, Kind, ValueBuf};
+use error::Result;
 
 /// Appends a state's bytes; [`read`] reads them back.
 pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
@@ -77,24 +78,26 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
             *squares = f64::from_le_bytes(take(bytes)?);
         }
         State::Merged(document) => *document = DocBuf::from_vec(read_bytes(bytes)?.to_vec())?,
-        State::Several { values, .. } => {
+        State::Several { values, bytes: held, .. } => {
             *values = (0..read_count(bytes)?).map(|_| read_value(bytes)).collect::<Option<_>>()?;
+            *held = values.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
         }
-        State::Top { ranked, arrivals, .. } => {
+        State::Top { ranked, arrivals, bytes: held, .. } => {
             *arrivals = u64::from_le_bytes(take(bytes)?);
             for _ in 0..read_count(bytes)? {
                 let arrival = u64::from_le_bytes(take(bytes)?);
                 let key = (0..read_count(bytes)?).map(|_| read_value(bytes)).collect::<Option<_>>()?;
                 ranked.push(Ranked { key, arrival, value: read_value(bytes)? });
             }
+            *held = ranked.iter().map(Ranked::memory_bytes).sum::<isize>() as usize;
         }
     }
     Some(())
 }
 
 impl Accumulator {
-    /// Takes in what another state of the same group has come to, whose documents came later.
-    pub fn merge(&self, state: &mut State, later: State) {
+    /// Takes in what another state of the same group has come to, whose documents came later. Error 146 as [`Accumulator::add`].
+    pub fn merge(&self, state: &mut State, later: State) -> Result<()> {
         match (self, state, later) {
             (_, State::Sum(sum), State::Sum(later)) => sum.merge(&later),
             (_, State::Average { sum, count }, State::Average { sum: later, count: more }) => {
@@ -107,12 +110,16 @@ impl Accumulator {
             (Accumulator::First(_), State::One(Some(_)), _) => {}
             (_, State::One(held), State::One(Some(later))) => *held = Some(later),
             (_, State::Array { bytes, count }, State::Array { bytes: later, .. }) => {
+                self.check_size(bytes.len() + later.len())?;
                 let later = collect::closed(later);
                 for value in Doc::from_bytes(&later).unwrap_or(Doc::EMPTY).values() {
                     collect::push(value, bytes, count);
                 }
             }
-            (_, State::Set(set), State::Set(later)) => insert_all(set, &later),
+            (_, State::Set(set), State::Set(later)) => {
+                insert_all(set, &later);
+                self.check_size(set.memory_bytes())?;
+            }
             (
                 _,
                 State::Deviation { count, mean, squares },
@@ -128,30 +135,43 @@ impl Accumulator {
             }
             (_, State::Merged(merged), State::Merged(later)) => {
                 collect::merge(merged, later.as_doc());
+                self.check_size(merged.as_bytes().len())?;
             }
-            (Accumulator::Several(several), State::Several { limit, values }, State::Several { values: later, .. }) => {
+            (
+                Accumulator::Several(several),
+                State::Several { limit, values, bytes },
+                State::Several { values: later, .. },
+            ) => {
                 let room = limit.saturating_sub(values.len());
                 match several.which() {
-                    Which::First => values.extend(later.into_iter().take(room)),
+                    Which::First => {
+                        for value in later.into_iter().take(room) {
+                            *bytes = bytes.saturating_add_signed(several.add_value(*limit, values, value));
+                        }
+                    }
                     _ => {
                         for value in later {
-                            several.add_value(*limit, values, value);
+                            *bytes = bytes.saturating_add_signed(several.add_value(*limit, values, value));
                         }
                     }
                 }
+                self.check_size(*bytes)?;
             }
             (
                 Accumulator::Top(top),
-                State::Top { limit, ranked, arrivals },
+                State::Top { limit, ranked, arrivals, bytes },
                 State::Top { ranked: later, arrivals: more, .. },
             ) => {
                 for Ranked { key, arrival, value } in later {
-                    top.rank(*limit, ranked, Ranked { key, arrival: *arrivals + arrival, value });
+                    let ranked_now = Ranked { key, arrival: *arrivals + arrival, value };
+                    *bytes = bytes.saturating_add_signed(top.rank(*limit, ranked, ranked_now));
                 }
                 *arrivals += more;
+                self.check_size(*bytes)?;
             }
             _ => {}
         }
+        Ok(())
     }
 }
 

@@ -26,6 +26,13 @@ pub(crate) struct Ranked {
     pub value: ValueBuf,
 }
 
+impl Ranked {
+    pub fn memory_bytes(&self) -> isize {
+        let key: usize = self.key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
+        (key + self.value.raw_value().len() + size_of::<Ranked>()) as isize
+    }
+}
+
 impl Top {
     pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Top> {
         let Value::Document(spec) = argument else {
@@ -81,6 +88,20 @@ impl Top {
         Ok((key, self.output.evaluate(document)?.value_or_null().to_owned()))
     }
 
+    pub fn name(&self) -> &'static str {
+        match (self.is_many(), self.bottom) {
+            (false, false) => "$top",
+            (false, true) => "$bottom",
+            (true, false) => "$topN",
+            (true, true) => "$bottomN",
+        }
+    }
+
+    /// What the number of values is given by, where there is one.
+    pub fn limit_expression(&self) -> Option<&Expression> {
+        self.limit.as_ref()
+    }
+
     /// Whether the last ones by the sort are wanted.
     pub fn is_bottom(&self) -> bool {
         self.bottom
@@ -92,7 +113,7 @@ impl Top {
     }
 
     /// Takes a document in, the `arrival`th of its group; gives the bytes by which the state grew.
-    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Item<'_>) -> Result<usize> {
+    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Item<'_>) -> Result<isize> {
         let mut key = Vec::with_capacity(self.order.len());
         for (operand, _) in &self.order {
             let evaluated = operand.evaluate(document)?;
@@ -108,7 +129,7 @@ impl Top {
     }
 
     /// Puts a value where it belongs, if it is among the first; gives the bytes by which memory grew.
-    pub fn rank(&self, limit: usize, ranked: &mut Vec<Ranked>, new: Ranked) -> usize {
+    pub fn rank(&self, limit: usize, ranked: &mut Vec<Ranked>, new: Ranked) -> isize {
         // Of equal keys the one that came first is the first.
         let place = ranked
             .partition_point(|known| self.compare(&known.key, &new.key).then(known.arrival.cmp(&new.arrival)).is_lt());
@@ -117,14 +138,12 @@ impl Top {
         if full && (if self.bottom { ranked.first().is_none_or(is_out) } else { place == ranked.len() }) {
             return 0;
         }
-        let key_bytes: usize = new.key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
-        let bytes = key_bytes + new.value.raw_value().len() + size_of::<Ranked>();
+        let bytes = new.memory_bytes();
         ranked.insert(place, new);
-        if full {
-            ranked.remove(if self.bottom { 0 } else { ranked.len() - 1 });
-            return 0;
+        if !full {
+            return bytes;
         }
-        bytes
+        bytes - ranked.remove(if self.bottom { 0 } else { ranked.len() - 1 }).memory_bytes()
     }
 
     fn compare(&self, a: &[ValueBuf], b: &[ValueBuf]) -> Ordering {

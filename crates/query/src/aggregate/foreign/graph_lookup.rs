@@ -198,7 +198,7 @@ impl Search<'_> {
             self.lookup.collation().encode_key(id, &mut key);
             self.memory_bytes += key.len() + document.size();
             if self.memory_bytes > memory_bytes_max {
-                return Err(Error::new(Code(40099), "$graphLookup reached maximum memory consumption"));
+                return Err(Self::too_much());
             }
             if !self.seen.insert(key) {
                 continue;
@@ -211,6 +211,11 @@ impl Search<'_> {
         }
         self.depth += 1;
         Ok(())
+    }
+
+    /// Error 40099: the search holds too much.
+    pub fn too_much() -> Error {
+        Error::new(Code(40099), "$graphLookup reached maximum memory consumption")
     }
 
     fn with_depth(&self, document: Doc<'_>) -> DocBuf {

@@ -7,9 +7,12 @@ use crate::context::Folding;
 use crate::expression::check_field_path;
 use crate::{Context, Expression, Predicate, text};
 use document::path::{End, Path};
-use document::{ArrayWriter, Collation, DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::ops::ControlFlow;
+
+/// How much may be found for one document.
+pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct Lookup {
@@ -166,6 +169,15 @@ impl Lookup {
         self.fields.as_ref().map_or_else(Vec::new, |fields| fields.values(document))
     }
 
+    /// Error 4568: what was found for one document is too much.
+    pub fn too_many(&self) -> Error {
+        let message = format!(
+            "Total size of documents in {} matching pipeline's $lookup stage exceeds {MATCHES_BYTES_MAX} bytes",
+            self.collection
+        );
+        Error::new(Code(4568), message)
+    }
+
     /// The input document with what was found.
     ///
     /// Error 4568 where that would be too large for a document.
@@ -174,13 +186,8 @@ impl Lookup {
         let mut array = ArrayWriter::begin(&mut bytes);
         for found in matches {
             array.push_raw(Kind::Document, found.as_bytes());
-            if array.size() > DOCUMENT_BYTES_MAX_INTERNAL {
-                let message = format!(
-                    "Total size of documents in {} matching pipeline's $lookup stage exceeds \
-                     {DOCUMENT_BYTES_MAX_INTERNAL} bytes",
-                    self.collection
-                );
-                return Err(Error::new(Code(4568), message));
+            if array.size() > MATCHES_BYTES_MAX {
+                return Err(self.too_many());
             }
         }
         drop(array);

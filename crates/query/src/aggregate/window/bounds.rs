@@ -1,6 +1,6 @@
 //! Which neighbors of a document its window takes in.
 
-use super::Partition;
+use super::partition::Partition;
 use crate::Expression;
 use crate::Item;
 use crate::expression::date::calculate::Unit;
@@ -164,7 +164,7 @@ impl Windowing {
             let sort_by =
                 sort_by.ok_or_else(|| Error::new(Code(5429404), "Missing _sortExpr with range-based bounds"))?;
             for index in 0..partition.len() {
-                values.push(range_base(sort_by, partition.get(index), *unit)?);
+                values.push(range_base(sort_by, partition.get(index)?.as_item(), *unit)?);
             }
         }
         Ok(Windowing { values, start: 0, end: 0 })

@@ -26,7 +26,8 @@ impl Linear {
         partition: &Partition,
         row: usize,
     ) -> Result<ValueBuf> {
-        let document = partition.get(row);
+        let lent = partition.get(row)?;
+        let document = lent.as_item();
         let place = sort_by.evaluate(document)?;
         let value = input.evaluate(document)?;
         let kind = |evaluated: &Evaluated<'_>| evaluated.value().map(|value| value.kind());
@@ -76,9 +77,10 @@ impl Linear {
         }
         self.right = None;
         for ahead in row + 1..partition.len() {
-            let value = input.evaluate(partition.get(ahead))?;
+            let document = partition.get(ahead)?;
+            let value = input.evaluate(document.as_item())?;
             if !value.is_nullish() {
-                let place = sort_by.evaluate(partition.get(ahead))?;
+                let place = sort_by.evaluate(document.as_item())?;
                 self.right = Some((ahead, place.value_or_null().to_owned(), value.value_or_null().to_owned()));
                 return Ok(());
             }

@@ -5,6 +5,41 @@ use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Values in the order of arrival; `None` for what is missing.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    values: VecDeque<Option<ValueBuf>>,
+    pub memory_bytes: usize,
+}
+
+impl List {
+    pub fn push(&mut self, value: Option<ValueBuf>) {
+        self.memory_bytes += Self::bytes_of(&value);
+        self.values.push_back(value);
+    }
+
+    /// Drops what came first.
+    pub fn pop(&mut self) {
+        if let Some(value) = self.values.pop_front() {
+            self.memory_bytes = self.memory_bytes.saturating_sub(Self::bytes_of(&value));
+        }
+    }
+
+    fn bytes_of(value: &Option<ValueBuf>) -> usize {
+        size_of::<Option<ValueBuf>>() + value.as_ref().map_or(0, |value| value.raw_value().len())
+    }
+
+    /// As many of the first values.
+    pub fn first(&self, count: usize) -> ValueBuf {
+        array(self.values.iter().flatten().take(count))
+    }
+
+    /// As many of the last values.
+    pub fn last(&self, count: usize) -> ValueBuf {
+        array(self.values.iter().flatten().skip(self.values.len().saturating_sub(count)))
+    }
+}
+
 /// Values by sort key; of equal keys, those that came first come first.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
@@ -79,7 +114,7 @@ impl Ordered {
     }
 }
 
-pub(super) fn array<'v>(values: impl Iterator<Item = &'v ValueBuf>) -> ValueBuf {
+fn array<'v>(values: impl Iterator<Item = &'v ValueBuf>) -> ValueBuf {
     let mut bytes = Vec::new();
     let mut writer = ArrayWriter::begin(&mut bytes);
     values.for_each(|value| writer.push(value));

@@ -2,7 +2,7 @@
 
 use super::bounds::{Bounds, Windowing};
 use super::fill::Linear;
-use super::ordered::{Ordered, array};
+use super::ordered::{List, Ordered};
 use super::parse::{Function, Sliding};
 use super::removable::{
     MovingAverage, RemovableAverage, RemovableCovariance, RemovableDeviation, RemovableIntegral, RemovableSum,
@@ -79,13 +79,15 @@ impl Run {
         partition: &Partition,
         row: usize,
     ) -> Result<Option<ValueBuf>> {
-        let document = partition.get(row);
+        let lent = partition.get(row)?;
+        let document = lent.as_item();
         match (function, self) {
             (Function::Growing(accumulator, bounds), Run::Growing { windowing, state, taken, value, memory_bytes }) => {
                 let end = windowing.window(bounds, row, partition.len())?.end;
                 if *taken < end || value.is_none() {
                     for index in *taken..end {
-                        *memory_bytes += accumulator.add(state, &Row::of(partition.get(index)))?;
+                        let grown = accumulator.add(state, &Row::of(partition.get(index)?.as_item()))?;
+                        *memory_bytes = memory_bytes.saturating_add_signed(grown);
                     }
                     *taken = end;
                     let written = DocBuf::build(|writer| accumulator.write(state, "", writer));
@@ -105,7 +107,7 @@ impl Run {
                     return Ok(Some(Value::Null.to_owned()));
                 }
                 let index = if *last { window.end - 1 } else { window.start };
-                Ok(input.evaluate(partition.get(index))?.into_owned())
+                Ok(input.evaluate(partition.get(index)?.as_item())?.into_owned())
             }
             (Function::Derivative { input, unit, bounds }, Run::Ends(windowing)) => {
                 let window = windowing.window(bounds, row, partition.len())?;
@@ -113,7 +115,7 @@ impl Run {
             }
             (Function::Shift { output, by, default }, _) => {
                 match usize::try_from(row as i64 + by).ok().filter(|index| *index < partition.len()) {
-                    Some(index) => Ok(output.evaluate(partition.get(index))?.into_owned()),
+                    Some(index) => Ok(output.evaluate(partition.get(index)?.as_item())?.into_owned()),
                     None => Ok(default.clone()),
                 }
             }
@@ -172,7 +174,8 @@ fn derivative(
     let Some(sort_by) = stage.sort_by.as_ref().filter(|_| window.len() > 1) else {
         return Ok(Value::Null.to_owned());
     };
-    let (left, right) = (partition.get(window.start), partition.get(window.end - 1));
+    let (left, right) = (partition.get(window.start)?, partition.get(window.end - 1)?);
+    let (left, right) = (left.as_item(), right.as_item());
     let places = [sort_by.evaluate(left)?, sort_by.evaluate(right)?];
     let is_date = |value: Value<'_>| matches!(value, Value::DateTime(_));
     for place in &places {
@@ -215,7 +218,7 @@ pub(super) enum Held {
     Covariance(Box<RemovableCovariance>, VecDeque<Option<(Number, Number)>>),
     Integral(RemovableIntegral),
     /// `$push`, `$firstN`, `$lastN`; with the limit of the latter two.
-    List(VecDeque<Option<ValueBuf>>, usize),
+    List(List, usize),
     /// What keeps values in order; with the limit of those that have one.
     Ordered(Ordered, usize),
 }
@@ -236,7 +239,7 @@ impl Held {
             Sliding::Deviation { .. } => Held::Deviation(RemovableDeviation::default(), VecDeque::new()),
             Sliding::Covariance { .. } => Held::Covariance(Box::default(), VecDeque::new()),
             Sliding::Integral { .. } => Held::Integral(RemovableIntegral::default()),
-            Sliding::Push(_) => Held::List(VecDeque::new(), usize::MAX),
+            Sliding::Push(_) => Held::List(List::default(), usize::MAX),
             Sliding::AddToSet(_) | Sliding::Minimum(_) | Sliding::Maximum(_) => {
                 Held::Ordered(Ordered::default(), usize::MAX)
             }
@@ -244,7 +247,7 @@ impl Held {
                 let limit = several.limit(Value::Null)?;
                 match several.which() {
                     Which::Extreme(_) => Held::Ordered(Ordered::default(), limit),
-                    _ => Held::List(VecDeque::new(), limit),
+                    _ => Held::List(List::default(), limit),
                 }
             }
             Sliding::Top(top) => Held::Ordered(Ordered::default(), top.limit(Value::Null)?),
@@ -254,6 +257,7 @@ impl Held {
     fn memory_bytes(&self) -> usize {
         match self {
             Held::Ordered(ordered, _) => ordered.memory_bytes,
+            Held::List(list, _) => list.memory_bytes,
             _ => 0,
         }
     }
@@ -268,7 +272,8 @@ impl Held {
         let now = window.clone().unwrap_or(wanted.start..wanted.start);
         let first_new = now.end.max(wanted.start);
         for index in first_new..wanted.end {
-            self.enter(source, source.partition.get(index))?;
+            let document = source.partition.get(index)?;
+            self.enter(source, document.as_item())?;
         }
         for _ in now.start..wanted.start.min(now.end) {
             self.leave()?;
@@ -312,11 +317,11 @@ impl Held {
                     integral.add(place.value_or_null(), value.value_or_null(), unit.is_some())?;
                 }
             }
-            (Held::List(values, _), Sliding::Push(operand)) => {
-                values.push_back(operand.evaluate(document)?.into_owned());
+            (Held::List(list, _), Sliding::Push(operand)) => {
+                list.push(operand.evaluate(document)?.into_owned());
             }
-            (Held::List(values, _), Sliding::Several(several)) => {
-                values.push_back(Some(several.input().evaluate(document)?.value_or_null().to_owned()));
+            (Held::List(list, _), Sliding::Several(several)) => {
+                list.push(Some(several.input().evaluate(document)?.value_or_null().to_owned()));
             }
             (Held::Ordered(ordered, _), Sliding::AddToSet(operand)) => {
                 ordered.push_value(operand.evaluate(document)?.value(), &source.stage.collation);
@@ -356,7 +361,7 @@ impl Held {
                 }
             }
             Held::Integral(integral) => integral.remove()?,
-            Held::List(values, _) => drop(values.pop_front()),
+            Held::List(list, _) => list.pop(),
             Held::Ordered(ordered, _) => ordered.pop(),
         }
         Ok(())
@@ -372,11 +377,11 @@ impl Held {
             (Held::Integral(integral), Sliding::Integral { unit, .. }) => {
                 integral.value(unit.and_then(Unit::milliseconds))?
             }
-            (Held::List(values, limit), Sliding::Several(several)) => match several.which() {
-                Which::Last => array(values.iter().flatten().skip(values.len().saturating_sub(*limit))),
-                _ => array(values.iter().flatten().take(*limit)),
+            (Held::List(list, limit), Sliding::Several(several)) => match several.which() {
+                Which::Last => list.last(*limit),
+                _ => list.first(*limit),
             },
-            (Held::List(values, _), _) => array(values.iter().flatten()),
+            (Held::List(list, limit), _) => list.first(*limit),
             (Held::Ordered(ordered, _), Sliding::AddToSet(_)) => ordered.unique(),
             (Held::Ordered(ordered, _), Sliding::Maximum(_)) => ordered.last(),
             (Held::Ordered(ordered, limit), Sliding::Several(several)) => ordered.extremes(several, *limit),

@@ -1,0 +1,116 @@
+//! The documents of one partition: in memory as far as that goes, the rest on disk where it may.
+
+use crate::spill::{Budget, SpillFile};
+use crate::{Item, ItemBuf};
+use document::Doc;
+use error::{Code, Error, Result};
+use std::cell::RefCell;
+
+/// How much is gathered before it is written.
+const CHUNK_BYTES: usize = 128 * 1024;
+
+/// Documents by their position.
+#[derive(Default)]
+pub(super) struct Partition {
+    documents: Vec<ItemBuf>,
+    memory_bytes: usize,
+    spilled: Option<Spilled>,
+}
+
+/// The documents behind those in memory.
+struct Spilled {
+    file: RefCell<Box<dyn SpillFile>>,
+    /// Where each document ends.
+    ends: Vec<u64>,
+    written: u64,
+    pending: Vec<u8>,
+}
+
+/// A document of a partition, for a while.
+pub(super) enum Lent<'p> {
+    Held(Item<'p>),
+    ReadBack(ItemBuf),
+}
+
+impl Lent<'_> {
+    pub fn as_item(&self) -> Item<'_> {
+        match self {
+            Lent::Held(document) => *document,
+            Lent::ReadBack(document) => document.as_item(),
+        }
+    }
+}
+
+impl Partition {
+    pub fn clear(&mut self) {
+        *self = Partition::default();
+    }
+
+    pub fn len(&self) -> usize {
+        self.documents.len() + self.spilled.as_ref().map_or(0, |spilled| spilled.ends.len())
+    }
+
+    /// Error 5643011 where there is no room in memory and none on disk.
+    pub fn push(&mut self, document: ItemBuf, budget: &Budget) -> Result<()> {
+        if let Some(spilled) = &mut self.spilled {
+            return spilled.push(document);
+        }
+        self.memory_bytes += document.size() + size_of::<ItemBuf>();
+        if self.memory_bytes <= budget.memory_bytes_max {
+            self.documents.push(document);
+            return Ok(());
+        }
+        let Some(disk) = &budget.disk else {
+            let message = "Exceeded max memory. Set 'allowDiskUse: true' to spill to disk";
+            return Err(Error::new(Code(5643011), message));
+        };
+        let file = RefCell::new(disk.open()?);
+        let spilled = Spilled { file, ends: Vec::new(), written: 0, pending: Vec::new() };
+        self.spilled.insert(spilled).push(document)
+    }
+
+    /// All documents are there: they may be asked for.
+    pub fn complete(&mut self) -> Result<()> {
+        self.spilled.as_mut().map_or(Ok(()), Spilled::flush)
+    }
+
+    pub fn get(&self, index: usize) -> Result<Lent<'_>> {
+        match (self.documents.get(index), &self.spilled) {
+            (Some(document), _) => Ok(Lent::Held(document.as_item())),
+            (None, Some(spilled)) => spilled.read(index - self.documents.len()).map(Lent::ReadBack),
+            (None, None) => Ok(Lent::Held(Doc::EMPTY.into())),
+        }
+    }
+}
+
+impl Spilled {
+    fn push(&mut self, document: ItemBuf) -> Result<()> {
+        self.pending.append(&mut document.into_vec());
+        self.ends.push(self.written + self.pending.len() as u64);
+        if self.pending.len() < CHUNK_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.get_mut().append(&self.pending)?;
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn read(&self, index: usize) -> Result<ItemBuf> {
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(index).copied().unwrap_or(start);
+        let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.file.borrow_mut().read_at(start + at as u64, &mut bytes[at..])? {
+                0 => break,
+                read => at += read,
+            }
+        }
+        if at < bytes.len() {
+            return Err(Error::internal("a file of intermediate results is shorter than what was written to it"));
+        }
+        Ok(ItemBuf::from_vec(bytes))
+    }
+}
