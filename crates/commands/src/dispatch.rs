@@ -6,12 +6,14 @@ use crate::reply;
 use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
 use crate::table::{self, Access, Handler, Spec};
+use crate::text_indexes;
 use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
 use mongo_wire::Request;
 use mongo_wire::request::RequestKind;
 use query::Context;
+use query::fulltext::TextIndexes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 
@@ -35,6 +37,8 @@ pub struct Call<'a> {
     pub running: &'a Running,
     /// When the command began: milliseconds since 1970.
     pub now_ms: i64,
+    /// What answers `$text`, should the command have one.
+    text_indexes: TextIndexes,
 }
 
 impl<'a> Call<'a> {
@@ -48,7 +52,16 @@ impl<'a> Call<'a> {
         running: &'a Running,
     ) -> Call<'a> {
         let now_ms = clock::now_ms();
-        Call { worker, session, request, spec, envelope: Envelope::new(first), running, now_ms }
+        Call {
+            worker,
+            session,
+            request,
+            spec,
+            envelope: Envelope::new(first),
+            running,
+            now_ms,
+            text_indexes: TextIndexes::default(),
+        }
     }
 
     /// Does for the command what is done alike for all of them.
@@ -84,7 +97,7 @@ impl<'a> Call<'a> {
 
     /// What parsers of the query language may depend on, without variables.
     pub fn context(&self) -> Context {
-        Context::at(self.now_ms)
+        Context { text_indexes: self.text_indexes.clone(), ..Context::at(self.now_ms) }
     }
 }
 
@@ -197,6 +210,7 @@ async fn carry_out(
     count(worker, index);
     let mut call = Call::new(worker, session, request, spec, first, running);
     call.begin(body)?;
+    call.text_indexes = text_indexes::mentioned(&call).await?;
     let retryable_write = call.envelope.txn_number.is_some();
     let mut writer = DocWriter::begin(reply);
     let outcome = match &spec.handler {

@@ -26,6 +26,7 @@ pub mod running;
 pub mod server;
 pub mod statistics;
 pub mod table;
+mod text_indexes;
 pub mod time_to_live;
 mod write;
 

@@ -1,5 +1,6 @@
 //! What parsing and evaluation may depend on besides their arguments.
 
+use crate::fulltext::TextIndexes;
 use crate::metadata::Requests;
 use document::{Collation, DocBuf};
 use error::{Error, Result};
@@ -18,6 +19,8 @@ pub struct Context {
     pub missing: Vec<Box<str>>,
     /// The command's `collation`, or the collection's.
     pub collation: Collation,
+    /// What answers `$text`.
+    pub text_indexes: TextIndexes,
     /// When constant expressions are computed.
     pub folding: Folding,
     /// Collects which metadata (`$meta`) is asked for by what is parsed.
@@ -62,6 +65,7 @@ impl Context {
             missing: Vec::new(),
             pipelines_around: 0,
             collation: Collation::SIMPLE,
+            text_indexes: TextIndexes::default(),
             folding: Folding::AtOnce,
             requests: Requests::default(),
         }

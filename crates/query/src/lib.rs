@@ -12,6 +12,7 @@
 pub mod aggregate;
 pub mod context;
 pub mod expression;
+pub mod fulltext;
 pub mod geo;
 pub mod metadata;
 pub mod predicate;

@@ -4,7 +4,7 @@
 //! read and [`Predicate::matches`] runs over a document's bytes. A document that does not match costs no allocation.
 //!
 //! In reading order: `parse` (fields and logical operators), `operators` (what stands behind a field), `simplify` (the form that
-//! trees have), [`document::path`] (which values a dotted path reaches), [`test`] (conditions on a value).
+//! trees have), `text` (where `$text` may stand), [`document::path`] (which values a dotted path reaches), [`test`] (conditions on a value).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>; where it is silent, what a 6.0 server does.
 
@@ -17,12 +17,14 @@ pub mod regex;
 pub mod schema;
 mod simplify;
 pub mod test;
+pub mod text;
 pub mod type_set;
 
 #[cfg(test)]
 mod tests;
 
 use crate::expression::Expression;
+use crate::fulltext::TextSearch;
 use crate::geo::Near;
 use crate::sort::KeyRange;
 use crate::{Context, Sort};
@@ -65,6 +67,8 @@ pub enum Node {
     Near(Arc<Near>),
     /// A key in a stretch of an index (`min`, `max`).
     KeyRange(Arc<KeyRange>),
+    /// `$text`.
+    Text(Arc<TextSearch>),
     /// No document.
     Never,
 }
@@ -87,7 +91,9 @@ impl Predicate {
     /// As [`Predicate::parse`], the conditions in the order of the filter: so MongoDB tests them in a `$match` that a
     /// collection is not asked for.
     pub(crate) fn parse_as_written(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
-        Ok(Predicate { root: parse::parse(filter, context)? })
+        let root = parse::parse(filter, context)?;
+        text::check(&root, context)?;
+        Ok(Predicate { root })
     }
 
     /// The conditions in the order in which a collection is asked for them.
@@ -105,6 +111,7 @@ impl Predicate {
     pub fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         let root = parse::parse_query(filter, context)?;
         check_near(&root)?;
+        text::check(&root, context)?;
         Ok(Predicate { root }.arranged())
     }
 
@@ -150,7 +157,7 @@ impl Predicate {
                 Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(occurs),
                 Node::Expression(_) => true,
                 Node::Near(_) | Node::KeyRange(_) => false,
-                Node::Path { .. } | Node::Schema(_) | Node::Never => false,
+                Node::Path { .. } | Node::Schema(_) | Node::Text(_) | Node::Never => false,
             }
         }
         occurs(&self.root)
@@ -191,7 +198,8 @@ fn check_near(root: &Node) -> Result<()> {
         match node {
             Node::Near(_) => 1,
             Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().map(count).sum(),
-            Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::KeyRange(_) | Node::Never => 0,
+            Node::Path { .. } | Node::Expression(_) | Node::Schema(_) => 0,
+            Node::KeyRange(_) | Node::Text(_) | Node::Never => 0,
         }
     }
     let top = match root {
@@ -252,6 +260,13 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         Node::Schema(schema) => schema.matches(document),
         Node::Near(near) => Ok(near.nearest(document).is_some()),
         Node::KeyRange(range) => range.contains(document),
+        Node::Text(search) => {
+            let found = search.matches(document)?;
+            if let Some(details) = details.filter(|_| found) {
+                details.text_score = Some(search.score(document));
+            }
+            Ok(found)
+        }
         Node::Never => Ok(false),
     }
 }

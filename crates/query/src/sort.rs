@@ -15,7 +15,7 @@ use crate::expression::check_field_path;
 use crate::geo::Near;
 use crate::metadata::{Item, Meta, MetadataBuf, Needs};
 use crate::predicate::number::truncated;
-use crate::{Context, text};
+use crate::{Context, MatchDetails, text};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
@@ -140,6 +140,15 @@ impl Sort {
             return Ok(());
         }
         keys::append(self, item, out)
+    }
+
+    /// The same for a document that has been found by a search: what that thinks of it may be sorted by.
+    pub fn key_of_match(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
+        let mut metadata = MetadataBuf::default();
+        if let Some(score) = details.text_score {
+            metadata.set_text_score(score);
+        }
+        self.key(Item { document, metadata: metadata.as_metadata() }, out)
     }
 
     /// Notes what the document is sorted by (`{$meta: "sortKey"}`). Errors: as [`Sort::key`].

@@ -19,6 +19,7 @@ use crate::table::Column;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
 use mariadb_wire::Param;
+use query::fulltext::TextIndex;
 use query::predicate::Test;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub(crate) struct Index {
     filter: Option<Filter>,
     /// The table with the values of arrays, if there is one: see [`crate::multikey`].
     pub values: Option<String>,
+    /// What a text index says of documents. It has no keys: the one column it has marks that the definition holds.
+    pub text: Option<Arc<TextIndex>>,
 }
 
 impl Index {
@@ -56,7 +59,8 @@ impl Index {
         let hash = Sha256::digest(&spec.name);
         let front: String = spec.name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect();
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-        Index { filter: Filter::of(spec.spec.as_doc()), spec: Arc::new(spec), sql_name, values: None }
+        let text = TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new);
+        Index { filter: Filter::of(spec.spec.as_doc()), spec: Arc::new(spec), sql_name, values: None, text }
     }
 
     pub fn fields(&self) -> impl Iterator<Item = &str> {
@@ -66,6 +70,11 @@ impl Index {
     /// Whether the index is not to be used for finding documents.
     pub fn is_hidden(&self) -> bool {
         self.spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy)
+    }
+
+    /// Whether documents are found by it.
+    pub fn has_keys(&self) -> bool {
+        self.text.is_none()
     }
 
     /// Whether there are documents that the index does not have.
@@ -125,6 +134,9 @@ impl Index {
                 "a unique index on MariaDB cannot have a collation: its keys are told apart by their bytes".into(),
             );
         }
+        if self.text.is_some() {
+            return self.check_text();
+        }
         if self.fields().count() > FIELDS_MAX {
             return refuse(format!("an index over more than {FIELDS_MAX} fields is not supported on MariaDB"));
         }
@@ -151,8 +163,23 @@ impl Index {
         Ok(())
     }
 
+    fn check_text(&self) -> error::Result<()> {
+        let refuse = |reason: &str| Err(Error::new(Code::CANNOT_CREATE_INDEX, reason));
+        if self.spec.unique {
+            return refuse("a text index on MariaDB cannot be unique");
+        }
+        match self.spec.spec.as_doc().get("textIndexVersion").and_then(number) {
+            Some(version) if version < 3.0 => refuse("text indexes of versions before 3 are not supported"),
+            _ => Ok(()),
+        }
+    }
+
     /// What ALTER TABLE adds, for [`create_clause`].
     fn clauses(&self) -> Vec<String> {
+        if !self.has_keys() {
+            let marker = quote(&self.column(0));
+            return vec![format!("ADD COLUMN {marker} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE")];
+        }
         let mut clauses = Vec::new();
         for (position, path) in self.fields().enumerate() {
             clauses.push(format!(
@@ -282,6 +309,10 @@ pub(crate) fn create_clause(table: &str, indexes: &[Index]) -> String {
 pub(crate) fn drop_clause(table: &str, indexes: &[Index]) -> String {
     let mut clauses = Vec::new();
     for index in indexes {
+        if !index.has_keys() {
+            clauses.push(format!("DROP COLUMN {}", quote(&index.column(0))));
+            continue;
+        }
         clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
         for position in 0..index.fields().count() {
             if index.spec.unique {

@@ -12,6 +12,7 @@ use crate::table::Table;
 use ahash::AHashSet;
 use document::{Doc, DocBuf, Path, Value};
 use error::{Code, Error};
+use query::fulltext::TextIndex;
 use std::sync::Arc;
 use store::index_rules::{self, Standing};
 use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace};
@@ -23,9 +24,7 @@ pub(crate) async fn create(
 ) -> Result<CreateIndexesOutcome> {
     for spec in &specs {
         index_rules::check_key(spec)?;
-        if let kind @ (IndexKind::Text(_) | IndexKind::Sphere(_) | IndexKind::Plane(_) | IndexKind::Wildcard(_)) =
-            IndexKind::of(spec)?
-        {
+        if let kind @ (IndexKind::Sphere(_) | IndexKind::Plane(_) | IndexKind::Wildcard(_)) = IndexKind::of(spec)? {
             let message = format!("indexes of the kind '{}' are not supported on MariaDB yet", kind.name());
             return Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into());
         }
@@ -69,6 +68,9 @@ fn existing(table: &Table) -> Vec<IndexSpec> {
 }
 
 async fn add(connection: &mut Connection, namespace: &Namespace, table: &Arc<Table>, wanted: &[Index]) -> Result<()> {
+    for index in wanted.iter().filter_map(|index| index.text.as_deref()) {
+        check_texts(connection, table, index).await?;
+    }
     connection.queue_query(&index::create_clause(&table.quoted, wanted));
     match connection.finish().await {
         Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
@@ -101,6 +103,20 @@ pub(crate) fn array_in_unique() -> Error {
         Code::CANNOT_CREATE_INDEX,
         "a unique index on MariaDB cannot hold documents with an array on the path of an indexed field",
     )
+}
+
+/// Error 17261 or 17262 for a document in a language that is none, 201 for one with an array among its plain fields.
+async fn check_texts(connection: &mut Connection, table: &Table, index: &TextIndex) -> Result<()> {
+    connection.queue_execute(&format!("SELECT doc FROM {}", table.quoted).into(), &[]);
+    let (mut bson, mut refused) = (Vec::new(), Ok(()));
+    while let Event::Row(range) = connection.next().await? {
+        let mut row = connection.row(range)?;
+        let (Some(json), true) = (row.next_bytes()?, refused.is_ok()) else { continue };
+        bson.clear();
+        spelling::read(json, &mut bson)?;
+        refused = index.check(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
+    }
+    Ok(refused?)
 }
 
 /// The first document, in natural order, whose values are taken.

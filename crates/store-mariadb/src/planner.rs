@@ -57,6 +57,7 @@ pub(crate) fn plan(
     let Some(table) = table else {
         return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, None), probe: None });
     };
+    query.check()?;
     let hinted = hinted(&table, query)?;
     let wanted = Wanted::of(query, order);
     let root = query.predicate.root();
@@ -99,7 +100,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
 }
 
 fn best<'t>(table: &'t Arc<Table>, wanted: &Wanted<'_>) -> Option<Candidate<'t>> {
-    let secondary = table.indexes.iter().filter(|index| !index.is_hidden()).map(Some);
+    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
     let id = table.orders_ids.then_some(None);
     id.into_iter()
         .chain(secondary)
@@ -244,6 +245,7 @@ fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> 
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
     match shown.find(|index| names(&index.spec.name, index.spec.key.as_doc())) {
+        Some(index) if !index.has_keys() => Ok(Hinted::Nothing),
         Some(index) => Ok(Hinted::Index(Some(index))),
         None => Err(Error::bad_value(
             "error processing query: planner returned error :: caused by :: \

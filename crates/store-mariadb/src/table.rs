@@ -5,7 +5,7 @@ use crate::id_text::{self, IdForm};
 use crate::index::Index;
 use crate::key;
 use crate::names::quote;
-use document::Collation;
+use document::{Collation, Doc};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{Malformed, Param};
 use std::sync::Arc;
@@ -129,6 +129,11 @@ impl Table {
             collation: Collation::SIMPLE,
             statements,
         }
+    }
+
+    /// Errors: what an index cannot hold of a document.
+    pub fn check_indexed(&self, document: Doc<'_>) -> error::Result<()> {
+        self.indexes.iter().filter_map(|index| index.text.as_ref()).try_for_each(|index| index.check(document))
     }
 
     pub fn validator(&self) -> Option<&Validator> {

@@ -8,6 +8,7 @@ use ahash::AHashMap;
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
 use hashbrown::HashMap;
+use query::fulltext::TextIndex;
 use query::{Context, Predicate};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
@@ -64,6 +65,8 @@ pub struct Index {
     pub prepare_unique: bool,
     /// Only documents that match are in the index (`partialFilterExpression`).
     pub partial: Option<Predicate>,
+    /// What a text index says of documents.
+    pub text: Option<TextIndex>,
     /// Where documents have, or had, arrays: set before the writer commits it, never unset.
     /// Shared with what the index was before a change of its options.
     pub multikey: Arc<Multikey>,
@@ -279,6 +282,7 @@ impl Index {
             building: false,
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
             partial,
+            text: TextIndex::from_spec(spec.spec.as_doc()),
             multikey: Arc::new(multikey),
             sql: IndexSql::new(id, collection, spec.unique),
             spec,

@@ -1,8 +1,9 @@
 //! A plan in MongoDB's words: the `winningPlan` of `explain`.
 
-use crate::catalog::id_index;
+use crate::catalog::{Index, id_index};
 use crate::plan::{Access, FieldBounds, IndexScan, SqlitePlan, Union};
-use document::{DocBuf, DocWriter, Value};
+use document::{Doc, DocBuf, DocWriter, Value};
+use query::fulltext::TextSearch;
 use store::IndexSpec;
 use store::duplicate::write_value;
 
@@ -13,6 +14,9 @@ pub fn winning_plan(plan: &SqlitePlan) -> DocBuf {
     match &plan.access {
         Access::Natural { forward } => document::doc! { "stage": "COLLSCAN", "direction": direction(*forward) },
         Access::Points(_) => document::doc! { "stage": "IDHACK" },
+        Access::Index(IndexScan { index: Some(index), search: Some(search), forward, .. }) => {
+            DocBuf::build(|writer| write_text_match(index, search, *forward, writer))
+        }
         Access::Index(scan) => fetch(scan),
         Access::Union(union) => write_union(union),
         Access::Near(scan) => DocBuf::build(|writer| {
@@ -55,6 +59,42 @@ fn write_union(union: &Union) -> DocBuf {
     })
 }
 
+fn write_text_match(index: &Index, search: &TextSearch, forward: bool, writer: &mut DocWriter<'_>) {
+    writer.append("stage", "TEXT_MATCH");
+    writer.append("indexPrefix", Doc::EMPTY);
+    writer.append("indexName", index.spec.name.as_str());
+    search.describe(&mut writer.document("parsedTextQuery"));
+    writer.append("textIndexVersion", 3);
+    let mut fetch = writer.document("inputStage");
+    fetch.append("stage", "FETCH");
+    let mut input = fetch.document("inputStage");
+    let term = |writer: &mut DocWriter<'_>| {
+        writer.append("stage", "IXSCAN");
+        writer.append("keyPattern", index.spec.key.as_doc());
+        write_index(&index.spec, true, index.partial.is_some(), forward, writer);
+        writer.append("indexBounds", Doc::EMPTY);
+    };
+    match search.terms.len() {
+        0 => input.append("stage", "EOF"),
+        1 => term(&mut input),
+        terms => {
+            input.append("stage", "OR");
+            let mut stages = input.array("inputStages");
+            (0..terms).for_each(|_| term(&mut stages.document()));
+        }
+    }
+}
+
+fn write_index(spec: &IndexSpec, multikey: bool, partial: bool, forward: bool, writer: &mut DocWriter<'_>) {
+    writer.append("indexName", spec.name.as_str());
+    writer.append("isMultiKey", multikey);
+    writer.append("isUnique", spec.unique);
+    writer.append("isSparse", spec.sparse);
+    writer.append("isPartial", partial);
+    writer.append("indexVersion", 2);
+    writer.append("direction", direction(forward));
+}
+
 fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
     let id;
     let (spec, multikey, partial): (&IndexSpec, bool, bool) = match &scan.index {
@@ -74,13 +114,7 @@ fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
         }
         _ => writer.append("keyPattern", spec.key.as_doc()),
     }
-    writer.append("indexName", spec.name.as_str());
-    writer.append("isMultiKey", multikey);
-    writer.append("isUnique", spec.unique);
-    writer.append("isSparse", spec.sparse);
-    writer.append("isPartial", partial);
-    writer.append("indexVersion", 2);
-    writer.append("direction", direction(scan.forward));
+    write_index(spec, multikey, partial, scan.forward, writer);
     let mut bounds = writer.document("indexBounds");
     let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
     for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {

@@ -1,12 +1,13 @@
 //! From documents to index keys: byte strings whose memcmp order is the index's order.
 //!
-//! Which keys a document has is for the index's kind to say, a module each: [`ordered`], [`hashed`], [`plane`], [`sphere`], [`wildcard`]. A compound key is the keys of
+//! Which keys a document has is for the index's kind to say, a module each: [`ordered`], [`hashed`], [`plane`], [`sphere`], [`text`], [`wildcard`]. A compound key is the keys of
 //! its fields one behind the other, the bytes of descending fields inverted.
 
 pub mod hashed;
 mod ordered;
 pub mod plane;
 pub mod sphere;
+pub mod text;
 pub mod wildcard;
 
 use crate::catalog::{Index, IndexField};
@@ -102,11 +103,11 @@ fn for_each_key(
 ) -> Result<()> {
     match &index.kind {
         IndexKind::Wildcard(options) => wildcard::for_each_key(document, index, options, give),
+        IndexKind::Text(_) => text::for_each_key(document, index, give),
         IndexKind::Hashed => hashed::for_each_key(document, index, give),
         IndexKind::Sphere(options) => sphere::for_each_key(document, index, options, give),
         IndexKind::Plane(options) => plane::for_each_key(document, index, options, give),
-        // (Indexes of text are refused where indexes are made.)
-        IndexKind::Ordered | IndexKind::Text(_) => {
+        IndexKind::Ordered => {
             let mut buffer = Vec::with_capacity(40);
             ordered::for_each_key(document, &index.fields, index.spec.sparse, arrays, &mut |values| {
                 buffer.clear();

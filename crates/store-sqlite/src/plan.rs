@@ -6,6 +6,7 @@ use crate::key_filter::KeyFilter;
 use crate::keys::{self, Key};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::Result;
+use query::fulltext::TextSearch;
 use query::geo::Near;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -56,6 +57,8 @@ pub struct IndexScan {
     pub different: Option<usize>,
     /// What the intervals were made from, per field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
+    /// The search by words that the intervals are for: one for each term.
+    pub search: Option<Arc<TextSearch>>,
 }
 
 #[derive(Debug)]
@@ -171,7 +174,11 @@ impl Range {
 
 impl IndexScan {
     pub fn is_multikey(&self) -> bool {
-        self.index.as_ref().is_some_and(|index| index.is_multikey())
+        match &self.search {
+            // A document has each term once.
+            Some(_) => self.intervals.len() > 1,
+            None => self.index.as_ref().is_some_and(|index| index.is_multikey()),
+        }
     }
 
     /// Whether a key is one of those that the scan looks for.

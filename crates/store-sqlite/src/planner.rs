@@ -5,7 +5,8 @@
 //!
 //! In reading order: [`wanted`] takes a query apart into conditions; [`candidate`] sees what an index can do for them, by way of
 //! [`bounds`] (a condition as ranges of values, with [`ranges`] and [`pattern`]), [`implies`] (partial indexes), [`order`] (sorts)
-//! and [`intervals`] (ranges of values as ranges of keys); [`hashed`], [`places`] and [`wildcard`] do the same for indexes of other kinds; [`union`] puts several together for a disjunction; [`choice`] decides.
+//! and [`intervals`] (ranges of values as ranges of keys); [`hashed`], [`places`] and [`wildcard`] do the same for indexes of other kinds;
+//! [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides.
 
 mod bounds;
 mod candidate;
@@ -17,6 +18,7 @@ mod order;
 mod pattern;
 mod places;
 mod ranges;
+mod text;
 mod union;
 mod wanted;
 mod wildcard;
@@ -47,9 +49,13 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
         let facts = PlanFacts { exact: true, sorted: true, view: false };
         return Ok(SqlitePlan { facts, collection: None, access: Access::Natural { forward: true }, tailable: false });
     };
+    query.check()?;
     let wanted = Wanted::of(query);
     if matches!(query.predicate.root(), Node::Never) {
         return Ok(with_access(collection, true, true, Access::Points(SmallVec::new())));
+    }
+    if let Some(plan) = text::plan(collection, &wanted) {
+        return Ok(plan);
     }
     if let Some(plan) = places::by_distance(collection, query, &wanted)? {
         return Ok(plan);

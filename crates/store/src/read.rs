@@ -17,6 +17,14 @@ pub struct Query<'a> {
     pub hint: Option<document::Value<'a>>,
 }
 
+impl Query<'_> {
+    /// Error 2 for a search by words that is to be found by a hint or in natural order. For planners to ask first.
+    pub fn check(&self) -> Result<()> {
+        let natural = self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == "$natural");
+        self.predicate.check_text_order(self.hint.is_some(), natural)
+    }
+}
+
 /// A store's decision how to find a query's documents. Opaque to everyone but the store that made it; lives in cursors, which
 /// any worker may continue.
 pub trait Plan: Any + Send + Sync + fmt::Debug {

@@ -52,6 +52,13 @@ pub struct UpdateStatement {
     pub image: ReturnImage,
 }
 
+impl UpdateStatement {
+    /// Whether somebody may ask what a search by words thought of the document.
+    pub fn wants_score(&self) -> bool {
+        self.image == ReturnImage::After && self.predicate.text_search().is_some()
+    }
+}
+
 #[derive(Debug)]
 pub struct DeleteStatement {
     pub predicate: Predicate,
@@ -78,7 +85,7 @@ pub struct BatchOutcome {
     pub retried: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatementOutcome {
     /// Inserted, matched or deleted documents; an upsert that inserted counts none.
     pub matched: u64,
@@ -88,4 +95,6 @@ pub struct StatementOutcome {
     pub upserted: Option<ValueBuf>,
     /// The image asked for, if there is one.
     pub image: Option<DocBuf>,
+    /// What a search by words thought of the document before it was changed. Not known where an earlier attempt changed it.
+    pub text_score: Option<f64>,
 }

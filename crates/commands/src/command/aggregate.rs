@@ -142,6 +142,11 @@ fn in_pipeline(error: Error) -> Error {
     in_executor(error, "PlanExecutor error during aggregation")
 }
 
+/// Whether something is missing that only a search by words gives.
+fn needs_search(error: &Error) -> bool {
+    matches!(error.code(), Code::INDEX_NOT_FOUND | Code(40218))
+}
+
 /// Parses the pipeline and asks the store for what it can do of it.
 pub async fn open(
     call: &Call<'_>,
@@ -158,7 +163,13 @@ pub async fn open(
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
     }
-    let mut pipeline = Pipeline::parse(arguments.pipeline, context)?;
+    let mut pipeline = match Pipeline::parse(arguments.pipeline, context) {
+        // A view's own stages may search by words, which goes for those behind them.
+        Err(error) if needs_search(&error) && views::definition(call, namespace).await?.is_some() => {
+            return views::open(call, namespace, arguments, context).await;
+        }
+        parsed => parsed?,
+    };
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     if pipeline.has_foreign() {
         let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;

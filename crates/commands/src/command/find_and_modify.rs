@@ -137,7 +137,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     count(call, &arguments, &outcome);
     write_last_error(&arguments, &outcome, reply);
     let image = match (outcome.image, projection) {
-        (Some(image), Some(projection)) => Some(project(&image, &projection, positional.as_ref())?),
+        (Some(image), Some(projection)) => Some(project(&image, &projection, positional.as_ref(), outcome.text_score)?),
         (image, _) => image,
     };
     match &image {
@@ -192,7 +192,12 @@ fn write_last_error(arguments: &Arguments<'_>, outcome: &StatementOutcome, reply
     }
 }
 
-fn project(image: &DocBuf, projection: &Projection, positional: Option<&Predicate>) -> Result<DocBuf> {
+fn project(
+    image: &DocBuf,
+    projection: &Projection,
+    positional: Option<&Predicate>,
+    text_score: Option<f64>,
+) -> Result<DocBuf> {
     // The number of the record is not known any more.
     let mut metadata = MetadataBuf::default();
     metadata.set(Meta::RecordId, Value::Null);
@@ -201,7 +206,7 @@ fn project(image: &DocBuf, projection: &Projection, positional: Option<&Predicat
         predicate.matches_with(image.as_doc(), &mut details)?;
     }
     let mut projected = Vec::new();
-    if let Some(score) = details.text_score {
+    if let Some(score) = text_score.or(details.text_score) {
         metadata.set_text_score(score);
     }
     let item = Item { document: image.as_doc(), metadata: metadata.as_metadata() };

@@ -7,7 +7,8 @@ use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use query::aggregate::Pipeline;
-use query::{Predicate, Update};
+use query::fulltext::TextIndexes;
+use query::{Context, Predicate, Update};
 use store::{DeleteStatement, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions};
 
 /// Refuses what cannot be a view's base.
@@ -126,7 +127,9 @@ fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
         matches!(first.key(), "$indexStats" | "$collStats" | "$planCacheStats" | "$currentOp" | "$documents")
     });
     let rest = views::stages(|array| stages.values().skip(skipped.into()).for_each(|stage| array.push(stage)));
-    Pipeline::parse(rest.as_doc(), &call.context())
+    // Whether there is a text index to answer a `$text` shows when the view is read.
+    let context = Context { text_indexes: TextIndexes::of_anything(), ..call.context() };
+    Pipeline::parse(rest.as_doc(), &context)
 }
 
 /// What is wrong with a definition, by itself and among the others.

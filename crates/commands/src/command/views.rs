@@ -6,6 +6,7 @@ use crate::command::options;
 use crate::command::{aggregate, count, distinct, find};
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader, Visit, for_each};
+use crate::text_indexes;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
@@ -106,7 +107,8 @@ pub fn open<'a>(
         view.check_collation(arguments.collation.as_ref())?;
         let pipeline = view.followed_by(arguments.pipeline);
         let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() };
-        let context = options::with_collation(context, Some(view.collation));
+        let text_indexes = text_indexes::of_pipeline(call.worker, &view.base, pipeline.as_doc()).await?;
+        let context = Context { text_indexes, collation: view.collation, ..context.clone() };
         aggregate::open(call, &view.base, &arguments, &context).await
     })
 }

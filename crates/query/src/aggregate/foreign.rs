@@ -89,7 +89,9 @@ impl UnionWith {
                 ("pipeline", Value::Array(stages)) => {
                     let (given, stages) = split_documents(stages);
                     documents = given.map(|given| documents_of(given, context)).transpose()?;
-                    pipeline = Some(sub_pipeline("$unionWith", stages.as_doc(), context)?);
+                    let coll = spec.get("coll").and_then(Value::as_str).unwrap_or_default();
+                    let context = Context { text_indexes: context.text_indexes.within(coll), ..context.clone() };
+                    pipeline = Some(sub_pipeline("$unionWith", stages.as_doc(), &context)?);
                 }
                 ("coll", Value::Null) => {}
                 ("pipeline", Value::Null) => {

@@ -12,7 +12,7 @@ use super::unwind::Unwind;
 use super::window::SetWindowFields;
 use super::{Pipeline, Stage, bucket, fill, geo_near};
 use crate::expression::check_name;
-use crate::metadata::Needs;
+use crate::metadata::{Meta, Needs};
 use crate::{Context, Predicate, Sort, text};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
@@ -61,6 +61,12 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
         let asked = context.requests.take();
         needs = needs.and(if anew { asked.of_searches() } else { asked });
         anew |= makes_anew(operator.key());
+        if let (Some(Stage::Match(filter)), false) = (stages.last(), names.is_empty())
+            && filter.text_search().is_some()
+        {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Error::new(Code(17313), message));
+        }
         names.push(operator.key());
     }
     check_places(&names)?;
@@ -239,6 +245,11 @@ fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)
             }
         }
         let pipeline = Pipeline::parse_inside(pipeline, context)?;
+        if let Some(Stage::Match(filter)) = pipeline.stages.first()
+            && filter.text_search().is_some()
+        {
+            return Err(Meta::TextScore.unavailable());
+        }
         context.requests.add(pipeline.needs.of_searches());
         facets.push((name.into(), pipeline));
     }

@@ -4,6 +4,7 @@ use super::operators::{parse_operators, parse_regex_value};
 use super::schema::Schema;
 use super::{Node, Test};
 use crate::expression::Expression;
+use crate::fulltext::TextSearch;
 use crate::geo::near::{Near, is_near};
 use crate::{Context, text};
 use document::path::Path;
@@ -181,7 +182,11 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             Value::Document(schema) => all.push(Node::Schema(Arc::new(Schema::parse(schema)?))),
             _ => return Err(Error::type_mismatch("$jsonSchema must be an object")),
         },
-        "where" | "text" => return Err(unsupported(operator, element)),
+        "text" => {
+            let search = TextSearch::parse(element.value(), level.context.text_indexes.current())?;
+            all.push(Node::Text(Arc::new(search)));
+        }
+        "where" => return Err(unsupported(operator, element)),
         "sampleRate" => all.push(parse_sample_rate(element.value(), level.context)?),
         "not" => {
             return Err(Error::bad_value(
@@ -205,8 +210,6 @@ fn unsupported(operator: &str, element: Element<'_>) -> Error {
             Error::bad_value("no globalScriptEngine in $where parsing")
         }
         ("where", _) => Error::bad_value("$where got bad type"),
-        ("text", kind) if kind != Kind::Document => Error::bad_value("$text expects an object"),
-        ("text", _) => Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"),
         _ => Error::new(Code::NOT_IMPLEMENTED, format!("${operator} is not supported")),
     }
 }

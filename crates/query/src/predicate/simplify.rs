@@ -89,6 +89,7 @@ fn node_rank(node: &Node) -> u8 {
         Node::Expression(_) => 23,
         Node::Schema(_) => 25,
         Node::KeyRange(_) => 23,
+        Node::Text(_) => 27,
         Node::Never => 24,
         Node::Near(_) => 27,
     }

@@ -70,7 +70,7 @@ impl Change for UpdateStatement {
         self.multi
     }
     fn needs_match_details(&self) -> bool {
-        self.update.needs_match_details()
+        self.update.needs_match_details() || self.wants_score()
     }
     fn decide(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> error::Result<Decision> {
         Ok(match self.update.apply(document, details, out)? {
@@ -233,7 +233,7 @@ impl<C: Change> Running<'_, C> {
             let Some(details) = self.matches(json, &mut bson)? else { return Ok(Flow::Continue) };
             if let Some(sort) = sort {
                 order.clear();
-                sort.key(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &mut order)?;
+                sort.key_of_match(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &details, &mut order)?;
                 if best.is_some() && order >= best_order {
                     return Ok(Flow::Continue);
                 }
@@ -254,7 +254,8 @@ impl<C: Change> Running<'_, C> {
         let document = Doc::from_bytes(bson).unwrap_or(Doc::EMPTY);
         let mut details = MatchDetails::default();
         let predicate = self.statement.predicate();
-        let matches = if self.statement.needs_match_details() {
+        let sorts_by_match = self.statement.sort().is_some_and(|sort| !sort.needs().is_empty());
+        let matches = if self.statement.needs_match_details() || sorts_by_match {
             predicate.matches_with(document, &mut details)?
         } else {
             predicate.matches(document)?
@@ -276,7 +277,8 @@ impl<C: Change> Running<'_, C> {
             ReturnImage::Before => Some(document.to_owned()),
             ReturnImage::After => Some(after.to_owned()),
         };
-        let mut outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
+        let text_score = found.details.text_score;
+        let mut outcome = StatementOutcome { matched: 1, text_score, ..StatementOutcome::default() };
         let mut json = Vec::new();
         match decision {
             Decision::Keep => {
@@ -289,6 +291,7 @@ impl<C: Change> Running<'_, C> {
                 if let Some(validator) = self.validator(table) {
                     validator.check_update(document, after)?;
                 }
+                table.check_indexed(after)?;
                 outcome.modified = 1;
                 outcome.image = image(after);
                 spelling::write(after, &mut json);
@@ -359,6 +362,7 @@ impl<C: Change> Running<'_, C> {
         if let Some(validator) = self.validator(&table) {
             validator.check_insert(document)?;
         }
+        table.check_indexed(document)?;
         multikey::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
         let cap = table.cap();
         let wrote = write(&mut lease, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
@@ -468,6 +472,7 @@ impl<C: Change> Running<'_, C> {
                 if let Some(validator) = self.validator(table) {
                     validator.check_update(document, replacement.as_doc())?;
                 }
+                table.check_indexed(replacement.as_doc())?;
                 let mut json = Vec::new();
                 spelling::write(replacement.as_doc(), &mut json);
                 Some((json, replacement))

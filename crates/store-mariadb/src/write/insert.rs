@@ -61,7 +61,7 @@ pub(super) async fn insert(
     Err(Error::new(Code::WRITE_CONFLICT, format!("{namespace} is being written by too many others")).into())
 }
 
-/// What the collection's validator says to the documents.
+/// What the collection's validator and indexes say to the documents.
 fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHashMap<usize, Error>> {
     let mut refused = AHashMap::new();
     if let Some(validator) = table.validator().filter(|_| !options.bypass_validation) {
@@ -69,6 +69,11 @@ fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHash
             if let Err(error) = validator.check_insert(Doc::from_bytes(document).unwrap_or(Doc::EMPTY)) {
                 refused.insert(index, error);
             }
+        }
+    }
+    for (index, document) in documents.iter().enumerate() {
+        if let Err(error) = table.check_indexed(Doc::from_bytes(document).unwrap_or(Doc::EMPTY)) {
+            refused.entry(index).or_insert(error);
         }
     }
     Ok(refused)
@@ -79,7 +84,7 @@ pub(super) struct Batch<'b> {
     namespace: &'b Namespace,
     pub table: &'b Table,
     pub documents: &'b [Bytes],
-    /// Documents that the validator refuses, by their place.
+    /// Documents that the validator or an index refuses, by their place.
     refused: &'b AHashMap<usize, Error>,
     ordered: bool,
     packet_bytes_max: u64,

@@ -224,6 +224,7 @@ fn decode_one(entry: Doc<'_>) -> Outcome {
         _ => 0,
     };
     Ok(StatementOutcome {
+        text_score: None,
         matched: count("matched"),
         modified: count("modified"),
         upserted: entry.get("upserted").map(ValueBuf::from),
@@ -244,6 +245,7 @@ mod tests {
                 modified: 2,
                 upserted: Some(ValueBuf::from(Value::Int32(7))),
                 image: Some(doc! { "a": 1 }),
+                text_score: None,
             }),
             Err(Error::new(Code::DUPLICATE_KEY, "taken").with_details(doc! { "keyValue": 1 }.into_vec())),
             Ok(StatementOutcome::default()),

@@ -218,6 +218,7 @@ impl<'c> Candidate<'c> {
             filter,
             forward: self.order.as_ref().is_none_or(|order| order.forward),
             different: None,
+            search: None,
             bounds: paths.zip(bounds).collect(),
         }
     }

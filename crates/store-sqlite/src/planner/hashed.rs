@@ -41,7 +41,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
     intervals.sort_unstable();
     intervals.dedup();
     let index = Some(index.clone());
-    Some(IndexScan { index, intervals, filter: None, forward: true, different: None, bounds })
+    Some(IndexScan { index, intervals, filter: None, forward: true, different: None, bounds, search: None })
 }
 
 /// The values that a field has to equal one of. Null stands for undefined, too.

@@ -78,7 +78,7 @@ fn region_scan(index: &Arc<Index>, region: &Region) -> Option<IndexScan> {
 
 fn scan(index: &Arc<Index>, intervals: Vec<Interval>) -> IndexScan {
     let index = Some(index.clone());
-    IndexScan { index, intervals, filter: None, forward: true, different: None, bounds: Vec::new() }
+    IndexScan { index, intervals, filter: None, forward: true, different: None, bounds: Vec::new(), search: None }
 }
 
 /// Where an index that leads with places keeps those from one distance to another.

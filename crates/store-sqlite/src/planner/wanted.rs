@@ -1,10 +1,12 @@
 //! A query, as far as planning reads it.
 
 use query::Sort;
+use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use query::sort::KeyRange;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::sync::Arc;
 use store::Query;
 
 /// A condition that every matching document meets.
@@ -31,6 +33,10 @@ impl Scope {
 #[derive(Clone, Debug)]
 pub struct Wanted<'q> {
     pub conditions: SmallVec<[Condition<'q>; 4]>,
+    /// A search by words that must hold.
+    pub text: Option<&'q Arc<TextSearch>>,
+    /// There are conditions of other sorts.
+    pub has_others: bool,
     /// Whether conditions and disjunctions are all there is to the predicate.
     complete: bool,
     /// Disjunctions that all must hold.
@@ -50,6 +56,8 @@ impl<'q> Wanted<'q> {
         let sort = query.sort.filter(|sort| !sort.parts().is_empty());
         let mut wanted = Wanted {
             conditions: SmallVec::new(),
+            text: None,
+            has_others: false,
             complete: true,
             disjunctions: SmallVec::new(),
             sort,
@@ -82,14 +90,23 @@ impl<'q> Wanted<'q> {
             Node::Or(branches) => self.disjunctions.push(branches),
             Node::KeyRange(range) => {
                 self.range = Some(range);
+                self.has_others = true;
                 self.complete = false;
             }
-            _ => self.complete = false,
+            Node::Text(search) => {
+                self.text = Some(search);
+                self.complete = false;
+            }
+            _ => {
+                self.has_others = true;
+                self.complete = false;
+            }
         }
     }
 
     fn push(&mut self, path: Cow<'q, str>, test: &'q Test, scope: Scope) {
         if let Test::ElementMatches(inner) = test {
+            self.has_others = true;
             // An index does not tell an array from a document in its place.
             self.complete = false;
             self.scopes += 1;

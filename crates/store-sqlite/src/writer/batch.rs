@@ -116,7 +116,7 @@ impl Writer {
             predicate: &statement.predicate,
             sort: statement.sort.as_ref(),
             hint: statement.hint.as_ref(),
-            details: statement.update.needs_match_details(),
+            details: statement.update.needs_match_details() || statement.wants_score(),
         };
         let mut outcome = StatementOutcome::default();
         let collection = self.catalog.get(namespace).cloned();
@@ -172,6 +172,7 @@ impl Writer {
         };
         outcome.matched += 1;
         outcome.modified += u64::from(changed);
+        outcome.text_score = found.details.text_score;
         outcome.image = match statement.image {
             ReturnImage::None => None,
             ReturnImage::After if changed => DocBuf::from_vec(new.clone()),
@@ -289,17 +290,16 @@ impl Writer {
         plan: &SqlitePlan,
         sort: &Sort,
     ) -> Attempt<Option<Found>> {
+        let target = Target { details: target.details || !sort.needs().is_empty(), ..target };
         loop {
             let others_came_in = self.is_breathing();
             let mut least: Option<i64> = None;
             let mut least_key: Vec<u8> = Vec::new();
             let mut key: Vec<u8> = Vec::new();
             self.walk(plan, &mut |seq, document| {
-                if !plan.facts.exact && !target.predicate.matches(document)? {
-                    return Ok(Flow::Continue);
-                }
+                let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
                 key.clear();
-                sort.key(document, &mut key)?;
+                sort.key_of_match(document, &details, &mut key)?;
                 if least.is_none() || key < least_key {
                     least = Some(seq);
                     std::mem::swap(&mut key, &mut least_key);

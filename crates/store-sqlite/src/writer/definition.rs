@@ -269,8 +269,8 @@ impl Writer {
 /// Error 67 for a kind that has no keys here.
 fn check_kind(spec: &IndexSpec) -> Result<()> {
     match IndexKind::of(spec)? {
-        kind @ IndexKind::Text(_) => {
-            let message = format!("indexes of the kind '{}' are not supported yet", kind.name());
+        IndexKind::Text(options) if options.version < 3 => {
+            let message = format!("textIndexVersion {} is not supported", options.version);
             Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
         }
         _ => Ok(()),

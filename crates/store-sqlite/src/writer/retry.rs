@@ -111,6 +111,7 @@ fn decode(document: Doc<'_>) -> Option<BatchOutcome> {
 
 fn decode_statement(statement: Doc<'_>) -> Option<StatementOutcome> {
     Some(StatementOutcome {
+        text_score: None,
         matched: number(statement, "matched")?,
         modified: number(statement, "modified")?,
         upserted: statement.get("upserted").map(Value::to_owned),
@@ -142,7 +143,13 @@ mod tests {
     fn an_outcome_survives_being_recorded() {
         let plain = StatementOutcome { matched: 1, ..Default::default() };
         let upsert = StatementOutcome { upserted: Some(Value::Int32(7).to_owned()), ..Default::default() };
-        let image = StatementOutcome { matched: 1, modified: 1, image: Some(doc! { "a": 1 }), upserted: None };
+        let image = StatementOutcome {
+            matched: 1,
+            modified: 1,
+            image: Some(doc! { "a": 1 }),
+            upserted: None,
+            text_score: None,
+        };
         let error = Error::new(Code::DUPLICATE_KEY, "E11000").with_details(doc! { "keyPattern": 1 }.into_vec());
         let statements = vec![Ok(plain.clone()), Ok(plain.clone()), Ok(upsert), Err(error), Ok(plain), Ok(image)];
         let outcome = BatchOutcome { statements, retried: false };

@@ -107,7 +107,11 @@ impl Lookup {
             stages: Value::Array(rest.as_doc()).to_owned(),
             pipeline: None,
             // What is parsed per document is told of with the document.
-            context: Context { folding: Folding::AtOnce, ..context.clone() },
+            context: Context {
+                folding: Folding::AtOnce,
+                text_indexes: context.text_indexes.within(from),
+                ..context.clone()
+            },
         };
         // Errors of the pipeline are errors of the command, not of a document.
         let pipeline = sub_pipeline("$lookup", rest.as_doc(), &lookup.context_for(Doc::EMPTY)?)?;

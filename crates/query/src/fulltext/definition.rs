@@ -1,0 +1,163 @@
+//! What a text index says about documents: which fields with which weights, in which language.
+
+use super::Language;
+use crate::predicate::number::truncated;
+use crate::{Context, Predicate, text};
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The name among weights that stands for every field.
+pub const WILDCARD: &str = "$**";
+
+/// The field of a key pattern in whose place the terms stand, and the one in whose place their scores do.
+pub const TERMS_FIELD: &str = "_fts";
+pub const SCORES_FIELD: &str = "_ftsx";
+
+/// The values of some fields.
+pub type Values<'d> = SmallVec<[Value<'d>; 2]>;
+
+/// A collection's text index.
+#[derive(Clone, Debug)]
+pub struct TextIndex {
+    pub name: Box<str>,
+    /// Weights of the fields that have one of their own.
+    pub(super) weights: BTreeMap<Box<str>, f64>,
+    /// Every field is covered.
+    pub(super) wildcard: bool,
+    pub default_language: Language,
+    default_language_name: Box<str>,
+    pub(super) language_override: Box<str>,
+    /// Fields before the terms, for which a query has to give values.
+    pub prefix: Vec<Box<str>>,
+    /// Only documents that match are in the index (`partialFilterExpression`).
+    pub(super) partial: Option<Predicate>,
+    /// It is not to be used, so that no search can be answered.
+    pub hidden: bool,
+    /// Fields that other indexes begin with: what may stand in an `$or` beside a search.
+    pub(crate) indexed: Vec<Box<str>>,
+    /// Fields behind the scores.
+    pub suffix: Vec<Box<str>>,
+}
+
+/// The text indexes of the collections that a command reads.
+#[derive(Clone, Debug, Default)]
+pub struct TextIndexes {
+    /// By collection; none where the command does not search by words.
+    by_collection: Option<Arc<BTreeMap<Box<str>, Arc<TextIndex>>>>,
+    /// The one of the collection that is being read.
+    current: Option<Arc<TextIndex>>,
+}
+
+impl TextIndexes {
+    /// Indexes by which every `$text` parses, for what is not carried out now.
+    pub fn of_anything() -> TextIndexes {
+        TextIndexes { by_collection: None, current: Some(Arc::new(TextIndex::of_anything())) }
+    }
+
+    pub fn insert(&mut self, collection: &str, index: Arc<TextIndex>) {
+        let indexes = self.by_collection.get_or_insert_default();
+        Arc::make_mut(indexes).insert(collection.into(), index);
+    }
+
+    /// The same indexes, for what reads another collection.
+    #[must_use]
+    pub fn within(&self, collection: &str) -> TextIndexes {
+        let current = self.by_collection.as_ref().and_then(|indexes| indexes.get(collection)).cloned();
+        TextIndexes { by_collection: self.by_collection.clone(), current }
+    }
+
+    pub fn current(&self) -> Option<&Arc<TextIndex>> {
+        self.current.as_ref()
+    }
+}
+
+impl TextIndex {
+    fn of_anything() -> TextIndex {
+        TextIndex {
+            name: Box::default(),
+            weights: BTreeMap::new(),
+            wildcard: true,
+            default_language: Language::English,
+            default_language_name: "english".into(),
+            language_override: "language".into(),
+            prefix: Vec::new(),
+            partial: None,
+            hidden: false,
+            indexed: Vec::new(),
+            suffix: Vec::new(),
+        }
+    }
+
+    /// The one among a collection's indexes that is a text index, given all their specifications.
+    pub fn among<'s>(specs: impl Iterator<Item = Doc<'s>> + Clone) -> Option<TextIndex> {
+        let mut index = specs.clone().find_map(TextIndex::from_spec)?;
+        let leading = |spec: Doc<'s>| Some(spec.get("key")?.as_document()?.first()?.key());
+        index.indexed = specs.filter_map(leading).map(Box::from).collect();
+        Some(index)
+    }
+
+    /// Errors: what the index cannot hold of a document (see [`TextIndex::any_field`] and [`TextIndex::around`]).
+    pub fn check(&self, document: Doc<'_>) -> Result<()> {
+        self.around(document)?;
+        self.any_field(document, &mut |_| false).map(drop)
+    }
+
+    /// The values before and behind the terms in a document's keys: null for fields that are missing. Error 201 for arrays.
+    pub fn around<'d>(&self, document: Doc<'d>) -> Result<(Values<'d>, Values<'d>)> {
+        let values = |paths: &[Box<str>]| paths.iter().map(|path| self.plain(document, path)).collect::<Result<_>>();
+        Ok((values(&self.prefix)?, values(&self.suffix)?))
+    }
+
+    fn plain<'d>(&self, document: Doc<'d>, path: &str) -> Result<Value<'d>> {
+        let mut current = Value::Document(document);
+        for name in path.split('.') {
+            let Value::Document(within) = current else { return Ok(Value::Null) };
+            current = within.get(name).unwrap_or(Value::Null);
+            if let Value::Array(_) = current {
+                let shown = text::document(document);
+                let message = format!("Field '{path}' of text index contains an array in document: {shown}");
+                return Err(Error::new(Code::CANNOT_BUILD_INDEX_KEYS, message));
+            }
+        }
+        Ok(current)
+    }
+
+    /// Reads a specification as `listIndexes` shows it; `None` when that is no text index.
+    pub fn from_spec(spec: Doc<'_>) -> Option<TextIndex> {
+        let partial = spec.get("partialFilterExpression").and_then(Value::as_document);
+        let partial = partial.map(|filter| Predicate::parse(filter, &Context::at(0))).transpose().ok()?;
+        let key = spec.get("key")?.as_document()?;
+        let at = key.iter().position(|(name, value)| name == TERMS_FIELD && value.as_str() == Some("text"))?;
+        let text = |name| spec.get(name).and_then(Value::as_str);
+        let language = text("default_language").unwrap_or("english");
+        let mut weights = BTreeMap::new();
+        let mut wildcard = false;
+        for (field, weight) in spec.get("weights").and_then(Value::as_document)?.iter() {
+            match field {
+                WILDCARD => wildcard = true,
+                _ => drop(weights.insert(field.into(), truncated(weight).unwrap_or(1) as f64)),
+            }
+        }
+        Some(TextIndex {
+            name: text("name").unwrap_or_default().into(),
+            weights,
+            wildcard,
+            default_language: Language::named(language).unwrap_or(Language::English),
+            default_language_name: language.into(),
+            language_override: text("language_override").unwrap_or("language").into(),
+            prefix: key.iter().take(at).map(|(name, _)| name.into()).collect(),
+            partial,
+            hidden: spec.get("hidden").is_some_and(Value::is_truthy),
+            indexed: Vec::new(),
+            suffix: key.iter().skip(at + 2).map(|(name, _)| name.into()).collect(),
+        })
+    }
+
+    /// The default language in the words of whoever made the index.
+    pub fn default_language_name(&self) -> &str {
+        &self.default_language_name
+    }
+}

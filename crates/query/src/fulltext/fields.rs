@@ -1,0 +1,105 @@
+//! The texts of a document that an index covers, each with its language and weight.
+
+use super::{Language, TextIndex};
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+use std::ops::Bound;
+
+/// A text that is covered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Field<'d> {
+    pub text: &'d str,
+    pub language: Language,
+    pub weight: f64,
+}
+
+/// The weight of a field that has none of its own.
+const DEFAULT_WEIGHT: f64 = 1.0;
+
+impl TextIndex {
+    /// Gives every text to `visit`, in the document's order, until it answers true; gives whether it did. Errors 17261 and
+    /// 17262: (a part of) the document is in a language that is none, so that the index cannot hold it.
+    pub fn any_field<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(Field<'d>) -> bool) -> Result<bool> {
+        let mut walk = Walk { index: self, visit, path: String::new() };
+        walk.document(document, self.default_language, false)
+    }
+}
+
+struct Walk<'w, 'd> {
+    index: &'w TextIndex,
+    visit: &'w mut dyn FnMut(Field<'d>) -> bool,
+    /// The dotted name of what is being walked; elements of arrays have their array's.
+    path: String,
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn document(&mut self, document: Doc<'d>, around: Language, is_array: bool) -> Result<bool> {
+        let language = self.language_of(document, around)?;
+        for element in document.elements() {
+            if !is_array && element.key() == &*self.index.language_override {
+                continue;
+            }
+            let length = self.path.len();
+            if length == 0 {
+                self.path.push_str(element.key());
+            } else if !is_array {
+                self.path.push('.');
+                self.path.push_str(element.key());
+            }
+            let found = self.value(element.value(), language, is_array)?;
+            self.path.truncate(length);
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn value(&mut self, value: Value<'d>, language: Language, in_array: bool) -> Result<bool> {
+        let wildcard = self.index.wildcard;
+        match value {
+            // What is behind a NUL is not seen.
+            Value::String(text) => match self.index.weights.get(self.path.as_str()) {
+                None if !wildcard => Ok(false),
+                own => {
+                    let text = text.split('\0').next().unwrap_or_default();
+                    Ok((self.visit)(Field { text, language, weight: own.copied().unwrap_or(DEFAULT_WEIGHT) }))
+                }
+            },
+            Value::Document(document) if wildcard || self.covers_below() => self.document(document, language, false),
+            // An array directly in an array is looked into by indexes over everything alone.
+            Value::Array(array) if wildcard || !in_array && self.covers_elements() => {
+                self.document(array, language, true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether the index covers a field below this document.
+    fn covers_below(&self) -> bool {
+        let from = format!("{}.", self.path);
+        self.index
+            .weights
+            .range::<str, _>((Bound::Included(&*from), Bound::Unbounded))
+            .next()
+            .is_some_and(|(name, _)| name.starts_with(&from))
+    }
+
+    /// Whether the index covers this array's elements or fields below them, as far as the first name tells that is not
+    /// before the array's: with `a-b` and `a.b` covered, an array `a` is not looked into.
+    fn covers_elements(&self) -> bool {
+        let path = self.path.as_str();
+        let first = self.index.weights.range::<str, _>((Bound::Included(path), Bound::Unbounded)).next();
+        let rest = first.and_then(|(name, _)| name.strip_prefix(path));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
+    fn language_of(&self, document: Doc<'_>, around: Language) -> Result<Language> {
+        match document.get(&self.index.language_override) {
+            None => Ok(around),
+            Some(Value::String(name)) => Language::named(name)
+                .ok_or_else(|| Error::new(Code(17262), format!("language override unsupported: {name}"))),
+            Some(_) => Err(Error::new(Code(17261), "found language override field in document with non-string type")),
+        }
+    }
+}

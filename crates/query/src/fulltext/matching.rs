@@ -1,0 +1,69 @@
+//! Documents against a search: whether they match, and how well.
+
+use super::TextSearch;
+use super::fields::Field;
+use super::score::add_scores;
+use super::words::{Sensitivity, all_terms, phrase_form, terms};
+use document::Doc;
+use error::Result;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl TextSearch {
+    /// Whether the document has one of the terms, all of the phrases and nothing that is negated. What the index cannot
+    /// hold (its language is none) does not match.
+    pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
+        let found = self.has_term(document)
+            && !self.has_one_of(&self.negated_terms, document)
+            && self.phrases.iter().all(|phrase| self.has_phrase(document, phrase))
+            && !self.negated_phrases.iter().any(|phrase| self.has_phrase(document, phrase));
+        match &self.index.partial {
+            Some(partial) if found => partial.matches(document),
+            _ => Ok(found),
+        }
+    }
+
+    /// `$meta: "textScore"`: the sum of the scores of the terms that the document has.
+    pub fn score(&self, document: Doc<'_>) -> f64 {
+        let mut scores: BTreeMap<&str, f64> = BTreeMap::new();
+        let walked = self.index.any_field(document, &mut |field| {
+            add_scores(field, &mut |term, score| {
+                if let Some(term) = self.terms.get(&term) {
+                    *scores.entry(term).or_default() += score;
+                }
+            });
+            false
+        });
+        // In the order of the terms, since sums of doubles depend on it.
+        if walked.is_ok() { scores.values().sum() } else { 0.0 }
+    }
+
+    /// Whether the index has one of the terms for the document, and the document has it with the case and the diacritics that
+    /// are asked for.
+    fn has_term(&self, document: Doc<'_>) -> bool {
+        let indexed = |field: Field<'_>| {
+            terms(field.text, field.language, Sensitivity::default()).any(|term| self.terms.contains(&term))
+        };
+        !self.terms.is_empty()
+            && self.any(document, indexed)
+            && (!self.sensitivity.any() || self.has_one_of(&self.exact_terms, document))
+    }
+
+    /// Whether one of these words is in the document, be it a stop word there.
+    fn has_one_of(&self, words: &BTreeSet<String>, document: Doc<'_>) -> bool {
+        !words.is_empty()
+            && self.any(document, |field| {
+                all_terms(field.text, field.language, self.sensitivity).any(|term| words.contains(&term))
+            })
+    }
+
+    fn has_phrase(&self, document: Doc<'_>, phrase: &str) -> bool {
+        self.any(document, |field| {
+            let phrase = phrase_form(phrase, field.language, self.sensitivity);
+            phrase_form(field.text, field.language, self.sensitivity).contains(&phrase)
+        })
+    }
+
+    fn any<'d>(&self, document: Doc<'d>, mut test: impl FnMut(Field<'d>) -> bool) -> bool {
+        self.index.any_field(document, &mut |field| test(field)).unwrap_or(false)
+    }
+}

@@ -1,0 +1,52 @@
+//! How much each term weighs in a document.
+
+use super::TextIndex;
+use super::fields::Field;
+use super::words::{Sensitivity, terms};
+use document::Doc;
+use error::Result;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
+/// A term's occurrences in one text.
+#[derive(Clone, Copy, Default)]
+struct Occurrences {
+    count: f64,
+    /// Every occurrence counts half of what the one before counted.
+    frequency: f64,
+    divisor: f64,
+}
+
+/// How much a term that is all of a text weighs more.
+const WHOLE_TEXT: f64 = 0.1;
+
+impl TextIndex {
+    /// The terms of a document and their scores, in order. Errors: see [`TextIndex::any_field`].
+    pub fn scores(&self, document: Doc<'_>) -> Result<BTreeMap<String, f64>> {
+        let mut scores = BTreeMap::new();
+        self.any_field(document, &mut |field| {
+            add_scores(field, &mut |term, score| *scores.entry(term).or_default() += score);
+            false
+        })?;
+        Ok(scores)
+    }
+}
+
+/// Gives the score of each of a text's terms.
+pub(super) fn add_scores(field: Field<'_>, add: &mut dyn FnMut(String, f64)) {
+    let mut found: HashMap<String, Occurrences, ahash::RandomState> = HashMap::default();
+    let mut words = 0_u32;
+    for term in terms(field.text, field.language, Sensitivity::default()) {
+        let occurrences = found.entry(term).or_default();
+        occurrences.divisor = if occurrences.divisor == 0.0 { 1.0 } else { occurrences.divisor * 2.0 };
+        occurrences.count += 1.0;
+        occurrences.frequency += 1.0 / occurrences.divisor;
+        words += 1;
+    }
+    for (term, occurrences) in found {
+        let share = 0.5 * occurrences.count / f64::from(words) + 0.5;
+        let whole = if term.eq_ignore_ascii_case(field.text) { 1.0 + WHOLE_TEXT } else { 1.0 };
+        let score = field.weight * occurrences.frequency * share * whole;
+        add(term, score);
+    }
+}

@@ -1,0 +1,234 @@
+//! The operand of `$text`: `{$search: …, $language: …, $caseSensitive: …, $diacriticSensitive: …}`.
+//!
+//! The search string is words, "phrases", and either of them behind a `-` that begins a word. The words of phrases are
+//! searched for like others; the phrase has to be there besides.
+
+use super::words::{Sensitivity, terms};
+use super::{Language, TextIndex};
+use document::{Doc, DocWriter, Kind, Value};
+use error::{Code, Error, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A parsed `$text`, against the index that answers it.
+#[derive(Clone, Debug)]
+pub struct TextSearch {
+    pub index: Arc<TextIndex>,
+    pub text: String,
+    /// The language in the words of whoever asks.
+    pub language_name: String,
+    pub(super) sensitivity: Sensitivity,
+    /// What the index is asked for: terms in its own form, of which a document has to have one.
+    pub terms: BTreeSet<String>,
+    /// The same words as `terms`, with the case and diacritics that make a difference.
+    pub exact_terms: BTreeSet<String>,
+    pub negated_terms: BTreeSet<String>,
+    pub phrases: Vec<String>,
+    pub negated_phrases: Vec<String>,
+}
+
+impl TextSearch {
+    /// Parses the operand, against the collection's index. Error 27 where it has none, and nothing is wrong with the operand.
+    pub fn parse(operand: Value<'_>, index: Option<&Arc<TextIndex>>) -> Result<TextSearch> {
+        let Value::Document(operand) = operand else {
+            return Err(Error::bad_value("$text expects an object"));
+        };
+        let text = match operand.get("$search") {
+            None => return Err(Error::new(Code::NO_SUCH_KEY, "Missing expected field \"$search\"")),
+            Some(value) => string("$search", value)?,
+        };
+        let language = operand.get("$language").map(|value| string("$language", value)).transpose()?;
+        let sensitivity =
+            Sensitivity { case: flag(operand, "$caseSensitive")?, diacritics: flag(operand, "$diacriticSensitive")? };
+        let known = ["$search", "$language", "$caseSensitive", "$diacriticSensitive"];
+        if operand.elements().count() > known.iter().filter(|name| operand.element(name).is_some()).count() {
+            return Err(Error::bad_value("extra fields in $text"));
+        }
+        let Some(index) = index else {
+            return Err(Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"));
+        };
+        if index.hidden {
+            return Err(unanswerable("need exactly one text index for $text query"));
+        }
+        let name = language.filter(|name| !name.is_empty()).unwrap_or(index.default_language_name());
+        let Some(language) = Language::named(name) else {
+            return Err(Error::bad_value(format!("unsupported language: \"{name}\" for text index version 3")));
+        };
+        let mut search = TextSearch {
+            language_name: name.to_owned(),
+            text: text.to_owned(),
+            index: index.clone(),
+            sensitivity,
+            terms: BTreeSet::new(),
+            exact_terms: BTreeSet::new(),
+            negated_terms: BTreeSet::new(),
+            phrases: Vec::new(),
+            negated_phrases: Vec::new(),
+        };
+        search.read(text, language);
+        Ok(search)
+    }
+
+    fn read(&mut self, text: &str, language: Language) {
+        let mut wanted = String::new();
+        let mut unwanted = String::new();
+        let mut reading = Reading::default();
+        for token in Tokens::new(text) {
+            match token.what {
+                What::Words(words) => {
+                    // A minus that stands alone negates nothing.
+                    reading.negated &= !token.after_space || reading.phrase_from.is_some();
+                    reading.words(words, &mut wanted, &mut unwanted);
+                }
+                What::Minus => reading.negated |= reading.phrase_from.is_none() && token.after_space,
+                What::Quote => match reading.phrase_from.take() {
+                    None => {
+                        reading.negated &= !token.after_space;
+                        reading.phrase_from = Some(token.start + 1);
+                    }
+                    Some(from) => {
+                        let phrases = if reading.negated { &mut self.negated_phrases } else { &mut self.phrases };
+                        phrases.push(text[from..token.start].to_owned());
+                        reading.negated = false;
+                    }
+                },
+            }
+        }
+        self.terms.extend(terms(&wanted, language, Sensitivity::default()));
+        self.exact_terms.extend(terms(&wanted, language, self.sensitivity));
+        self.negated_terms.extend(terms(&unwanted, language, self.sensitivity));
+    }
+
+    /// What was made of the search string, for `explain`.
+    pub fn describe(&self, writer: &mut DocWriter<'_>) {
+        let mut list = |name: &str, texts: &mut dyn Iterator<Item = &String>| {
+            let mut array = writer.array(name);
+            texts.for_each(|text| array.push(text.as_str()));
+        };
+        list("terms", &mut self.exact_terms.iter());
+        list("negatedTerms", &mut self.negated_terms.iter());
+        list("phrases", &mut self.phrases.iter());
+        list("negatedPhrases", &mut self.negated_phrases.iter());
+    }
+
+    /// Whether it comes to this: the document has one of the terms.
+    pub fn is_of_terms_alone(&self) -> bool {
+        !self.sensitivity.any()
+            && self.negated_terms.is_empty()
+            && self.phrases.is_empty()
+            && self.negated_phrases.is_empty()
+    }
+
+    pub fn case_sensitive(&self) -> bool {
+        self.sensitivity.case
+    }
+
+    pub fn diacritic_sensitive(&self) -> bool {
+        self.sensitivity.diacritics
+    }
+}
+
+/// Error 291: the index cannot answer.
+pub(crate) fn unanswerable(reason: &str) -> Error {
+    let message = format!("error processing query: planner returned error :: caused by :: {reason}");
+    Error::new(Code::NO_QUERY_EXECUTION_PLANS, message)
+}
+
+/// Where in a search string the reader stands.
+#[derive(Default)]
+struct Reading {
+    negated: bool,
+    /// Where the phrase that is open begins.
+    phrase_from: Option<usize>,
+}
+
+impl Reading {
+    fn words(&mut self, words: &str, wanted: &mut String, unwanted: &mut String) {
+        // The words of a negated phrase may well be in a document that matches.
+        if !(self.negated && self.phrase_from.is_some()) {
+            let sentence = if self.negated { unwanted } else { wanted };
+            sentence.push_str(words);
+            sentence.push(' ');
+        }
+        if self.phrase_from.is_none() {
+            self.negated = false;
+        }
+    }
+}
+
+struct Token<'s> {
+    what: What<'s>,
+    start: usize,
+    after_space: bool,
+}
+
+enum What<'s> {
+    Words(&'s str),
+    Minus,
+    Quote,
+}
+
+/// The parts of a search string: `-`, `"`, and what stands between them and white space.
+struct Tokens<'s> {
+    text: &'s str,
+    position: usize,
+    after_space: bool,
+}
+
+impl<'s> Tokens<'s> {
+    fn new(text: &'s str) -> Self {
+        let mut tokens = Tokens { text, position: 0, after_space: true };
+        tokens.skip_space();
+        tokens
+    }
+
+    fn skip_space(&mut self) -> bool {
+        let rest = &self.text[self.position..];
+        let skipped = rest.len() - rest.trim_start_matches(is_space).len();
+        self.position += skipped;
+        skipped > 0
+    }
+}
+
+impl<'s> Iterator for Tokens<'s> {
+    type Item = Token<'s>;
+
+    fn next(&mut self) -> Option<Token<'s>> {
+        let start = self.position;
+        let rest = &self.text[start..];
+        let (what, length) = match rest.bytes().next()? {
+            b'-' => (What::Minus, 1),
+            b'"' => (What::Quote, 1),
+            _ => {
+                let end = rest.find(|character| is_space(character) || matches!(character, '-' | '"'));
+                let words = &rest[..end.unwrap_or(rest.len())];
+                (What::Words(words), words.len())
+            }
+        };
+        self.position += length;
+        let token = Token { what, start, after_space: self.after_space };
+        self.after_space = self.skip_space();
+        Some(token)
+    }
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
+    value.as_str().ok_or_else(|| wrong_type(name, "string", value.kind()))
+}
+
+fn flag(operand: Doc<'_>, name: &str) -> Result<bool> {
+    match operand.get(name) {
+        None => Ok(false),
+        Some(Value::Boolean(flag)) => Ok(flag),
+        Some(value) => Err(wrong_type(name, "bool", value.kind())),
+    }
+}
+
+fn wrong_type(name: &str, expected: &str, found: Kind) -> Error {
+    let found = found.alias();
+    Error::type_mismatch(format!("\"{name}\" had the wrong type. Expected {expected}, found {found}"))
+}

@@ -1,0 +1,90 @@
+//! Stems by Snowball, in the edition that text indexes of version 3 have.
+//!
+//! The library at hand has a later edition, which differs for two languages: Hungarian, whose long vowels ő and ű the older one
+//! knows as õ and û (as Latin-1 had them), and Portuguese, where it has four Spanish endings in place of Portuguese ones.
+//! A word is put into the later edition's letters before, and back afterwards.
+
+use super::Language;
+use rust_stemmers::{Algorithm, Stemmer};
+use std::borrow::Cow;
+
+/// Letters that no ending has: consonants to every algorithm.
+const ASIDE: [char; 2] = ['\u{e000}', '\u{e001}'];
+
+pub(super) fn stem(language: Language, word: &str) -> Cow<'_, str> {
+    match language {
+        Language::Hungarian => hungarian(word),
+        Language::Portuguese => portuguese(word),
+        _ => match algorithm(language) {
+            Some(algorithm) => Stemmer::create(algorithm).stem(word),
+            None => Cow::Borrowed(word),
+        },
+    }
+}
+
+fn algorithm(language: Language) -> Option<Algorithm> {
+    Some(match language {
+        Language::None => return None,
+        Language::Danish => Algorithm::Danish,
+        Language::Dutch => Algorithm::Dutch,
+        Language::English => Algorithm::English,
+        Language::Finnish => Algorithm::Finnish,
+        Language::French => Algorithm::French,
+        Language::German => Algorithm::German,
+        Language::Hungarian => Algorithm::Hungarian,
+        Language::Italian => Algorithm::Italian,
+        Language::Norwegian => Algorithm::Norwegian,
+        Language::Portuguese => Algorithm::Portuguese,
+        Language::Romanian => Algorithm::Romanian,
+        Language::Russian => Algorithm::Russian,
+        Language::Spanish => Algorithm::Spanish,
+        Language::Swedish => Algorithm::Swedish,
+        Language::Turkish => Algorithm::Turkish,
+    })
+}
+
+fn hungarian(word: &str) -> Cow<'_, str> {
+    const OLDER: [char; 4] = ['õ', 'û', 'ő', 'ű'];
+    const LATER: [char; 4] = ['ő', 'ű', ASIDE[0], ASIDE[1]];
+    let stemmer = Stemmer::create(Algorithm::Hungarian);
+    if !word.contains(OLDER) {
+        return stemmer.stem(word);
+    }
+    let later = exchange(word, OLDER, LATER);
+    Cow::Owned(exchange(&stemmer.stem(&later), LATER, OLDER))
+}
+
+fn exchange(word: &str, from: [char; 4], to: [char; 4]) -> String {
+    word.chars().map(|letter| from.iter().position(|&other| other == letter).map_or(letter, |at| to[at])).collect()
+}
+
+fn portuguese(word: &str) -> Cow<'_, str> {
+    /// Endings of the older edition, and those of the later one that are treated as they are.
+    const SAME: [(&str, &str); 4] = [("logía", "logia"), ("logías", "logias"), ("ución", "ução"), ("uciones", "uções")];
+    /// Endings that the later edition knows and the older one does not: with a letter that makes them none.
+    const UNKNOWN: [(&str, &str, char); 4] = [
+        ("logia", "\u{e000}ogia", 'l'),
+        ("logias", "\u{e000}ogias", 'l'),
+        ("ução", "u\u{e000}ão", 'ç'),
+        ("uções", "u\u{e000}ões", 'ç'),
+    ];
+    let stemmer = Stemmer::create(Algorithm::Portuguese);
+    for (older, later) in SAME {
+        if let Some(start) = word.strip_suffix(older) {
+            return as_if(&stemmer, word, format!("{start}{later}"));
+        }
+    }
+    for (ending, hidden, letter) in UNKNOWN {
+        if let Some(start) = word.strip_suffix(ending) {
+            let stem = stemmer.stem(&format!("{start}{hidden}")).replace(ASIDE[0], letter.encode_utf8(&mut [0; 4]));
+            return Cow::Owned(stem);
+        }
+    }
+    stemmer.stem(word)
+}
+
+/// The stem of `word`, found by way of another that ends as the later edition has it. Where the ending stays, it is the word's own.
+fn as_if<'w>(stemmer: &Stemmer, word: &'w str, later: String) -> Cow<'w, str> {
+    let stem = stemmer.stem(&later).into_owned();
+    if word.starts_with(&stem) { Cow::Owned(stem) } else { stemmer.stem(word) }
+}

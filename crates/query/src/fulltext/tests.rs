@@ -1,0 +1,126 @@
+//! What a 6.0 server answers, as tables.
+
+use super::words::{Sensitivity, terms};
+use super::{Language, TextIndex, TextIndexes, TextSearch};
+use crate::{Context, Predicate};
+use document::{DocBuf, Value, array, doc};
+use std::sync::Arc;
+
+fn index(weights: DocBuf) -> TextIndex {
+    let key = doc! { "_fts": "text", "_ftsx": 1 };
+    TextIndex::from_spec(doc! { "name": "words", "key": &key, "weights": &weights }.as_doc()).unwrap()
+}
+
+fn search(text: &str) -> TextSearch {
+    let operand = doc! { "$search": text };
+    TextSearch::parse((&operand).into(), Some(&Arc::new(index(doc! { "t": 1 })))).unwrap()
+}
+
+#[track_caller]
+fn check_terms(language: &str, text: &str, expected: &[&str]) {
+    let language = Language::named(language).unwrap();
+    assert_eq!(terms(text, language, Sensitivity::default()).collect::<Vec<_>>(), expected, "{text}");
+}
+
+#[test]
+fn texts_become_terms() {
+    check_terms("english", "The Coffee shops, running!", &["coffe", "shop", "run"]);
+    check_terms("english", "isn't l'eau café-crème", &["l'eau", "cafe", "creme"]);
+    check_terms("fr", "isn't l'eau", &["isn", "eau"]);
+    check_terms("none", "The ´ Naïve\u{feff} İX", &["the", "", "naive", "Ix"]);
+    check_terms("TURKISH", "IX İX", &["ıx", "ix"]);
+    check_terms("german", "die Häuser aufeinander", &["haus", "aufeinand"]);
+    check_terms("hungarian", "erdõbõl kertből könyveket", &["erdo", "kertbol", "konyv"]);
+    check_terms("portuguese", "evolução biología naciones", &["evoluca", "biolog", "nacion"]);
+    check_terms("russian", "и книги бегущие", &["книг", "бегущ"]);
+}
+
+#[test]
+fn languages_have_two_names() {
+    for (name, known) in [("en", true), ("ENGLISH", true), ("nb", true), ("eng", false), ("", false), ("arabic", false)]
+    {
+        assert_eq!(Language::named(name).is_some(), known, "{name}");
+    }
+}
+
+#[track_caller]
+fn check_search(text: &str, terms: &[&str], negated: &[&str], phrases: &[&str], negated_phrases: &[&str]) {
+    let search = search(text);
+    let found = |set: &std::collections::BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
+    assert_eq!(found(&search.terms), terms, "{text}");
+    assert_eq!(found(&search.negated_terms), negated, "{text}");
+    assert_eq!(search.phrases, phrases, "{text}");
+    assert_eq!(search.negated_phrases, negated_phrases, "{text}");
+}
+
+#[test]
+fn search_strings_have_phrases_and_negations() {
+    check_search("coffee the Shops", &["coffe", "shop"], &[], &[], &[]);
+    check_search("tea -cake -the", &["tea"], &["cake"], &[], &[]);
+    check_search("tea - cake", &["cake", "tea"], &[], &[], &[]);
+    check_search("self-made -half-done", &["done", "made", "self"], &["half"], &[], &[]);
+    check_search("\"Hot tea\" -\"cold tea\"", &["hot", "tea"], &[], &["Hot tea"], &["cold tea"]);
+    check_search("tea \"cake", &["cake", "tea"], &[], &[], &[]);
+    check_search("", &[], &[], &[], &[]);
+}
+
+#[track_caller]
+fn check_score(weights: DocBuf, document: DocBuf, text: &str, expected: Option<f64>) {
+    let operand = doc! { "$search": text };
+    let search = TextSearch::parse((&operand).into(), Some(&Arc::new(index(weights)))).unwrap();
+    let found = search.matches(document.as_doc()).unwrap().then(|| search.score(document.as_doc()));
+    assert_eq!(found, expected, "{document:?}: {text}");
+}
+
+#[test]
+fn documents_have_scores() {
+    check_score(doc! { "t": 1 }, doc! { "t": "coffee shop" }, "coffee", Some(0.75));
+    check_score(doc! { "t": 1 }, doc! { "t": "tea tea cake" }, "tea cake", Some(1.9166666666666665));
+    check_score(doc! { "t": 1 }, doc! { "t": "tea" }, "tea", Some(1.1));
+    check_score(doc! { "t": 3 }, doc! { "t": "tea" }, "tea", Some(3.3000000000000003));
+    check_score(doc! { "$**": 2 }, doc! { "t": &array!["tea", &array!["tea"]] }, "tea", Some(2.2));
+    check_score(doc! { "t": 1 }, doc! { "t": &array!["tea", &array!["tea"]] }, "tea", Some(1.1));
+    check_score(doc! { "t.u": 1 }, doc! { "t": &array![&doc! { "u": "tea" }, &doc! { "u": "tea" }] }, "tea", Some(2.2));
+    check_score(doc! { "t": 1 }, doc! { "t": "tea\0cake" }, "cake", None);
+    check_score(doc! { "t": 1 }, doc! { "t": "tea cake" }, "-cake tea", None);
+    check_score(doc! { "t": 1 }, doc! { "t": "tea cake" }, "\"a c\" tea", Some(0.75));
+    check_score(doc! { "t": 1 }, doc! { "t": "teacake" }, "tea", None);
+    check_score(doc! { "$**": 1 }, doc! { "language": "fr", "t": "est tea" }, "tea -est", None);
+    check_score(doc! { "$**": 1 }, doc! { "language": "fr" }, "fr", None);
+    check_score(doc! { "$**": 1 }, doc! { "language": "xx", "t": "tea" }, "tea", None);
+}
+
+#[test]
+fn documents_that_an_index_cannot_hold_are_refused() {
+    let index = index(doc! { "$**": 1 });
+    for (document, code) in [(doc! { "language": "xx" }, 17262), (doc! { "a": &doc! { "language": 5 } }, 17261)] {
+        assert_eq!(index.check(document.as_doc()).unwrap_err().code().0, code, "{document:?}");
+    }
+}
+
+#[test]
+fn a_search_stands_where_the_index_can_answer() {
+    let key = doc! { "x": 1, "_fts": "text", "_ftsx": 1 };
+    let spec = doc! { "name": "words", "key": &key, "weights": &doc! { "t": 1 } };
+    let mut indexes = TextIndexes::default();
+    indexes.insert("c", Arc::new(TextIndex::among([spec.as_doc()].into_iter()).unwrap()));
+    let context = Context { text_indexes: indexes.within("c"), ..Context::at(0) };
+    let text = doc! { "$text": &doc! { "$search": "tea" } };
+    let with = |value: Value<'_>| doc! { "x": value, "$text": &doc! { "$search": "tea" } };
+    let both = array![&with(1.into()), &with(2.into())];
+    let cases = [
+        (with(1.into()), 0),
+        (with(Value::Null), 0),
+        (text.clone(), 291),
+        (with((&doc! { "$gt": 1 }).into()), 291),
+        (doc! { "$or": &array![&with(1.into()), &doc! { "x": 2 }] }, 0),
+        (doc! { "$or": &array![&with(1.into()), &doc! { "y": 2 }] }, 291),
+        (doc! { "$and": &both }, 2),
+        (doc! { "$nor": &array![&text] }, 2),
+    ];
+    for (filter, code) in cases {
+        let found = Predicate::parse(filter.as_doc(), &context).map_or_else(|error| error.code().0, |_| 0);
+        assert_eq!(found, code, "{filter:?}");
+    }
+    assert_eq!(Predicate::parse(text.as_doc(), &Context::at(0)).unwrap_err().code().0, 27);
+}

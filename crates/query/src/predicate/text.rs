@@ -1,0 +1,124 @@
+//! Where `$text` may stand: once, in no `$nor`, and beside nothing that says how to find documents.
+
+use super::{Node, Predicate, Test};
+use crate::Context;
+use crate::fulltext::TextSearch;
+use crate::fulltext::search::unanswerable;
+use document::ValueBuf;
+use error::{Error, Result};
+use std::sync::Arc;
+
+impl Predicate {
+    /// The filter's `$text`, wherever it stands.
+    pub fn text_search(&self) -> Option<&Arc<TextSearch>> {
+        find(&self.root)
+    }
+
+    /// Error 2 where a `$text` is to be found by a hint or in natural order.
+    pub fn check_text_order(&self, hint: bool, natural: bool) -> Result<()> {
+        if !(hint || natural) || self.text_search().is_none() {
+            return Ok(());
+        }
+        Err(Error::bad_value(match hint {
+            true => "text and hint not allowed in same query",
+            false => "text expression not allowed with $natural sort order",
+        }))
+    }
+}
+
+fn find(node: &Node) -> Option<&Arc<TextSearch>> {
+    match node {
+        Node::Text(search) => Some(search),
+        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().find_map(find),
+        Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Never => {
+            None
+        }
+    }
+}
+
+/// Errors 2 and 291, for a search by words in a place where it cannot be answered.
+pub(super) fn check(root: &Node, context: &Context) -> Result<()> {
+    if context.text_indexes.current().is_none() {
+        return Ok(());
+    }
+    match count(root, false)? {
+        0 => Ok(()),
+        1 if has_near(root) => Err(Error::bad_value("text and geoNear not allowed in same query")),
+        1 => check_branch(root),
+        _ => Err(Error::bad_value("Too many text expressions")),
+    }
+}
+
+fn has_near(root: &Node) -> bool {
+    match root {
+        Node::And(branches) => branches.iter().any(has_near),
+        node => matches!(node, Node::Near(_)),
+    }
+}
+
+/// The index answers where there is an equality for each field before the terms, and branches beside the search are indexed too.
+fn check_branch(node: &Node) -> Result<()> {
+    match node {
+        Node::Text(search) => check_prefix(search, std::slice::from_ref(node)),
+        Node::And(branches) => match branches.iter().find(|branch| find(branch).is_some()) {
+            Some(Node::Text(search)) => check_prefix(search, branches),
+            Some(branch) => check_branch(branch),
+            None => Ok(()),
+        },
+        Node::Or(branches) => {
+            let Some(search) = find(node) else { return Ok(()) };
+            branches.iter().filter(|branch| find(branch).is_some()).try_for_each(check_branch)?;
+            let mut others = branches.iter().filter(|branch| find(branch).is_none());
+            match others.all(|branch| is_indexed(branch, &search.index.indexed)) {
+                true => Ok(()),
+                false => Err(unanswerable(
+                    "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.",
+                )),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_prefix(search: &TextSearch, all: &[Node]) -> Result<()> {
+    let given = |field: &str| all.iter().any(|node| equality(node, field).is_some());
+    if search.index.prefix.iter().all(|field| given(field)) {
+        return Ok(());
+    }
+    Err(unanswerable(
+        "failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)",
+    ))
+}
+
+/// The value that a condition demands of a field.
+pub fn equality<'n>(node: &'n Node, field: &str) -> Option<&'n ValueBuf> {
+    let Node::Path { path, test } = node else { return None };
+    match test {
+        Test::Equal(value) if path == field => Some(value),
+        Test::In(list) if path == field && list.regexes().is_empty() && list.values().len() == 1 => {
+            list.values().first()
+        }
+        _ => None,
+    }
+}
+
+fn is_indexed(node: &Node, indexed: &[Box<str>]) -> bool {
+    match node {
+        Node::And(branches) => branches.iter().any(|branch| is_indexed(branch, indexed)),
+        Node::Or(branches) => branches.iter().all(|branch| is_indexed(branch, indexed)),
+        Node::Path { path, .. } => indexed.iter().any(|field| path == &**field),
+        _ => false,
+    }
+}
+
+fn count(node: &Node, in_nor: bool) -> Result<usize> {
+    match node {
+        Node::Text(_) if in_nor => Err(Error::bad_value("text expression not allowed in nor")),
+        Node::Text(_) => Ok(1),
+        Node::And(branches) | Node::Or(branches) => branches.iter().map(|branch| count(branch, in_nor)).sum(),
+        Node::Nor(branches) => branches.iter().map(|branch| count(branch, true)).sum(),
+        Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Never => {
+            Ok(0)
+        }
+    }
+}
