@@ -45,7 +45,8 @@ pub(crate) fn arrange(node: &mut Node) {
             branches.sort_by(order);
         }
         Node::Path { test, .. } => arrange_test(test),
-        Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Never => {}
+        Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) => {}
+        Node::Text(_) | Node::Never => {}
     }
 }
 
