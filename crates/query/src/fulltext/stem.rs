@@ -59,8 +59,8 @@ fn exchange(word: &str, from: [char; 4], to: [char; 4]) -> String {
 }
 
 fn portuguese(word: &str) -> Cow<'_, str> {
-    /// Endings of the older edition, and those of the later one that are treated as they are.
-    const SAME: [(&str, &str); 4] = [("logía", "logia"), ("logías", "logias"), ("ución", "ução"), ("uciones", "uções")];
+    /// Endings of the older edition, and what it puts in their place.
+    const OLDER: [(&str, &str); 4] = [("logía", "log"), ("logías", "log"), ("ución", "u"), ("uciones", "u")];
     /// Endings that the later edition knows and the older one does not: with a letter that makes them none.
     const UNKNOWN: [(&str, &str, char); 4] = [
         ("logia", "\u{e000}ogia", 'l'),
@@ -69,9 +69,9 @@ fn portuguese(word: &str) -> Cow<'_, str> {
         ("uções", "u\u{e000}ões", 'ç'),
     ];
     let stemmer = Stemmer::create(Algorithm::Portuguese);
-    for (older, later) in SAME {
-        if let Some(start) = word.strip_suffix(older) {
-            return as_if(&stemmer, word, format!("{start}{later}"));
+    for (ending, remaining) in OLDER {
+        if let Some(start) = word.strip_suffix(ending).filter(|start| ends_late(start)) {
+            return Cow::Owned(format!("{start}{remaining}"));
         }
     }
     for (ending, hidden, letter) in UNKNOWN {
@@ -83,8 +83,20 @@ fn portuguese(word: &str) -> Cow<'_, str> {
     stemmer.stem(word)
 }
 
-/// The stem of `word`, found by way of another that ends as the later edition has it. Where the ending stays, it is the word's own.
-fn as_if<'w>(stemmer: &Stemmer, word: &'w str, later: String) -> Cow<'w, str> {
-    let stem = stemmer.stem(&later).into_owned();
-    if word.starts_with(&stem) { Cow::Owned(stem) } else { stemmer.stem(word) }
+/// Whether what stands behind `start` lies in the region that Snowball calls R2: twice behind a vowel and a consonant.
+fn ends_late(start: &str) -> bool {
+    // A nasal vowel counts as a vowel and a consonant.
+    let is_vowel = |letter| "aeiouáéíóúâêôãõ".contains(letter);
+    let mut regions = 0;
+    let mut behind_vowel = false;
+    for letter in start.chars() {
+        let nasal = matches!(letter, 'ã' | 'õ');
+        if nasal || behind_vowel && !is_vowel(letter) {
+            regions += 1;
+            behind_vowel = false;
+        } else {
+            behind_vowel = is_vowel(letter);
+        }
+    }
+    regions >= 2
 }
