@@ -23,7 +23,7 @@ use query::fulltext::TextIndex;
 use query::predicate::Test;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use store::IndexSpec;
+use store::{IndexKind, IndexSpec, places};
 
 /// Bytes of an index's key that are worth having, of those that MariaDB allows (3,072): a row may have 65,535 in all of its columns.
 const KEY_BYTES_WANTED: usize = 960;
@@ -50,8 +50,9 @@ pub(crate) struct Index {
     filter: Option<Filter>,
     /// The table with the values of arrays, if there is one: see [`crate::multikey`].
     pub values: Option<String>,
-    /// What a text index says of documents. It has no keys: the one column it has marks that the definition holds.
-    pub text: Option<Arc<TextIndex>>,
+    kind: IndexKind,
+    /// What a text index says of documents.
+    text: Option<Arc<TextIndex>>,
 }
 
 impl Index {
@@ -60,7 +61,9 @@ impl Index {
         let front: String = spec.name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect();
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
         let text = TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new);
-        Index { filter: Filter::of(spec.spec.as_doc()), spec: Arc::new(spec), sql_name, values: None, text }
+        // What is kept has been read before, when it was asked for.
+        let kind = IndexKind::of(&spec).unwrap_or(IndexKind::Ordered);
+        Index { filter: Filter::of(spec.spec.as_doc()), spec: Arc::new(spec), sql_name, values: None, kind, text }
     }
 
     pub fn fields(&self) -> impl Iterator<Item = &str> {
@@ -72,9 +75,21 @@ impl Index {
         self.spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy)
     }
 
-    /// Whether documents are found by it.
+    pub fn kind(&self) -> &IndexKind {
+        &self.kind
+    }
+
+    /// Whether documents are found by it. An index of words or places has no keys: the one column it has marks that the definition holds.
     pub fn has_keys(&self) -> bool {
-        self.text.is_none()
+        matches!(self.kind, IndexKind::Ordered | IndexKind::Hashed)
+    }
+
+    /// Errors for a document that MongoDB could not index: see [`TextIndex::check`] and [`places::check`].
+    pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
+        match &self.text {
+            Some(text) => text.check(document),
+            None => places::check(document, &self.spec, &self.kind),
+        }
     }
 
     /// Whether there are documents that the index does not have.
@@ -134,8 +149,8 @@ impl Index {
                 "a unique index on MariaDB cannot have a collation: its keys are told apart by their bytes".into(),
             );
         }
-        if self.text.is_some() {
-            return self.check_text();
+        if !self.has_keys() {
+            return self.check_without_keys();
         }
         if self.fields().count() > FIELDS_MAX {
             return refuse(format!("an index over more than {FIELDS_MAX} fields is not supported on MariaDB"));
@@ -163,13 +178,22 @@ impl Index {
         Ok(())
     }
 
-    fn check_text(&self) -> error::Result<()> {
-        let refuse = |reason: &str| Err(Error::new(Code::CANNOT_CREATE_INDEX, reason));
+    fn check_without_keys(&self) -> error::Result<()> {
+        let kind = self.kind.name();
+        let refuse = |reason: &str| {
+            Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("an index of the kind '{kind}' on MariaDB {reason}")))
+        };
+        if matches!(self.kind, IndexKind::Wildcard(_)) {
+            return refuse("would have no keys: it is not supported");
+        }
         if self.spec.unique {
-            return refuse("a text index on MariaDB cannot be unique");
+            return refuse("cannot be unique");
+        }
+        if self.text.is_none() && self.spec.spec.as_doc().get("partialFilterExpression").is_some() {
+            return refuse("cannot be partial");
         }
         match self.spec.spec.as_doc().get("textIndexVersion").and_then(number) {
-            Some(version) if version < 3.0 => refuse("text indexes of versions before 3 are not supported"),
+            Some(version) if version < 3.0 => refuse("has to be of version 3"),
             _ => Ok(()),
         }
     }

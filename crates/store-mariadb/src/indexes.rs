@@ -12,10 +12,9 @@ use crate::table::Table;
 use ahash::AHashSet;
 use document::{Doc, DocBuf, Path, Value};
 use error::{Code, Error};
-use query::fulltext::TextIndex;
 use std::sync::Arc;
 use store::index_rules::{self, Standing};
-use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace};
+use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace};
 
 pub(crate) async fn create(
     store: &MariaDbStore,
@@ -24,10 +23,6 @@ pub(crate) async fn create(
 ) -> Result<CreateIndexesOutcome> {
     for spec in &specs {
         index_rules::check_key(spec)?;
-        if let kind @ (IndexKind::Sphere(_) | IndexKind::Plane(_) | IndexKind::Wildcard(_)) = IndexKind::of(spec)? {
-            let message = format!("indexes of the kind '{}' are not supported on MariaDB yet", kind.name());
-            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into());
-        }
     }
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
@@ -68,8 +63,8 @@ fn existing(table: &Table) -> Vec<IndexSpec> {
 }
 
 async fn add(connection: &mut Connection, namespace: &Namespace, table: &Arc<Table>, wanted: &[Index]) -> Result<()> {
-    for index in wanted.iter().filter_map(|index| index.text.as_deref()) {
-        check_texts(connection, table, index).await?;
+    for index in wanted.iter().filter(|index| !index.has_keys()) {
+        check_documents(connection, table, index).await?;
     }
     connection.queue_query(&index::create_clause(&table.quoted, wanted));
     match connection.finish().await {
@@ -105,8 +100,8 @@ pub(crate) fn array_in_unique() -> Error {
     )
 }
 
-/// Error 17261 or 17262 for a document in a language that is none, 201 for one with an array among its plain fields.
-async fn check_texts(connection: &mut Connection, table: &Table, index: &TextIndex) -> Result<()> {
+/// The error of the first document that an index without keys could not hold.
+async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<()> {
     connection.queue_execute(&format!("SELECT doc FROM {}", table.quoted).into(), &[]);
     let (mut bson, mut refused) = (Vec::new(), Ok(()));
     while let Event::Row(range) = connection.next().await? {
@@ -114,7 +109,7 @@ async fn check_texts(connection: &mut Connection, table: &Table, index: &TextInd
         let (Some(json), true) = (row.next_bytes()?, refused.is_ok()) else { continue };
         bson.clear();
         spelling::read(json, &mut bson)?;
-        refused = index.check(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
+        refused = index.check_document(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
     }
     Ok(refused?)
 }

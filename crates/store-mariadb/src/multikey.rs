@@ -31,7 +31,8 @@ const TABLE_WAIT_SECONDS: u64 = 3;
 fn is_suitable(index: &Index, table: &Table) -> bool {
     let mut fields = index.fields();
     let (first, second) = (fields.next(), fields.next());
-    let path = first.filter(|_| second.is_none() && !index.spec.unique && table.row_key == RowKey::Sequence);
+    let alone = second.is_none() && index.has_keys() && !index.spec.unique;
+    let path = first.filter(|_| alone && table.row_key == RowKey::Sequence);
     path.is_some_and(|path| {
         path.split('.').count() <= NAMES_MAX
             && !path.split('.').any(|name| name.bytes().all(|byte| byte.is_ascii_digit()))

@@ -23,7 +23,7 @@ use error::Error;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
-use store::{Namespace, PlanFacts, Query};
+use store::{IndexSpec, Namespace, PlanFacts, Query, near};
 
 /// More ids than this are looked for by reading everything.
 const IDS_MAX: usize = 16_384;
@@ -60,6 +60,7 @@ pub(crate) fn plan(
     query.check()?;
     let hinted = hinted(&table, query)?;
     let wanted = Wanted::of(query, order);
+    check_distance(namespace, &table, query, &wanted)?;
     let root = query.predicate.root();
     if matches!(root, Node::Never) {
         return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, Some(table)), probe: None });
@@ -73,9 +74,32 @@ pub(crate) fn plan(
     Ok(Planned { plan, probe })
 }
 
+/// Errors 291 and 2 where no index tells the distance that the query asks for, or another order is asked for. What is found is sorted by
+/// who asked: an index over places has no keys here.
+fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> error::Result<()> {
+    let Some(near) = query.predicate.near() else { return Ok(()) };
+    if query.sort.and_then(query::Sort::natural).is_some() {
+        return Err(near::not_natural("sort order"));
+    }
+    let hinted = |spec: &IndexSpec| match query.hint {
+        Some(Value::String(name)) => name == spec.name,
+        Some(Value::Document(key)) if !key.is_empty() => same_key(key, spec.key.as_doc()),
+        _ => true,
+    };
+    if wanted.natural.is_some() {
+        return Err(near::not_natural("hint"));
+    }
+    let is_bound = |path: &str| wanted.conditions.iter().any(|(bound, _)| *bound == path);
+    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
+    match shown.find(|index| near::serves(&index.spec, index.kind(), near, is_bound) && hinted(&index.spec)) {
+        Some(index) => near::check_center(index.kind(), near),
+        None => Err(near::no_index(namespace, near)),
+    }
+}
+
 /// A plan that gives a document for each value of a path: one for each key of an index on it, and all whose key does not tell.
 pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
-    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
+    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys());
     let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
     let (representatives, odd) = candidate::of_values(index, &table);
     let access = Access::Union(vec![(None, representatives), (None, odd)]);

@@ -13,6 +13,7 @@ pub mod index_kind;
 pub mod index_rules;
 pub mod namespace;
 pub mod near;
+pub mod places;
 pub mod read;
 pub mod rules;
 #[cfg(feature = "testing")]

@@ -539,7 +539,7 @@ TAILABLE = [
 
 MAINTENANCE = [
     ten(),
-    *(differs(case, "not a command of Selkie's") for case in ({"reIndex": "a"}, {"top": 1}, {"shutdown": 1}, {"compact": "a"})),
+    *(differs(case, "not a command of Selkie's") for case in ({"reIndex": "a"}, {"top": 1}, {"compact": "a"})),
     admin({"fsync": 1}),
     {"fsync": 1},
     admin({"fsync": 1, "async": True}),

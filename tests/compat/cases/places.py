@@ -7,7 +7,6 @@ from bson import Int64
 
 from compat.case import commands, differs, script
 from compat.cases.geometry import NAN, QUESTIONS, RANDOM, STRICT, point
-from compat.cases.index_kinds import EMBEDDED
 
 RING = [[0, 0], [5, 0], [5, 5], [0, 5], [0, 0]]
 
@@ -39,7 +38,7 @@ def inserted(*keys):
     setup = [{"createIndexes": "c", "indexes": [{"key": key, "name": "i"} for key in keys]}]
     cases = [{"insert": "c", "documents": [{"_id": 1, "a": place}]} for place in PLACES]
     cases += [{"update": "c", "updates": [{"q": {"_id": 0}, "u": {"$set": {"a": place}}}]} for place in PLACES]
-    return commands("places in indexes", [{"_id": 0, "a": [9, 9]}], *cases, setup=setup, writes=True, only=EMBEDDED)
+    return commands("places in indexes", [{"_id": 0, "a": [9, 9]}], *cases, setup=setup, writes=True)
 
 
 # Distances are all different, so that there is one order.
@@ -161,7 +160,7 @@ def made(*keys):
 
 
 def near(documents, setup, *cases, family="near", **options):
-    return commands(family, documents, *cases, setup=setup, only=EMBEDDED, **options)
+    return commands(family, documents, *cases, setup=setup, **options)
 
 
 GENERATOR = random.Random(11)
@@ -236,6 +235,6 @@ BLOCKS = [
         {"createIndexes": "c", "indexes": [{"key": {"a": "2dsphere"}, "name": "i"}]},
         {"find": "c", "filter": {"a": {"$nearSphere": [1, 2]}}, "batchSize": 200},
         *[{"getMore": Int64(-1), "collection": "c", "batchSize": 200}] * 3,
+        {"distinct": "c", "key": "a"},
     ),
 ]  # fmt: skip
-BLOCKS[-1].only = EMBEDDED

@@ -22,7 +22,7 @@ def lsid(byte):
 
 
 STANDALONE = "Selkie serves as a router, MongoDB as a standalone server"
-UNSUPPORTED = "not supported yet"
+UNSUPPORTED = "wildcard indexes are not supported on MariaDB"
 UNIQUE_ARRAYS = "one generated column holds one key: a unique index over an array is refused with error 67"
 WORDING = "fields stand in another order in the message"
 
@@ -515,9 +515,8 @@ INDEXES = [
     {"createIndexes": "a", "indexes": [{"key": {"t": "text"}, "name": "t_text"}]},
     {"createIndexes": "a", "indexes": [{"key": {"t": "hashed"}, "name": "t_h"}]},
     differs({"createIndexes": "a", "indexes": [{"key": {"$**": 1}, "name": "wild"}]}, UNSUPPORTED, "mariadb"),
-    {"dropIndexes": "a", "index": "t_text"},
-    {"dropIndexes": "a", "index": "t_h"},
     differs({"dropIndexes": "a", "index": "wild"}, UNSUPPORTED, "mariadb"),
+    {"dropIndexes": "a", "index": ["t_text", "t_h"]},
     differs({"createIndexes": "a", "indexes": [{"key": {"w": 1}, "name": "w_1"}], "commitQuorum": 1}, STANDALONE),
     differs({"dropIndexes": "a", "index": "w_1"}, STANDALONE),
     {"createIndexes": "new", "indexes": [{"key": {"z": 1}, "name": "z_1", "expireAfterSeconds": 10}, {"key": {"y": 1, "z": -1}, "name": "yz", "sparse": True, "background": True}]},

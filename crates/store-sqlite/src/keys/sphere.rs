@@ -4,13 +4,12 @@
 
 use super::encode_field;
 use crate::catalog::{Index, IndexField};
-use document::path::{End, Path};
+use document::path::Path;
 use document::{Doc, Value};
-use error::{Code, Error, Result};
-use query::geo::cover::filed_cells;
+use error::Result;
 use std::ops::ControlFlow;
-use store::FieldKind;
 use store::index_kind::SphereOptions;
+use store::{FieldKind, places};
 
 /// In front of a cell's number, so that cells stand behind documents without a place.
 const CELL: u8 = 0x80;
@@ -60,36 +59,12 @@ fn missing(field: &IndexField) -> Part<'static> {
 
 /// The cells of all places of a field. Error 16755 for what is no place.
 fn cells<'a>(document: Doc<'a>, field: &IndexField, options: &SphereOptions) -> Result<Vec<Part<'a>>> {
-    let mut places = Vec::new();
-    let _ = Path::new(&field.path).visit_elements(document, End::Whole, &mut |element, _| {
-        places.extend(element);
-        ControlFlow::<()>::Continue(())
-    });
     let mut parts = Vec::new();
-    for place in places {
-        let value = place.value();
-        let is_empty = match value {
-            Value::Null | Value::Undefined => true,
-            Value::Document(inner) | Value::Array(inner) => inner.is_empty(),
-            _ => false,
-        };
-        if is_empty {
-            continue;
-        }
-        let cells = filed_cells(value, options.finest).map_err(|error| {
-            let found = match value {
-                Value::Document(_) | Value::Array(_) => String::new(),
-                _ => format!(": {}", query::text::element(place.key(), value)),
-            };
-            let (document, reason) = (query::text::document(document), error.message());
-            Error::new(Code(16755), format!("Can't extract geo keys: {document}  {reason}{found}"))
-        })?;
-        for cell in cells {
-            let mut bytes = Vec::with_capacity(9);
-            encode_cell(cell, &mut bytes);
-            parts.push((bytes, value));
-        }
-    }
+    places::on_sphere(document, &field.path, options, &mut |cell, place| {
+        let mut bytes = Vec::with_capacity(9);
+        encode_cell(cell, &mut bytes);
+        parts.push((bytes, place));
+    })?;
     Ok(parts)
 }
 

@@ -9,6 +9,7 @@ use error::Result;
 use query::geo::{CellRange, Near, Region, cover};
 use query::predicate::Test;
 use std::sync::Arc;
+use store::places::grid;
 use store::{FieldKind, IndexKind, PlanFacts, Query, near};
 
 /// The plan for documents by their distance. Errors 291 and 2 where no index tells it, or another order is asked for.
@@ -70,7 +71,7 @@ pub fn everything_in(index: &Arc<Index>) -> IndexScan {
 fn region_scan(index: &Arc<Index>, region: &Region) -> Option<IndexScan> {
     let intervals = match &index.kind {
         IndexKind::Sphere(_) => sphere_intervals(&cover::on_sphere(region)?),
-        IndexKind::Plane(options) => plane_intervals(&cover::on_plane(region, &plane::grid(options))?),
+        IndexKind::Plane(options) => plane_intervals(&cover::on_plane(region, &grid(options))?),
         _ => return None,
     };
     Some(scan(index, intervals))
@@ -84,7 +85,7 @@ fn scan(index: &Arc<Index>, intervals: Vec<Interval>) -> IndexScan {
 /// Where an index that leads with places keeps those from one distance to another.
 pub fn ring(index: &Index, near: &Near, inner: f64, outer: f64) -> Vec<Interval> {
     match &index.kind {
-        IndexKind::Plane(options) => plane_intervals(&near.ring_on_plane(&plane::grid(options), inner, outer)),
+        IndexKind::Plane(options) => plane_intervals(&near.ring_on_plane(&grid(options), inner, outer)),
         _ => sphere_intervals(&near.ring_on_sphere(inner, outer)),
     }
 }

@@ -1,0 +1,124 @@
+//! The places that indexes over the sphere (`2dsphere`) and over the plane (`2d`) find in a document, as cells; what is no place is refused
+//! in the same words on every store.
+
+use crate::IndexSpec;
+use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions};
+use document::path::{End, Path};
+use document::{Doc, Element, Value};
+use error::{Code, Error, Result};
+use query::geo::cover::filed_cells;
+use query::geo::{Grid, Position};
+use query::text;
+use std::ops::ControlFlow;
+
+/// Errors for a document that an index of this kind cannot hold: 16755 over the sphere, 13026, 13027, 13068 and 16804 over the plane.
+pub fn check(document: Doc<'_>, index: &IndexSpec, kind: &IndexKind) -> Result<()> {
+    let plugin = Value::String(kind.name());
+    let places = index.key.as_doc().iter().filter(|(_, value)| *value == plugin).map(|(path, _)| path);
+    match kind {
+        IndexKind::Sphere(options) => {
+            places.into_iter().try_for_each(|path| on_sphere(document, path, options, &mut |_, _| {}))
+        }
+        IndexKind::Plane(options) => {
+            places.into_iter().try_for_each(|path| on_plane(document, path, &grid(options), &mut |_, _| {}))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives the cells of all places at a path, each with its place. Error 16755 for what is no place.
+pub fn on_sphere<'a>(
+    document: Doc<'a>,
+    path: &str,
+    options: &SphereOptions,
+    give: &mut dyn FnMut(u64, Value<'a>),
+) -> Result<()> {
+    for place in elements(document, path) {
+        let value = place.value();
+        let is_empty = match value {
+            Value::Null | Value::Undefined => true,
+            Value::Document(inner) | Value::Array(inner) => inner.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            continue;
+        }
+        let cells = filed_cells(value, options.finest).map_err(|error| {
+            let found = match value {
+                Value::Document(_) | Value::Array(_) => String::new(),
+                _ => format!(": {}", text::element(place.key(), value)),
+            };
+            let (document, reason) = (text::document(document), error.message());
+            Error::new(Code(16755), format!("Can't extract geo keys: {document}  {reason}{found}"))
+        })?;
+        cells.into_iter().for_each(|cell| give(cell, value));
+    }
+    Ok(())
+}
+
+pub fn grid(options: &PlaneOptions) -> Grid {
+    Grid { bits: options.bits, min: options.min, max: options.max }
+}
+
+/// Gives the cells of the values at a path: a pair of numbers, or several of them in an array or a document.
+///
+/// Errors 13026, 13027, 13068 and 16804 for what is neither.
+pub fn on_plane<'a>(document: Doc<'a>, path: &str, grid: &Grid, give: &mut dyn FnMut(u64, Value<'a>)) -> Result<()> {
+    for element in elements(document, path) {
+        let value = element.value();
+        let (Value::Array(found) | Value::Document(found)) = value else { continue };
+        if found.first().is_some_and(|first| first.kind.is_number()) {
+            give(plane_cell(found, document, grid)?, value);
+            continue;
+        }
+        for place in found.values() {
+            let (Value::Array(pair) | Value::Document(pair)) = place else {
+                let message = "location object expected, location array not in correct format";
+                return Err(Error::new(Code(16804), message));
+            };
+            if !pair.is_empty() {
+                give(plane_cell(pair, document, grid)?, place);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn elements<'a>(document: Doc<'a>, path: &str) -> Vec<Element<'a>> {
+    let mut places = Vec::new();
+    let _ = Path::new(path).visit_elements(document, End::Whole, &mut |element, _| {
+        places.extend(element);
+        ControlFlow::<()>::Continue(())
+    });
+    places
+}
+
+fn plane_cell(pair: Doc<'_>, document: Doc<'_>, grid: &Grid) -> Result<u64> {
+    let refuse = |code, reason: &str| {
+        Err(Error::new(Code(code), format!("{reason} :: caused by :: {}", text::document(document))))
+    };
+    let mut coordinates = pair.values();
+    let (x, Some(y)) = (coordinates.next(), coordinates.next()) else {
+        return refuse(13068, "geo field only has 1 element");
+    };
+    let (Some(x), Some(y)) = (x.and_then(number), number(y)) else {
+        return refuse(13026, "geo values must be 'legacy coordinate pairs' for 2d indexes");
+    };
+    match grid.cell(Position { x, y }) {
+        Some(cell) => Ok(cell),
+        None => {
+            let (min, max) = (text::general(grid.min, 6), text::general(grid.max, 6));
+            refuse(13027, &format!("point not in interval of [ {min}, {max} ]"))
+        }
+    }
+}
+
+fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Int32(number) => Some(f64::from(number)),
+        Value::Int64(number) => Some(number as f64),
+        Value::Double(number) => Some(number),
+        Value::Decimal128(number) => Some(number.to_f64()),
+        _ => None,
+    }
+}
