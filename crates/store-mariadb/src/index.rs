@@ -2,8 +2,8 @@
 //!
 //! For each field there are two columns: a virtual one with the JSON text that the path leads to, so that the document is searched
 //! once, and a stored one with the [`key`] of that text. Stored, because a virtual one would be computed again for each row that is
-//! read, changed or purged (2,000 rows by index: 77 ms instead of 15), and because 3 indexes then cost an insert 12 µs instead of
-//! 45. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a place.
+//! read, changed or purged (2,000 rows by index: 77 ms instead of 15). An index over several fields has one more column, `odd`, with an
+//! index of its own: whether any field has a key without a place.
 //!
 //! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
