@@ -15,6 +15,7 @@
 
 use super::insert::{Batch, inserted, spell};
 use super::ledger::Ledger;
+use super::transact::{self, queue_begin};
 use crate::connection::{Connection, LOCK_WAIT, NO_LOCK_WAIT};
 use crate::failure::Result;
 use bytes::Bytes;
@@ -87,8 +88,7 @@ async fn carry_out(
     let [first_document, between @ .., last_document] = batch.documents else { return Ok(false) };
     let (left, right) = between.split_at(earlier.len() - 1);
     for connection in [&mut *first, &mut *second] {
-        connection.altered = true;
-        connection.queue_query("BEGIN");
+        queue_begin(connection);
     }
     let recording = ledger.queue_record(first, earlier);
     first.queue_query(NO_LOCK_WAIT);
@@ -158,19 +158,19 @@ fn all_went_well<const N: usize>(answers: [Result<()>; N]) -> Result<bool> {
 }
 
 async fn commit(connection: &mut Connection) -> Result<()> {
-    connection.queue_query("COMMIT");
-    connection.queue_query(LOCK_WAIT);
-    settled(connection).await
+    transact::commit(connection).await?;
+    wait_again(connection).await
 }
 
 async fn undo(connection: &mut Connection) -> Result<()> {
-    connection.queue_query("ROLLBACK");
-    connection.queue_query(LOCK_WAIT);
-    settled(connection).await
+    transact::roll_back(connection).await?;
+    wait_again(connection).await
 }
 
-async fn settled(connection: &mut Connection) -> Result<()> {
-    answers(connection, 2).await?;
+async fn wait_again(connection: &mut Connection) -> Result<()> {
+    connection.altered = true;
+    connection.queue_query(LOCK_WAIT);
+    answers(connection, 1).await?;
     connection.altered = false;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Inserting: many documents as one command, and one by one only where that is refused.
 
 use super::ledger::Ledger;
-use super::transact::{Wrote, back_off, roll_back, write};
+use super::transact::{Wrote, back_off, commit, queue_begin, roll_back, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, halves, refusal};
 use crate::connection::Connection;
 use crate::failure::{Failure, Result};
@@ -183,7 +183,7 @@ impl Batch<'_> {
 
     /// One by one, in one transaction, so that each document's fate is known.
     async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
-        connection.queue_query("BEGIN");
+        queue_begin(connection);
         connection.finish().await?;
         if self.table.cap().is_some() {
             self.table.queue_lock(connection);
@@ -200,8 +200,7 @@ impl Batch<'_> {
                         return Ok(());
                     }
                 }
-                connection.queue_query("COMMIT");
-                connection.finish().await?;
+                commit(connection).await?;
                 ledger.committed(outcomes);
                 Ok(())
             }

@@ -37,13 +37,12 @@ pub(super) async fn write(
             Wrote::Stale
         });
     }
-    connection.queue_query("BEGIN");
+    queue_begin(connection);
     let recording = ledger.queue_record(connection, &outcomes);
     let count = queue(connection).await?;
     match answers(connection, ledger, recording, count).await {
         Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
-            connection.queue_query("COMMIT");
-            connection.finish().await?;
+            commit(connection).await?;
             ledger.committed(outcomes);
             Ok(Wrote::Done(affected))
         }
@@ -87,9 +86,33 @@ async fn answers(
     failed.map_or(Ok(Some(affected)), Err)
 }
 
+/// Begins a transaction, which [`commit`] or [`roll_back`] ends.
+///
+/// Statements are sent ahead of their answers, and the server may undo the transaction in the midst of them (a deadlock). Behind a
+/// `BEGIN` it would then commit each of those that are still on their way; without autocommit they are a transaction of their
+/// own, which is rolled back with the failure.
+pub(super) fn queue_begin(connection: &mut Connection) {
+    connection.altered = true;
+    connection.queue_query("SET autocommit = 0");
+}
+
+pub(super) async fn commit(connection: &mut Connection) -> Result<()> {
+    end(connection, "COMMIT").await
+}
+
 pub(super) async fn roll_back(connection: &mut Connection) -> Result<()> {
-    connection.queue_query("ROLLBACK");
-    connection.finish().await.map(drop)
+    end(connection, "ROLLBACK").await
+}
+
+/// Where this fails, the connection stays marked as altered, and is closed rather than used again.
+async fn end(connection: &mut Connection, how: &str) -> Result<()> {
+    connection.queue_query(how);
+    connection.queue_query("SET autocommit = 1");
+    let (ended, restored) = (connection.finish().await, connection.finish().await);
+    ended?;
+    restored?;
+    connection.altered = false;
+    Ok(())
 }
 
 /// Waits a little, longer the more often others were in the way, so that many writers of one document get through.
