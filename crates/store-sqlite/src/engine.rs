@@ -42,11 +42,11 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             reader_cache_bytes: 8 << 20,
-            writer_cache_bytes: 8 << 20,
+            writer_cache_bytes: 16 << 20,
             page_bytes: 4096,
             mmap_bytes: 0,
-            checkpoint_bytes: 4 << 20,
-            log_bytes_max: 32 << 20,
+            checkpoint_bytes: 16 << 20,
+            log_bytes_max: 64 << 20,
         }
     }
 }
