@@ -2,7 +2,7 @@
 //! in the same words on every store.
 
 use crate::IndexSpec;
-use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions};
+use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions, number};
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
@@ -110,15 +110,5 @@ fn plane_cell(pair: Doc<'_>, document: Doc<'_>, grid: &Grid) -> Result<u64> {
             let (min, max) = (text::general(grid.min, 6), text::general(grid.max, 6));
             refuse(13027, &format!("point not in interval of [ {min}, {max} ]"))
         }
-    }
-}
-
-fn number(value: Value<'_>) -> Option<f64> {
-    match value {
-        Value::Int32(number) => Some(f64::from(number)),
-        Value::Int64(number) => Some(number as f64),
-        Value::Double(number) => Some(number),
-        Value::Decimal128(number) => Some(number.to_f64()),
-        _ => None,
     }
 }
