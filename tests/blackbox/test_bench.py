@@ -43,6 +43,11 @@ def test_indexes(server):
     assert "sort by index, limit 10" in printed
 
 
+def test_wekan(server):
+    printed = bench("wekan", "--uri", server.uri, "--quick")
+    assert "8 sessions, 20 polls a second each" in printed
+
+
 def test_compare(store, tmp_path):
     if store != "embedded":
         pytest.skip("it starts both stores")

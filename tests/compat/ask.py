@@ -3,12 +3,12 @@
 import socket
 import struct
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import bson
 from bson import Int64
 
-from compat.case import DATABASE, Block, Differs
+from compat.case import COLLECTION, DATABASE, Block, Differs
 from compat.compare import code_of, same, shown_apart
 from compat.known import known_reason
 
@@ -16,6 +16,9 @@ from compat.known import known_reason
 CURSOR = Int64(-1)
 # The server parameter that keeps MongoDB from its second engine.
 CLASSIC = "internalQueryForceClassicEngine"
+
+# Stages whose documents we have all read before the first comes out, and MongoDB in part.
+READING_ALL = {"$setWindowFields", "$fill", "$bucketAuto"}
 # Commands that are under way at once. Requests of one turn stay well below a socket's buffer.
 TURN_COMMANDS, TURN_BYTES = 64, 64 * 1024
 
@@ -74,9 +77,14 @@ class Difference:
     command: dict
     ours: str
     theirs: str
+    setup: list = field(default_factory=list)
 
     def __str__(self):
-        return f"[{self.family}] {self.command}\n  Selkie   {self.ours}\n  MongoDB  {self.theirs}"
+        told = f"[{self.family}] {self.command}\n  Selkie   {self.ours}\n  MongoDB  {self.theirs}"
+        # Of random documents only those that have been made few say more than the command does.
+        few = sum(map(len, self.collections.values())) <= 4
+        told += f"\n  over     {self.collections}" if few and self.family.startswith("random") else ""
+        return f"{told}\n  with     {self.setup}" if self.setup else told
 
 
 class Pair:
@@ -104,7 +112,7 @@ class Pair:
         for name, documents in collections.items():
             commands.append({"delete": name, "deletes": [{"q": {}, "limit": 0}]})
             if documents:
-                commands.append({"insert": name, "documents": documents})
+                commands.append({"insert": name, "documents": documents, "ordered": False})
         return commands
 
     def reset(self, block: Block):
@@ -167,7 +175,7 @@ class Pair:
             tally[block.family, "known"] += 1
             return []
         tally[block.family, "differ"] += 1
-        return [Difference(block.family, block.collections, command, *shown_apart(*wrong[0]))]
+        return [Difference(block.family, block.collections, command, *shown_apart(*wrong[0]), block.setup)]
 
 
 class Asked:
@@ -178,18 +186,49 @@ class Asked:
 
     def classic(self) -> bytes | None:
         """The answer of MongoDB's classic engine alone; `None` where what was asked about is there no longer."""
-        if self.block.script or self.block.writes or "aggregate" not in self.command:
+        if self.block.script or "aggregate" not in self.command and self.command[next(iter(self.command))] != "v":
             return None
         engine = lambda classic: {"setParameter": 1, CLASSIC: classic, "$db": "admin"}
-        return self.oracle([engine(True), self.command, engine(False)])[1]
+        load = self.pair.load(self.block.collections) if self.block.writes else []
+        return self.oracle([engine(True), *load, self.command, engine(False)])[-2]
+
+    def unindexed(self) -> bytes | None:
+        """The answer of MongoDB without the indexes that were set up."""
+        if self.block.script or self.block.writes or not any("createIndexes" in one for one in self.block.setup):
+            return None
+        name = self.command[next(iter(self.command))]
+        answers = self.oracle([{"dropIndexes": name, "index": "*"}, self.command, *self.block.setup])
+        return answers[1]
 
     def alone(self):
         """MongoDB's answers to what the command asks of one document or computes for one field."""
         if self.block.script:
             return
         load = self.pair.load(self.block.collections) if self.block.writes else []
-        for command in alone(self.command, self.block.collections):
-            yield self.oracle([*load, command])[-1]
+        try:
+            for command in alone(self.command, self.block.collections):
+                yield self.oracle([*load, command])[-1]
+        except (AttributeError, KeyError, TypeError):
+            return  # A command that is not made as it should be has no parts.
+        if self.command.get("aggregate") == "v" and not self.block.writes:
+            # What a view makes of documents need not tell them apart.
+            documents = self.block.collections.get(COLLECTION, [])
+            loads = [self.pair.load({**self.block.collections, COLLECTION: [document]}) for document in documents]
+            answers = [self.oracle([*load, self.command])[-1] for load in loads]
+            self.oracle(self.pair.load(self.block.collections))
+            yield from answers
+
+    def unlimited(self) -> bytes | None:
+        """The answer without any $limit behind a stage that reads all of its documents; `None` where there is none."""
+        pipeline = self.command.get("pipeline")
+        if self.block.script or not isinstance(pipeline, list) or not all(isinstance(stage, dict) for stage in pipeline):
+            return None
+        reading = next((at for at, stage in enumerate(pipeline) if READING_ALL & set(stage)), len(pipeline))
+        kept = [stage for at, stage in enumerate(pipeline) if at < reading or "$limit" not in stage]
+        if len(kept) == len(pipeline):
+            return None
+        load = self.pair.load(self.block.collections) if self.block.writes else []
+        return self.oracle([*load, {**self.command, "pipeline": kept}])[-1]
 
     def wrote_before_failing(self) -> bool:
         """Whether it is a write that both refused with the same error, and what was written before is the difference."""
@@ -203,8 +242,22 @@ class Asked:
 
 
 def alone(command: dict, collections: dict):
-    """The command for one document at a time, and its stages for one field at a time."""
+    """The command for one document at a time, its stages for one field at a time, and what leaves less out."""
     name = next(iter(command))
+    if name == "aggregate":
+        # What is read ahead of a stage that drops documents may fail without their being asked for.
+        kept = [stage for stage in command["pipeline"] if not {"$skip", "$limit"} & set(stage)]
+        if len(kept) < len(command["pipeline"]):
+            yield {**command, "pipeline": kept}
+            yield from alone({**command, "pipeline": kept}, collections)
+        for stage in command["pipeline"] if len(command["pipeline"]) > 1 else ():
+            yield {**command, "pipeline": [stage]}
+    if name == "find" and command.get("filter") and command.get("projection"):
+        yield {**command, "filter": {}}
+        yield {**command, "projection": {}}
+    if "upsert" in str(command):
+        statements = [{**one, "upsert": False} for one in command.get("updates", ())]
+        yield {**command, "updates": statements} if statements else {**command, "upsert": False}
     for document in collections.get(command[name], []):
         chosen = {"_id": document["_id"]}
         if name == "aggregate":

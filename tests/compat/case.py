@@ -124,5 +124,5 @@ def updates(family: str, documents: list[dict], *cases) -> Block:
     return commands(family, documents, *_each(cases, update), writes=True)
 
 
-def script(family: str, *cases, messages: bool = True) -> Block:
-    return Block(family, list(cases), {}, script=True, messages=messages)
+def script(family: str, *cases, messages: bool = True, only: tuple[str, str] | None = None) -> Block:
+    return Block(family, list(cases), {}, script=True, messages=messages, only=only)

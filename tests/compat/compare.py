@@ -11,15 +11,19 @@ from bson.raw_bson import RawBSONDocument
 PLAIN = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 RAW = CodecOptions(document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS)
 
-# What differs from run to run, or says who answers.
+# What differs from run to run, or says who answers; `lockInfo` lists whatever background threads hold just then.
 VOLATILE = {
     "localTime", "connectionId", "processId", "uuid", "you", "millis", "lastUse", "oidMachine", "host", "executionTimeMillis",
+    "timeMillis", "lockInfo",
 }
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # Stages that leave their results in no order of their own, and what leaves arrays in none.
-UNORDERED = ("$group", "$sortByCount", "$unionWith", "$graphLookup")
+UNORDERED = ("$group", "$sortByCount", "$unionWith", "$graphLookup", "$densify")
 UNORDERED_WITHIN = ("$addToSet", "$facet", "$graphLookup", "$sample")
+
+# The comment of commands whose results stand in whatever order an index gives them.
+ANY_ORDER = "in any order"
 
 # The first of the object ids that a server makes up while the suite runs; those in cases are older.
 MADE_UP_FROM = ObjectId("68000000" + "0" * 16)
@@ -28,7 +32,8 @@ MADE_UP_FROM = ObjectId("68000000" + "0" * 16)
 def normal(value, key=""):
     """The value with everything volatile replaced by its type."""
     if isinstance(value, dict):
-        return {name: normal(inner, name) for name, inner in value.items()}
+        # What is told of each collection by its name is its UUID.
+        return {name: normal(inner, "uuid" if key == "uuids" else name) for name, inner in value.items()}
     if isinstance(value, list):
         return [normal(inner) for inner in value]
     if key == "id" and isinstance(value, Int64):
@@ -106,9 +111,9 @@ def same_batch(ours: list[bytes], theirs: list[bytes], command: dict) -> bool:
     if len(ours) != len(theirs):
         return False
     ours, theirs = [decoded(document) for document in ours], [decoded(document) for document in theirs]
-    if any(f"'{name}'" in str(command.get("pipeline")) for name in UNORDERED_WITHIN):
+    if any(f"'{name}'" in str(command.get("pipeline")) for name in UNORDERED_WITHIN) or "pipeline" in command and is_open(command):
         return identical(settled(ours), settled(theirs))
-    if not keeps_order(command):
+    if not keeps_order(command) or lists_as_ids(command, ours):
         ours, theirs = sorted(ours, key=repr), sorted(theirs, key=repr)
     return identical(ours, theirs)
 
@@ -129,6 +134,8 @@ def summary(reply: dict, messages: bool) -> dict:
 
 def keeps_order(command: dict) -> bool:
     """Whether the results have one order: no stage leaves them in none, or a sort by `_id` follows."""
+    if is_open(command):
+        return False
     pipeline = command.get("pipeline")
     if not isinstance(pipeline, list):
         return True
@@ -140,6 +147,16 @@ def keeps_order(command: dict) -> bool:
         elif name == "$sort" and isinstance(stage[name], dict):
             ordered = ordered or "_id" in stage[name]
     return ordered
+
+
+def is_open(command: dict) -> bool:
+    return command.get("comment") == ANY_ORDER
+
+
+def lists_as_ids(command: dict, documents: list) -> bool:
+    """Whether groups have lists for `_id`, by which a sort leaves open what comes first."""
+    lists = any(isinstance(document, dict) and isinstance(document.get("_id"), list) for document in documents)
+    return lists and any(name in str(command.get("pipeline")) for name in ("$group", "$sortByCount"))
 
 
 def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> bool:
@@ -157,7 +174,10 @@ def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> b
     except bson.errors.InvalidBSON:
         # MongoDB quotes bytes of values as they are, which need not be text. The code stands before the text.
         return code_of(ours) == code_of(theirs)
-    return identical(summary(our, messages), summary(their, messages))
+    our, their = summary(our, messages), summary(their, messages)
+    if is_open(command) and isinstance(our.get("values"), list) and isinstance(their.get("values"), list):
+        our, their = ({**reply, "values": settled(reply["values"])} for reply in (our, their))
+    return identical(our, their)
 
 
 def code_of(reply: bytes) -> int | None:

@@ -22,6 +22,10 @@ pub struct IndexesArgs {
     /// How often each thing is timed on each server
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
+
+    /// What to time; all of it if not given
+    #[arg(long, value_enum)]
+    pub work: Vec<Work>,
 }
 
 const COLLECTION: &str = "indexed_cars";
@@ -32,14 +36,21 @@ const INSERTED: u64 = 1000;
 /// Documents that a query asks for at the most.
 const FOUND_MAX: i32 = 1000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A thousand documents by equality
     Toyotas,
+    /// The first ten by an index's order
     FirstOfMany,
+    /// The last ten
     LastOfMany,
+    /// A hundred by one index or another
     Either,
+    /// A hundred by equality and range
     Range,
+    /// A thousand new documents at a time
     Insert,
+    /// One field that an index is on
     Update,
 }
 
@@ -65,26 +76,25 @@ struct Contestant {
 
 pub fn run(args: &IndexesArgs) -> Result<()> {
     let mut report = Report::default();
-    report.extend(measure(&args.target.targets()?, args.documents, args.iterations)?);
+    report.extend(measure(args)?);
     report.publish(args.target.json.as_deref())
 }
 
-fn measure(targets: &[Target], documents: u64, iterations: u64) -> Result<Vec<Row>> {
-    let mut contestants = targets
-        .iter()
-        .map(|target| Contestant::prepare(target, documents).with_context(|| target.name.clone()))
-        .collect::<Result<Vec<_>>>()?;
-    for turn in 0..iterations.div_ceil(TURN) {
-        for (number, (work, name)) in WORKS.iter().enumerate() {
+fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
+    let prepare = |target: &Target| Contestant::prepare(target, args.documents).with_context(|| target.name.clone());
+    let mut contestants = args.target.targets()?.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    let timed = |work: &Work| args.work.is_empty() || args.work.contains(work);
+    for turn in 0..args.iterations.div_ceil(TURN) {
+        for (number, (work, name)) in WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)) {
             for index in 0..contestants.len() {
                 let count = contestants.len();
                 let contestant = &mut contestants[(turn as usize + index) % count];
-                let timed = contestant.time(number, *work, TURN.min(iterations - turn * TURN));
-                timed.with_context(|| format!("{}: {name}", contestant.target.name))?;
+                let done = contestant.time(number, *work, TURN.min(args.iterations - turn * TURN));
+                done.with_context(|| format!("{}: {name}", contestant.target.name))?;
             }
         }
     }
-    let works = WORKS.iter().enumerate().flat_map(|(number, (work, name))| {
+    let works = WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)).flat_map(|(number, (work, name))| {
         let throughput = *work == Work::Insert;
         contestants.iter().map(move |one| one.samples[number].row(name, &one.target, throughput))
     });

@@ -7,7 +7,7 @@
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
-//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], and [`compare`], which starts the [`servers`] itself and runs all of
+//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
 //! them.
 
 mod aggregate;
@@ -24,6 +24,7 @@ mod process;
 mod report;
 mod servers;
 mod target;
+mod wekan;
 
 /// `selkie bench …`
 #[derive(clap::Subcommand, Debug)]
@@ -38,6 +39,8 @@ pub enum Bench {
     Memory(memory::MemoryArgs),
     /// Queries, sorts, inserts and updates of a million cars with three indexes
     Indexes(indexes::IndexesArgs),
+    /// Sessions that poll cards as WeKan does: CPU time per query
+    Wekan(wekan::WekanArgs),
     /// Starts mongod, Selkie on its own store and Selkie on a private MariaDB, and measures all of it side by side
     Compare(compare::CompareArgs),
 }
@@ -50,6 +53,7 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Aggregate(args) => aggregate::run(&args),
         Bench::Memory(args) => memory::run(&args),
         Bench::Indexes(args) => indexes::run(&args),
+        Bench::Wekan(args) => wekan::run(&args),
         Bench::Compare(args) => compare::run(&args),
     }
 }

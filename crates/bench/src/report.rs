@@ -32,7 +32,7 @@ pub struct Row {
     pub per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mebibytes: Option<f64>,
-    /// The row's main figure (mebibytes, else operations per second, else mean time) divided by the first target's.
+    /// The row's main figure (mebibytes, else operations per second, else mean time, else CPU time) divided by the first target's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }
@@ -44,7 +44,7 @@ impl Row {
 
     /// The figure that ratios are made of.
     pub fn main_figure(&self) -> Option<f64> {
-        self.mebibytes.or(self.per_second).or(self.mean_ms)
+        self.mebibytes.or(self.per_second).or(self.mean_ms).or(self.cpu_us)
     }
 }
 

@@ -114,14 +114,7 @@ pub fn below_zero(field: &str, number: i64) -> Error {
 
 /// Truncates and clamps, as MongoDB does with counts; `None` for what is no number.
 pub fn number_to_i64(value: Value<'_>) -> Option<i64> {
-    match value {
-        Value::Int32(number) => Some(number.into()),
-        Value::Int64(number) => Some(number),
-        // `as` saturates, and takes NaN to zero.
-        Value::Double(number) => Some(number as i64),
-        Value::Decimal128(number) => Some(number.to_f64() as i64),
-        _ => None,
-    }
+    value.to_i64()
 }
 
 /// The namespace that a command's first field names.
@@ -169,7 +162,7 @@ pub fn check_writable(namespace: &Namespace) -> Result<()> {
     if collection.contains('$') {
         return Err(invalid_namespace(format!("Invalid collection name: {collection}")));
     }
-    if collection.starts_with("system.") && !WRITABLE_SYSTEM_COLLECTIONS.contains(&collection) {
+    if collection.starts_with("system.") && !is_writable_system_collection(namespace) {
         return Err(invalid_namespace(format!("Invalid system namespace: {namespace}")));
     }
     if namespace.database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
@@ -180,8 +173,18 @@ pub fn check_writable(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// `system.js` holds stored functions, which GUIs write; the rest is the server's own.
-const WRITABLE_SYSTEM_COLLECTIONS: &[&str] = &["system.js"];
+/// What applications may write of what is named like the server's own: stored functions, which GUIs write, and what MongoDB's
+/// tools restore.
+fn is_writable_system_collection(namespace: &Namespace) -> bool {
+    let of_database: &[&str] = match &*namespace.database {
+        "admin" => &["system.roles", "system.version", "system.keys", "system.backup_users", "system.new_users"],
+        "config" => &["system.sessions", "system.indexBuilds", "system.preimages"],
+        "local" => &["system.replset", "system.healthlog"],
+        _ => &[],
+    };
+    let collection = &*namespace.collection;
+    matches!(collection, "system.js" | "system.users") || of_database.contains(&collection)
+}
 
 const NAMESPACE_BYTES_MAX: usize = 255;
 

@@ -13,14 +13,16 @@ use query::{Context, Expression, Predicate, Update};
 use std::fmt::Write;
 
 /// Commands of MongoDB 6.0 that clients send, besides those of sharding, replication and Atlas.
-const COMMAND_NAMES: &str = "abortTransaction aggregate authenticate buildInfo collMod collStats commitTransaction \
-    compact connPoolStats connectionStatus convertToCapped count create createIndexes createRole createUser currentOp dataSize \
-    dbHash dbStats delete distinct drop dropDatabase dropIndexes dropRole dropUser endSessions explain filemd5 find findAndModify \
-    fsync getAuditConfig getCmdLineOpts getDefaultRWConcern getLog getMore getParameter grantPrivilegesToRole grantRolesToUser \
-    hello hostInfo insert isMaster killAllSessions killCursors killOp killSessions listCollections listCommands listDatabases \
-    listIndexes lockInfo logRotate logout mapReduce ping planCacheClear planCacheListFilters planCacheSetFilter profile reIndex \
-    refreshSessions renameCollection revokeRolesFromUser rolesInfo saslContinue saslStart serverStatus setDefaultRWConcern \
-    setParameter shutdown startSession top update updateUser usersInfo validate whatsmyuri";
+const COMMAND_NAMES: &str = "abortTransaction aggregate authenticate buildInfo collMod collStats commitTransaction compact connectionStatus \
+    connPoolStats convertToCapped count create createIndexes createRole createUser currentOp dataSize dbHash dbStats \
+    delete distinct drop dropAllRolesFromDatabase dropAllUsersFromDatabase dropDatabase dropIndexes dropRole dropUser \
+    endSessions explain filemd5 find findAndModify fsync getAuditConfig getCmdLineOpts getDefaultRWConcern getLog \
+    getMore getParameter getShardMap grantPrivilegesToRole grantRolesToUser hello hostInfo insert invalidateUserCache \
+    isMaster killAllSessions killCursors killOp killSessions listCollections listCommands listDatabases listIndexes \
+    lockInfo logout logRotate mapReduce ping planCacheClear planCacheClearFilters planCacheListFilters \
+    planCacheSetFilter profile refreshSessions reIndex renameCollection revokeRolesFromUser rolesInfo saslContinue \
+    saslStart serverStatus setDefaultRWConcern setFeatureCompatibilityVersion setParameter shutdown startSession top \
+    update updateUser usersInfo validate whatsmyuri";
 
 const STAGE_NAMES: &str = "$addFields $bucket $bucketAuto $changeStream $collStats $count $currentOp $densify $documents $facet \
     $fill $geoNear $graphLookup $group $indexStats $limit $listLocalSessions $listSessions $lookup $match $merge $out \

@@ -1,7 +1,9 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
 use crate::clock;
+use crate::collection_uuid;
 use crate::envelope::{self, Envelope, WriteConcern};
+use crate::profiling;
 use crate::reply;
 use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
@@ -16,6 +18,7 @@ use query::Context;
 use query::fulltext::TextIndexes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::time::Instant;
 
 /// What the connection does with what [`run`] appended.
 #[derive(Debug)]
@@ -124,6 +127,8 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         Ok(answered)
     };
     match &spec.handler {
+        // Who watches operations is shown those of the ordinary way.
+        Handler::Mostly(..) if worker.server.profiling.is_attentive() => false,
         Handler::Mostly(at_once, _) if (at_once.is_likely)(request) => {
             let answered = catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| (at_once.handler)(call, writer))));
             if matches!(answered, Ok(Ok(true))) {
@@ -151,9 +156,11 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
 /// Carries out one request and appends the reply's body, one BSON document, to `reply`. Never fails: errors are replies.
 pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
     let start = reply.len();
+    let began = Instant::now();
     let running = Running::default();
     let (body, first) = envelope::body(request);
     let command = first.and_then(|first| table::find(first.key_bytes()));
+    profiling::settle(worker, first).await;
     let outcome = {
         // Pinned here, for it is large, and being passed on would move it.
         let work = pin!(carry_out(worker, session, request, command, &running, reply));
@@ -161,10 +168,16 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
         AssertUnwindSafe(watched).catch_unwind().await
     };
     let outcome = outcome.unwrap_or_else(|_| Err(panicked(worker, session, first)));
-    outcome.unwrap_or_else(|error| {
+    let disposition = outcome.unwrap_or_else(|error| {
         report(worker, command, &error, start, reply);
         Disposition::Reply
-    })
+    });
+    let elapsed = began.elapsed();
+    if worker.server.profiling.may_concern(elapsed) {
+        let reply = reply.get(start..).unwrap_or_default();
+        profiling::note(worker, session, request, command, &running, reply, elapsed);
+    }
+    disposition
 }
 
 /// Notes that a command is carried out.
@@ -210,6 +223,10 @@ async fn carry_out(
     count(worker, index);
     let mut call = Call::new(worker, session, request, spec, first, running);
     call.begin(body)?;
+    if let Some(wanted) = collection_uuid::take(&mut call)? {
+        // Seldom given, and not to make the future of every command larger.
+        Box::pin(collection_uuid::check(&call, wanted)).await?;
+    }
     call.text_indexes = text_indexes::mentioned(&call).await?;
     let retryable_write = call.envelope.txn_number.is_some();
     let mut writer = DocWriter::begin(reply);

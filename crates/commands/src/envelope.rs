@@ -4,6 +4,7 @@
 
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::logical_session::LogicalSessionId;
+use crate::strict_api;
 use crate::table::Access;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -135,13 +136,18 @@ impl<'a> Envelope<'a> {
                 b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors" if is_absent(element) => {}
                 b"apiVersion" => api.version = Some(element),
                 b"apiStrict" | b"apiDeprecationErrors" => {
-                    arguments::boolean("APIParametersFromClient", element)?;
+                    let flag = arguments::boolean("APIParametersFromClient", element)?;
                     api.has_flags = true;
+                    api.strict |= flag && element.key() == "apiStrict";
                 }
+                b"shardVersion" | b"databaseVersion" => check_shard_version(element)?,
                 _ => envelope.fields.push(element),
             }
         }
         api.check()?;
+        if api.strict {
+            strict_api::check(envelope.first.key(), &envelope.fields)?;
+        }
         envelope.in_transaction = transaction.check(envelope.txn_number)?;
         envelope.database = match (&request.kind, database) {
             (RequestKind::Query { database }, _) => database,
@@ -160,6 +166,7 @@ struct Api<'a> {
     version: Option<Element<'a>>,
     /// `apiStrict` or `apiDeprecationErrors`, whatever they say.
     has_flags: bool,
+    strict: bool,
 }
 
 impl Api<'_> {
@@ -202,6 +209,19 @@ impl TransactionFlags {
 
 fn session_flag(element: Element<'_>) -> Result<bool> {
     arguments::boolean("OperationSessionInfo", element)
+}
+
+/// What routers send along with a command; it has to be well-formed.
+fn check_shard_version(element: Element<'_>) -> Result<()> {
+    let name = element.key();
+    let (Value::Document(version) | Value::Array(version)) = element.value() else {
+        return Err(Error::new(Code(10065), format!("invalid parameter: expected an object ({name})")));
+    };
+    match name {
+        "shardVersion" if version.is_empty() => Err(Error::bad_value("Unexpected empty version array")),
+        "databaseVersion" if version.get("uuid").is_none() => Err(arguments::missing_field("DatabaseVersion", "uuid")),
+        _ => Ok(()),
+    }
 }
 
 fn database_name(element: Element<'_>) -> Result<&str> {
@@ -329,6 +349,9 @@ impl WriteConcern {
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
+        if document.get("j").is_some_and(Value::is_truthy) && document.get("fsync").is_some_and(Value::is_truthy) {
+            return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
+        }
         Ok(concern)
     }
 }
@@ -362,10 +385,17 @@ pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -
         }
         return Err(Error::failed_to_parse("readConcern field should be an object"));
     };
+    if concern.get("atClusterTime").is_some() && concern.get("level") != Some(Value::String("snapshot")) {
+        let message = "atClusterTime field can be set only if level is equal to snapshot";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    // What writes, and what reads the catalog, has one level.
+    let reads = access == Access::Read
+        && matches!(command, "find" | "aggregate" | "count" | "distinct" | "getMore" | "mapReduce");
     for field in concern.elements() {
         match (field.key(), field.value()) {
             ("level", Value::String("local")) => {}
-            ("level", Value::String(level @ ("available" | "majority"))) if access == Access::Write => {
+            ("level", Value::String(level @ ("available" | "majority" | "linearizable" | "snapshot"))) if !reads => {
                 return Err(Error::new(
                     Code::INVALID_OPTIONS,
                     format!(

@@ -7,10 +7,11 @@
 //!
 //! In reading order: [`server`] (what lives how long), [`table`], [`dispatch`], [`envelope`], [`arguments`], then a file per
 //! command under `command/`; behind them [`read`] (plans, scans, batches), [`cursor`], [`logical_session`], [`running`]
-//! (maxTimeMS, killOp) and [`statistics`].
+//! (maxTimeMS, killOp), [`profiling`] and [`statistics`].
 
 pub mod arguments;
 mod clock;
+mod collection_uuid;
 mod command;
 #[cfg(test)]
 mod compatibility;
@@ -20,11 +21,13 @@ pub mod envelope;
 mod host;
 pub mod log_lines;
 pub mod logical_session;
+pub mod profiling;
 pub mod read;
 pub mod reply;
 pub mod running;
 pub mod server;
 pub mod statistics;
+mod strict_api;
 pub mod table;
 mod text_indexes;
 pub mod time_to_live;

@@ -8,6 +8,7 @@
 mod batch;
 mod describe;
 mod sinks;
+mod whole;
 
 pub use batch::{Batch, REPLY_DOCUMENTS_BYTES_MAX};
 pub use sinks::{Visit, for_each, transcode};
@@ -18,7 +19,7 @@ use crate::running::Running;
 use describe::{Describer, describe, index_order};
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
-use query::aggregate::{Demand, Execution};
+use query::aggregate::{Demand, Execution, Fields};
 use query::sort::{Sorted, Sorter};
 use query::spill::Budget;
 use query::{Item, ItemBuf, MatchDetails, Meta, Needs, Predicate, Projection, Sort};
@@ -46,6 +47,8 @@ pub struct Request<'a> {
     pub budget: Option<Budget>,
     /// Which metadata of the documents is read, by the projection or the pipeline.
     pub needs: Needs,
+    /// The only fields of the documents that anything reads, the predicate and the sort included; `None` for all.
+    pub fields: Option<Fields>,
 }
 
 /// A read under way.
@@ -65,12 +68,16 @@ pub struct Reader {
     projection: Option<Projection>,
     /// Says what is known of documents beside their fields, where that is asked for.
     describer: Option<Box<Describer>>,
+    /// The only fields of documents that are of use.
+    fields: Option<Fields>,
     skip: u64,
     limit: Option<u64>,
     /// A document that did not fit into the last batch.
     pending: Option<ItemBuf>,
     done: bool,
     pub examined: u64,
+    /// Documents that met the filter.
+    pub matched: u64,
     pub returned: u64,
     /// The read follows a capped collection: it is never over. Whether it waits for documents.
     tail: Option<bool>,
@@ -130,6 +137,7 @@ impl Reader {
         }
         let details =
             request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
+        let fields = request.fields.filter(|_| describer.is_none());
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
         Ok(Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
@@ -141,11 +149,13 @@ impl Reader {
             pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: request.projection,
             describer,
+            fields,
             skip: request.skip,
             limit: request.limit,
             pending: None,
             done: false,
             examined: 0,
+            matched: 0,
             returned: 0,
             tail: None,
             time_left: None,
@@ -189,11 +199,13 @@ impl Reader {
             pipeline: pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: None,
             describer: None,
+            fields: None,
             skip: 0,
             limit: None,
             pending: None,
             done: false,
             examined: 0,
+            matched: 0,
             returned: 0,
             tail: None,
             time_left: None,
@@ -227,6 +239,11 @@ impl Reader {
         self.sort.is_some()
     }
 
+    /// Whether what is read goes through a pipeline.
+    pub fn has_pipeline(&self) -> bool {
+        self.pipeline.is_some()
+    }
+
     /// Whether the store leaves filtering to be done here.
     pub fn residual(&self) -> bool {
         self.residual.is_some()
@@ -234,19 +251,31 @@ impl Reader {
 
     /// Reads on until the batch is full or nothing is left.
     pub async fn fill(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
-        let (store, running) = (&*call.worker.store, call.running);
+        let running = call.running;
         running.check()?;
-        if let Some(sort) = self.sort.take() {
-            self.sort_everything(sort, store, running).await?;
-        }
+        let plan = self.plan().cloned();
+        let looked = plan.as_deref().map(Plan::examined);
         let before = batch.len();
-        if self.pipeline.is_some() {
-            self.fill_from_pipeline(store, running, batch).await?;
-        } else {
-            self.fill_from_source(call, batch).await?;
+        let filled = self.fill_on(call, batch).await;
+        if let (Some(plan), Some(looked)) = (plan, looked) {
+            running.facts.note(&plan, plan.examined() - looked);
         }
+        filled?;
         self.returned += (batch.len() - before) as u64;
         Ok(())
+    }
+
+    async fn fill_on(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
+        let (store, running) = (&*call.worker.store, call.running);
+        if let Some(sort) = self.sort.take() {
+            running.facts.note_sort();
+            self.sort_everything(sort, store, running).await?;
+        }
+        if self.pipeline.is_some() {
+            self.fill_from_pipeline(store, running, batch).await
+        } else {
+            self.fill_from_source(call, batch).await
+        }
     }
 
     async fn sort_everything(&mut self, sort: Sort, store: &dyn DocumentStore, running: &Running) -> Result<()> {
@@ -257,11 +286,14 @@ impl Reader {
                 residual: self.residual.as_ref(),
                 describer: self.describer.as_deref_mut(),
                 sorter: &mut sorter,
+                fields: self.fields.as_ref(),
                 running,
                 scratch: Vec::new(),
+                trimmed: Vec::new(),
                 examined: &mut self.examined,
+                matched: &mut self.matched,
             };
-            store.scan(&**plan, None, usize::MAX, &mut sink).await?;
+            running.within(store.scan(&**plan, None, usize::MAX, &mut sink)).await?;
         }
         self.source = Source::Sorted(Box::new(sorter.finish()?), false);
         let positional = self.projection.as_ref().is_some_and(Projection::needs_match_details);
@@ -291,8 +323,9 @@ impl Reader {
                     running,
                     scratch: Vec::new(),
                     examined: &mut self.examined,
+                    matched: &mut self.matched,
                 };
-                match store.scan(&**plan, position.as_ref(), wanted, &mut sink).await? {
+                match running.within(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await? {
                     ScanEnd::Exhausted => *exhausted = true,
                     ScanEnd::Stopped(reached) => *position = Some(reached),
                 }
@@ -370,7 +403,8 @@ impl Reader {
                     self.done = true;
                     return Ok(());
                 }
-                pipeline.finished = pipeline.execution.advance(batch.room())?;
+                pipeline.finished = pipeline.execution.advance(batch.room(), &mut running.pacer())?;
+                running.breathe().await;
                 continue;
             }
             let wanted = batch.room();
@@ -381,13 +415,19 @@ impl Reader {
             let feed = Feed {
                 residual: self.residual.as_ref(),
                 describer: self.describer.as_deref_mut(),
+                fields: self.fields.as_ref(),
                 execution: &mut pipeline.execution,
                 limit: &mut self.limit,
                 examined: &mut self.examined,
+                matched: &mut self.matched,
                 wanted,
                 running,
             };
-            feed.run(&mut self.source, store).await?;
+            if let Err(failure) = feed.run(&mut self.source, store).await {
+                // Whoever reads ahead may find that what came before is enough.
+                self.drain_pipeline(running, batch)?;
+                return Err(failure);
+            }
         }
     }
 
@@ -398,7 +438,7 @@ impl Reader {
             running.tick()?;
             let Some(document) = self.pending.take().or_else(|| pipeline.execution.pop_item()) else { return Ok(true) };
             batch.check_size(document.as_doc())?;
-            if !batch.push(document.as_doc()) {
+            if !batch.push(document.as_item()) {
                 self.pending = Some(document);
                 return Ok(false);
             }
@@ -421,7 +461,7 @@ async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'
             continue;
         };
         batch.check_size(document.as_doc())?;
-        if !batch.push(document.as_doc()) {
+        if !batch.push(document.as_item()) {
             chain.put_back(document);
             break;
         }
@@ -436,7 +476,7 @@ fn push_projected(
     positional: Option<&Predicate>,
     batch: &mut Batch<'_>,
 ) -> Result<bool> {
-    let Some(projection) = projection else { return Ok(batch.push(item.document)) };
+    let Some(projection) = projection else { return Ok(batch.push(item)) };
     let mut details = MatchDetails::default();
     if let Some(predicate) = positional {
         predicate.matches_with(item.document, &mut details)?;
@@ -459,10 +499,12 @@ impl Source {
 struct Feed<'s> {
     residual: Option<&'s Predicate>,
     describer: Option<&'s mut Describer>,
+    fields: Option<&'s Fields>,
     execution: &'s mut Execution,
     /// How many more documents go into the pipeline.
     limit: &'s mut Option<u64>,
     examined: &'s mut u64,
+    matched: &'s mut u64,
     wanted: usize,
     running: &'s Running,
 }
@@ -473,7 +515,8 @@ impl Feed<'_> {
             Source::Scan { plan, position, exhausted } => {
                 let wanted = wanted(self.wanted, 0, *self.limit);
                 let mut sink = PipelineSink { feed: &mut self, enough: false, scratch: Vec::new() };
-                let end = store.scan(&**plan, position.as_ref(), wanted, &mut sink).await?;
+                let running = sink.feed.running;
+                let end = running.within(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await?;
                 let enough = sink.enough;
                 match end {
                     ScanEnd::Exhausted => *exhausted = true,

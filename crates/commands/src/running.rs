@@ -4,20 +4,28 @@
 //! worker's list, where `currentOp` sees it and `killOp` reaches it; the operation itself looks between documents
 //! ([`Running::check`]).
 
+use crate::profiling::Facts;
 use crate::server::ClientIdentity;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error, Result};
+use futures_util::task::AtomicWaker;
+use query::aggregate::Pace;
 use std::cell::{Cell, OnceCell};
-use std::future::Future;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use store::Progress;
+use tokio::time::Sleep;
 
 /// Checks of the clock are made once in so many documents.
 const DOCUMENTS_PER_CHECK: u32 = 64;
+
+/// How long an operation works before it lets others of its worker in between.
+const SLICE: Duration = Duration::from_millis(5);
 
 /// One request being carried out, as the code that carries it out sees it.
 #[derive(Debug, Default)]
@@ -25,8 +33,14 @@ pub struct Running {
     deadline: Cell<Option<Instant>>,
     operation: OnceCell<Arc<Operation>>,
     ticks: Cell<u32>,
+    /// When others of the worker were let in between last.
+    breathed: Cell<Option<Instant>>,
     /// How many pipelines over other collections are at work within one another.
     nested_pipelines: Cell<usize>,
+    /// What the profiler and the log may want to know.
+    pub facts: Facts,
+    /// How far it is, where that is known.
+    progress: OnceCell<Arc<Progress>>,
 }
 
 /// A pipeline at work within another.
@@ -64,6 +78,48 @@ impl Running {
         if ticks.is_multiple_of(DOCUMENTS_PER_CHECK) { self.check() } else { Ok(()) }
     }
 
+    /// For what gives out documents without waiting for anything: [`Running::tick`], and a pause after a while.
+    pub fn pacer(&self) -> impl FnMut() -> Result<Pace> {
+        let began = Instant::now();
+        move || {
+            self.tick()?;
+            let looks = self.ticks.get().is_multiple_of(DOCUMENTS_PER_CHECK);
+            Ok(if looks && began.elapsed() > SLICE { Pace::Pause } else { Pace::Go })
+        }
+    }
+
+    /// Lets others of the worker in between, where that has not been done for a while; for what may go on without waiting for
+    /// anything. Then the operation is seen from elsewhere, too.
+    pub async fn breathe(&self) {
+        let now = Instant::now();
+        let last = self.breathed.get().unwrap_or_else(|| {
+            self.breathed.set(Some(now));
+            now
+        });
+        if now.duration_since(last) > SLICE {
+            tokio::task::yield_now().await;
+            self.breathed.set(Some(Instant::now()));
+        }
+    }
+
+    /// Waits for `work`, unless the operation is killed or its time is up before; then `work` is dropped. Only for what may be.
+    pub async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut work = pin!(work);
+        poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Pending => self.check().map_or_else(|error| Poll::Ready(Err(error)), |()| Poll::Pending),
+            ready => ready,
+        })
+        .await
+    }
+
+    /// Lets others see how far it is.
+    pub fn show(&self, progress: &Arc<Progress>) {
+        let _ = self.progress.set(progress.clone());
+        if let Some(operation) = self.operation.get() {
+            let _ = operation.progress.set(progress.clone());
+        }
+    }
+
     /// Fails when the operation was killed or its time is up.
     pub fn check(&self) -> Result<()> {
         if self.operation.get().is_some_and(|operation| operation.killed.load(Ordering::Relaxed)) {
@@ -85,6 +141,10 @@ pub struct Operation {
     pub command: Bytes,
     pub started: Instant,
     killed: AtomicBool,
+    /// Wakes it where it waits.
+    waker: AtomicWaker,
+    /// How far it is, where that is known.
+    pub progress: OnceLock<Arc<Progress>>,
 }
 
 impl Operation {
@@ -94,6 +154,7 @@ impl Operation {
 
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
+        self.waker.wake();
     }
 
     pub fn is_killed(&self) -> bool {
@@ -132,7 +193,7 @@ impl Operations {
         future: impl Future<Output = T>,
     ) -> T {
         let mut future = pin!(future);
-        let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+        let first = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
         if let Poll::Ready(output) = first {
             return output;
         }
@@ -142,11 +203,35 @@ impl Operations {
             command: command(),
             started: Instant::now(),
             killed: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+            progress: OnceLock::new(),
         });
         self.lock().push(operation.clone());
+        if let Some(progress) = running.progress.get() {
+            let _ = operation.progress.set(progress.clone());
+        }
         let _ = running.operation.set(operation.clone());
-        let _entry = Entry { operations: self, operation };
-        future.await
+        let _entry = Entry { operations: self, operation: operation.clone() };
+        let mut alarm: Option<(Instant, Option<Pin<Box<Sleep>>>)> = None;
+        poll_fn(|context| {
+            operation.waker.register(context.waker());
+            let polled = future.as_mut().poll(context);
+            // Where it waits when its time is up, it is to look.
+            if let (Poll::Pending, Some(deadline)) = (&polled, running.deadline.get()) {
+                if alarm.as_ref().is_none_or(|(set, _)| *set != deadline) {
+                    alarm = Some((deadline, Some(Box::pin(tokio::time::sleep_until(deadline.into())))));
+                }
+                let sleep = alarm.as_mut().map(|(_, sleep)| sleep);
+                if let Some(sleep) = sleep
+                    && sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready())
+                {
+                    *sleep = None;
+                    context.waker().wake_by_ref();
+                }
+            }
+            polled
+        })
+        .await
     }
 }
 

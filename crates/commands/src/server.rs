@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::cursor::Cursors;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
+use crate::profiling::Profiling;
 use crate::running::Operations;
 use crate::statistics::Statistics;
 use crate::table;
@@ -39,6 +40,10 @@ pub enum Topology {
 pub struct Settings {
     pub topology: Topology,
     pub cursor_timeout: std::time::Duration,
+    /// Operations that take longer are slow, in milliseconds.
+    pub slow_ms: i64,
+    /// Whether slow operations are logged.
+    pub slow_log: bool,
     /// The command line, for `getCmdLineOpts`.
     pub argv: Vec<String>,
     /// The configuration in effect, for `getCmdLineOpts`.
@@ -65,6 +70,7 @@ pub struct Server {
     stopping: AtomicBool,
     workers: Mutex<Vec<Arc<WorkerShared>>>,
     pub parameters: Parameters,
+    pub profiling: Profiling,
     /// A worker has taken it upon itself to delete expired documents.
     expiry_claimed: AtomicBool,
 }
@@ -78,6 +84,7 @@ pub struct Parameters {
 impl Server {
     pub fn new(settings: Settings, engine: Arc<dyn Engine>) -> Arc<Server> {
         let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
+        let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
         Arc::new(Server {
             settings,
             engine,
@@ -89,6 +96,7 @@ impl Server {
             topology: watch::Sender::new(0),
             stopping: AtomicBool::new(false),
             workers: Mutex::default(),
+            profiling: Profiling::new(slow_ms, slow_log),
             parameters: Parameters { cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms) },
         })
     }

@@ -2,91 +2,17 @@
 
 #[cfg(test)]
 mod reference;
+mod spec;
 #[cfg(test)]
 mod tests;
 
 use crate::command;
-use crate::dispatch::{Call, Disposition};
-use document::{Doc, DocWriter};
-use error::Result;
-use futures_util::future::LocalBoxFuture;
+use document::Doc;
 use hashbrown::HashMap;
-use mongo_wire::Request;
 use std::sync::LazyLock;
 
-/// How a command is carried out. A handler appends its fields to the reply; `ok: 1` is added behind them.
-pub enum Handler {
-    /// Answers at once.
-    Immediate(fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<()>),
-    /// May wait, for the store or for something to happen.
-    Waiting(WaitingHandler),
-    /// As `Waiting`, but its commonest form can mostly be answered at once.
-    Mostly(AtOnce, WaitingHandler),
-}
-
-/// A command's short way.
-pub struct AtOnce {
-    /// Whether it is worth trying with this request.
-    pub is_likely: fn(&Request) -> bool,
-    /// Answers the command; or gives false, and the ordinary handler answers it as if this had not been tried.
-    pub handler: fn(&Call<'_>, &mut DocWriter<'_>) -> Result<bool>,
-}
-
-pub type WaitingHandler =
-    for<'a, 'b> fn(&'a mut Call<'b>, &'a mut DocWriter<'b>) -> LocalBoxFuture<'a, Result<Disposition>>;
-
-/// What a command touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Neither documents nor the catalog.
-    Nothing,
-    Read,
-    Write,
-    /// The catalog or the server itself.
-    Admin,
-}
-
-/// What dispatch and the documentation need to know about a command.
-pub struct Spec {
-    pub name: &'static str,
-    /// Other spellings that are answered, by old clients mostly.
-    pub aliases: &'static [&'static str],
-    pub handler: Handler,
-    pub access: Access,
-    /// Refused before login, once there are users.
-    pub needs_authentication: bool,
-    /// Only on the database `admin`.
-    pub admin_database_only: bool,
-    /// Whether a `writeConcern` beside it has a meaning.
-    pub takes_write_concern: bool,
-    /// Its reply may come from the document cache.
-    pub cacheable: bool,
-    pub in_transaction: bool,
-    /// A driver may send it again with the same `txnNumber`.
-    pub retryable: bool,
-    pub help: &'static str,
-}
-
-const NOTHING: Spec = Spec {
-    name: "",
-    aliases: &[],
-    handler: Handler::Immediate(command::ping::ping),
-    access: Access::Nothing,
-    needs_authentication: true,
-    admin_database_only: false,
-    takes_write_concern: false,
-    cacheable: false,
-    in_transaction: false,
-    retryable: false,
-    help: "",
-};
-const READ: Spec = Spec { access: Access::Read, cacheable: true, in_transaction: true, ..NOTHING };
-const WRITE: Spec =
-    Spec { access: Access::Write, takes_write_concern: true, in_transaction: true, retryable: true, ..NOTHING };
-const CATALOG_READ: Spec = Spec { access: Access::Read, ..NOTHING };
-const CATALOG_WRITE: Spec = Spec { access: Access::Admin, takes_write_concern: true, ..NOTHING };
-const SERVER: Spec = Spec { access: Access::Admin, ..NOTHING };
-const HANDSHAKE: Spec = Spec { needs_authentication: false, ..NOTHING };
+pub use spec::{Access, AtOnce, Handler, Spec, WaitingHandler};
+use spec::{CATALOG_READ, CATALOG_WRITE, HANDSHAKE, NOTHING, READ, SERVER, WRITE, of_replica_set, refused};
 
 macro_rules! waiting {
     ($handler:path) => {
@@ -116,6 +42,13 @@ pub static COMMANDS: &[Spec] = &[
         takes_write_concern: true,
         help: "Runs an aggregation pipeline.",
         ..READ
+    },
+    Spec { takes_write_concern: true, ..of_replica_set("appendOplogNote") },
+    Spec {
+        name: "availableQueryOptions",
+        handler: immediate!(command::probes::query_options),
+        help: "Flags of OP_QUERY that are understood.",
+        ..NOTHING
     },
     Spec {
         name: "buildInfo",
@@ -152,6 +85,12 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "compact",
+        handler: waiting!(command::compact::compact),
+        help: "Answered: the space of what is deleted is used again without it.",
+        ..SERVER
+    },
+    Spec {
         name: "connectionStatus",
         handler: immediate!(command::connection_status::connection_status),
         help: "Who is logged in on this connection.",
@@ -161,6 +100,12 @@ pub static COMMANDS: &[Spec] = &[
         name: "connPoolStats",
         handler: immediate!(command::probes::connection_pools),
         help: "Connections this server has opened to others.",
+        ..SERVER
+    },
+    Spec {
+        name: "connPoolSync",
+        handler: immediate!(command::probes::sync_pools),
+        help: "Answered: there are no connections to other servers.",
         ..SERVER
     },
     Spec {
@@ -197,6 +142,13 @@ pub static COMMANDS: &[Spec] = &[
         ..CATALOG_READ
     },
     Spec {
+        name: "dbHash",
+        aliases: &["dbhash"],
+        handler: waiting!(command::digests::db_hash),
+        help: "MD5 digests of a database's collections.",
+        ..CATALOG_READ
+    },
+    Spec {
         name: "dbStats",
         aliases: &["dbstats"],
         handler: waiting!(command::statistics::db_stats),
@@ -211,10 +163,30 @@ pub static COMMANDS: &[Spec] = &[
         ..READ
     },
     Spec {
+        name: "driverOIDTest",
+        handler: immediate!(command::probes::object_id),
+        help: "An object id, and how it is spelled.",
+        ..NOTHING
+    },
+    Spec {
         name: "drop",
         handler: waiting!(command::collections::drop_collection),
         help: "Drops a collection.",
         ..CATALOG_WRITE
+    },
+    Spec {
+        name: "dropAllRolesFromDatabase",
+        handler: immediate!(command::probes::drop_users),
+        takes_write_concern: true,
+        help: "Drops all roles of a database: there are none yet.",
+        ..SERVER
+    },
+    Spec {
+        name: "dropAllUsersFromDatabase",
+        handler: immediate!(command::probes::drop_users),
+        takes_write_concern: true,
+        help: "Drops all users of a database: there are none yet.",
+        ..SERVER
     },
     Spec {
         name: "dropDatabase",
@@ -248,6 +220,12 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
     Spec {
+        name: "filemd5",
+        handler: waiting!(command::digests::file_md5),
+        help: "MD5 digest of a file in GridFS.",
+        ..CATALOG_READ
+    },
+    Spec {
         name: "find",
         handler: Handler::Mostly(
             AtOnce { is_likely: command::find_by_id::is_likely, handler: command::find_by_id::find_by_id },
@@ -263,6 +241,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "Changes or deletes one document and returns it.",
         ..WRITE
     },
+    refused("flushRouterConfig", command::refused::of_routers, "Refused: there are no shards."),
     Spec {
         name: "fsync",
         handler: waiting!(command::fsync::fsync),
@@ -277,6 +256,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "Refused: there is nothing to unlock.",
         ..SERVER
     },
+    refused("getClusterParameter", command::refused::of_clusters, "Refused: this is no cluster."),
     Spec {
         name: "getCmdLineOpts",
         handler: immediate!(command::get_cmd_line_opts::get_cmd_line_opts),
@@ -333,6 +313,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "Refused: there are no shards.",
         ..SERVER
     },
+    refused("getShardVersion", command::refused::of_sharded_collections, "Refused: there are no shards."),
     Spec {
         name: "hello",
         handler: waiting!(command::hello::hello),
@@ -347,6 +328,12 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec { name: "insert", handler: waiting!(command::insert::insert), help: "Inserts documents.", ..WRITE },
+    Spec {
+        name: "invalidateUserCache",
+        handler: immediate!(command::probes::forget_users),
+        help: "Answered: nothing is cached of users.",
+        ..SERVER
+    },
     Spec {
         name: "isdbgrid",
         handler: immediate!(command::probes::is_router),
@@ -451,6 +438,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "Checked, and refused: JavaScript does not run here.",
         ..READ
     },
+    refused("mergeChunks", command::refused::of_sharded_collections, "Refused: there are no shards."),
     Spec { name: "ping", handler: immediate!(command::ping::ping), help: "Whether the server answers.", ..HANDSHAKE },
     Spec {
         name: "planCacheClear",
@@ -472,8 +460,8 @@ pub static COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "profile",
-        handler: immediate!(command::probes::profile),
-        help: "The profiler's level: off.",
+        handler: waiting!(command::profile::profile),
+        help: "How closely operations on a database are watched: level, slowms, sampleRate and filter of the profiler.",
         ..SERVER
     },
     Spec {
@@ -483,12 +471,20 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
     Spec {
+        name: "reIndex",
+        handler: waiting!(command::indexes::re_index),
+        help: "The indexes of a collection, which need no rebuilding.",
+        ..SERVER
+    },
+    Spec {
         name: "renameCollection",
         handler: waiting!(command::collections::rename_collection),
         admin_database_only: true,
         help: "Renames a collection.",
         ..CATALOG_WRITE
     },
+    of_replica_set("replSetAbortPrimaryCatchUp"),
+    of_replica_set("replSetFreeze"),
     Spec {
         name: "replSetGetConfig",
         handler: immediate!(command::probes::replica_set_config),
@@ -496,6 +492,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "The replica set's configuration.",
         ..SERVER
     },
+    of_replica_set("replSetGetRBID"),
     Spec {
         name: "replSetGetStatus",
         handler: immediate!(command::probes::replica_set_status),
@@ -503,6 +500,16 @@ pub static COMMANDS: &[Spec] = &[
         help: "The replica set's state.",
         ..SERVER
     },
+    of_replica_set("replSetHeartbeat"),
+    of_replica_set("replSetInitiate"),
+    of_replica_set("replSetMaintenance"),
+    of_replica_set("replSetReconfig"),
+    of_replica_set("replSetRequestVotes"),
+    of_replica_set("replSetResizeOplog"),
+    of_replica_set("replSetStepDown"),
+    of_replica_set("replSetStepUp"),
+    of_replica_set("replSetSyncFrom"),
+    of_replica_set("replSetUpdatePosition"),
     Spec {
         name: "rolesInfo",
         handler: immediate!(command::probes::roles),
@@ -516,10 +523,22 @@ pub static COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        takes_write_concern: true,
+        ..refused("setClusterParameter", command::refused::of_clusters, "Refused: this is no cluster.")
+    },
+    Spec {
         name: "setDefaultRWConcern",
         handler: immediate!(command::probes::default_concern),
         admin_database_only: true,
         help: "Default concerns: a standalone server has none.",
+        ..SERVER
+    },
+    Spec {
+        name: "setFeatureCompatibilityVersion",
+        handler: immediate!(command::feature_compatibility::set),
+        admin_database_only: true,
+        takes_write_concern: true,
+        help: "Takes 6.0, which is in effect.",
         ..SERVER
     },
     Spec {
@@ -529,6 +548,14 @@ pub static COMMANDS: &[Spec] = &[
         help: "Changes a server parameter.",
         ..SERVER
     },
+    refused("setShardVersion", command::refused::of_shards, "Refused: there are no shards."),
+    Spec {
+        name: "shardingState",
+        handler: immediate!(command::refused::sharding_state),
+        admin_database_only: true,
+        help: "Whether this is a shard: it is not.",
+        ..SERVER
+    },
     Spec {
         name: "shutdown",
         handler: immediate!(command::shutdown::shutdown),
@@ -536,6 +563,7 @@ pub static COMMANDS: &[Spec] = &[
         help: "Ends the server, as SIGTERM does.",
         ..SERVER
     },
+    refused("splitChunk", command::refused::of_sharded_collections, "Refused: there are no shards."),
     Spec {
         name: "startSession",
         handler: immediate!(command::sessions::start_session),

@@ -50,6 +50,15 @@ async fn of(worker: &Worker, database: &str, own: &str, reading: Doc<'_>) -> Res
     Ok(indexes.within(own))
 }
 
+/// Adds the text index of a collection that a view of the command's is made of, in case it is searched by words.
+pub async fn add(call: &Call<'_>, namespace: &Namespace, indexes: &mut TextIndexes) -> Result<()> {
+    let specs = call.worker.store.indexes(namespace).await?.unwrap_or_default();
+    if let Some(index) = TextIndex::among(specs.iter().map(|index| index.spec.as_doc())) {
+        indexes.insert(&namespace.collection, Arc::new(index));
+    }
+    Ok(())
+}
+
 /// Adds what may be the name of another collection that a stage reads.
 fn add_foreign<'d>(reading: Doc<'d>, names: &mut Vec<&'d str>) {
     for (name, value) in reading.iter() {

@@ -8,11 +8,12 @@
 use crate::arguments::number_to_i64;
 use crate::clock;
 use crate::server::Worker;
-use document::{DocBuf, Value};
+use document::{Doc, DocBuf, Value};
 use error::Result;
 use query::{Context, Predicate};
 use std::rc::Rc;
 use std::time::Duration;
+use store::rules::CLUSTERED_INDEX;
 use store::{DeleteStatement, IndexSpec, Namespace, ReturnImage, Statements, WriteBatch};
 
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -39,6 +40,9 @@ pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
     for database in worker.store.databases().await? {
         for collection in worker.store.collections(&database.name).await? {
             let namespace = Namespace::new(&database.name, &collection.name);
+            if let Some(filter) = expired_by_id(collection.options.as_doc(), now_ms) {
+                deleted += delete(worker, &namespace, &filter, now_ms).await?;
+            }
             for index in worker.store.indexes(&namespace).await?.unwrap_or_default() {
                 if let Some(filter) = expired(&index, now_ms) {
                     deleted += delete(worker, &namespace, &filter, now_ms).await?;
@@ -60,6 +64,14 @@ fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
         writer.document(field.key()).append("$lt", Value::DateTime(limit_ms));
     };
     (field.key() != "_id").then(|| DocBuf::build(filter))
+}
+
+/// The filter that finds what has expired of a clustered collection, whose ids are dates then.
+fn expired_by_id(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
+    options.get(CLUSTERED_INDEX)?;
+    let seconds = options.get("expireAfterSeconds")?.to_i64()?;
+    let limit = Value::DateTime(now_ms.saturating_sub(seconds.saturating_mul(1000)));
+    Some(DocBuf::build(|writer| writer.document("_id").append("$lte", limit)))
 }
 
 async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, now_ms: i64) -> Result<u64> {

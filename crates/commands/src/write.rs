@@ -102,6 +102,7 @@ pub async fn carry_out<S: Statement>(
         };
         outcome = call.worker.store.write(batch).await?;
     }
+    note_written(call, &outcome);
     let failed = outcome.statements.iter().any(Result::is_err);
     let mut all: Vec<_> = indexes.into_iter().zip(outcome.statements).collect();
     if !(options.ordered && failed) {
@@ -109,6 +110,16 @@ pub async fn carry_out<S: Statement>(
         all.sort_by_key(|(index, _)| *index);
     }
     Ok(Outcomes { statements: all, retried: outcome.retried })
+}
+
+/// Tells the profiler how each statement has gone; the log, how all of them have.
+fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
+    let facts = &call.running.facts;
+    outcome.looked.iter().for_each(|looked| facts.note_write(looked));
+    if call.worker.server.profiling.is_attentive() {
+        let statements = outcome.statements.iter().zip(&outcome.looked);
+        facts.keep_statements(statements.map(|(done, looked)| (done.clone(), looked.clone())));
+    }
 }
 
 /// The key of a retryable write: the session and its counter.

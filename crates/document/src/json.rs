@@ -32,7 +32,7 @@ mod write;
 
 use std::fmt;
 
-pub use read::json_to_bson;
+pub use read::{json_fields_to_bson, json_to_bson};
 pub use write::{bson_to_json, id_text, value_to_json};
 
 /// Levels of documents and arrays that are spelled out; the document itself is the first. A wrapper adds up to three.

@@ -310,6 +310,20 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A number as an int64: doubles are cut, decimals rounded half to even, what is out of range is clamped, NaN is zero.
+    pub fn to_i64(self) -> Option<i64> {
+        match self {
+            Value::Int32(number) => Some(number.into()),
+            Value::Int64(number) => Some(number),
+            // `as` saturates, and takes NaN to zero.
+            Value::Double(number) => Some(number as i64),
+            Value::Decimal128(number) => {
+                Some(number.to_i64_exact().unwrap_or_else(|| number.to_f64().round_ties_even() as i64))
+            }
+            _ => None,
+        }
+    }
+
     pub fn as_str(self) -> Option<&'a str> {
         match self {
             Value::String(text) => Some(text),

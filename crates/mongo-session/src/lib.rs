@@ -62,6 +62,7 @@ impl Service for MongoService {
     fn open(&self, _index: usize) -> Result<Rc<SessionWorker>, String> {
         let commands = commands::Worker::open(self.server.clone()).map_err(|error| error.message().to_owned())?;
         tokio::task::spawn_local(commands::time_to_live::run(commands.clone()));
+        tokio::task::spawn_local(commands::profiling::run(commands.clone()));
         Ok(Rc::new(SessionWorker {
             commands,
             buffers: Buffers::default(),

@@ -21,6 +21,7 @@ pub mod foreign;
 mod geo_near;
 mod granularity;
 mod group;
+mod needed;
 mod operand;
 pub(crate) mod optimize;
 mod parse;
@@ -41,6 +42,7 @@ use crate::{Context, Predicate, Sort};
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use foreign::Foreign;
+pub use needed::Fields;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -54,6 +56,8 @@ pub struct Pipeline {
     stages: Vec<Stage>,
     /// Which metadata its stages read.
     needs: Needs,
+    /// The only fields of documents that come in which its stages read, where they do not read all.
+    fields: Option<Fields>,
 }
 
 /// One stage. Cheap to clone: a run shares what was parsed.
@@ -95,6 +99,8 @@ pub struct Source {
     pub limit: Option<u64>,
     /// Which metadata of the documents the pipeline reads.
     pub needs: Needs,
+    /// The only fields that the pipeline and what is asked for here read, where they do not read all.
+    pub fields: Option<Fields>,
 }
 
 /// The pipelines of a `$facet`, by name.
@@ -130,19 +136,22 @@ impl Pipeline {
     /// Parses a pipeline that works on another's documents, or on one document. It may ask for any metadata.
     fn parse_inside(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let around = context.requests.take();
+        let fields = Fields::of(stages);
         let (mut stages, needs) = context.folding_later(|context| parse::stages(stages, context))?;
         context.requests.add(around);
         optimize::rearrange(&mut stages);
-        Ok(Pipeline { stages, needs })
+        Ok(Pipeline { stages, needs, fields })
     }
 
     /// A pipeline without stages.
     pub fn empty() -> Pipeline {
-        Pipeline { stages: Vec::new(), needs: Needs::NONE }
+        Pipeline { stages: Vec::new(), needs: Needs::NONE, fields: None }
     }
 
     /// The pipeline with a `$match` in front of it.
     pub fn behind_match(mut self, predicate: Predicate) -> Pipeline {
+        // The condition may read others.
+        self.fields = None;
         let predicate = match self.stages.first_mut() {
             Some(Stage::GeoNear(source)) => {
                 Arc::make_mut(source).restrict(predicate);
@@ -202,7 +211,9 @@ impl Pipeline {
                     parts.push(Part::Facets(facets));
                 }
                 (stage, Some(Part::Local(pipeline))) => pipeline.stages.push(stage),
-                (stage, _) => parts.push(Part::Local(Pipeline { stages: vec![stage], needs: self.needs })),
+                (stage, _) => {
+                    parts.push(Part::Local(Pipeline { stages: vec![stage], needs: self.needs, fields: None }))
+                }
             }
         }
         parts
@@ -238,6 +249,17 @@ pub enum Demand {
     Enough,
 }
 
+/// What a run that gives out documents is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    Go,
+    /// Others want their turn; the run goes on when it is asked again.
+    Pause,
+}
+
+/// Asked between documents; an error ends the run.
+pub type Pacer<'p> = dyn FnMut() -> Result<Pace> + 'p;
+
 /// A run of a pipeline: documents are pushed in, results queue up to be taken out.
 pub struct Execution {
     sections: Vec<Section>,
@@ -250,14 +272,15 @@ impl Execution {
         steps::push(&mut self.sections, item.into(), &mut self.ready)
     }
 
-    /// The input is over: blocking stages give out what they hold, until `wanted` results are ready. True when that was all.
-    pub fn advance(&mut self, wanted: usize) -> Result<bool> {
-        steps::advance(&mut self.sections, &mut self.ending, &mut self.ready, wanted)
+    /// The input is over: blocking stages give out what they hold, until `wanted` results are ready or `pace` asks for a pause. True
+    /// when that was all.
+    pub fn advance(&mut self, wanted: usize, pace: &mut Pacer<'_>) -> Result<bool> {
+        steps::advance(&mut self.sections, &mut self.ending, &mut self.ready, wanted, pace)
     }
 
     /// The input is over: blocking stages give out all they hold.
     pub fn finish(&mut self) -> Result<()> {
-        self.advance(usize::MAX).map(drop)
+        self.advance(usize::MAX, &mut || Ok(Pace::Go)).map(drop)
     }
 
     /// The next result, if one is ready.

@@ -2,8 +2,9 @@
 
 use crate::fulltext::TextIndexes;
 use crate::metadata::Requests;
-use document::{Collation, DocBuf};
+use document::{ArrayWriter, Collation, Doc, DocBuf};
 use error::{Error, Result};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One command's surroundings: the moment it began, its `let` variables, how its strings compare.
@@ -21,10 +22,38 @@ pub struct Context {
     pub collation: Collation,
     /// What answers `$text`.
     pub text_indexes: TextIndexes,
+    /// The views that stages read which read other collections.
+    pub views: Views,
     /// When constant expressions are computed.
     pub folding: Folding,
     /// Collects which metadata (`$meta`) is asked for by what is parsed.
     pub requests: Requests,
+}
+
+/// What stands behind the names of views: a collection, and the stages that make the view of it (an array).
+#[derive(Clone, Debug, Default)]
+pub struct Views(Arc<BTreeMap<Box<str>, View>>);
+
+#[derive(Clone, Debug)]
+struct View {
+    base: Box<str>,
+    stages: DocBuf,
+}
+
+impl Views {
+    pub fn insert(&mut self, name: &str, base: &str, stages: DocBuf) {
+        Arc::make_mut(&mut self.0).insert(name.into(), View { base: base.into(), stages });
+    }
+
+    /// The collection to read under a name, and what goes on with its documents: the view's stages, then `stages`.
+    pub(crate) fn resolve<'n>(&'n self, name: &'n str, stages: Doc<'_>) -> (&'n str, DocBuf) {
+        let Some(View { base, stages: made_by }) = self.0.get(name) else { return (name, stages.to_owned()) };
+        let mut bytes = Vec::new();
+        let mut all = ArrayWriter::begin(&mut bytes);
+        made_by.as_doc().values().chain(stages.values()).for_each(|stage| all.push(stage));
+        drop(all);
+        (base, DocBuf::from_vec(bytes).unwrap_or_default())
+    }
 }
 
 /// When constant expressions are computed, and who hears of those that cannot be.
@@ -66,6 +95,7 @@ impl Context {
             pipelines_around: 0,
             collation: Collation::SIMPLE,
             text_indexes: TextIndexes::default(),
+            views: Views::default(),
             folding: Folding::AtOnce,
             requests: Requests::default(),
         }

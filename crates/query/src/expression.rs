@@ -29,6 +29,7 @@ mod parse;
 mod path;
 mod ranked;
 mod regular;
+mod rename;
 mod scope;
 mod set;
 mod string;

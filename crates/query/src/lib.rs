@@ -24,9 +24,10 @@ pub mod spill;
 pub mod text;
 pub mod update;
 
-pub use context::Context;
+pub use context::{Context, Folding, Views};
 pub use expression::{Evaluated, Expression, check_field_path, check_variable_name};
 pub use metadata::{Item, ItemBuf, Meta, Metadata, MetadataBuf, Needs};
+pub use predicate::number::exact as exact_integer;
 pub use predicate::{MatchDetails, Predicate};
 pub use projection::Projection;
 pub use sort::Sort;

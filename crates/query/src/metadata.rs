@@ -119,8 +119,12 @@ impl Needs {
 
     /// Error 40218 where a text score or a distance is needed that `available` does not have.
     pub fn check(self, available: Needs) -> Result<()> {
-        let lacking = self.of_searches().without(available).kinds().next();
-        lacking.map_or(Ok(()), |meta| Err(meta.unavailable()))
+        self.lacking(available).map_or(Ok(()), |meta| Err(meta.unavailable()))
+    }
+
+    /// A text score or a distance that `available` does not have.
+    pub(crate) fn lacking(self, available: Needs) -> Option<Meta> {
+        self.of_searches().without(available).kinds().next()
     }
 
     /// Error 40218 for what the filter of a `$match` stage asks for, which is next to nothing.
@@ -294,6 +298,15 @@ impl<'a> From<&'a DocBuf> for Item<'a> {
 pub struct ItemBuf(Vec<u8>);
 
 impl ItemBuf {
+    /// A document with what is known of another one.
+    pub fn new(document: DocBuf, metadata: Metadata<'_>) -> ItemBuf {
+        let mut bytes = document.into_vec();
+        if !metadata.is_empty() {
+            bytes.extend_from_slice(metadata.0.as_bytes());
+        }
+        ItemBuf(bytes)
+    }
+
     pub(crate) fn from_vec(bytes: Vec<u8>) -> ItemBuf {
         ItemBuf(bytes)
     }

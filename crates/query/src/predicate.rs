@@ -9,6 +9,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>; where it is silent, what a 6.0 server does.
 
 pub mod bits;
+mod describe;
 pub mod in_list;
 pub(crate) mod number;
 mod operators;
@@ -90,7 +91,7 @@ impl Predicate {
 
     /// As [`Predicate::parse`], the conditions in the order of the filter: so MongoDB tests them in a `$match` that a
     /// collection is not asked for.
-    pub(crate) fn parse_as_written(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
+    pub fn parse_as_written(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         let root = parse::parse(filter, context)?;
         text::check(&root, context)?;
         Ok(Predicate { root })
@@ -144,6 +145,11 @@ impl Predicate {
 
     pub fn matches_everything(&self) -> bool {
         matches!(&self.root, Node::And(all) if all.is_empty())
+    }
+
+    /// Whether it is an `$or`, and not one that comes to an `$in`.
+    pub fn is_disjunction(&self) -> bool {
+        matches!(&self.root, Node::Or(branches) if !are_one_in(branches))
     }
 
     pub fn root(&self) -> &Node {

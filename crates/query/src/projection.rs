@@ -98,7 +98,7 @@ impl Projection {
         self.root.each_path(&mut |path, action| match action {
             Action::Keep => kept.push(path.to_owned()),
             Action::Compute(expression) => match expression.as_field() {
-                Some(old) if !old.contains('.') && !path.contains('.') => {
+                Some(old) if !old.contains('.') => {
                     changes.renamed.push((path.to_owned(), old));
                 }
                 _ => changes.written.push(path.to_owned()),

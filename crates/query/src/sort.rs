@@ -170,7 +170,6 @@ impl Sort {
 fn parse_part(element: Element<'_>, context: &Context) -> Result<SortPart> {
     let (name, value) = (element.key(), element.value());
     if let Value::Document(operator) = value {
-        check_field_path(name)?;
         let meta = parse_meta(operator)?;
         context.requests.note(meta);
         // The best match comes first.

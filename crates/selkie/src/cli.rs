@@ -58,6 +58,9 @@ pub struct ServeArgs {
     /// What is logged to standard error: error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
+    /// Operations that take longer, in milliseconds, are logged, and profiled at level 1 [default: 100]
+    #[arg(long, value_name = "MS")]
+    pub slow_ms: Option<i64>,
 }
 
 impl ServeArgs {
@@ -69,6 +72,7 @@ impl ServeArgs {
             ("--allow-remote", self.allow_remote.then_some(Raw::Boolean(true))),
             ("--threads", self.threads.map(Raw::Integer)),
             ("--log", self.log.map(Raw::Text)),
+            ("--slow-ms", self.slow_ms.map(Raw::Integer)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),
             ("--topology", self.topology.map(Raw::Text)),

@@ -35,6 +35,8 @@ pub struct Written {
     pub advertise: Option<Setting<String>>,
     pub compressors: Option<Setting<Vec<Compressor>>>,
     pub cursor_timeout_seconds: Option<Setting<u64>>,
+    pub slow_ms: Option<Setting<i64>>,
+    pub slow_log: Option<Setting<bool>>,
 }
 
 /// A value and where it was written.
@@ -76,6 +78,8 @@ pub struct Config {
     pub topology: Topology,
     pub compressors: Vec<Compressor>,
     pub cursor_timeout: Duration,
+    pub slow_ms: i64,
+    pub slow_log: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +136,8 @@ impl Written {
             advertise: self.advertise.or(beneath.advertise),
             compressors: self.compressors.or(beneath.compressors),
             cursor_timeout_seconds: self.cursor_timeout_seconds.or(beneath.cursor_timeout_seconds),
+            slow_ms: self.slow_ms.or(beneath.slow_ms),
+            slow_log: self.slow_log.or(beneath.slow_log),
         }
     }
 }
@@ -152,6 +158,8 @@ impl Config {
                 value(written.drain_seconds).unwrap_or(parameter::DEFAULT_DRAIN_SECONDS),
             ),
             compressors: value(written.compressors).unwrap_or_else(|| parameter::DEFAULT_COMPRESSORS.to_vec()),
+            slow_ms: value(written.slow_ms).unwrap_or(parameter::DEFAULT_SLOW_MS),
+            slow_log: value(written.slow_log).unwrap_or(true),
             cursor_timeout: Duration::from_secs(
                 value(written.cursor_timeout_seconds).unwrap_or(parameter::DEFAULT_CURSOR_TIMEOUT_SECONDS),
             ),

@@ -51,6 +51,8 @@ fn settings(config: &Config) -> Settings {
     Settings {
         topology: config.topology.clone(),
         cursor_timeout: config.cursor_timeout,
+        slow_ms: config.slow_ms,
+        slow_log: config.slow_log,
         argv: presentable_arguments(),
         parsed: parsed(config),
         compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),

@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
+use crate::handlers::Watch;
 use crate::names::quote;
 use crate::plan::{Access, Counting, IndexScan, MariaDbPlan, Rows, padded};
 use crate::pushdown::Condition;
@@ -11,6 +12,8 @@ use crate::table::Table;
 use document::Doc;
 use mariadb_wire::Param;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use store::Examined;
 
 /// How many documents a plan gives, where the server can tell, `enough` at the most.
 pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Option<u64>) -> Result<Option<u64>> {
@@ -25,7 +28,17 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
     let counted = match counting {
         Some((index, counting)) => {
             let mut lease = store.pool.lease().await?;
-            by_index(&mut lease, table, index, counting, enough).await
+            let watch = match plan.counts_closely.load(Ordering::Relaxed) {
+                true => Some(Watch::begin(&mut lease).await?),
+                false => None,
+            };
+            let counted = by_index(&mut lease, table, index, counting, enough).await;
+            let keys = Examined { keys: *counted.as_ref().unwrap_or(&0), seeks: 1, ..Examined::default() };
+            rows.tally.add(match watch {
+                Some(watch) if counted.is_ok() => watch.end(&mut lease).await?.of_keys(),
+                _ => keys,
+            });
+            counted
         }
         None if facts.exact && rows.condition.is_none() => {
             let mut lease = store.pool.lease().await?;

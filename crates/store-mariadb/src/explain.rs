@@ -1,60 +1,259 @@
-//! A plan in MongoDB's words: the `winningPlan` of `explain`.
+//! A plan in MongoDB's words, the stages of `explain`; and in MariaDB's, its statements with what MariaDB makes of them.
 
-use crate::plan::{Access, MariaDbPlan, Rows};
-use document::{DocBuf, DocWriter, Value};
+mod bounds;
 
-pub(crate) fn winning_plan(plan: &MariaDbPlan) -> DocBuf {
+use crate::connection::Event;
+use crate::failure::Result;
+use crate::plan::{Access, IndexScan, MariaDbPlan, Rows};
+use crate::spelling;
+use crate::store::MariaDbStore;
+use document::{Doc, DocBuf, DocWriter, Value};
+use query::Predicate;
+use query::predicate::{Node, Test};
+use std::sync::Arc;
+use store::{Explained, Plan};
+
+/// The rows of a page as MariaDB is asked to explain it: a usual first batch.
+const PAGE_ROWS: u64 = 101;
+
+pub(crate) fn stages(plan: &MariaDbPlan, about: &Explained<'_>) -> DocBuf {
+    let stages = Stages { plan, about };
     DocBuf::build(|writer| match &plan.access {
-        Access::Rows(rows) if plan.table.is_some() => write_rows(rows, writer),
+        Access::Rows(rows) if plan.table.is_some() => stages.write_rows(rows, about.predicate.map(|it| it.0), writer),
         // A document's arrays lie in a table of their own; as MongoDB sees it, that is the same index.
         Access::Union(branches) if plan.table.is_some() && branches.iter().all(|(filter, _)| filter.is_none()) => {
-            branches.first().iter().for_each(|(_, rows)| write_rows(rows, writer));
+            let predicate = about.predicate.map(|it| it.0);
+            branches.first().iter().for_each(|(_, rows)| stages.write_rows(rows, predicate, writer));
         }
         Access::Union(branches) if plan.table.is_some() => {
             writer.append("stage", "SUBPLAN");
+            about.write_figures(|ran| ran.found, writer);
             let mut input = writer.document("inputStage");
             input.append("stage", "FETCH");
+            if !stages.is_said_by_branches(branches) {
+                about.write_filter(|_, _| false, &mut input);
+            }
+            stages.write_fetched(&mut input);
             let mut or = input.document("inputStage");
             or.append("stage", "OR");
-            let mut stages = or.array("inputStages");
-            branches.iter().for_each(|(_, rows)| write_index(rows, &mut stages.document()));
+            about.write_figures(|_| plan.examined().entries, &mut or);
+            let mut inputs = or.array("inputStages");
+            branches.iter().for_each(|(filter, rows)| {
+                stages.write_index(rows, filter.as_ref(), &mut inputs.document());
+            });
         }
-        _ => writer.append("stage", "EOF"),
+        _ => {
+            writer.append("stage", "EOF");
+            about.write_figures(|_| 0, writer);
+        }
     })
 }
 
-fn write_rows(rows: &Rows, writer: &mut DocWriter<'_>) {
-    if rows.ids.is_some() {
-        writer.append("stage", "IDHACK");
-    } else if rows.index.is_some() {
-        writer.append("stage", "FETCH");
-        write_index(rows, &mut writer.document("inputStage"));
-    } else {
-        writer.append("stage", "COLLSCAN");
+struct Stages<'s> {
+    plan: &'s MariaDbPlan,
+    about: &'s Explained<'s>,
+}
+
+impl Stages<'_> {
+    fn write_rows(&self, rows: &Rows, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+        let (about, looked) = (self.about, self.plan.examined());
+        if about.counted && rows.is_everything() && self.plan.facts.exact {
+            writer.append("stage", "RECORD_STORE_FAST_COUNT");
+            return;
+        }
+        if let Some(index) = rows.index.as_ref().filter(|index| about.counted && index.counting.is_some()) {
+            writer.append("stage", "COUNT_SCAN");
+            about.write_figures(|ran| ran.found, writer);
+            about.write_count("keysExamined", looked.keys, writer);
+            self.write_key(index, writer);
+            bounds::write_edges(&index.spec, index.multikey, predicate, &mut writer.document("indexBounds"));
+            return;
+        }
+        let one_id = predicate.is_none_or(|predicate| {
+            matches!(predicate.root(), Node::Path { test: Test::Equal(_), .. }) && rows.ids.is_some()
+        });
+        if rows.ids.is_some() && one_id {
+            writer.append("stage", "IDHACK");
+            about.write_figures(|ran| ran.found, writer);
+            about.write_count("keysExamined", looked.keys, writer);
+            about.write_count("docsExamined", looked.documents, writer);
+        } else if rows.ids.is_some() || rows.index.is_some() || rows.found.is_some() {
+            writer.append("stage", "FETCH");
+            about.write_filter(|path, test| is_said_by(rows, path, test), writer);
+            self.write_fetched(writer);
+            self.write_index(rows, predicate, &mut writer.document("inputStage"));
+        } else {
+            writer.append("stage", "COLLSCAN");
+            about.write_filter(|_, _| false, writer);
+            about.write_figures(|ran| ran.found, writer);
+            if let Some(condition) = &rows.condition {
+                writer.append("serverFilter", condition.sql.as_str());
+            }
+            writer.append("direction", direction(rows.forward));
+            about.write_count("docsExamined", looked.documents, writer);
+        }
+    }
+
+    fn write_fetched(&self, writer: &mut DocWriter<'_>) {
+        self.about.write_figures(|ran| ran.found, writer);
+        self.about.write_count("docsExamined", self.plan.examined().documents, writer);
+        self.about.write_count("alreadyHasObj", 0, writer);
+    }
+
+    fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+        // The values of arrays are read beside the index itself; they are told as one.
+        let looked = match self.plan.access {
+            Access::Union(ref branches) if branches.iter().any(|(filter, _)| filter.is_some()) => rows.tally.get(),
+            _ => self.plan.examined(),
+        };
+        let different = rows.found.as_ref().is_some_and(|found| found.group.is_some());
+        writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
+        self.about.write_figures(|_| looked.entries, writer);
+        let id;
+        let (spec, multikey) = match &rows.index {
+            Some(index) => (&*index.spec, index.multikey),
+            None => {
+                id = rows
+                    .found
+                    .as_ref()
+                    .and_then(|found| found.spec.clone())
+                    .unwrap_or_else(|| crate::index::id_index().into());
+                (&*id, rows.found.is_some() && !different)
+            }
+        };
+        self.write_spec(spec, multikey, writer);
+        writer.append("direction", direction(rows.forward));
+        bounds::write(spec, multikey, predicate, rows.forward, &mut writer.document("indexBounds"));
         if let Some(condition) = &rows.condition {
             writer.append("serverFilter", condition.sql.as_str());
         }
-        writer.append("direction", direction(rows.forward));
+        self.about.write_count("keysExamined", looked.keys, writer);
+        self.about.write_count("seeks", looked.seeks, writer);
+    }
+
+    fn write_key(&self, index: &IndexScan, writer: &mut DocWriter<'_>) {
+        self.write_spec(&index.spec, index.multikey, writer);
+    }
+
+    fn write_spec(&self, spec: &store::IndexSpec, multikey: bool, writer: &mut DocWriter<'_>) {
+        let options = spec.spec.as_doc();
+        writer.append("keyPattern", spec.key.as_doc());
+        writer.append("indexName", spec.name.as_str());
+        writer.append("isMultiKey", multikey);
+        writer.append("isUnique", spec.unique);
+        writer.append("isSparse", spec.sparse);
+        writer.append("isPartial", options.get("partialFilterExpression").is_some_and(Value::is_truthy));
+        writer.append("indexVersion", options.get("v").unwrap_or(Value::Int32(2)));
+    }
+
+    /// Whether an `$or` is all there is to the filter, and each branch is all that its index says.
+    fn is_said_by_branches(&self, branches: &[(Option<Predicate>, Rows)]) -> bool {
+        let is_or = self.about.predicate.is_some_and(|(predicate, _)| matches!(predicate.root(), Node::Or(_)));
+        let is_said = |(filter, rows): &(Option<Predicate>, Rows)| {
+            let Some(filter) = filter else { return true };
+            filter.describe_rest(Doc::EMPTY, |path, test| is_said_by(rows, path, test)).as_doc().is_empty()
+        };
+        is_or && branches.iter().all(is_said)
     }
 }
 
-fn write_index(rows: &Rows, writer: &mut DocWriter<'_>) {
-    let Some(index) = &rows.index else { return write_rows(rows, writer) };
-    let spec = &index.spec;
-    writer.append("stage", "IXSCAN");
-    writer.append("keyPattern", spec.key.as_doc());
-    writer.append("indexName", spec.name.as_str());
-    writer.append("isMultiKey", index.multikey);
-    writer.append("isUnique", spec.unique);
-    writer.append("isSparse", spec.sparse);
-    writer.append("isPartial", spec.spec.as_doc().get("partialFilterExpression").is_some_and(Value::is_truthy));
-    writer.append("indexVersion", 2);
-    writer.append("direction", direction(rows.forward));
-    if let Some(condition) = &rows.condition {
-        writer.append("serverFilter", condition.sql.as_str());
-    }
+/// Whether the keys that are read say all about a condition, but for those of no certain place.
+fn is_said_by(rows: &Rows, path: &str, test: &Test) -> bool {
+    let spec = match (&rows.index, &rows.found) {
+        (Some(index), _) => &index.spec,
+        (None, Some(found)) if found.spec.is_some() => match &found.spec {
+            Some(spec) => spec,
+            None => return false,
+        },
+        _ => return rows.ids.is_some() && path == "_id" && matches!(test, Test::Equal(_) | Test::In(_)),
+    };
+    let is_field = spec.key.as_doc().iter().any(|(field, _)| field == path);
+    is_field && bounds::is_exact(path, test)
 }
 
 fn direction(forward: bool) -> &'static str {
     if forward { "forward" } else { "backward" }
+}
+
+/// The statements of a plan and what MariaDB says to each; `None` where there is nothing to ask for.
+pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<Option<DocBuf>> {
+    let Some(table) = plan.table.as_ref().filter(|_| plan.all_rows().next().is_some()) else { return Ok(None) };
+    let mut lease = store.pool.lease().await?;
+    let mut said = Vec::new();
+    for rows in plan.all_rows() {
+        let sql = match plan.single_id() {
+            Some(_) => table.statements.by_id.clone(),
+            None => rows.statement(table, false),
+        };
+        let mut params = rows.params(table, None, PAGE_ROWS);
+        if plan.single_id().is_some() {
+            params.truncate(1);
+        }
+        lease.queue_execute(&Arc::from(format!("EXPLAIN FORMAT=JSON {sql}")), &params);
+        let mut explained = Vec::new();
+        while let Event::Row(range) = lease.next().await? {
+            if let Some(json) = lease.row(range)?.next_bytes()? {
+                explained.clear();
+                // What cannot be read is left out; the statement is there all the same.
+                if spelling::read(mended(json).as_bytes(), &mut explained).is_err() {
+                    explained.clear();
+                }
+            }
+        }
+        said.push((sql, explained));
+    }
+    Ok(Some(DocBuf::build(|writer| {
+        let mut statements = writer.array("statements");
+        for (sql, explained) in &said {
+            let mut statement = statements.document();
+            statement.append("sql", &**sql);
+            if let Some(explained) = Doc::from_bytes(explained) {
+                statement.append("explain", explained);
+            }
+        }
+    })))
+}
+
+/// MariaDB's text as JSON: it prints keys, which are bytes, as they are.
+fn mended(json: &[u8]) -> String {
+    let text = String::from_utf8_lossy(json);
+    let mut mended = String::with_capacity(text.len());
+    let mut within = false;
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => within = !within,
+            '\\' if within => {
+                match chars.peek() {
+                    Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
+                        mended.extend(['\\', chars.next().unwrap_or('n')])
+                    }
+                    _ => mended.push_str("\\\\"),
+                }
+                continue;
+            }
+            char if within && char.is_control() => {
+                mended.push(char::REPLACEMENT_CHARACTER);
+                continue;
+            }
+            _ => {}
+        }
+        mended.push(char);
+    }
+    mended
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_in_a_text_do_no_harm() {
+        for (json, mended) in [
+            (&b"{\"a\": \"x\0y\xff\"}"[..], "{\"a\": \"x\u{FFFD}y\u{FFFD}\"}"),
+            (b"{\"a\": \"\\u00 \\q \\\"\"}\n", "{\"a\": \"\\\\u00 \\\\q \\\"\"}\n"),
+        ] {
+            assert_eq!(super::mended(json), mended);
+            let mut bson = Vec::new();
+            assert!(crate::spelling::read(mended.as_bytes(), &mut bson).is_ok());
+        }
+    }
 }

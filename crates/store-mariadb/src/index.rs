@@ -288,10 +288,11 @@ impl Index {
     }
 }
 
-/// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way.
+/// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way. Without blanks, as
+/// the keys' expressions look for wrappers: MariaDB puts some into what it takes out of a document.
 fn text_expression(path: &str) -> String {
     let components: Vec<&str> = path.split('.').collect();
-    let whole = format!("json_extract(`doc`,'{}')", json_path(components.iter().copied()));
+    let whole = format!("json_compact(json_extract(`doc`,'{}'))", json_path(components.iter().copied()));
     if components.len() == 1 {
         return whole;
     }

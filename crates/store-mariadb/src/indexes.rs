@@ -1,5 +1,6 @@
 //! `createIndexes`, `dropIndexes`, `listIndexes`.
 
+use crate::build::Build;
 use crate::catalog::Look;
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
@@ -13,61 +14,77 @@ use ahash::AHashSet;
 use document::{Doc, DocBuf, Path, Value};
 use error::{Code, Error};
 use std::sync::Arc;
-use store::index_rules::{self, Standing};
-use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace};
+use store::index_rules;
+use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace, Progress};
 
 pub(crate) async fn create(
     store: &MariaDbStore,
     namespace: &Namespace,
     specs: Vec<IndexSpec>,
+    progress: &Progress,
 ) -> Result<CreateIndexesOutcome> {
     for spec in &specs {
         index_rules::check_key(spec)?;
     }
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
-    let (table, created_collection) = store.catalog.table_or_create(&mut lease, namespace).await?;
-    let mut known = existing(&table);
-    let indexes_before = known.len();
-    let mut wanted = Vec::new();
-    for spec in specs {
-        if !is_id_key(&spec) && index_rules::standing(&spec, &known)? == Standing::New {
-            let index = Index::new(spec.clone());
-            index.check()?;
-            wanted.push(index);
-            known.push(spec);
-        }
+    if store.catalog.table(&mut lease, namespace).await?.is_none() {
+        // Nothing comes into being for what is refused.
+        index_rules::new_ones(specs.clone(), &[id_index()])?;
     }
-    let outcome = CreateIndexesOutcome { indexes_before, indexes_after: known.len(), created_collection };
+    let (table, created_collection) = store.catalog.table_or_create(&mut lease, namespace).await?;
+    let known = existing(&table);
+    let indexes_before = known.len();
+    let new = match index_rules::new_ones(specs, &known) {
+        Err(error) if error.code() == Code::INDEX_ALREADY_EXISTS && holds_documents(&mut lease, &table).await? => {
+            return Err(index_rules::built_twice(error).into());
+        }
+        new => new?,
+    };
+    let wanted: Vec<Index> = new.into_iter().map(Index::new).collect();
+    wanted.iter().try_for_each(Index::check)?;
+    let indexes_after = indexes_before + wanted.len();
+    let outcome = CreateIndexesOutcome { indexes_before, indexes_after, created_collection };
     if !wanted.is_empty() {
         index::remember(&mut lease, &table.schema, &table.name, indexes_before, &wanted).await?;
-        let added = add(&mut lease, namespace, &table, &wanted).await;
+        let build = Build::begin(store, &mut lease, namespace, &wanted, progress).await?;
+        let added = add(&mut lease, namespace, &table, &wanted, &build).await;
         if added.is_err() {
             index::forget(&mut lease, &table.schema, &table.name, &wanted).await?;
         }
         store.catalog.forget(namespace);
         added?;
         multikey::prepare_new(store, &mut lease, &table, &wanted).await?;
+        build.end();
     }
     Ok(outcome)
 }
 
-/// `{_id: 1}`, which every collection has.
-fn is_id_key(spec: &IndexSpec) -> bool {
-    let mut fields = spec.key.as_doc().iter();
-    matches!((fields.next(), fields.next()), (Some(("_id", direction)), None) if direction.kind().is_number())
+async fn holds_documents(connection: &mut Connection, table: &Table) -> Result<bool> {
+    connection.queue_execute(&format!("SELECT 1 FROM {} LIMIT 1", table.quoted).into(), &[]);
+    let mut found = false;
+    while let Event::Row(_) = connection.next().await? {
+        found = true;
+    }
+    Ok(found)
 }
 
 fn existing(table: &Table) -> Vec<IndexSpec> {
     std::iter::once(id_index()).chain(table.indexes.iter().map(|index| (*index.spec).clone())).collect()
 }
 
-async fn add(connection: &mut Connection, namespace: &Namespace, table: &Arc<Table>, wanted: &[Index]) -> Result<()> {
+async fn add(
+    connection: &mut Connection,
+    namespace: &Namespace,
+    table: &Arc<Table>,
+    wanted: &[Index],
+    build: &Build<'_>,
+) -> Result<()> {
     for index in wanted.iter().filter(|index| !index.has_keys()) {
         check_documents(connection, table, index).await?;
     }
     connection.queue_query(&index::create_clause(&table.quoted, wanted));
-    match connection.finish().await {
+    match build.watch(connection.finish()).await {
         Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
             for index in wanted.iter().filter(|index| index.spec.unique) {
                 if let Some(error) = first_duplicate(connection, namespace, table, index).await? {

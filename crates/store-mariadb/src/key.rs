@@ -117,7 +117,7 @@ impl Source<'_> {
         });
         format!(
             "case when {text} regexp '{OBJECT_ID}' then concat('K',unhex(substr({text},10,24))) \
-             when {text} regexp '{DATE}' then concat(_binary'M5',substr({text},11,char_length({text})-13)) \
+             when {text} regexp '{DATE}' then concat('M5',cast(substr({text},11,char_length({text})-13) as binary)) \
              when {text} regexp '^{{\"[$]date\":{{\"[$]numberLong\":\"-[1-9][0-9]{{0,17}}\"}}}}$' then concat('M1',{date}) \
              {decimal}when left({text},9)='{{\"$number' then case substring_index({text},':',-1) \
              when '\"NaN\"}}' then '30' when '\"Infinity\"}}' then '39' when '\"-Infinity\"}}' then '31' end \
@@ -132,9 +132,12 @@ impl Source<'_> {
 /// An ObjectId.
 const OBJECT_ID: &str = r#"^{"[$]oid":"[0-9a-fA-F]{24}"}$"#;
 
-/// A date from 1970 to 2999, as the gateway spells it.
-const DATE: &str =
-    r#"^{"[$]date":"(19[789]|2[0-9]{2})[0-9](-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}([.](?!000)[0-9]{3})?Z"}$"#;
+/// A date from 1970 to 2999 that there is, as the gateway spells it.
+const DATE: &str = concat!(
+    r#"^{"[$]date":"((19[789]|2[0-9]{2})[0-9]-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"#,
+    r#"|(?!2[1235679]00|19[0-6])(19|2[0-9])([02468][048]|[13579][26])-02-29)"#,
+    r#"T([01][0-9]|2[0-3])(:[0-5][0-9]){2}([.](?!000)[0-9]{3})?Z"}$"#
+);
 
 /// Binary data.
 const BINARY: &str = r#"^{"[$]binary":{"base64":"[A-Za-z0-9+/=]*","subType":"[0-9a-f]{2}"}}$"#;

@@ -8,6 +8,8 @@
 //! collections and ids are called), `table` and `catalog` (the shape of tables), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
 //! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections).
 
+mod ahead;
+mod build;
 mod catalog;
 mod collections;
 mod connection;
@@ -16,6 +18,7 @@ mod engine;
 mod explain;
 mod failure;
 mod figures;
+mod handlers;
 mod id_text;
 mod index;
 mod indexes;

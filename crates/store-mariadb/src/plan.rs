@@ -1,5 +1,6 @@
 //! A plan: which rows are read, in which order, by which statement. [`crate::planner`] makes them.
 
+use crate::ahead::Ahead;
 use crate::explain;
 use crate::names::quote;
 use crate::pushdown::Condition;
@@ -9,7 +10,8 @@ use mariadb_wire::Param;
 use query::Predicate;
 use std::any::Any;
 use std::sync::Arc;
-use store::{IndexSpec, Namespace, Plan, PlanFacts};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, Tally};
 
 #[derive(Debug)]
 pub(crate) struct MariaDbPlan {
@@ -20,10 +22,15 @@ pub(crate) struct MariaDbPlan {
     pub facts: PlanFacts,
     /// A scan stops behind the last row, to go on from there.
     pub tailable: bool,
+    /// MariaDB is asked what its statements have read.
+    pub counts_closely: AtomicBool,
+    /// What is known of its rows already.
+    pub ahead: Ahead,
 }
 
 /// Which rows are read, and in which order.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a plan is allocated by itself, and most read rows")]
 pub(crate) enum Access {
     /// No row at all.
     Nothing,
@@ -45,6 +52,7 @@ pub(crate) struct Rows {
     /// Only rows for which this holds: all documents that match, and perhaps others.
     pub condition: Option<Condition>,
     pub forward: bool,
+    pub tally: Tally,
 }
 
 /// Where the keys of rows are found.
@@ -54,6 +62,8 @@ pub(crate) struct Found {
     pub table: String,
     /// One row for each value of this column will do.
     pub group: Option<String>,
+    /// The index that this stands for.
+    pub spec: Option<Arc<IndexSpec>>,
 }
 
 /// An index that is read.
@@ -87,22 +97,44 @@ pub(crate) struct Counting {
 }
 
 impl MariaDbPlan {
+    pub fn new(namespace: &Namespace, table: Option<Arc<Table>>, access: Access, facts: PlanFacts) -> MariaDbPlan {
+        MariaDbPlan {
+            namespace: namespace.clone(),
+            table,
+            access,
+            facts,
+            tailable: false,
+            counts_closely: AtomicBool::default(),
+            ahead: Ahead::default(),
+        }
+    }
+
     pub fn of_nothing(namespace: &Namespace, table: Option<Arc<Table>>) -> MariaDbPlan {
         let facts = PlanFacts { exact: true, sorted: true, view: false };
-        MariaDbPlan { namespace: namespace.clone(), table, access: Access::Nothing, facts, tailable: false }
+        MariaDbPlan::new(namespace, table, Access::Nothing, facts)
     }
 
     /// The plan for a name that is a view's: it gives nothing but that.
     pub fn view(namespace: &Namespace) -> MariaDbPlan {
         let facts = PlanFacts { exact: false, sorted: false, view: true };
-        MariaDbPlan { facts, ..MariaDbPlan::of_nothing(namespace, None) }
+        MariaDbPlan::new(namespace, None, Access::Nothing, facts)
     }
 
     /// The plan that follows a capped collection.
     pub fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
         let facts = PlanFacts { exact: false, sorted: true, view: false };
         let access = Access::Rows(Rows::all(true));
-        MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: true }
+        MariaDbPlan { tailable: true, ..MariaDbPlan::new(namespace, Some(table), access, facts) }
+    }
+
+    /// All rows that are read.
+    pub fn all_rows(&self) -> impl Iterator<Item = &Rows> {
+        let (one, several) = match &self.access {
+            Access::Nothing => (None, [].as_slice()),
+            Access::Rows(rows) => (Some(rows), [].as_slice()),
+            Access::Union(branches) => (None, branches.as_slice()),
+        };
+        one.into_iter().chain(several.iter().map(|(_, rows)| rows))
     }
 
     /// The one id asked for, where nothing else narrows the rows.
@@ -129,7 +161,7 @@ impl MariaDbPlan {
 impl Rows {
     /// The whole table by row key.
     pub fn all(forward: bool) -> Rows {
-        Rows { ids: None, found: None, index: None, condition: None, forward }
+        Rows { ids: None, found: None, index: None, condition: None, forward, tally: Tally::default() }
     }
 
     /// What all rows are, without exception.
@@ -279,7 +311,15 @@ impl Plan for MariaDbPlan {
         self
     }
 
-    fn winning_plan(&self) -> DocBuf {
-        explain::winning_plan(self)
+    fn stages(&self, about: &Explained<'_>) -> DocBuf {
+        explain::stages(self, about)
+    }
+
+    fn examined(&self) -> Examined {
+        self.all_rows().fold(Examined::default(), |sum, rows| sum + rows.tally.get())
+    }
+
+    fn count_closely(&self) {
+        self.counts_closely.store(true, Ordering::Relaxed);
     }
 }

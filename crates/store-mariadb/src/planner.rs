@@ -70,8 +70,7 @@ pub(crate) fn plan(
         Hinted::Natural => natural(&table, query, &wanted),
         Hinted::Nothing => choose(&table, query, &wanted),
     };
-    let plan = MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: false };
-    Ok(Planned { plan, probe })
+    Ok(Planned { plan: MariaDbPlan::new(namespace, Some(table), access, facts), probe })
 }
 
 /// Errors 291 and 2 where no index tells the distance that the query asks for, or another order is asked for. What is found is sorted by
@@ -104,7 +103,7 @@ pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Op
     let (representatives, odd) = candidate::of_values(index, &table);
     let access = Access::Union(vec![(None, representatives), (None, odd)]);
     let facts = PlanFacts { exact: true, sorted: false, view: false };
-    Some(MariaDbPlan { namespace: namespace.clone(), table: Some(table), access, facts, tailable: false })
+    Some(MariaDbPlan::new(namespace, Some(table), access, facts))
 }
 
 /// What is read, what is known of it, and what has to be asked before.
@@ -112,7 +111,11 @@ type Choice = (Access, PlanFacts, Option<Arc<str>>);
 
 fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
     if let Some(choice) = by_ids(table, query, wanted) {
-        return choice;
+        let several = matches!(&choice.0, Access::Rows(Rows { ids: Some(ids), .. }) if ids.len() > 1);
+        return match several && is_in_order_of_ids(table, wanted) {
+            true => by_cluster(table, query, wanted),
+            false => choice,
+        };
     }
     if wanted.natural.is_some() {
         return natural(table, query, wanted);
@@ -135,10 +138,33 @@ fn best<'t>(table: &'t Arc<Table>, wanted: &Wanted<'_>) -> Option<Candidate<'t>>
 
 /// The table by row key, with what the server can check of the filter.
 fn natural(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+    if is_in_order_of_ids(table, wanted) {
+        return by_cluster(table, query, wanted);
+    }
+    all(table, query, wanted)
+}
+
+fn all(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
     let condition = pushdown::condition(query.predicate.root(), table.tells_opaque);
     let rows = Rows { condition, ..Rows::all(wanted.natural.unwrap_or(true)) };
     let sorted = wanted.sort.is_none();
     (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
+}
+
+/// Whether what is read is to come in the natural order of a clustered collection, as far as the table can tell it.
+fn is_in_order_of_ids(table: &Table, wanted: &Wanted<'_>) -> bool {
+    let clustered = table.rules.as_ref().is_some_and(|rules| rules.clustered);
+    clustered && table.orders_ids && wanted.ordered && wanted.sort.is_none()
+}
+
+/// The natural order of a clustered collection: that of `_id`.
+fn by_cluster(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+    let direction = if wanted.natural == Some(false) { -1 } else { 1 };
+    let order = document::doc! { "_id": direction };
+    let Ok(sort) = query::Sort::parse(order.as_doc(), &query::Context::at(0)) else { return all(table, query, wanted) };
+    let mut by_id = Wanted { sort: Some(&sort), ordered: true, ..Wanted::default() };
+    by_id.read(query.predicate.root());
+    Candidate::new(None, table, &by_id, true).into_access(&by_id, query.predicate)
 }
 
 fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {

@@ -6,8 +6,10 @@
 //! read ahead of the sink but what the socket's buffers hold. A page begins behind the last row of the one before it, by row key or by
 //! the keys of the index that gives the order.
 
+use crate::ahead;
 use crate::connection::Event;
 use crate::failure::{Result, sql};
+use crate::handlers::Watch;
 use crate::lane;
 use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
 use crate::pool::Lease;
@@ -20,7 +22,8 @@ use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use query::Predicate;
 use std::sync::Arc;
-use store::{Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
+use std::sync::atomic::Ordering;
+use store::{Examined, Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
 
 /// Bytes of documents that a page should hold once their size is known.
 const PAGE_BYTES: usize = 8 << 20;
@@ -90,7 +93,10 @@ pub(crate) async fn rows(
         Access::Rows(rows) => {
             if let (Some(id), None) = (plan.single_id(), after) {
                 match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
-                    Ok(row) => return lookup(row, take),
+                    Ok(row) => {
+                        rows.tally.add(rows.examined(u64::from(row.is_some())));
+                        return lookup(row, take);
+                    }
                     Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
                     // Tried again below, on a connection of its own.
                     Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::UNKNOWN_COLUMN) => {}
@@ -155,12 +161,31 @@ async fn of(
 ) -> Result<ScanEnd> {
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let at = after.and_then(|bytes| RowPosition::read(bytes, columns));
+    let mut pages = Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 }, received: 0 };
+    if let Some(first) = plan.ahead.take().filter(|_| after.is_none())
+        && !plan.counts_closely.load(Ordering::Relaxed)
+        && let Some(end) = pages.deliver(first)?
+    {
+        rows.tally.add(rows.examined(pages.received));
+        return Ok(end);
+    }
     let mut lease = store.pool.lease().await?;
-    if let (Some(at), Some(_), None) = (&at, table.cap(), &rows.index) {
+    if let (Some(at), Some(_), None) = (&pages.progress.at, table.cap(), &rows.index) {
         check_position(&mut lease, plan, table, &at.row).await?;
     }
-    let mut pages = Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 } };
-    match pages.read(&mut lease, table).await {
+    let watch = match plan.counts_closely.load(Ordering::Relaxed) {
+        true => Some(Watch::begin(&mut lease).await?),
+        false => None,
+    };
+    let outcome = pages.read(&mut lease, table).await;
+    let received = pages.received;
+    let read = match watch {
+        // A connection that was given up in the middle of a page tells nothing any more.
+        Some(watch) if outcome.is_ok() => watch.end(&mut lease).await.ok(),
+        _ => None,
+    };
+    rows.tally.add(read.map_or_else(|| rows.examined(received), |read| read.examined(rows, received)));
+    match outcome {
         // The table with the values of arrays is gone, and the index with it.
         Err(failure) if failure.is_missing_table() && rows.found.is_some() => {
             store.catalog.forget(&plan.namespace);
@@ -216,6 +241,15 @@ async fn check_position(lease: &mut Lease, plan: &MariaDbPlan, table: &Table, ke
     if found { Ok(()) } else { Err(rules::position_lost(plan.tailable, record).into()) }
 }
 
+impl Rows {
+    /// What reading so many rows is taken to have looked at.
+    pub fn examined(&self, received: u64) -> Examined {
+        let by_keys = self.ids.is_some() || self.index.is_some() || self.found.is_some();
+        let keys = if by_keys { received } else { 0 };
+        Examined { keys, entries: keys, documents: received, seeks: 1 }
+    }
+}
+
 /// A row key as the server sends it.
 fn number(key: &[u8]) -> i64 {
     key.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte))
@@ -228,6 +262,8 @@ struct Pages<'p, 't> {
     wanted: usize,
     take: &'p mut Take<'t>,
     progress: Progress,
+    /// Rows that have come.
+    received: u64,
 }
 
 enum Page {
@@ -239,6 +275,28 @@ enum Page {
 }
 
 impl Pages<'_, '_> {
+    /// Gives rows that are here already; how the scan ends, if it does with them.
+    fn deliver(&mut self, first: ahead::Rows) -> Result<Option<ScanEnd>> {
+        for row in first.rows {
+            self.received += 1;
+            let flow = match row.json {
+                Some(json) => {
+                    self.progress.bytes += json.len();
+                    (self.take)(&row.at.row, &json)?
+                }
+                None => Flow::Continue,
+            };
+            if flow != Flow::StopBefore {
+                self.progress.rows += 1;
+                self.progress.at = Some(row.at);
+            }
+            if flow != Flow::Continue {
+                return Ok(Some(ScanEnd::Stopped(self.progress.position())));
+            }
+        }
+        Ok(first.all.then_some(ScanEnd::Exhausted))
+    }
+
     async fn read(&mut self, lease: &mut Lease, table: &Table) -> Result<ScanEnd> {
         let mut limit = self.wanted.clamp(1, FIRST_PAGE_ROWS_MAX);
         let facts = store::Plan::facts(self.plan);
@@ -270,6 +328,7 @@ impl Pages<'_, '_> {
         let mut rows = 0;
         while let Event::Row(range) = lease.next().await? {
             rows += 1;
+            self.received += 1;
             let mut row = lease.row(range)?;
             let key = row.next_bytes()?.unwrap_or_default();
             let flow = match row.next_bytes()? {

@@ -8,13 +8,13 @@ use crate::plan::MariaDbPlan;
 use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
 use crate::table::Table;
-use crate::{collections, count, figures, indexes, scan, write};
+use crate::{ahead, collections, count, explain, figures, indexes, scan, write};
 use ::store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, WriteBatch, rules,
+    IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, WriteBatch, rules,
 };
 use ahash::AHashSet;
-use document::{Collation, Doc};
+use document::{Collation, Doc, DocBuf};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
 use mariadb_wire::row::BinaryRow;
@@ -87,6 +87,13 @@ impl MariaDbStore {
     ) -> Result<MariaDbPlan> {
         let Planned { plan, probe } = planner::plan(namespace, table.clone(), query, Order::ByIndex)?;
         let Some(probe) = probe else { return Ok(plan) };
+        if let Some(limit) = ahead::is_worth_it(query.limit) {
+            return match ahead::ask(self, &plan, &probe, limit).await {
+                Ok(true) => Ok(plan),
+                // Reading tells what the matter is.
+                _ => Ok(planner::plan(namespace, table, query, Order::ByNone)?.plan),
+            };
+        }
         match self.lane.lookup(&probe, &[]).await {
             Ok(Some((payload, types))) if BinaryRow::new(&payload, &types)?.next_u64()? == 0 => Ok(plan),
             // Reading tells what the matter is.
@@ -175,6 +182,10 @@ impl DocumentStore for MariaDbStore {
         told(async move { count::count(self, own(plan)?, enough).await })
     }
 
+    fn explain<'a>(&'a self, plan: &'a dyn Plan) -> LocalBoxFuture<'a, error::Result<Option<(&'static str, DocBuf)>>> {
+        told(async move { Ok(explain::ask(self, own(plan)?).await?.map(|said| ("mariadb", said))) })
+    }
+
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
         told(async move {
             let mut lease = self.pool.lease().await?;
@@ -245,7 +256,16 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
     ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
-        told(indexes::create(self, namespace, indexes))
+        self.build_indexes(namespace, indexes, Arc::default())
+    }
+
+    fn build_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+        progress: Arc<Progress>,
+    ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
+        told(async move { indexes::create(self, namespace, indexes, &progress).await })
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {

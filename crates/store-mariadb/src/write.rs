@@ -42,7 +42,10 @@ pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Res
         Statements::Delete(statements) => change::all(store, &batch.namespace, &statements, rest, &mut ledger).await,
     };
     match outcome {
-        Ok(()) => Ok(BatchOutcome { retried: ledger.was_retried(), statements: ledger.into_outcomes() }),
+        Ok(()) => {
+            let looked = std::mem::take(&mut ledger.looked);
+            Ok(BatchOutcome { retried: ledger.was_retried(), looked, statements: ledger.into_outcomes() })
+        }
         Err(failure) => {
             let safe = retryable && (failure.is_lost() || failure.is_contention());
             let error = error::Error::from(failure);

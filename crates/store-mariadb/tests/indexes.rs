@@ -328,6 +328,27 @@ fn answers_are_the_same_with_partial_indexes() {
     assert_eq!(server.sql(left).trim(), "0");
 }
 
+/// Fractions on both sides of zero have the keys by which they are looked up.
+#[test]
+fn fractions_are_found_by_their_keys() {
+    let Some(server) = server() else { return };
+    let client = Client::open(server.engine());
+    let things = Namespace::new("index_fractions", "things");
+    let numbers: Vec<f64> = (-300..300)
+        .map(|it| f64::from(it) / 100.0)
+        .chain([-1e-7, 1e-7, -0.3e-15, -5e9 / 7.0, 1.2345678901234567e18, -1.2345678901234567e18])
+        .collect();
+    let all: Vec<DocBuf> = (0..).zip(&numbers).map(|(id, number)| doc! { "_id": id, "a": *number }).collect();
+    client.insert(&things, &all).unwrap();
+    client.run(client.store.create_indexes(&things, indexes())).unwrap();
+    for (document, number) in all.iter().zip(&numbers) {
+        let filter = doc! { "a": *number };
+        let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
+        let asked = ask(&client, &things, &predicate, None, 10);
+        assert_eq!(shown(&asked.documents), shown(std::slice::from_ref(document)), "{number}");
+    }
+}
+
 #[test]
 fn answers_are_the_same_with_indexes() {
     let Some(server) = server() else { return };

@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use store::{BorrowedNamespace, Cap, FieldKind, IndexKind, IndexSpec, Namespace, Rules, Validator};
+use store::{BorrowedNamespace, Cap, FieldKind, IndexKind, IndexSpec, Namespace, PlanSummary, Rules, Validator};
 use tokio::sync::watch;
 
 #[derive(Clone, Debug, Default)]
@@ -47,6 +47,8 @@ pub struct Counters {
     pub data_bytes: AtomicI64,
     /// Set once the collection is dropped; cursors still hold it.
     pub dropped: AtomicBool,
+    /// Documents are committed of which indexes have no entries yet: whoever reads by an index asks for them first.
+    pub late: AtomicBool,
     /// Goes up when documents have been added to a capped collection, for those who wait for them.
     pub additions: watch::Sender<u64>,
 }
@@ -71,6 +73,8 @@ pub struct Index {
     /// Shared with what the index was before a change of its options.
     pub multikey: Arc<Multikey>,
     pub sql: IndexSql,
+    /// How a plan by it is told of in a line.
+    pub summary: PlanSummary,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,6 +179,10 @@ impl Catalog {
         self.collections.get(&BorrowedNamespace { database, collection })
     }
 
+    pub fn collections(&self) -> impl Iterator<Item = &Arc<Collection>> {
+        self.collections.values()
+    }
+
     pub fn put(&mut self, collection: Arc<Collection>) {
         self.collections.insert(collection.namespace.clone(), collection);
     }
@@ -242,6 +250,11 @@ impl Collection {
         self.counters.data_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
+    /// Whether indexes lack entries.
+    pub fn is_late(&self) -> bool {
+        self.counters.late.load(Ordering::Acquire)
+    }
+
     pub fn is_dropped(&self) -> bool {
         self.counters.dropped.load(Ordering::Acquire)
     }
@@ -285,6 +298,7 @@ impl Index {
             text: TextIndex::from_spec(spec.spec.as_doc()),
             multikey: Arc::new(multikey),
             sql: IndexSql::new(id, collection, spec.unique),
+            summary: PlanSummary::of_index("IXSCAN", spec.key.as_doc()),
             spec,
         })
     }

@@ -15,7 +15,10 @@ const STATEMENTS_CACHED: usize = 512;
 const APPLICATION_ID: i64 = 0x534C_4B49;
 
 /// The layout of the tables; a file with a greater number was made by a newer Selkie.
-pub const FORMAT: i64 = 1;
+pub const FORMAT: i64 = 2;
+
+/// Since which document indexes of a collection lack entries; there since the second format.
+const LATE: &str = "CREATE TABLE IF NOT EXISTS late(collection INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -66,6 +69,10 @@ pub fn prepare_file(connection: &Connection) -> Result<bool> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == APPLICATION_ID {
+        if format < FORMAT {
+            connection.execute_batch(LATE)?;
+            connection.pragma_update(None, "user_version", FORMAT)?;
+        }
         return Ok(format <= FORMAT);
     }
     if application != 0 || tables != 0 {
@@ -87,6 +94,7 @@ pub fn prepare_file(connection: &Connection) -> Result<bool> {
          CREATE TABLE dropped(name TEXT PRIMARY KEY) WITHOUT ROWID;
          COMMIT;",
     )?;
+    connection.execute_batch(LATE)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", FORMAT)?;
     Ok(true)

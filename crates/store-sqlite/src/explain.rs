@@ -1,151 +1,298 @@
-//! A plan in MongoDB's words: the `winningPlan` of `explain`.
+//! A plan in MongoDB's words: the stages of `explain`, with what they have looked at once the plan has been carried out.
+
+mod bounds;
 
 use crate::catalog::{Index, id_index};
-use crate::plan::{Access, FieldBounds, IndexScan, SqlitePlan, Union};
+use crate::plan::{Access, IndexScan, SqlitePlan, Union};
+use crate::planner;
 use document::{Doc, DocBuf, DocWriter, Value};
+use query::Predicate;
 use query::fulltext::TextSearch;
-use store::IndexSpec;
-use store::duplicate::write_value;
+use query::predicate::{Node, Test};
+use store::{Examined, Explained, IndexSpec, Plan};
 
-pub fn winning_plan(plan: &SqlitePlan) -> DocBuf {
-    if plan.collection.is_none() {
-        return document::doc! { "stage": "EOF" };
-    }
-    match &plan.access {
-        Access::Natural { forward } => document::doc! { "stage": "COLLSCAN", "direction": direction(*forward) },
-        Access::Points(_) => document::doc! { "stage": "IDHACK" },
-        Access::Index(IndexScan { index: Some(index), search: Some(search), forward, .. }) => {
-            DocBuf::build(|writer| write_text_match(index, search, *forward, writer))
+pub fn stages(plan: &SqlitePlan, about: &Explained<'_>) -> DocBuf {
+    let writer = Stages { plan, about };
+    DocBuf::build(|out| match about.predicate {
+        Some((predicate, _)) if predicate.is_disjunction() && !about.counted && plan.collection.is_some() => {
+            out.append("stage", "SUBPLAN");
+            about.write_figures(|ran| ran.found, out);
+            writer.write(&mut out.document("inputStage"));
         }
-        Access::Index(scan) => fetch(scan),
-        Access::Union(union) => write_union(union),
-        Access::Near(scan) => DocBuf::build(|writer| {
-            let stage = if scan.index.kind.name() == "2d" { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" };
-            writer.append("stage", stage);
-            writer.append("keyPattern", scan.index.spec.key.as_doc());
-            writer.append("indexName", scan.index.spec.name.as_str());
-            writer.append("indexVersion", 2);
-        }),
-    }
-}
-
-fn fetch(scan: &IndexScan) -> DocBuf {
-    DocBuf::build(|writer| {
-        writer.append("stage", "FETCH");
-        write_index_scan(scan, &mut writer.document("inputStage"));
+        _ => writer.write(out),
     })
 }
 
-/// Branches in order fetch for themselves or together, as MongoDB has it; branches in no order, together.
-fn write_union(union: &Union) -> DocBuf {
-    let stage = if union.merged.is_some() { "SORT_MERGE" } else { "OR" };
-    let fetched_before = union.merged.is_some() && !union.exploded;
-    let inner = DocBuf::build(|writer| {
-        writer.append("stage", stage);
-        let mut stages = writer.array("inputStages");
-        for scan in &union.branches {
-            match fetched_before {
-                true => stages.push(&fetch(scan)),
-                false => write_index_scan(scan, &mut stages.document()),
+struct Stages<'s> {
+    plan: &'s SqlitePlan,
+    about: &'s Explained<'s>,
+}
+
+impl Stages<'_> {
+    fn write(&self, writer: &mut DocWriter<'_>) {
+        let about = self.about;
+        if self.plan.collection.is_none() {
+            writer.append("stage", "EOF");
+            about.write_figures(|_| 0, writer);
+            return;
+        }
+        if about.counted && self.write_counted(writer) {
+            return;
+        }
+        match &self.plan.access {
+            Access::Natural { forward } => {
+                writer.append("stage", "COLLSCAN");
+                self.write_filter(writer);
+                about.write_figures(|ran| ran.found, writer);
+                writer.append("direction", direction(*forward));
+                about.write_count("docsExamined", self.plan.examined().documents, writer);
+            }
+            Access::Points(_) => self.write_points(writer),
+            Access::Index(scan) => match (&scan.index, &scan.search) {
+                (Some(index), Some(search)) => self.write_text_match(index, search, scan, writer),
+                _ => self.write_fetch(scan, scan.tally.get().documents, true, writer),
+            },
+            Access::Union(union) => self.write_union(union, writer),
+            Access::Near(scan) => {
+                let flat = scan.index.kind.name() == "2d";
+                writer.append("stage", if flat { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" });
+                about.write_figures(|ran| ran.found, writer);
+                writer.append("keyPattern", scan.index.spec.key.as_doc());
+                writer.append("indexName", scan.index.spec.name.as_str());
+                writer.append("indexVersion", 2);
+                let looked = self.plan.examined();
+                let mut inputs = writer.array("inputStages");
+                let mut fetch = inputs.document();
+                self.begin_fetch(looked.documents, false, &mut fetch);
+                let mut input = fetch.document("inputStage");
+                input.append("stage", "IXSCAN");
+                about.write_figures(|_| looked.entries, &mut input);
+                input.append("keyPattern", scan.index.spec.key.as_doc());
+                write_index(&scan.index.spec, scan.index.is_multikey(), scan.index.partial.is_some(), true, &mut input);
+                bounds::write_rings(scan, &mut input.document("indexBounds"));
+                self.write_keys(looked, &mut input);
             }
         }
-    });
-    if fetched_before {
-        return inner;
     }
-    DocBuf::build(|writer| {
+
+    /// What was counted without a look at documents; false where documents were looked at.
+    fn write_counted(&self, writer: &mut DocWriter<'_>) -> bool {
+        if self.plan.whole_collection().is_some() {
+            writer.append("stage", "RECORD_STORE_FAST_COUNT");
+            return true;
+        }
+        let Some((_, scan)) = self.plan.key_for_each_document() else { return false };
+        match bounds::one_range(scan) {
+            true => {
+                let looked = scan.tally.get();
+                writer.append("stage", "COUNT_SCAN");
+                self.about.write_figures(|_| looked.entries, writer);
+                self.about.write_count("keysExamined", looked.keys, writer);
+                with_index(scan, |spec, multikey, partial| {
+                    writer.append("keyPattern", spec.key.as_doc());
+                    write_facts(spec, multikey, partial, writer);
+                });
+                bounds::write_start_and_end(scan, &mut writer.document("indexBounds"));
+            }
+            false => self.write_index_scan(scan, writer),
+        }
+        true
+    }
+
+    /// The look-up of one `_id` and nothing else has a stage of its own.
+    fn write_points(&self, writer: &mut DocWriter<'_>) {
+        let (about, looked) = (self.about, self.plan.examined());
+        let ids = about.predicate.and_then(|(predicate, _)| ids_asked_for(predicate));
+        let Some(ids) = ids else {
+            writer.append("stage", "IDHACK");
+            about.write_figures(|ran| ran.found, writer);
+            about.write_count("keysExamined", looked.keys, writer);
+            about.write_count("docsExamined", looked.documents, writer);
+            return;
+        };
         writer.append("stage", "FETCH");
-        writer.append("inputStage", &inner);
-    })
+        about.write_filter(|path, test| path == "_id" && std::ptr::eq(test, ids), writer);
+        self.write_fetched(looked.documents, true, writer);
+        let mut input = writer.document("inputStage");
+        input.append("stage", "IXSCAN");
+        about.write_figures(|_| looked.entries, &mut input);
+        let id = id_index();
+        input.append("keyPattern", id.key.as_doc());
+        write_index(&id, false, false, true, &mut input);
+        bounds::write_points(ids, &mut input.document("indexBounds"));
+        self.write_keys(looked, &mut input);
+    }
+
+    fn write_filter(&self, writer: &mut DocWriter<'_>) {
+        if self.plan.facts.exact {
+            return;
+        }
+        self.about.write_filter(|path, test| self.is_met(path, test), writer);
+    }
+
+    /// Whether the keys that are scanned say all about a condition.
+    fn is_met(&self, path: &str, test: &Test) -> bool {
+        match (&self.plan.access, &self.plan.collection) {
+            (Access::Index(scan), Some(collection)) => planner::meets(scan, collection, path, test),
+            (Access::Union(union), Some(collection)) if union.exploded => {
+                union.branches.iter().all(|scan| planner::meets(scan, collection, path, test))
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes the stage that fetches documents, up to its input. `last`: what it gives is what is found.
+    fn begin_fetch(&self, documents: u64, last: bool, writer: &mut DocWriter<'_>) {
+        writer.append("stage", "FETCH");
+        if last {
+            self.write_filter(writer);
+        }
+        self.write_fetched(documents, last, writer);
+    }
+
+    fn write_fetched(&self, documents: u64, last: bool, writer: &mut DocWriter<'_>) {
+        self.about.write_figures(|ran| if last { ran.found } else { documents }, writer);
+        self.about.write_count("docsExamined", documents, writer);
+        self.about.write_count("alreadyHasObj", 0, writer);
+    }
+
+    fn write_fetch(&self, scan: &IndexScan, documents: u64, last: bool, writer: &mut DocWriter<'_>) {
+        self.begin_fetch(documents, last, writer);
+        self.write_index_scan(scan, &mut writer.document("inputStage"));
+    }
+
+    /// Branches in order fetch for themselves or together, as MongoDB has it; branches in no order, together.
+    fn write_union(&self, union: &Union, writer: &mut DocWriter<'_>) {
+        let fetched_before = union.merged.is_some() && !union.exploded;
+        match fetched_before {
+            true => self.write_branches(union, true, writer),
+            false => {
+                self.begin_fetch(self.plan.examined().documents, true, writer);
+                self.write_branches(union, false, &mut writer.document("inputStage"));
+            }
+        }
+    }
+
+    fn write_branches(&self, union: &Union, fetched: bool, writer: &mut DocWriter<'_>) {
+        writer.append("stage", if union.merged.is_some() { "SORT_MERGE" } else { "OR" });
+        let entries = union.branches.iter().map(|scan| scan.tally.get().entries).sum();
+        self.about.write_figures(|ran| if fetched { ran.found } else { entries }, writer);
+        let mut stages = writer.array("inputStages");
+        for scan in &union.branches {
+            match fetched {
+                true => self.write_fetch(scan, scan.tally.get().entries, false, &mut stages.document()),
+                false => self.write_index_scan(scan, &mut stages.document()),
+            }
+        }
+    }
+
+    fn write_text_match(&self, index: &Index, search: &TextSearch, scan: &IndexScan, writer: &mut DocWriter<'_>) {
+        let (about, looked) = (self.about, scan.tally.get());
+        writer.append("stage", "TEXT_MATCH");
+        about.write_figures(|ran| ran.found, writer);
+        writer.append("indexPrefix", Doc::EMPTY);
+        writer.append("indexName", index.spec.name.as_str());
+        search.describe(&mut writer.document("parsedTextQuery"));
+        writer.append("textIndexVersion", 3);
+        if let Some(ran) = about.ran {
+            about.write_count("docsRejected", looked.documents.saturating_sub(ran.found), writer);
+        }
+        let mut fetch = writer.document("inputStage");
+        self.begin_fetch(looked.documents, false, &mut fetch);
+        let mut input = fetch.document("inputStage");
+        // The terms are read one after the other by one scan, which has the figures of all.
+        let term = |looked: Examined, writer: &mut DocWriter<'_>| {
+            writer.append("stage", "IXSCAN");
+            about.write_figures(|_| looked.entries, writer);
+            writer.append("keyPattern", index.spec.key.as_doc());
+            write_index(&index.spec, true, index.partial.is_some(), scan.forward, writer);
+            writer.append("indexBounds", Doc::EMPTY);
+            self.write_keys(looked, writer);
+        };
+        match search.terms.len() {
+            0 => input.append("stage", "EOF"),
+            1 => term(looked, &mut input),
+            terms => {
+                input.append("stage", "OR");
+                about.write_figures(|_| looked.entries, &mut input);
+                let mut stages = input.array("inputStages");
+                (0..terms).for_each(|at| {
+                    let looked = if at == 0 { looked } else { Examined::default() };
+                    term(looked, &mut stages.document());
+                });
+            }
+        }
+    }
+
+    fn write_index_scan(&self, scan: &IndexScan, writer: &mut DocWriter<'_>) {
+        let looked = scan.tally.get();
+        writer.append("stage", if scan.different.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
+        self.about.write_figures(|_| looked.entries, writer);
+        with_index(scan, |spec, multikey, partial| {
+            match scan.bounds.as_slice() {
+                // A wildcard is shown as an index on the path that is looked at.
+                [(path, _), (field, _)] if path == "$_path" => {
+                    let mut pattern = writer.document("keyPattern");
+                    pattern.append(path, 1);
+                    pattern.append(field, 1);
+                }
+                _ => writer.append("keyPattern", spec.key.as_doc()),
+            }
+            write_index(spec, multikey, partial, scan.forward, writer);
+            bounds::write(scan, spec, &mut writer.document("indexBounds"));
+        });
+        self.write_keys(looked, writer);
+    }
+
+    fn write_keys(&self, looked: Examined, writer: &mut DocWriter<'_>) {
+        self.about.write_count("keysExamined", looked.keys, writer);
+        self.about.write_count("seeks", looked.seeks, writer);
+    }
 }
 
-fn write_text_match(index: &Index, search: &TextSearch, forward: bool, writer: &mut DocWriter<'_>) {
-    writer.append("stage", "TEXT_MATCH");
-    writer.append("indexPrefix", Doc::EMPTY);
-    writer.append("indexName", index.spec.name.as_str());
-    search.describe(&mut writer.document("parsedTextQuery"));
-    writer.append("textIndexVersion", 3);
-    let mut fetch = writer.document("inputStage");
-    fetch.append("stage", "FETCH");
-    let mut input = fetch.document("inputStage");
-    let term = |writer: &mut DocWriter<'_>| {
-        writer.append("stage", "IXSCAN");
-        writer.append("keyPattern", index.spec.key.as_doc());
-        write_index(&index.spec, true, index.partial.is_some(), forward, writer);
-        writer.append("indexBounds", Doc::EMPTY);
-    };
-    match search.terms.len() {
-        0 => input.append("stage", "EOF"),
-        1 => term(&mut input),
-        terms => {
-            input.append("stage", "OR");
-            let mut stages = input.array("inputStages");
-            (0..terms).for_each(|_| term(&mut stages.document()));
+/// The condition on `_id`, unless it is one value and all there is to the filter.
+fn ids_asked_for(predicate: &Predicate) -> Option<&Test> {
+    match predicate.root() {
+        Node::And(all) => all.iter().find_map(points_of_id),
+        Node::Path { test, .. } if matches!(bare(test), Test::Equal(_)) => None,
+        root => points_of_id(root),
+    }
+}
+
+fn points_of_id(node: &Node) -> Option<&Test> {
+    match node {
+        Node::Path { path, test } if path.as_str() == "_id" => {
+            matches!(bare(test), Test::Equal(_) | Test::In(_)).then_some(test)
         }
+        _ => None,
+    }
+}
+
+fn bare(test: &Test) -> &Test {
+    if let Test::Collated(inner, _) = test { inner } else { test }
+}
+
+fn with_index(scan: &IndexScan, tell: impl FnOnce(&IndexSpec, bool, bool)) {
+    match &scan.index {
+        Some(index) => tell(&index.spec, index.is_multikey(), index.partial.is_some()),
+        None => tell(&id_index(), false, false),
     }
 }
 
 fn write_index(spec: &IndexSpec, multikey: bool, partial: bool, forward: bool, writer: &mut DocWriter<'_>) {
+    write_facts(spec, multikey, partial, writer);
+    writer.append("direction", direction(forward));
+}
+
+fn write_facts(spec: &IndexSpec, multikey: bool, partial: bool, writer: &mut DocWriter<'_>) {
     writer.append("indexName", spec.name.as_str());
     writer.append("isMultiKey", multikey);
     writer.append("isUnique", spec.unique);
     writer.append("isSparse", spec.sparse);
     writer.append("isPartial", partial);
-    writer.append("indexVersion", 2);
-    writer.append("direction", direction(forward));
-}
-
-fn write_index_scan(scan: &IndexScan, writer: &mut DocWriter<'_>) {
-    let id;
-    let (spec, multikey, partial): (&IndexSpec, bool, bool) = match &scan.index {
-        Some(index) => (&index.spec, index.is_multikey(), index.partial.is_some()),
-        None => {
-            id = id_index();
-            (&id, false, false)
-        }
-    };
-    writer.append("stage", if scan.different.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
-    match scan.bounds.as_slice() {
-        // A wildcard is shown as an index on the path that is looked at.
-        [(path, _), (field, _)] if path == "$_path" => {
-            let mut pattern = writer.document("keyPattern");
-            pattern.append(path, 1);
-            pattern.append(field, 1);
-        }
-        _ => writer.append("keyPattern", spec.key.as_doc()),
-    }
-    write_index(spec, multikey, partial, scan.forward, writer);
-    let mut bounds = writer.document("indexBounds");
-    let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
-    for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {
-        let ascending = !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-            && !matches!(direction, Value::Double(number) if number < 0.0);
-        let mut array = bounds.array(path);
-        range_texts(ranges, scan.forward == ascending).iter().for_each(|text| array.push(text.as_str()));
-    }
+    writer.append("indexVersion", spec.spec.as_doc().get("v").unwrap_or(Value::Int32(2)));
 }
 
 fn direction(forward: bool) -> &'static str {
     if forward { "forward" } else { "backward" }
-}
-
-/// `[1, 5)`, in the direction of the scan.
-fn range_texts(ranges: &FieldBounds, forward: bool) -> Vec<String> {
-    let mut texts: Vec<String> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        let mut text = String::new();
-        let low = (&range.low.value, !range.low.behind);
-        let high = (&range.high.value, range.high.behind);
-        let (from, to) = if forward { (low, high) } else { (high, low) };
-        text.push(if from.1 { '[' } else { '(' });
-        write_value(from.0.as_value(), &mut text);
-        text.push_str(", ");
-        write_value(to.0.as_value(), &mut text);
-        text.push(if to.1 { ']' } else { ')' });
-        texts.push(text);
-    }
-    if !forward {
-        texts.reverse();
-    }
-    texts
 }

@@ -11,7 +11,7 @@ use query::geo::Near;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-use store::{Plan, PlanFacts};
+use store::{Examined, Explained, Plan, PlanFacts, PlanSummary, Tally};
 
 #[derive(Debug)]
 pub struct SqlitePlan {
@@ -21,6 +21,8 @@ pub struct SqlitePlan {
     pub access: Access,
     /// A scan stops behind the last document, to go on from there.
     pub tailable: bool,
+    /// What scans have looked at, but for what the scans of indexes have in a tally of their own.
+    pub tally: Tally,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,7 @@ pub struct IndexScan {
     pub bounds: Vec<(String, FieldBounds)>,
     /// The search by words that the intervals are for: one for each term.
     pub search: Option<Arc<TextSearch>>,
+    pub tally: Tally,
 }
 
 #[derive(Debug)]
@@ -173,6 +176,20 @@ impl Range {
 }
 
 impl IndexScan {
+    /// Everything within the intervals, in the index's order.
+    pub fn new(index: Option<Arc<Index>>, intervals: Vec<Interval>) -> IndexScan {
+        IndexScan {
+            index,
+            intervals,
+            filter: None,
+            forward: true,
+            different: None,
+            bounds: Vec::new(),
+            search: None,
+            tally: Tally::default(),
+        }
+    }
+
     pub fn is_multikey(&self) -> bool {
         match &self.search {
             // A document has each term once.
@@ -232,6 +249,16 @@ impl SqlitePlan {
             .then_some((collection, scan))
     }
 
+    /// The collection, if indexes are read that may lack entries.
+    pub fn reads_late_index(&self) -> Option<&Collection> {
+        let secondary = match &self.access {
+            Access::Natural { .. } | Access::Points(_) => false,
+            Access::Index(scan) => scan.index.is_some(),
+            Access::Union(_) | Access::Near(_) => true,
+        };
+        self.collection.as_deref().filter(|collection| secondary && collection.is_late())
+    }
+
     /// Whether the plan reads few documents, however large the collection: those of some `_id`s, or, where `one` is
     /// enough and nothing has to be sorted, the first of an index's keys.
     pub fn is_narrow(&self, one: bool) -> bool {
@@ -257,7 +284,27 @@ impl Plan for SqlitePlan {
         self.collection.is_none() || matches!(self.access, Access::Near(_))
     }
 
-    fn winning_plan(&self) -> DocBuf {
-        explain::winning_plan(self)
+    fn stages(&self, about: &Explained<'_>) -> DocBuf {
+        explain::stages(self, about)
+    }
+
+    fn summary(&self) -> PlanSummary {
+        match &self.access {
+            _ if self.collection.is_none() => PlanSummary::Name("EOF"),
+            Access::Natural { .. } => PlanSummary::Name("COLLSCAN"),
+            Access::Points(_) => PlanSummary::Name("IDHACK"),
+            Access::Index(IndexScan { index: Some(index), different: None, .. }) => index.summary.clone(),
+            Access::Index(IndexScan { index: None, different: None, .. }) => PlanSummary::Name("IXSCAN { _id: 1 }"),
+            _ => PlanSummary::of(self.winning_plan().as_doc()),
+        }
+    }
+
+    fn examined(&self) -> Examined {
+        let scans = match &self.access {
+            Access::Index(scan) => scan.tally.get(),
+            Access::Union(union) => union.branches.iter().fold(Examined::default(), |sum, scan| sum + scan.tally.get()),
+            Access::Natural { .. } | Access::Points(_) | Access::Near(_) => Examined::default(),
+        };
+        scans + self.tally.get()
     }
 }

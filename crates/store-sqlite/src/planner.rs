@@ -34,7 +34,7 @@ use query::predicate::{Node, Test};
 use query::sort::KeyRange;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{PlanFacts, Query};
+use store::{PlanFacts, Query, Tally};
 use wanted::Wanted;
 
 /// The path MongoDB sorts by when natural order is asked for.
@@ -47,7 +47,13 @@ pub type Measure<'m> = &'m dyn Fn(&Collection, &IndexScan, u64) -> u64;
 pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Measure<'_>) -> Result<SqlitePlan> {
     let Some(collection) = collection else {
         let facts = PlanFacts { exact: true, sorted: true, view: false };
-        return Ok(SqlitePlan { facts, collection: None, access: Access::Natural { forward: true }, tailable: false });
+        return Ok(SqlitePlan {
+            facts,
+            collection: None,
+            access: Access::Natural { forward: true },
+            tailable: false,
+            tally: Tally::default(),
+        });
     };
     query.check()?;
     let wanted = Wanted::of(query);
@@ -87,10 +93,34 @@ pub fn plan_different(
     found.map_or_else(|| plan(Some(collection), query, measure), Ok)
 }
 
+/// Whether every document that a scan gives meets a condition, for its keys say so.
+pub fn meets(scan: &IndexScan, collection: &Collection, path: &str, test: &Test) -> bool {
+    let wildcard = scan.index.as_ref().is_some_and(|index| matches!(index.kind, store::IndexKind::Wildcard(_)));
+    if scan.index.as_ref().is_some_and(|index| !index.kind.is_ordered()) && !wildcard {
+        return false;
+    }
+    let fields = scan.fields(collection);
+    scan.bounds.iter().enumerate().filter(|(_, (bound, _))| bound == path).any(|(at, (_, ranges))| {
+        let Some(field) = fields.get(at).or(fields.first()) else { return false };
+        let arrays = scan.index.as_ref().map_or(0, |index| index.multikey.parts());
+        let single = !wildcard && arrays & field.all_parts() == 0;
+        let found = bounds::of(test, bounds::Ground { collation: &field.collation, single });
+        found.is_some_and(|found| {
+            found.exact && (single || !found.universal) && ranges::is_subset(ranges, &found.ranges)
+        })
+    })
+}
+
 /// The plan for a name that is a view's: it gives nothing but that.
 pub fn view() -> SqlitePlan {
     let facts = PlanFacts { exact: false, sorted: false, view: true };
-    SqlitePlan { facts, collection: None, access: Access::Natural { forward: true }, tailable: false }
+    SqlitePlan {
+        facts,
+        collection: None,
+        access: Access::Natural { forward: true },
+        tailable: false,
+        tally: Tally::default(),
+    }
 }
 
 /// The plan that follows a capped collection.
@@ -106,13 +136,28 @@ pub fn everything(collection: &Arc<Collection>) -> SqlitePlan {
 
 fn with_access(collection: &Arc<Collection>, exact: bool, sorted: bool, access: Access) -> SqlitePlan {
     let facts = PlanFacts { exact, sorted, view: false };
-    SqlitePlan { facts, collection: Some(collection.clone()), access, tailable: false }
+    SqlitePlan { facts, collection: Some(collection.clone()), access, tailable: false, tally: Tally::default() }
 }
 
 fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> SqlitePlan {
+    if collection.rules.as_ref().is_some_and(|rules| rules.clustered) {
+        return by_cluster(collection, wanted, forward);
+    }
     let exact = wanted.is_complete() && wanted.conditions.is_empty();
     let sorted = wanted.sort.is_none() || wanted.natural == Some(forward);
     with_access(collection, exact, sorted, Access::Natural { forward })
+}
+
+/// The natural order of a clustered collection: that of `_id`.
+fn by_cluster(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> SqlitePlan {
+    let mut unsorted = wanted.clone();
+    (unsorted.sort, unsorted.natural) = (None, None);
+    let mut plan = choice::forced(collection, Candidate::new(collection, None, &unsorted), &unsorted);
+    if let Access::Index(scan) = &mut plan.access {
+        scan.forward = forward;
+    }
+    plan.facts.sorted = wanted.sort.is_none() || wanted.natural == Some(forward);
+    plan
 }
 
 /// `_id` equal to one value or to one of several: looked up one by one.

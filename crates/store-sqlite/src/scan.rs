@@ -20,9 +20,9 @@ use error::{Code, Error, Result};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::time::Instant;
-use store::Flow;
+use store::{Examined, Flow};
 
-pub use by_keys::count_keys;
+pub use by_keys::{count_keys, measure_keys};
 pub use cursor::{Cursor, Place};
 
 /// Rows between two looks at the clock.
@@ -55,7 +55,8 @@ pub fn slice(
         return Err(dropped(collection).into());
     }
     let tailable = plan.tailable;
-    let mut slice = Slice { connection, collection, tailable, cursor, deadline, rows: 0, visit };
+    let examined = Examined::default();
+    let mut slice = Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, visit };
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
@@ -63,6 +64,7 @@ pub fn slice(
         Access::Union(union) => slice.union(union),
         Access::Near(scan) => slice.near(scan),
     };
+    plan.tally.add(slice.examined);
     match end {
         Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(match &plan.access {
             Access::Index(IndexScan { index: Some(index), .. }) if !collection.is_dropped() => {
@@ -91,6 +93,7 @@ struct Slice<'s, 'v> {
     cursor: &'s mut Cursor,
     deadline: Option<Instant>,
     rows: usize,
+    examined: Examined,
     visit: &'s mut Visit<'v>,
 }
 
@@ -106,6 +109,7 @@ impl Slice<'_, '_> {
         let mut rows = statement.query([from])?;
         while let Some(row) = rows.next()? {
             let (seq, document) = stored(row, self.collection)?;
+            self.examined.documents += 1;
             if let Some(end) = self.give(seq, &[], document)? {
                 return Ok(end);
             }
@@ -125,8 +129,10 @@ impl Slice<'_, '_> {
         let mut statement = self.connection.prepare_cached(&self.collection.sql.by_id)?;
         while let Some(point) = points.get(self.cursor.place.part as usize) {
             let mut rows = statement.query([point.as_slice()])?;
+            self.examined.seeks += 1;
             if let Some(row) = rows.next()? {
                 let (seq, document) = stored(row, self.collection)?;
+                self.note_fetched();
                 match (self.visit)(seq, document)? {
                     Flow::Continue => {}
                     Flow::StopAfter => {
@@ -161,6 +167,12 @@ impl Slice<'_, '_> {
 
     /// Scans an index; documents that one of the `earlier` scans reaches have been given.
     fn intervals(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
+        let end = self.each_interval(scan, earlier);
+        scan.tally.add(std::mem::take(&mut self.examined));
+        end
+    }
+
+    fn each_interval(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
         while let Some(interval) = scan.interval(self.cursor.place.part) {
             let end = match scan.filter.is_some() || scan.different.is_some() {
                 true => self.interval_by_keys(interval, scan, earlier)?,
@@ -180,8 +192,10 @@ impl Slice<'_, '_> {
         let (key, seq) = self.cursor.place.start(interval, scan.forward);
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query((key, seq, end))?;
+        self.examined.seeks += 1;
         while let Some(row) = rows.next()? {
             let (seq, document) = stored(row, self.collection)?;
+            self.note_fetched();
             let key = blob(row.get_ref(2)?);
             let end = match self.is_first(document, key, scan, earlier)? {
                 true => self.give(seq, key, document)?,
@@ -222,6 +236,14 @@ impl Slice<'_, '_> {
             }
             Flow::StopBefore => Ok(Some(SliceEnd::Stopped)),
         }
+    }
+
+    /// Counts a key, and the document that it led to.
+    #[inline]
+    fn note_fetched(&mut self) {
+        self.examined.keys += 1;
+        self.examined.entries += 1;
+        self.examined.documents += 1;
     }
 
     /// Goes past a row.

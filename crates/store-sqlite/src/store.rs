@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
-    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Query, ScanEnd, Sink, Statements, StoredDoc,
-    UpdateStatement, WriteBatch, rules, views,
+    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Statements,
+    StoredDoc, UpdateStatement, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -76,10 +76,9 @@ impl SqliteStore {
     }
 
     fn measure(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> u64 {
-        let counted =
-            scan::count_keys(self.reading.connection(), collection, scan, &mut Place::default(), None, enough);
+        let counted = scan::measure_keys(self.reading.connection(), collection, scan, enough);
         // Dropped a moment ago; reading it will say so.
-        counted.map_or(enough, |(counted, _)| counted)
+        counted.unwrap_or(enough)
     }
 
     /// Counts the keys of a scan, giving way now and then.
@@ -233,6 +232,9 @@ impl DocumentStore for SqliteStore {
             if plan.facts.view {
                 return Err(views::taken_for_a_collection());
             }
+            if plan.reads_late_index().is_some() {
+                self.writer.catch_up().await?;
+            }
             self.scan_in_slices(plan, after, sink).await
         })
     }
@@ -269,7 +271,13 @@ impl DocumentStore for SqliteStore {
         let Some((collection, scan)) = plan.and_then(SqlitePlan::key_for_each_document) else {
             return Box::pin(std::future::ready(Ok(None)));
         };
-        Box::pin(async move { self.count_in_slices(collection, scan, enough).await.map(Some) })
+        let late = plan.is_some_and(|plan| plan.reads_late_index().is_some());
+        Box::pin(async move {
+            if late {
+                self.writer.catch_up().await?;
+            }
+            self.count_in_slices(collection, scan, enough).await.map(Some)
+        })
     }
 
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
@@ -355,8 +363,17 @@ impl DocumentStore for SqliteStore {
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
+        self.build_indexes(namespace, indexes, Arc::default())
+    }
+
+    fn build_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+        progress: Arc<Progress>,
+    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
         let namespace = namespace.clone();
-        self.define(move |writer| writer.create_indexes(&namespace, indexes))
+        self.define(move |writer| writer.create_indexes(&namespace, indexes, progress))
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {

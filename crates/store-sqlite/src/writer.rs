@@ -8,7 +8,8 @@
 //! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
 //!
 //! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`breath`] lets others in between while
-//! one takes long; [`rows`] keeps documents and index entries in step; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
+//! one takes long; [`rows`] keeps documents and index entries in step, but for those
+//! that [`late`] gathers; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
 //! remembers outcomes; [`cleaning`] does what can wait.
 
 mod batch;
@@ -16,6 +17,7 @@ mod breath;
 mod build;
 mod cleaning;
 mod definition;
+mod late;
 mod queue;
 mod retry;
 mod rows;
@@ -32,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{BatchOutcome, WriteBatch};
+use store::{BatchOutcome, Looked, Progress, WriteBatch};
 
 pub use queue::WriterHandle;
 use queue::{Job, Queue, Waited, Write};
@@ -67,6 +69,7 @@ pub fn start(
         queue,
         breathing: None,
         build: None,
+        progress: Arc::default(),
         catalog,
         shared,
         sync,
@@ -77,9 +80,13 @@ pub fn start(
         deltas: AHashMap::new(),
         scratch: Vec::new(),
         key: Vec::new(),
+        looked: Looked::default(),
         undo: Undo::default(),
+        late: AHashMap::new(),
+        looked_at: None,
         cleaning: cleaning::Cleaning::default(),
     };
+    writer.enter_what_a_crash_left()?;
     writer.cleaning.find_dropped(&writer.connection)?;
     let thread = std::thread::Builder::new()
         .name("sqlite-writer".into())
@@ -95,6 +102,8 @@ pub struct Writer {
     breathing: Option<Instant>,
     /// The index build under way.
     build: Option<build::Build>,
+    /// How far it is.
+    progress: Arc<Progress>,
     shared: Arc<Shared>,
     sync: SyncHandle,
     checkpoints: CheckpointHandle,
@@ -110,7 +119,12 @@ pub struct Writer {
     /// Buffers used again and again: a new document, a key.
     scratch: Vec<u8>,
     key: Vec<u8>,
+    /// How the running statement has found its documents.
+    looked: Looked,
     undo: Undo,
+    /// Entries gathered for later, by the collection's id; and when somebody looked before there were many.
+    late: AHashMap<i64, late::Late>,
+    looked_at: Option<Instant>,
     cleaning: cleaning::Cleaning,
 }
 
@@ -145,6 +159,10 @@ impl Writer {
                     }
                     self.sync.note_commit();
                 }
+                Job::CatchUp(reply) => {
+                    // A client that has gone away does not wait for the answer.
+                    let _ = reply.send(self.catch_up_for_others().map_err(Error::from));
+                }
                 Job::Stop => return self.finish(),
             }
             self.keep_log_short();
@@ -164,8 +182,16 @@ impl Writer {
                 self.keep_log_short();
                 continue;
             }
-            match self.queue.wait(IDLE_LOOK) {
+            match self.queue.wait(if self.has_late() { late::PATIENCE } else { IDLE_LOOK }) {
                 Waited::Job(job) => return Some(job),
+                Waited::InVain if self.has_late() => {
+                    while self.has_late() {
+                        self.catch_up_a_little();
+                        if let Some(job) = self.queue.next() {
+                            return Some(job);
+                        }
+                    }
+                }
                 Waited::InVain => {}
                 Waited::Closed => return None,
             }
@@ -261,6 +287,7 @@ impl Writer {
         }
         self.catalog = self.shared.catalog().1;
         self.deltas.clear();
+        self.roll_back_late();
         for (index, before) in std::mem::take(&mut self.undo).multikey.into_iter().rev() {
             index.multikey.restore(before);
         }
@@ -297,6 +324,7 @@ impl Writer {
             collection.counters.additions.send_modify(|count| *count += 1);
         }
         self.cleaning.add_dropped(tables);
+        self.commit_late();
     }
 
     /// Notes what a statement changes in a collection's figures; it counts once the transaction is committed.
@@ -340,7 +368,10 @@ impl Writer {
     }
 
     /// Brings everything into the file before the process ends.
-    fn finish(self) {
+    fn finish(mut self) {
+        if let Err(failure) = self.catch_up() {
+            tracing::warn!(?failure, "indexes are brought up to date with the next start");
+        }
         if let Err(error) = sync::checkpoint(&self.connection, "TRUNCATE") {
             tracing::warn!(%error, "the write-ahead log stays for the next start");
         }

@@ -129,12 +129,14 @@ pub fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
     }
 }
 
-/// Numbers among the options have one type each, whatever they were sent as.
+/// Numbers and switches among the options have one type each, whatever they were sent as.
 fn with_types(index: IndexSpec) -> IndexSpec {
+    let is_plane = plugin(index.key.as_doc()) == Some("2d");
     let spec = DocBuf::build(|writer| {
         for field in index.spec.as_doc().elements() {
-            let found = number(field.value());
-            match (field.key(), found) {
+            let (key, value) = (field.key(), field.value());
+            match (key, value.to_i64()) {
+                ("expireAfterSeconds", Some(seconds)) => writer.append(key, seconds_to_live(value, seconds)),
                 (
                     "bits"
                     | "2dsphereIndexVersion"
@@ -142,13 +144,31 @@ fn with_types(index: IndexSpec) -> IndexSpec {
                     | "coarsestIndexedLevel"
                     | "finestIndexedLevel",
                     Some(number),
-                ) => writer.append(field.key(), number as i32),
-                ("min" | "max", Some(number)) => writer.append(field.key(), number),
+                ) => writer.append(key, clamped(number)),
+                ("min" | "max", Some(_)) => {
+                    let found = number(value).filter(|number| is_plane || !number.is_nan());
+                    writer.append(key, found.unwrap_or(0.0));
+                }
+                ("unique" | "sparse" | "background" | "hidden" | "prepareUnique", _) => {
+                    writer.append(key, value.is_truthy());
+                }
                 _ => writer.append_element(field),
             }
         }
     });
     IndexSpec { spec, ..index }
+}
+
+/// Documents of an index whose time is not a number stay as long as can be said.
+fn seconds_to_live(value: Value<'_>, seconds: i64) -> i32 {
+    match number(value) {
+        Some(number) if number.is_nan() => i32::MAX,
+        _ => clamped(seconds),
+    }
+}
+
+fn clamped(number: i64) -> i32 {
+    number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }
 
 /// Places on the plane and words do not compare by a collation.

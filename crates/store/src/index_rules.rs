@@ -21,38 +21,90 @@ const IDENTITY: [&str; 4] = ["unique", "sparse", "partialFilterExpression", "col
 const IGNORED: [&str; 8] =
     ["v", "key", "name", "ns", "background", "hidden", "2dsphereIndexVersion", "wildcardProjection"];
 
-/// Checks a key pattern; what fails makes no index in any store.
+/// The most fields that an index can have.
+const FIELDS_MAX: usize = 32;
+
+/// Checks key pattern and name; what fails makes no index in any store.
 pub fn check_key(index: &IndexSpec) -> Result<()> {
-    let refuse = |reason: String| {
-        let mut message = String::from("Error in specification ");
-        write_document(index.spec.as_doc(), &mut message);
-        Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("{message} :: caused by :: {reason}")))
-    };
-    if index.key.as_doc().is_empty() {
-        return refuse("Index keys cannot be empty.".into());
-    }
-    if index.name.is_empty() {
-        return refuse("index name cannot be empty".into());
-    }
-    if index.name.contains('\0') {
-        return refuse("index name cannot contain NUL bytes".into());
-    }
-    if index.name == "*" {
-        return Err(Error::bad_value("The index name '*' is not valid."));
-    }
-    let plugin = index_kind::plugin(index.key.as_doc());
-    if let Err(reason) = check_plugin(plugin) {
-        return refuse(reason);
-    }
-    for (path, direction) in index.key.as_doc().iter() {
-        if plugin == Some("wildcard") && index.key.as_doc().elements().nth(1).is_some() {
-            return refuse("wildcard indexes do not allow compounding".into());
+    let checked = check_pattern(index.key.as_doc()).and_then(|()| check_name(&index.name));
+    checked.map_err(|error| match error.code() {
+        Code::CANNOT_CREATE_INDEX => {
+            let mut message = String::from("Error in specification ");
+            write_document(index.spec.as_doc(), &mut message);
+            error.context(&format!("{message} :: caused by :: "))
         }
-        if let Err(reason) = check_value(path, direction, plugin).and_then(|()| check_path(path, plugin)) {
-            return refuse(reason);
+        _ => error,
+    })
+}
+
+/// Checks a key pattern.
+pub fn check_pattern(key: Doc<'_>) -> Result<()> {
+    if key.is_empty() {
+        return index_kind::refuse("Index keys cannot be empty.");
+    }
+    let plugin = index_kind::plugin(key);
+    check_plugin(plugin).or_else(index_kind::refuse)?;
+    for (path, direction) in key.iter() {
+        if plugin == Some("wildcard") && key.elements().nth(1).is_some() {
+            return index_kind::refuse("wildcard indexes do not allow compounding");
         }
+        check_value(path, direction, plugin).and_then(|()| check_path(path, plugin)).or_else(index_kind::refuse)?;
     }
     Ok(())
+}
+
+/// Checks an index's name.
+pub fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return index_kind::refuse("index name cannot be empty");
+    }
+    if name.contains('\0') {
+        return index_kind::refuse("index name cannot contain NUL bytes");
+    }
+    if name == "*" {
+        return Err(Error::bad_value("The index name '*' is not valid."));
+    }
+    Ok(())
+}
+
+/// Whether a key pattern is that of the index on `_id`, which every collection has.
+pub fn is_id_key(key: Doc<'_>) -> bool {
+    let mut fields = key.iter();
+    match (fields.next(), fields.next()) {
+        (Some(("_id", direction)), None) => matches!(direction.to_i64(), Some(1 | -1)),
+        _ => false,
+    }
+}
+
+/// Those of the indexes asked for that are not there yet. Errors: 68 for one asked for twice, 13103 for too many fields, and
+/// the ones of [`standing`].
+pub fn new_ones(asked: Vec<IndexSpec>, existing: &[IndexSpec]) -> Result<Vec<IndexSpec>> {
+    let mut new: Vec<IndexSpec> = Vec::new();
+    for index in asked {
+        if is_id_key(index.key.as_doc()) || standing(&index, existing)? == Standing::Exists {
+            continue;
+        }
+        if standing(&index, &new)? == Standing::Exists {
+            let message = format!("Identical index already exists: {}", index.name);
+            return Err(Error::new(Code::INDEX_ALREADY_EXISTS, message));
+        }
+        if index.key.as_doc().iter().count() > FIELDS_MAX {
+            return Err(Error::new(Code(13103), "too many compound keys"));
+        }
+        new.push(index);
+    }
+    Ok(new)
+}
+
+/// The error for an index that is asked for twice where there are documents to build it of.
+pub fn built_twice(error: Error) -> Error {
+    match error.code() {
+        Code::INDEX_ALREADY_EXISTS => Error::new(
+            Code::OPERATION_FAILED,
+            "Cannot build two identical indexes. Try again without duplicate indexes.",
+        ),
+        _ => error,
+    }
 }
 
 /// Whether there are indexes of the kind that a key pattern names.
@@ -69,6 +121,7 @@ fn check_value(path: &str, direction: Value<'_>, plugin: Option<&str>) -> Result
         Value::Int32(number) => f64::from(number),
         Value::Int64(number) => number as f64,
         Value::Double(number) => number,
+        Value::Decimal128(number) => number.to_f64(),
         Value::String("") => return Err("Values in the index key pattern cannot be empty strings".into()),
         Value::String("wildcard") => {
             return Err("The key pattern value for an 'wildcard' index must be a non-zero number, not a string.".into());
@@ -113,7 +166,10 @@ fn check_path(path: &str, plugin: Option<&str>) -> Result<(), String> {
         Some("wildcard") => path.strip_suffix("$**").unwrap_or(path),
         _ => path,
     };
-    if path.split('.').any(|part| part.starts_with('$')) {
+    // Behind the first part, the fields of a DBRef.
+    let illegal =
+        |(place, part): (usize, &str)| part.starts_with('$') && !(place > 0 && matches!(part, "$id" | "$ref" | "$db"));
+    if path.split('.').enumerate().any(illegal) {
         return Err("Index key contains an illegal field name: field name starts with '$'.".into());
     }
     Ok(())
@@ -235,6 +291,7 @@ fn number(value: Value<'_>) -> Option<f64> {
         Value::Int32(number) => Some(f64::from(number)),
         Value::Int64(number) => Some(number as f64),
         Value::Double(number) => Some(number),
+        Value::Decimal128(number) => Some(number.to_f64()),
         Value::Boolean(flag) => Some(f64::from(u8::from(flag))),
         _ => None,
     }

@@ -9,15 +9,19 @@
 
 pub mod catalog;
 pub mod duplicate;
+pub mod examined;
+pub mod explain;
 pub mod index_kind;
 pub mod index_rules;
 pub mod namespace;
 pub mod near;
 pub mod places;
+pub mod progress;
 pub mod read;
 pub mod rules;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod type_bracket;
 pub mod validator;
 pub mod views;
 pub mod write;
@@ -25,16 +29,20 @@ pub mod write;
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
 };
+pub use examined::{Examined, Tally};
+pub use explain::{Explained, PlanSummary};
 pub use index_kind::{FieldKind, IndexKind};
 pub use namespace::{BorrowedNamespace, Namespace};
+pub use progress::Progress;
 pub use read::{Flow, Plan, PlanFacts, Position, Query, ScanEnd, Sink, StoredDoc};
 pub use rules::{Cap, Rules};
 pub use validator::Validator;
 pub use write::{
-    BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
+    BatchOutcome, DeleteStatement, Looked, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
+    WriteBatch,
 };
 
-use document::{Collation, Doc, Value};
+use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -119,6 +127,13 @@ pub trait DocumentStore {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// What the engine below makes of a plan, where there is one that has an `explain` of its own: the name of the field it is shown
+    /// in, and what it says.
+    fn explain<'a>(&'a self, plan: &'a dyn Plan) -> LocalBoxFuture<'a, Result<Option<(&'static str, DocBuf)>>> {
+        let _ = plan;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// A plan that gives a capped collection's documents in natural order and never comes to an end: a scan of it stops behind the
     /// last document there is, and another one goes on from there. `None` when there is no such collection. Error 2 when it
     /// is not capped. A scan whose last document has been deleted meanwhile is error 136.
@@ -168,6 +183,17 @@ pub trait DocumentStore {
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>>;
+
+    /// As [`DocumentStore::create_indexes`], telling how far it is.
+    fn build_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+        progress: Arc<Progress>,
+    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
+        let _ = progress;
+        self.create_indexes(namespace, indexes)
+    }
 
     /// Puts another specification in the place of an index's, with the same name and key. What it may change is what an index
     /// does not depend on: `expireAfterSeconds`, `hidden`, `prepareUnique`. Errors 26 and 27.

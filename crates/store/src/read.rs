@@ -1,5 +1,6 @@
 //! Reading: a query becomes a plan, a plan is scanned, a sink takes the documents.
 
+use crate::{Examined, Explained, PlanSummary};
 use document::{Doc, DocBuf};
 use error::Result;
 use query::{Predicate, Sort};
@@ -36,8 +37,24 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
         false
     }
 
-    /// The plan's shape in MongoDB's words for `explain`: `winningPlan`. Built when asked, so that queries don't pay for it.
-    fn winning_plan(&self) -> DocBuf;
+    /// The plan's shape in MongoDB's words for `explain`. Built when asked, so that queries don't pay for it.
+    fn stages(&self, about: &Explained<'_>) -> DocBuf;
+
+    /// The stages alone.
+    fn winning_plan(&self) -> DocBuf {
+        self.stages(&Explained::default())
+    }
+
+    /// The plan in a line, as the profiler and the log have it. Cheap where a plan is of the usual kinds.
+    fn summary(&self) -> PlanSummary {
+        PlanSummary::of(self.winning_plan().as_doc())
+    }
+
+    /// What scans of the plan have looked at so far.
+    fn examined(&self) -> Examined;
+
+    /// Has scans find out what they look at even where that is extra work: for `explain`.
+    fn count_closely(&self) {}
 }
 
 /// What the caller needs to know about a plan.

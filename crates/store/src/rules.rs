@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct Rules {
     pub validator: Option<Validator>,
     pub cap: Option<Cap>,
+    /// Its documents are kept by `_id`, which is their natural order.
+    pub clustered: bool,
 }
 
 /// What a capped collection holds at the most; the oldest documents go first.
@@ -26,9 +28,14 @@ impl Rules {
     pub fn of(options: Doc<'_>) -> Result<Option<Arc<Rules>>> {
         let validator = Validator::of(options)?;
         let cap = Cap::of(options);
-        Ok((validator.is_some() || cap.is_some()).then(|| Arc::new(Rules { validator, cap })))
+        let clustered = options.get(CLUSTERED_INDEX).is_some();
+        let any = validator.is_some() || cap.is_some() || clustered;
+        Ok(any.then(|| Arc::new(Rules { validator, cap, clustered })))
     }
 }
+
+/// The option of a collection whose documents are kept by `_id`.
+pub const CLUSTERED_INDEX: &str = "clusteredIndex";
 
 /// Error 2: a tailable cursor was asked for on a collection that has an end.
 pub fn not_capped() -> Error {

@@ -9,6 +9,7 @@
 mod catalog;
 mod models;
 mod race;
+mod random;
 mod reading;
 mod writing;
 
@@ -41,6 +42,7 @@ pub fn contract(engine: Arc<dyn Engine>, decode: Decode) {
     writing::checks().into_iter().for_each(|(name, run)| check(name, run));
     catalog::checks().into_iter().for_each(|(name, run)| check(name, run));
     models::checks().into_iter().for_each(|(name, run)| check(name, run));
+    random::checks().into_iter().for_each(|(name, run)| check(name, run));
 }
 
 /// Runs the checks that need many sessions at once.

@@ -1,10 +1,11 @@
 //! Writing: one batch of statements in, one outcome per statement out.
 
-use crate::Namespace;
+use crate::{Examined, Namespace, PlanSummary};
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, ValueBuf};
 use error::Error;
 use query::{Predicate, Sort, Update};
+use smallvec::SmallVec;
 
 /// What one `insert`, `update`, `delete` or `findAndModify` command asks for.
 #[derive(Debug)]
@@ -83,6 +84,15 @@ pub struct BatchOutcome {
     pub statements: Vec<Result<StatementOutcome, Error>>,
     /// The outcome was recorded by an earlier attempt of the same retryable write.
     pub retried: bool,
+    /// How the documents of each update or delete were found, as far as that is known.
+    pub looked: SmallVec<[Looked; 1]>,
+}
+
+/// How documents were found that were to be changed.
+#[derive(Clone, Debug, Default)]
+pub struct Looked {
+    pub examined: Examined,
+    pub summary: PlanSummary,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -539,7 +539,7 @@ TAILABLE = [
 
 MAINTENANCE = [
     ten(),
-    *(differs(case, "not a command of Selkie's") for case in ({"reIndex": "a"}, {"top": 1}, {"compact": "a"})),
+    {"reIndex": "a"}, {"compact": "a"}, differs({"top": 1}, "not a command of Selkie's"),
     admin({"fsync": 1}),
     {"fsync": 1},
     admin({"fsync": 1, "async": True}),

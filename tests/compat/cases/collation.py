@@ -2,7 +2,7 @@
 
 from bson import Decimal128, Int64
 
-from compat.case import commands, script
+from compat.case import commands, differs, script
 
 EN2 = {"locale": "en", "strength": 2}
 EN1 = {"locale": "en", "strength": 1}
@@ -151,5 +151,18 @@ BLOCKS = [
         {"delete": "c", "deletes": [{"q": {"x": "A"}, "limit": 0}]},
         {"find": "c"},
         messages=True,
+    ),
+]
+
+NO_RULES = "the Unicode data at hand has no rules for searching, for characters by their old encodings, and for a few phonetic orders"
+
+BLOCKS += [
+    commands(
+        "collation kinds", DOCUMENTS[:12],
+        *(find({"a": {"$gt": "a"}}, {"locale": locale}, sort={"a": 1, "_id": 1}) for locale in (
+            "de@collation=phonebook", "es@collation=traditional", "zh@collation=stroke", "zh_Hant@collation=pinyin", "sv@collation=standard", "en@collation=eor", "fr@collation=emoji",
+            "en@collation=phonebook", "en@collation=", "en@collation=nope", "xx@collation=search", "ln@collation=search2", "en@search", "zh@collation=gb2312")),
+        *(differs(find({}, {"locale": locale}, sort={"_id": 1}), NO_RULES) for locale in (
+            "en@collation=search", "de@collation=search", "ko@collation=searchjl", "zh@collation=big5han", "zh@collation=gb2312han", "zh_Hant@collation=big5han", "ln@collation=phonetic")),
     ),
 ]

@@ -5,7 +5,7 @@ import datetime
 
 from bson import Decimal128, Int64
 
-from compat.case import commands, expressions, pipelines, script, updates
+from compat.case import commands, expressions, pipelines, projections, script, updates
 
 INF, NAN = float("inf"), float("nan")
 MIXED = [{"_id": number, "n": number, "x": number % 3, "a": [number, number + 1], "s": f"s{number}", **({"m": number} if number % 2 else {})}
@@ -20,7 +20,7 @@ DAY = datetime.datetime(2020, 1, 1)
 
 
 def merge(**options):
-    return [{"$merge": {"into": "t", **options}}]
+    return [{"$merge": {"into": "t"} | options}]
 
 
 BLOCKS = [
@@ -32,6 +32,37 @@ BLOCKS = [
         [{"$merge": {"into": {"db": "compat"}}}], [{"$merge": {"into": {}}}], [{"$merge": {"into": {"coll": ""}}}],
         writes=True,
     ),
+    # A variable without a value is none, and does not hide one of the command.
+    commands(
+        "stages: $merge, its variables", {"c": [{"_id": 1, "n": 1}, {"_id": 2}], "t": []},
+        *({"aggregate": "c", "pipeline": [{"$limit": limit}, *merge(into="c", whenMatched=[{"$set": {"r": value}}], **options)], "cursor": {}, **more}
+            for limit in (1, 2) for value in ("$$x", "$$new.n", {"$cond": [True, 1, "$$x"]}) for more in ({}, {"let": {"x": 7, "new": {"n": 8}}})
+            for options in ({}, {"let": {"x": "$_id"}}, {"let": {"x": "$nope"}}, {"let": {"x": "$nope"}, "whenNotMatched": "discard"},
+                {"let": {"x": 1, "new": "$$ROOT"}, "whenNotMatched": "fail"})),
+        *({"aggregate": "c", "pipeline": [{"$set": {"_id": 9}}, *merge(into="c", whenMatched=[{"$set": {"r": "$$x"}}], let={"x": "$nope"}, whenNotMatched=mode)],
+            "cursor": {}} for mode in ("insert", "discard", "fail")),
+        *({"aggregate": "c", "pipeline": merge(whenMatched=mode, let=let), "cursor": {}} for mode in ([{"$set": {"r": 1}}], "merge") for let in (
+            {"new": 1}, {"new": "$$CURRENT"}, {"new": "$$nope"}, {"new": "$$ROOT"}, {"new": 1, "9": 1}, {"9": 1}, {"": 1}, {"NOW": 1}, {"a b": 1})),
+        writes=True,
+    ),
+    # A condition on a path that holds what a field held is tested on that field before, and one above the path as it was.
+    pipelines("renames below a field", [{"_id": 1}, {"_id": 2, "o": 5}, {"_id": 3, "a": [{"c": 1}], "o": 5}, {"_id": 4, "a": {"c": 7}, "o": 6}, {"_id": 5, "a": [], "o": 5}],
+        *([{stage: {"a.c": "$o"}}, {"$match": condition}] for stage in ("$addFields", "$project") for condition in (
+            {"a.c": 5}, {"a.c": None}, {"a": {}}, {"a.c": 7}, {"a": []}, {"a": None}, {"a.c.d": None}, {"$expr": {"$eq": ["$a.c", 5]}},
+            {"$expr": {"$eq": ["$a", []]}}, {"a.c": {"$gt": 5}, "o": 6}, {"$or": [{"a.c": 5}, {"_id": 1}]}))),
+    projections("projection positional, leading nowhere", [{"_id": 1, "l": [1, {"x": 1}, [{"x": 2}, 3], {"y": 1}], "d": {"l": [3, {"x": 4}]}}],
+        *(({path: value}, {projection: 1}) for path, value in (("l", 1), ("l.x", 1), ("l", [{"x": 2}, 3]), ("l.y", 1), ("d.l", 3), ("d.l.x", 4))
+            for projection in ("l.$", "l.x.$", "d.l.$", "d.l.x.$", "d.x.$", "x.l.$")),
+        *(({"l": 1}, {"l.x.$": 1, name: {"$literal": 1}}) for name in ("z", "l.z"))),
+    updates("updates: what is no number", [{"_id": 1, "n": NAN, "d": Decimal128("NaN"), "l": [NAN, 1], "i": INF}],
+        *({operator: {path: by}} for operator in ("$inc", "$mul") for path in ("n", "d", "l.0", "i") for by in (0, 1, 1.5, Decimal128("1"), NAN)),
+        {"$set": {"n": NAN}}, {"$min": {"n": NAN}}, {"$max": {"d": 1}}, {"$inc": {"n": 1, "l.1": 0}}, [{"$set": {"n": {"$add": ["$n", 1]}}}]),
+    updates("updates: upsert by the empty name", [],
+        *({"q": query, "u": update, "upsert": True} for query in ({"": 1}, {"": {"$eq": 1}}, {"": {"$gt": 1}}, {"": 1, "_id": 5}, {"": {"$in": [1]}},
+            {"": 1, "$and": [{"": 2}]}, {".": 1}, {".a": 1}) for update in ({"$set": {"b": 1}}, {"_id": 5, "b": 1}, [{"$set": {"_id": 5, "b": 1}}]))),
+    pipelines("windows $derivative over one document", [{"_id": 1, "n": 1, "s": "x", "d": DAY}],
+        *([{"$setWindowFields": {"sortBy": {by: 1}, "output": {"r": {"$derivative": {"input": of, **unit}, "window": {"documents": window}}}}}]
+            for by in ("n", "s", "d", "nope") for of in ("$n", "$nope") for unit in ({}, {"unit": "hour"}) for window in ([0, 0], [-1, 0], [1, 2], ["unbounded", "current"]))),
     updates("updates: positional after $or", ARRAYS, *((query, {"$set": {"a.$": 0}}) for query in FILTERS),
         *((query, {"$set": {"o.$.k": 0}}) for query in FILTERS), *({"q": query, "u": {"$inc": {"a.$": 1}}, "multi": True} for query in FILTERS)),
     commands("projection positional after $or", ARRAYS, *({"find": "c", "filter": query, "projection": {"a.$": 1}} for query in FILTERS)),

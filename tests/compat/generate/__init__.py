@@ -9,9 +9,11 @@ from collections import Counter
 
 from compat.ask import Block, Difference, Pair
 from compat.case import COLLECTION
-from compat.generate.commands import READ_WEIGHTS, READS, WRITE_WEIGHTS, WRITES, Commands
+from compat.generate.commands import READ_WEIGHTS, READS, SETUPS, WRITE_WEIGHTS, WRITES, Commands
 from compat.generate.shrink import shrink
 
+# Takes indexes away again.
+CLEARING = [{"dropIndexes": COLLECTION, "index": "*"}]
 READS_PER_ROUND, WRITES_PER_ROUND = 80, 20
 # Differences of one signature that are made small and reported; more would say the same.
 REPORTED_PER_SIGNATURE = 3
@@ -20,7 +22,7 @@ REPORTED_PER_SIGNATURE = 3
 def run(pair: Pair, seed: int, count: int, tally: Counter, kinds=(), shrinking: bool = True) -> list[Difference]:
     """Asks `count` random commands, of these kinds or of all."""
     differences, seen, asked, number = [], Counter(), 0, 0
-    pair.reset(Block("random", [], {COLLECTION: [], "other": []}))
+    pair.reset(Block("random", [], {COLLECTION: [], "other": [], "new": []}))
     while asked < count:
         commands = Commands(seed * 1_000_003 + number)
         number += 1
@@ -31,6 +33,8 @@ def run(pair: Pair, seed: int, count: int, tally: Counter, kinds=(), shrinking: 
                 seen[signature] += 1
                 if seen[signature] <= REPORTED_PER_SIGNATURE:
                     differences.append(shrink(pair, difference, block.writes) if shrinking else difference)
+            if block.setup:
+                pair.ask(CLEARING)
     return differences
 
 
@@ -39,9 +43,9 @@ def round_of(commands: Commands, kinds, count: int):
     reads = [name for name in READS if not kinds or name in kinds]
     writes = [name for name in WRITES if not kinds or name in kinds]
     reading = count if not writes else 0 if not reads else count * READS_PER_ROUND // (READS_PER_ROUND + WRITES_PER_ROUND)
-    collections = {COLLECTION: commands.documents(10, 24), "other": commands.documents(0, 6)}
+    collections = {COLLECTION: commands.placed_documents(10, 24), "other": commands.documents(0, 6)}
     yield from blocks(commands, reads, READS, READ_WEIGHTS, reading, collections, False)
-    collections = {COLLECTION: commands.documents(1, 4)}
+    collections = {COLLECTION: commands.documents(1, 4), "other": commands.documents(0, 3), "new": []}
     yield from blocks(commands, writes, WRITES, WRITE_WEIGHTS, count - reading, collections, True)
 
 
@@ -52,11 +56,13 @@ def blocks(commands, names, makers, weights, count, collections, writes):
     chosen = commands.random.choices(names, [weight[name] for name in names], k=count)
     for name in sorted(set(chosen)):
         cases = [makers[name](commands) for _ in range(chosen.count(name))]
-        yield Block(f"random {name}", cases, collections, writes=writes)
+        setup = SETUPS[name](commands) if name in SETUPS else []
+        yield Block(f"random {name}", cases, collections, setup, writes=writes)
 
 
 def ask(pair: Pair, block: Block, tally: Counter) -> list[Difference]:
     """As `Pair.run`, without dropping the database each time."""
+    pair.ask(block.setup)
     if block.writes:
         answers = pair.run_writes(block)
     else:

@@ -6,8 +6,8 @@ from compat.generate.values import MIXED
 GRANULARITIES = ("R5", "R10", "R20", "R40", "R80", "1-2-5", "E6", "E12", "E24", "E48", "E96", "E192", "POWERSOF2")
 
 # Stages whose results depend on the order that they find, and stages that leave none.
-PICKY = ("$limit", "$skip", "$group", "$bucketAuto", "$facet", "$bucket", "$lookup", "$unwind")
-OPEN = ("$group", "$sortByCount", "$unionWith")
+PICKY = ("$limit", "$skip", "$group", "$bucketAuto", "$facet", "$bucket", "$lookup", "$unwind", "$setWindowFields", "$fill", "$graphLookup", "$merge")
+OPEN = ("$group", "$sortByCount", "$unionWith", "$densify")
 
 
 def depends_on_open_order(pipeline: list) -> bool:
@@ -104,7 +104,9 @@ class Pipelines(Expressions):
             return {"$unwind": path}
         spec = {"path": path, "preserveNullAndEmptyArrays": self.chance(0.5)}
         if self.chance(0.5):
-            spec["includeArrayIndex"] = self.pick("i", "a.i", "b")
+            index = self.pick("i", "a.i", "b")
+            # An index within what is unwound, or the other way round, can end MongoDB's process (signal 11).
+            spec["includeArrayIndex"] = index if index[0] != path[1] else "i"
         return {"$unwind": spec}
 
     def root(self) -> dict:

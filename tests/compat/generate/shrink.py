@@ -1,11 +1,12 @@
 """Makes a difference small: takes parts of documents and command away as long as the servers still disagree in the same way."""
 
 import re
+from collections import Counter
 
 from bson import Int64
 
 from compat.ask import Block, Difference, Pair
-from compat.compare import same, shown_apart
+from compat.case import COLLECTION
 
 ATTEMPTS_MAX = 400
 
@@ -13,6 +14,15 @@ ATTEMPTS_MAX = 400
 def shrink(pair: Pair, difference: Difference, writes: bool) -> Difference:
     attempts = ATTEMPTS_MAX
     best, kind = difference, kind_of(difference)
+    # One of several indexes is enough to be wrong with.
+    for one in difference.setup if len(difference.setup) > 1 and "view" not in difference.family else ():
+        pair.ask([{"dropIndexes": COLLECTION, "index": "*"}])
+        found = ask_one(pair, difference, difference.collections, difference.command, writes, [one])
+        if found and kind_of(found) == kind:
+            best = found
+            break
+    else:
+        pair.ask(difference.setup)
     improved = True
     while improved and attempts > 0:
         improved = False
@@ -20,7 +30,7 @@ def shrink(pair: Pair, difference: Difference, writes: bool) -> Difference:
             attempts -= 1
             if attempts <= 0:
                 break
-            found = ask_one(pair, difference.family, collections, command, writes)
+            found = ask_one(pair, best, collections, command, writes)
             if found and kind_of(found) == kind:
                 best, improved = found, True
                 break
@@ -31,9 +41,11 @@ def kind_of(difference: Difference) -> tuple:
     return tuple(re.match(r"error -?\d+|", text).group() for text in (difference.ours, difference.theirs))
 
 
-def ask_one(pair: Pair, family: str, collections: dict, command: dict, writes: bool) -> Difference | None:
-    block = Block(family, [command], collections, writes=writes)
+def ask_one(pair: Pair, like: Difference, collections: dict, command: dict, writes: bool, setup=()) -> Difference | None:
+    """Asks once more, in what has been set up, or in this `setup`."""
+    block = Block(like.family, [command], collections, list(setup) or like.setup, writes=writes)
     try:
+        pair.ask(list(setup))
         if writes:
             pairs = pair.run_writes(block)[0]
         else:
@@ -41,8 +53,8 @@ def ask_one(pair: Pair, family: str, collections: dict, command: dict, writes: b
             pairs = pair.ask([command])
     except (OverflowError, ValueError):
         return None
-    wrong = [found for found in pairs if not same(command, *found)]
-    return Difference(family, collections, command, *shown_apart(*wrong[0])) if wrong else None
+    # A difference with a reason would lead away from the one that has none.
+    return next(iter(pair.judge(block, command, pairs, Counter())), None)
 
 
 def smaller(collections: dict, command: dict):

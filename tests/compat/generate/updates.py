@@ -2,11 +2,11 @@
 
 from bson import Int64
 
-from compat.generate.pipelines import Pipelines
+from compat.generate.indexes import Indexes
 from compat.generate.values import MIXED
 
 
-class Updates(Pipelines):
+class Updates(Indexes):
     def update_path(self, dynamic: bool = True) -> str:
         parts = [self.pick(self.name(), self.name(), "x", "0")]
         while self.chance(0.35) and len(parts) < 4:

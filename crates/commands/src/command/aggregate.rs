@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, namespace_to_read, plain_boolean, unknown_field};
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
-use crate::command::{explain, foreign, geo_near, options, source_stage, views};
+use crate::command::{explain, foreign, geo_near, options, source_stage, view_mentions, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
@@ -155,6 +155,14 @@ pub async fn open(
     context: &Context,
 ) -> Result<Reader> {
     let budget = options::budget(call, arguments.allow_disk_use);
+    let resolved = match view_mentions::resolve(call, arguments.pipeline, context).await {
+        // The view's own collation may be that of the other one.
+        Err(error) if error.code() == Code(167) && views::definition(call, namespace).await?.is_some() => {
+            return views::open(call, namespace, arguments, context).await;
+        }
+        resolved => resolved?,
+    };
+    let context = resolved.as_ref().unwrap_or(context);
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
         let pipeline = Pipeline::parse(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
@@ -170,6 +178,9 @@ pub async fn open(
         }
         parsed => parsed?,
     };
+    if pipeline.lacks_place() && views::definition(call, namespace).await?.is_some() {
+        return views::open(call, namespace, arguments, context).await;
+    }
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     if pipeline.has_foreign() {
         let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;
@@ -185,6 +196,7 @@ pub async fn open(
         sort: source.sort,
         limit: source.limit,
         needs: source.needs,
+        fields: source.fields,
         pipeline: (!identity).then(|| pipeline.start(budget.clone())),
         hint: arguments.hint,
         budget: Some(budget),

@@ -13,6 +13,9 @@ use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use store::{CollectionInfo, Namespace, Statements, WriteBatch};
 
+/// What a size has to stay below: 1 PiB and one byte.
+const CAPPED_BYTES_END: i64 = (1 << 50) + 1;
+
 /// How many documents are copied at a time.
 const BATCH_DOCUMENTS: u64 = 500;
 
@@ -34,6 +37,9 @@ pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Di
     let to = call.fields().find(|field| field.key() == "toCollection");
     let to = to.and_then(|field| field.value().as_str());
     let to = to.ok_or_else(|| Error::type_mismatch("'toCollection' must be of type String"))?;
+    if to.is_empty() || to.contains('$') {
+        return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid target collection name: {to}")));
+    }
     let bytes = size(call)?;
     source(call, &namespace).await?;
     let target = Namespace::new(&namespace.database, to);
@@ -51,7 +57,11 @@ pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Di
 fn size(call: &Call<'_>) -> Result<i64> {
     let size = call.fields().find(|field| field.key() == "size");
     let size = size.and_then(|field| arguments::number_to_i64(field.value())).filter(|size| *size > 0);
-    size.ok_or_else(|| Error::new(crate::reply::NO_CODE, "invalid command spec"))
+    match size {
+        Some(CAPPED_BYTES_END..) => Err(Error::bad_value("size cannot exceed 1 PB")),
+        Some(size) => Ok(size),
+        None => Err(Error::new(crate::reply::NO_CODE, "invalid command spec")),
+    }
 }
 
 async fn source(call: &Call<'_>, namespace: &Namespace) -> Result<CollectionInfo> {

@@ -5,15 +5,18 @@
 use crate::arguments::{self, unknown_field};
 use crate::command::create::{self, write_cap};
 use crate::command::index_modification::Modification;
-use crate::command::{options, validation, view_definitions, views};
+use crate::command::{clustered, options, validation, view_definitions, views};
 use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use store::rules::CLUSTERED_INDEX;
 use store::{CollectionInfo, Namespace};
 
 const WITHIN: &str = "collMod";
 
-const MAY_BE_NULL: [&str; 10] = [
+const MAY_BE_NULL: [&str; 12] = [
+    "recordPreImages",
+    "isTimeseriesNamespace",
     "validator",
     "validationLevel",
     "validationAction",
@@ -37,6 +40,8 @@ struct Arguments<'a> {
     capped_bytes: Option<i64>,
     capped_documents: Option<i64>,
     dry_run: bool,
+    /// A number, or a word.
+    expire_after_seconds: Option<Value<'a>>,
     /// The option that came last of those a view does not have.
     not_for_views: Option<&'a str>,
 }
@@ -56,18 +61,22 @@ impl<'a> Arguments<'a> {
             "cappedSize" => self.capped_bytes = Some(create::capped_bytes(WITHIN, field)?),
             "cappedMax" => self.capped_documents = Some(create::capped_documents(WITHIN, field)?),
             "dryRun" => self.dry_run = arguments::boolean_or_number(WITHIN, field)?,
-            "expireAfterSeconds" => {
-                return invalid("'expireAfterSeconds' option is only supported on collections clustered by _id");
-            }
+            "expireAfterSeconds" => self.expire_after_seconds = Some(seconds(field)?),
             "timeseries" => {
+                check_time_series(field)?;
                 return invalid("option only supported on a time-series collection: isTimeseriesNamespace");
             }
             "changeStreamPreAndPostImages" => {
-                return Err(Error::new(
-                    Code::NOT_IMPLEMENTED,
-                    "change stream pre-images are not supported by this server",
-                ));
+                if create::pre_and_post_images(WITHIN, field)? {
+                    return Err(Error::new(
+                        Code::NOT_IMPLEMENTED,
+                        "change stream pre-images are not supported by this server",
+                    ));
+                }
             }
+            // Of a version that is gone, and without consequence.
+            "recordPreImages" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
         if !matches!(key, "viewOn" | "pipeline") {
@@ -89,16 +98,35 @@ pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     if arguments.dry_run && arguments.index.as_ref().is_none_or(|index| !index.makes_unique()) {
         return Err(Error::new(Code::INVALID_OPTIONS, "dry run mode requires an valid index modification."));
     }
+    if arguments.view_on == Some("") {
+        return Err(Error::bad_value("'viewOn' cannot be empty"));
+    }
     if arguments.pipeline.is_some() || arguments.view_on.is_some() {
         let option = if arguments.pipeline.is_some() { "pipeline" } else { "viewOn" };
         return Err(Error::new(Code::INVALID_OPTIONS, format!("option only supported on a view: {option}")));
     }
+    let cluster = clustered::of(info.options.as_doc());
+    let seconds = match arguments.expire_after_seconds {
+        Some(_) if cluster.is_none() => {
+            let message = "'expireAfterSeconds' option is only supported on collections clustered by _id";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        Some(value) => Some(seconds_to_live(value)?),
+        None => None,
+    };
     let options = changed_options(call, &namespace, &info, &arguments)?;
+    let options = match seconds {
+        Some(seconds) => Some(with_expiry(options.as_ref().unwrap_or(&info.options).as_doc(), seconds)),
+        None => options,
+    };
     if let Some(index) = &arguments.index {
+        if let Some(cluster) = cluster {
+            index.check_for_cluster(clustered::name(cluster), &namespace)?;
+        }
         index.carry_out(call, &namespace, arguments.dry_run, reply).await?;
     }
     if let Some(options) = options {
-        call.worker.store.modify_collection(&namespace, options.as_doc()).await?;
+        call.worker.store.modify_collection(&namespace, in_order(options.as_doc()).as_doc()).await?;
     }
     Ok(Disposition::Reply)
 }
@@ -116,6 +144,63 @@ async fn modify_view(call: &Call<'_>, namespace: &Namespace, arguments: &Argumen
     let stages = arguments.pipeline.or(definition.get("pipeline").and_then(Value::as_array)).unwrap_or(Doc::EMPTY);
     view_definitions::modify(call, namespace, view_on, stages).await?;
     Ok(Disposition::Reply)
+}
+
+/// `timeseries`, as far as to say what is wrong with it.
+fn check_time_series(field: Element<'_>) -> Result<()> {
+    for field in arguments::document(WITHIN, field)?.elements() {
+        match field.key() {
+            "granularity" => drop(arguments::string("collMod.timeseries", field)?),
+            other => return Err(unknown_field("collMod.timeseries", other)),
+        }
+    }
+    Ok(())
+}
+
+/// Options in the order that MongoDB lists them in.
+fn in_order(options: Doc<'_>) -> DocBuf {
+    let last = ["collation", CLUSTERED_INDEX, "expireAfterSeconds"];
+    let mut ordered = options::without(options, |key| last.contains(&key));
+    for (key, value) in last.iter().filter_map(|key| Some((key, options.get(key)?))) {
+        ordered.append(key, value);
+    }
+    ordered
+}
+
+/// `expireAfterSeconds`: a number, or `off`.
+fn seconds<'a>(field: Element<'a>) -> Result<Value<'a>> {
+    match field.value() {
+        value @ (Value::String(_) | Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_)) => {
+            Ok(value)
+        }
+        _ => Err(arguments::wrong_types(WITHIN, field, "'[string, long']")),
+    }
+}
+
+/// What documents of a clustered collection are told to live; `off` is no time at all.
+fn seconds_to_live(value: Value<'_>) -> Result<Option<i64>> {
+    match value {
+        Value::String("off") => Ok(None),
+        Value::String(other) => Err(Error::new(
+            Code::INVALID_OPTIONS,
+            format!(
+                "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '{other}'. Accepted value \
+                 is 'off'"
+            ),
+        )),
+        value => {
+            let seconds = value.to_i64().unwrap_or_default();
+            clustered::check_seconds(seconds).map(|()| Some(seconds))
+        }
+    }
+}
+
+fn with_expiry(options: Doc<'_>, seconds: Option<i64>) -> DocBuf {
+    let mut changed = options::without(options, |key| key == "expireAfterSeconds");
+    if let Some(seconds) = seconds {
+        changed.append("expireAfterSeconds", seconds);
+    }
+    changed
 }
 
 /// The collection's options as they shall be; `None` where nothing about them was asked.

@@ -1,10 +1,11 @@
 //! `drop`, `listCollections`, `renameCollection`.
 
 use crate::arguments::{self, unknown_field};
-use crate::command::{options, view_definitions, views};
+use crate::command::{clustered, options, view_definitions, views};
 use crate::cursor::uuid_text;
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::uuid;
+use crate::profiling;
 use crate::reply::write_list_cursor;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -13,8 +14,14 @@ use store::{CollectionInfo, Namespace};
 
 pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = arguments::namespace(call.database(), call.first())?;
-    if let Some(field) = call.fields().find(|field| field.key() != "collectionUUID") {
+    if let Some(field) = call.fields().next() {
         return Err(unknown_field("drop", field.key()));
+    }
+    if &*namespace.collection == profiling::COLLECTION
+        && call.worker.server.profiling.level(&namespace.database).level > 0
+    {
+        let message = "turn off profiling before dropping system.profile collection";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
     let info = call.worker.store.collection(&namespace).await?;
     if info.is_none() && view_definitions::drop_view(call, &namespace).await? {
@@ -23,11 +30,14 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     }
     let dropped = call.worker.store.drop_collection(&namespace).await?;
     let indexes = dropped.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, "ns not found"))?;
+    let is_clustered = info.as_ref().is_some_and(|info| clustered::of(info.options.as_doc()).is_some());
     if let Some(info) = info {
         let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
         call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
     }
-    reply.append("nIndexesWas", indexes as i32);
+    // A profile has none in MongoDB, not even that on _id.
+    let indexes = if &*namespace.collection == profiling::COLLECTION { 0 } else { indexes };
+    reply.append("nIndexesWas", indexes.saturating_sub(usize::from(is_clustered)) as i32);
     reply.append("ns", &namespace.to_string());
     Ok(Disposition::Reply)
 }
@@ -79,6 +89,9 @@ fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
             let mut info = writer.document("info");
             info.append("readOnly", false);
             info.append("uuid", Value::Binary { subtype: 4, bytes: &collection.uuid });
+        }
+        if clustered::of(collection.options.as_doc()).is_some() || collection.name == profiling::COLLECTION {
+            return;
         }
         let mut id_index = writer.document("idIndex");
         id_index.append("v", 2);

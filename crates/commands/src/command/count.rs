@@ -7,9 +7,10 @@ use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 use query::Predicate;
 use store::Query;
+use store::explain::append_count;
 
 const WITHIN: &str = "count";
 
@@ -17,6 +18,7 @@ const WITHIN: &str = "count";
 pub struct Arguments<'a> {
     pub query: Option<Doc<'a>>,
     pub skip: u64,
+    /// Zero stands for none, except of a view, where it is refused.
     pub limit: Option<u64>,
     pub hint: Option<Value<'a>>,
     pub collation: Option<Collation>,
@@ -43,21 +45,33 @@ impl<'a> Arguments<'a> {
 
     /// How many documents have to be met at the most.
     pub fn enough(&self) -> Option<u64> {
-        self.limit.map(|limit| limit.saturating_add(self.skip))
+        self.limit.filter(|limit| *limit > 0).map(|limit| limit.saturating_add(self.skip))
     }
 }
 
 /// A negative limit stands for the same number, as in the days when it asked for a single batch.
 fn limit(field: Element<'_>) -> Result<Option<u64>> {
-    let number = arguments::number_to_i64(field.value());
-    let number = number.ok_or_else(|| Error::bad_value("limit value is not a valid number"))?;
-    if matches!(field.value(), Value::Double(double) if double.is_nan() || double.is_finite() && double.fract() != 0.0)
-    {
-        let found = options::display(DocBuf::build(|writer| writer.append_element(field)).as_doc());
-        let found = found.trim_matches(['{', '}', ' ']);
-        return Err(Error::failed_to_parse(format!("Expected an integer: {found}")));
+    if !field.kind.is_number() {
+        return Err(Error::bad_value("limit value is not a valid number"));
     }
-    Ok(Some(number.unsigned_abs()).filter(|limit| *limit > 0))
+    let found = || {
+        let found = options::display(DocBuf::build(|writer| writer.append_element(field)).as_doc());
+        found.trim_matches(['{', '}', ' ']).to_owned()
+    };
+    let number = match field.value() {
+        Value::Double(double)
+            if double.is_nan() || double.is_finite() && double.fract() != 0.0 && double.abs() < 9e18 =>
+        {
+            return Err(Error::failed_to_parse(format!("Expected an integer: {}", found())));
+        }
+        value => query::exact_integer(value),
+    };
+    let number =
+        number.ok_or_else(|| Error::failed_to_parse(format!("Cannot represent as a 64-bit integer: {}", found())))?;
+    if number == i64::MIN {
+        return Err(Error::bad_value("limit value for count cannot be min long"));
+    }
+    Ok(Some(number.unsigned_abs()))
 }
 
 pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -65,7 +79,14 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let arguments = Arguments::read(call.fields())?;
     let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
     let context = options::context(call, None, collation)?;
-    let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    let predicate = match Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context) {
+        // What a view's stages make of a search by words is said by the pipeline.
+        Err(error) if error.code() == Code::INDEX_NOT_FOUND && views::definition(call, &namespace).await?.is_some() => {
+            append_count("n", views::count(call, &namespace, &arguments).await?, reply);
+            return Ok(Disposition::Reply);
+        }
+        parsed => parsed?,
+    };
     call.worker.statistics().operations_command.add(1);
 
     let store = &*call.worker.store;
@@ -76,11 +97,14 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         append_count("n", views::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }
-    let counted = match store.count(&*plan, enough).await? {
-        Some(counted) => counted,
+    let counted = match call.running.within(store.count(&*plan, enough)).await? {
+        Some(counted) => {
+            call.running.facts.note_counted(&plan);
+            counted
+        }
         None => {
             let mut counted = 0_u64;
-            for_each(store, &*plan, &predicate, false, call.running, |_| {
+            for_each(store, &plan, &predicate, false, call.running, |_| {
                 counted += 1;
                 Ok(if Some(counted) == enough { Visit::Stop } else { Visit::Continue })
             })
@@ -91,12 +115,4 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let n = enough.map_or(counted, |enough| counted.min(enough)).saturating_sub(arguments.skip);
     append_count("n", n, reply);
     Ok(Disposition::Reply)
-}
-
-/// A count as MongoDB writes it: an int where it fits.
-pub fn append_count(key: &str, count: u64, reply: &mut DocWriter<'_>) {
-    match i32::try_from(count) {
-        Ok(count) => reply.append(key, count),
-        Err(_) => reply.append(key, count as i64),
-    }
 }

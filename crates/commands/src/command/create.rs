@@ -3,15 +3,17 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/create/>
 
 use crate::arguments::{self, unknown_field};
-use crate::command::{options, validation, view_definitions};
+use crate::command::{clustered, index_specification, options, validation, view_definitions};
 use crate::dispatch::{Call, Disposition};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use store::rules::CLUSTERED_INDEX;
 use store::{index_rules, views};
 
 const WITHIN: &str = "create";
 
-const MAY_BE_NULL: [&str; 19] = [
+const MAY_BE_NULL: [&str; 20] = [
+    "recordPreImages",
     "capped",
     "autoIndexId",
     "temp",
@@ -57,7 +59,13 @@ struct Arguments<'a> {
     auto_index_id: Option<bool>,
     storage_engine: Option<Doc<'a>>,
     index_option_defaults: Option<Doc<'a>>,
-    temporary: bool,
+    temporary: Option<bool>,
+    clustered: Option<clustered::Asked>,
+    expire_after_seconds: Option<i64>,
+    encrypted: bool,
+    record_pre_images: bool,
+    time_series: bool,
+    pre_images: bool,
 }
 
 pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -74,7 +82,15 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         let stages = arguments.pipeline.unwrap_or(Doc::EMPTY);
         view_definitions::create(call, &namespace, view_on, stages, arguments.collation.as_ref().map(DocBuf::as_doc))
             .await?;
+        note_auto_index_id(&arguments, reply);
         return Ok(Disposition::Reply);
+    }
+    for (asked, what) in
+        [(arguments.time_series, "time-series collections"), (arguments.pre_images, "change stream pre-images")]
+    {
+        if asked {
+            return Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
+        }
     }
     let store = &call.worker.store;
     if store.collection(&namespace).await?.is_some() {
@@ -91,25 +107,27 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         }
         _ => error,
     })?;
+    note_auto_index_id(&arguments, reply);
+    Ok(Disposition::Reply)
+}
+
+fn note_auto_index_id(arguments: &Arguments<'_>, reply: &mut DocWriter<'_>) {
     if arguments.auto_index_id.is_some() {
         reply.append("note", "The autoIndexId option is deprecated and will be removed in a future release");
     }
-    Ok(Disposition::Reply)
 }
 
 impl<'a> Arguments<'a> {
     /// Reads one option. What would change how the collection behaves, and does not here, is refused.
     fn read(&mut self, field: Element<'a>) -> Result<()> {
-        let unsupported =
-            |what: &str| Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
         match field.key() {
             _ if arguments::is_left_out(field, &MAY_BE_NULL) => {}
             "capped" => self.capped = arguments::boolean_or_number(WITHIN, field)?,
             "autoIndexId" => self.auto_index_id = Some(arguments::boolean_or_number(WITHIN, field)?),
-            "temp" => self.temporary = arguments::boolean_or_number(WITHIN, field)?,
+            "temp" => self.temporary = Some(arguments::boolean_or_number(WITHIN, field)?),
             "size" => self.bytes = Some(capped_bytes(WITHIN, field)?),
             "max" => self.documents = Some(capped_documents(WITHIN, field)?),
-            "viewOn" => self.view_on = Some(arguments::string(WITHIN, field)?),
+            "viewOn" => self.view_on = Some(view_on(field)?),
             "pipeline" => self.pipeline = Some(stages(WITHIN, field)?),
             "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
             "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
@@ -118,18 +136,13 @@ impl<'a> Arguments<'a> {
                 let collation = Collation::parse(arguments::document(WITHIN, field)?, WITHIN)?;
                 self.collation = collation.specification().cloned();
             }
-            "timeseries" => return unsupported("time-series collections"),
-            "clusteredIndex" => return unsupported("clustered collections"),
-            "changeStreamPreAndPostImages" => return unsupported("change stream pre-images"),
-            "encryptedFields" => {
-                let message = "Encrypted collections are not supported on standalone";
-                return Err(Error::new(Code(6346402), message));
-            }
-            "expireAfterSeconds" => {
-                let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
-                               'clusteredIndex' option is specified";
-                return Err(Error::new(Code::INVALID_OPTIONS, message));
-            }
+            "timeseries" => self.time_series = time_series(field)?,
+            "clusteredIndex" => self.clustered = Some(clustered::read(field)?),
+            "changeStreamPreAndPostImages" => self.pre_images = pre_and_post_images("create", field)?,
+            // Of a version that is gone, and without consequence.
+            "recordPreImages" => self.record_pre_images = arguments::boolean_or_number(WITHIN, field)?,
+            "encryptedFields" => self.encrypted = encrypted_fields(field)?,
+            "expireAfterSeconds" => self.expire_after_seconds = Some(arguments::integer(WITHIN, field)?),
             "storageEngine" => self.storage_engine = Some(storage_engine(field)?),
             "indexOptionDefaults" => self.index_option_defaults = Some(index_option_defaults(field)?),
             "idIndex" => self.id_index = Some(arguments::document(WITHIN, field)?),
@@ -142,6 +155,10 @@ impl<'a> Arguments<'a> {
     /// What is wrong with the options together.
     fn check(&self, namespace: &store::Namespace) -> Result<()> {
         let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
+        if let Some(id_index) = self.id_index.filter(|_| self.view_on.is_none()) {
+            index_specification::check_names_and_types(id_index)?;
+        }
+        self.check_clustered()?;
         if self.capped && self.bytes.is_none() {
             return invalid("the 'size' field is required when 'capped' is true".into());
         }
@@ -150,7 +167,10 @@ impl<'a> Arguments<'a> {
                 "the 'capped' field needs to be true when either the 'size' or 'max' fields are present".into(),
             );
         }
-        if self.temporary {
+        if self.encrypted {
+            return Err(Error::new(Code(6346402), "Encrypted collections are not supported on standalone"));
+        }
+        if self.temporary.is_some() {
             return invalid("the 'temp' field is an invalid option".into());
         }
         if self.pipeline.is_some() && self.view_on.is_none() {
@@ -162,7 +182,7 @@ impl<'a> Arguments<'a> {
         if let Some(view_on) = self.view_on {
             view_definitions::check_base(view_on)?;
         }
-        if self.auto_index_id == Some(false) {
+        if self.auto_index_id == Some(false) && self.view_on.is_none() {
             let message =
                 format!("autoIndexId:false is not allowed for collection {namespace} because it can be replicated");
             return Err(Error::new(Code(50001), message));
@@ -176,6 +196,55 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    fn check_clustered(&self) -> Result<()> {
+        let Some(asked) = &self.clustered else {
+            if self.expire_after_seconds.is_some() && !self.time_series {
+                let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
+                               'clusteredIndex' option is specified";
+                return Err(Error::new(Code::INVALID_OPTIONS, message));
+            }
+            return Ok(());
+        };
+        let refuse = |code: i32, message: &str| Err(Error::new(Code(code), message));
+        if self.capped {
+            return refuse(
+                6127800,
+                "Clustered capped collection only available with 'enableTestCommands' server parameter",
+            );
+        }
+        for (code, option, given) in [(6049200, "size", self.bytes), (6049204, "max", self.documents)] {
+            if given.is_some() {
+                let message = format!(
+                    "'{option}' field for capped collections is not allowed on clustered collections. Did you mean \
+                     'capped: true' with 'expireAfterSeconds'?"
+                );
+                return refuse(code, &message);
+            }
+        }
+        if self.view_on.is_some() && !matches!(asked, clustered::Asked::Switch(false)) {
+            return refuse(6026500, "The 'clusteredIndex' option is not supported with views");
+        }
+        let index = match asked {
+            clustered::Asked::Switch(false) => return Ok(()),
+            clustered::Asked::Switch(true) => {
+                return refuse(
+                    5979703,
+                    "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal \
+                     collections and vice versa",
+                );
+            }
+            clustered::Asked::Index(index) => index,
+        };
+        if self.auto_index_id == Some(false) {
+            return refuse(6026501, "The 'clusteredIndex' option does not support {autoIndexId: false}");
+        }
+        if self.id_index.is_some() {
+            return refuse(72, "The 'clusteredIndex' option is not supported with the 'idIndex' option");
+        }
+        clustered::check(index.as_doc())?;
+        self.expire_after_seconds.map_or(Ok(()), clustered::check_seconds)
+    }
+
     /// The options as they are kept, and as `listCollections` shows them.
     fn options(&self) -> DocBuf {
         DocBuf::build(|writer| {
@@ -184,6 +253,9 @@ impl<'a> Arguments<'a> {
             }
             if let Some(auto_index_id) = self.auto_index_id {
                 writer.append("autoIndexId", auto_index_id);
+            }
+            if self.record_pre_images {
+                writer.append("recordPreImages", true);
             }
             let documents = [
                 ("storageEngine", self.storage_engine),
@@ -204,6 +276,12 @@ impl<'a> Arguments<'a> {
             if let Some(collation) = &self.collation {
                 writer.append("collation", collation);
             }
+            if let Some(clustered::Asked::Index(index)) = &self.clustered {
+                writer.append(CLUSTERED_INDEX, index);
+            }
+            if let Some(seconds) = self.expire_after_seconds {
+                writer.append("expireAfterSeconds", seconds);
+            }
         })
     }
 }
@@ -211,7 +289,7 @@ impl<'a> Arguments<'a> {
 /// Writes the options of a capped collection as they are kept: whole units, and no limit where it is not positive.
 pub fn write_cap(bytes: i64, documents: Option<i64>, writer: &mut DocWriter<'_>) {
     writer.append("capped", true);
-    crate::command::count::append_count("size", rounded(bytes), writer);
+    store::explain::append_count("size", rounded(bytes), writer);
     if let Some(documents) = documents {
         let documents = i32::try_from(documents).ok().filter(|documents| *documents > 0);
         writer.append("max", documents.unwrap_or(i32::MAX));
@@ -256,6 +334,12 @@ pub fn stages<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
 /// How MongoDB's own engine would keep the collection; kept and shown, and otherwise of no consequence.
 fn storage_engine<'a>(field: Element<'a>) -> Result<Doc<'a>> {
     let engines = arguments::document(WITHIN, field)?;
+    check_engines(engines)?;
+    Ok(engines)
+}
+
+/// Whether these are options of a storage engine that there is.
+pub fn check_engines(engines: Doc<'_>) -> Result<()> {
     for engine in engines.elements() {
         if engine.value().as_document().is_none() {
             let message = format!("'storageEngine.{}' has to be an embedded document.", engine.key());
@@ -266,7 +350,7 @@ fn storage_engine<'a>(field: Element<'a>) -> Result<Doc<'a>> {
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
     }
-    Ok(engines)
+    Ok(())
 }
 
 fn index_option_defaults<'a>(field: Element<'a>) -> Result<Doc<'a>> {
@@ -274,5 +358,56 @@ fn index_option_defaults<'a>(field: Element<'a>) -> Result<Doc<'a>> {
     match defaults.elements().find(|option| option.key() != "storageEngine") {
         Some(option) => Err(unknown_field("create.indexOptionDefaults", option.key())),
         None => Ok(defaults),
+    }
+}
+
+/// `timeseries`, as far as to say what is wrong with it.
+fn time_series(field: Element<'_>) -> Result<bool> {
+    const WITHIN: &str = "create.timeseries";
+    let options = arguments::document("create", field)?;
+    let mut time_field = None;
+    for field in options.elements() {
+        match field.key() {
+            "timeField" => time_field = Some(arguments::string(WITHIN, field)?),
+            "metaField" | "granularity" => drop(arguments::string(WITHIN, field)?),
+            "bucketMaxSpanSeconds" => drop(arguments::integer(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    time_field.map(|_| true).ok_or_else(|| arguments::missing_field(WITHIN, "timeField"))
+}
+
+/// `changeStreamPreAndPostImages`; gives whether it is switched on.
+pub fn pre_and_post_images(command: &str, field: Element<'_>) -> Result<bool> {
+    let within = format!("{command}.changeStreamPreAndPostImages");
+    let mut enabled = None;
+    for field in arguments::document(command, field)?.elements() {
+        match field.key() {
+            "enabled" => enabled = Some(arguments::boolean(&within, field)?),
+            other => return Err(unknown_field(&within, other)),
+        }
+    }
+    enabled.ok_or_else(|| arguments::missing_field(&within, "enabled"))
+}
+
+/// `encryptedFields`, which is refused whatever it says, but not before it says it well.
+fn encrypted_fields(field: Element<'_>) -> Result<bool> {
+    const WITHIN: &str = "create.encryptedFields";
+    let mut fields = None;
+    for field in arguments::document("create", field)?.elements() {
+        match field.key() {
+            "escCollection" | "eccCollection" | "ecocCollection" => drop(arguments::string(WITHIN, field)?),
+            "fields" => fields = Some(arguments::array(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    fields.map(|_| true).ok_or_else(|| arguments::missing_field(WITHIN, "fields"))
+}
+
+fn view_on<'a>(field: Element<'a>) -> Result<&'a str> {
+    let name = arguments::string(WITHIN, field)?;
+    match name.contains('\0') {
+        true => Err(Error::new(Code::INVALID_NAMESPACE, "namespaces cannot have embedded null characters")),
+        false => Ok(name),
     }
 }

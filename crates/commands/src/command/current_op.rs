@@ -31,13 +31,45 @@ pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
     Ok(())
 }
 
+/// Errors 9 and 14 for what is no option of `$currentOp`.
+pub fn check_stage(spec: Value<'_>) -> Result<()> {
+    let Value::Document(options) = spec else {
+        let found = spec.kind().alias();
+        return Err(Error::type_mismatch(format!(
+            "$currentOp options must be specified in an object, but found: {found}"
+        )));
+    };
+    for (name, value) in options.iter() {
+        let known =
+            ["allUsers", "idleConnections", "idleCursors", "idleSessions", "localOps", "truncateOps", "backtrace"];
+        if !known.contains(&name) {
+            return Err(Error::failed_to_parse(format!("Unrecognized option '{name}' in $currentOp stage.")));
+        }
+        if !matches!(value, Value::Boolean(_)) {
+            let found = value.kind().alias();
+            let message =
+                format!("The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {found}");
+            // As MongoDB has it.
+            let is_mismatch = matches!(name, "allUsers" | "localOps");
+            return Err(if is_mismatch { Error::type_mismatch(message) } else { Error::failed_to_parse(message) });
+        }
+    }
+    Ok(())
+}
+
 /// All operations under way, the asking one first.
 pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
     let asking = describe(next_operation_id(), &call.session.identity, call.request.body(), Duration::ZERO, false);
     let workers = call.worker.server.workers();
     let others = workers.iter().flat_map(|worker| worker.operations.list()).map(|operation| {
         let Operation { id, identity, started, .. } = &*operation;
-        describe(*id, identity, operation.command(), started.elapsed(), operation.is_killed())
+        let mut described = describe(*id, identity, operation.command(), started.elapsed(), operation.is_killed());
+        if let Some((done, total)) = operation.progress.get().and_then(|progress| progress.get()) {
+            let what = "Index Build: scanning collection";
+            described.append("msg", format!("{what} {what}: {done}/{total} {}%", done * 100 / total).as_str());
+            described.append("progress", &document::doc! { "done": done as i64, "total": total as i64 });
+        }
+        described
     });
     std::iter::once(asking).chain(others).collect()
 }
@@ -80,7 +112,7 @@ fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Durat
 }
 
 /// The operation's kind in MongoDB's terms.
-fn kind(command: Doc<'_>) -> &'static str {
+pub fn kind(command: Doc<'_>) -> &'static str {
     match command.first().map_or("", |first| first.key()) {
         "find" => "query",
         "getMore" => "getmore",
@@ -91,7 +123,7 @@ fn kind(command: Doc<'_>) -> &'static str {
     }
 }
 
-fn namespace(command: Doc<'_>) -> String {
+pub fn namespace(command: Doc<'_>) -> String {
     let database = command.get("$db").and_then(Value::as_str).unwrap_or_default();
     let collection = match command.first().map(|first| first.value()) {
         Some(Value::String(collection)) => collection,

@@ -109,10 +109,15 @@ fn limit(field: Element<'_>) -> Result<bool> {
     let refuse = |found: &dyn std::fmt::Display| {
         Err(Error::failed_to_parse(format!("The limit field in delete objects must be 0 or 1. Got {found}")))
     };
-    match (field.value(), arguments::number_to_i64(field.value()).unwrap_or(0)) {
-        (Value::Double(number), _) if number.fract() != 0.0 || number.is_nan() => refuse(&number),
-        (_, 0) => Ok(false),
-        (_, 1) => Ok(true),
-        (_, other) => refuse(&other),
+    let value = field.value();
+    match value {
+        Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_) => {
+            match query::exact_integer(value) {
+                Some(0) => Ok(false),
+                Some(1) => Ok(true),
+                _ => refuse(&query::text::value(value)),
+            }
+        }
+        _ => Ok(false),
     }
 }

@@ -66,7 +66,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         values.write(reply.array("values"));
         return Ok(Disposition::Reply);
     }
-    for_each(store, &*plan, &predicate, true, call.running, |document| {
+    for_each(store, &plan, &predicate, true, call.running, |document| {
         values.add(document)?;
         Ok(Visit::Continue)
     })

@@ -2,19 +2,23 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/explain-results/>
 
+mod run;
+mod stages;
+
 use crate::arguments::{self, namespace_to_write, unknown_field};
-use crate::command::count::append_count;
 use crate::command::{
     aggregate, count, delete, distinct, find, find_and_modify, geo_near, index_bounds, options, probes, update, views,
 };
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
-use crate::read::{Batch, Reader, Request};
-use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
+use crate::read::{BLOCKING_BYTES_MAX, Request};
+use document::{Collation, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Sort};
-use std::time::Instant;
+use run::{Task, Way};
+use stages::Stage;
 use store::Namespace;
+use store::explain::append_count;
 
 /// How much to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +50,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         .ok_or_else(|| Error::new(Code::COMMAND_NOT_FOUND, "Explain failed due to unknown command: "))?;
     let fields = envelope::own_fields(command);
     let database = call.database();
-    let (namespace, request, top) = match name.key() {
+    let (namespace, request, way, above) = match name.key() {
         "find" => {
             let namespace = options::strict_namespace(database, name)?;
             let arguments = find::Arguments::read(fields)?;
@@ -58,8 +62,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 return explain_view(call, view, pipeline, hint, verbosity, reply).await;
             }
             let request = index_bounds::apply(call, &namespace, &arguments, &collation, request).await?;
-            let top = find_stages(command);
-            (namespace, request, top)
+            (namespace, request, Way::Read, stages::of_find(command))
         }
         "count" => {
             let arguments = count::Arguments::read(fields)?;
@@ -68,10 +71,11 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 let pipeline = views::count_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
-            let (query, hint, limit) = (arguments.query, arguments.hint, arguments.enough());
+            let (query, hint, enough) = (arguments.query, arguments.hint, arguments.enough());
             let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
-            let request = Request { limit, ..filtered(call, query, None, hint, collation)? };
-            (namespace, request, vec![stage("COUNT")])
+            let request = filtered(call, query, None, hint, collation)?;
+            let above = vec![Stage::Count { skip: arguments.skip, limit: arguments.limit }];
+            (namespace, request, Way::Count { enough }, above)
         }
         "distinct" => {
             let arguments = distinct::Arguments::read(fields)?;
@@ -81,8 +85,8 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
             let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
-            let request = filtered(call, arguments.query, None, arguments.hint, collation)?;
-            (namespace, request, Vec::new())
+            let request = filtered(call, arguments.query, None, arguments.hint, collation.clone())?;
+            (namespace, request, Way::Different { path: arguments.key, collation }, Vec::new())
         }
         "update" => {
             let statements = command.get("updates").and_then(Value::as_array).and_then(|array| array.values().next());
@@ -95,7 +99,8 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 limit: (!arguments.multi).then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
-            (namespace, request, vec![stage("UPDATE")])
+            let stage = Stage::Update { upserts: arguments.upsert, returns: false };
+            (namespace, request, Way::Read, vec![stage])
         }
         "delete" => {
             let statements = command.get("deletes").and_then(Value::as_array).and_then(|array| array.values().next());
@@ -108,7 +113,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 limit: arguments.one.then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
-            (namespace, request, vec![stage("DELETE")])
+            (namespace, request, Way::Read, vec![Stage::Delete { returns: false }])
         }
         "findAndModify" | "findandmodify" => {
             let arguments = find_and_modify::Arguments::read(fields)?;
@@ -118,8 +123,12 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 limit: Some(1),
                 ..filtered(call, arguments.query, arguments.sort, arguments.hint, collation)?
             };
-            let top = if arguments.remove { stage("DELETE") } else { stage("UPDATE") };
-            (namespace, request, vec![top])
+            let stage = match arguments.remove {
+                true => Stage::Delete { returns: true },
+                false => Stage::Update { upserts: arguments.upsert, returns: true },
+            };
+            let limit = arguments.sort.map(|_| Stage::Limit(1));
+            (namespace, request, Way::Read, std::iter::once(stage).chain(limit).collect())
         }
         "aggregate" => {
             let arguments = aggregate::Arguments::read(fields)?;
@@ -143,7 +152,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     };
     let filter = command_filter(command);
     reply.append("explainVersion", "1");
-    explain_read(call, &namespace, filter, request, &top, verbosity, reply).await?;
+    run::tell(call, &namespace, Task { filter, request, way, above }, verbosity, reply).await?;
     write_end(command, call, reply);
     Ok(Disposition::Reply)
 }
@@ -191,10 +200,17 @@ pub async fn explain_aggregate(
     let context = options::context(call, arguments.variables, collation)?;
     let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?;
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
+    let has_foreign = pipeline.has_foreign();
     let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
     let sorted = source.sort.is_some();
+    // Stages that read other collections, or write to them, are not carried out.
+    let runs_whole = !identity && !has_foreign;
+    let budget = options::budget(call, arguments.allow_disk_use);
     let request = Request {
+        needs: source.needs,
+        pipeline: runs_whole.then(|| pipeline.start(budget.clone())),
+        budget: Some(budget),
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
@@ -212,70 +228,31 @@ pub async fn explain_aggregate(
         stages.next();
     }
     reply.append("explainVersion", "1");
+    let above = request.limit.map(Stage::Limit).into_iter().collect();
+    let task = Task { filter, request, way: Way::Read, above };
     if identity {
-        explain_read(call, namespace, filter, request, &[], verbosity, reply).await?;
+        run::tell(call, namespace, task, verbosity, reply).await?;
     } else {
+        let returned;
         let mut array = reply.array("stages");
         {
             let mut stage = array.document();
-            let mut cursor = stage.document("$cursor");
-            explain_read(call, namespace, filter, request, &[], verbosity, &mut cursor).await?;
+            {
+                let mut cursor = stage.document("$cursor");
+                returned = run::tell(call, namespace, task, verbosity, &mut cursor).await?;
+            }
         }
-        stages.for_each(|stage| array.push(stage));
+        let mut stages = stages.peekable();
+        while let Some(stage) = stages.next() {
+            let mut writer = array.document();
+            stage.elements().for_each(|element| writer.append_element(element));
+            if runs_whole && verbosity > Verbosity::Planner && stages.peek().is_none() {
+                append_count("nReturned", returned, &mut writer);
+            }
+        }
     }
     write_end(command, call, reply);
     Ok(Disposition::Reply)
-}
-
-/// A stage above the store's plan, without its `inputStage`.
-fn stage(name: &str) -> DocBuf {
-    DocBuf::build(|writer| writer.append("stage", name))
-}
-
-/// The stages that a `find` puts above the store's plan, outermost first; sorting is told by the plan.
-fn find_stages(command: Doc<'_>) -> Vec<DocBuf> {
-    let mut stages = Vec::new();
-    // A sort keeps no more than is asked for, so that it limits as well.
-    let sorted = command.get("sort").and_then(Value::as_document).is_some_and(|sort| !sort.is_empty());
-    let amount = |key| command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
-    if let Some(limit) = amount("limit").filter(|_| !sorted) {
-        stages.push(counting_stage("LIMIT", "limitAmount", limit));
-    }
-    let projection = command.get("projection").and_then(Value::as_document).filter(|spec| !spec.is_empty());
-    stages.extend(projection.map(|spec| {
-        let simple = spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
-            && spec.elements().all(|element| !element.key().contains('.'));
-        DocBuf::build(|writer| {
-            writer.append("stage", if simple { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" });
-            writer.append("transformBy", spec);
-        })
-    }));
-    stages.extend(amount("skip").map(|skip| counting_stage("SKIP", "skipAmount", skip)));
-    stages
-}
-
-fn counting_stage(name: &str, key: &str, amount: i64) -> DocBuf {
-    DocBuf::build(|writer| {
-        writer.append("stage", name);
-        append_count(key, amount.unsigned_abs(), writer);
-    })
-}
-
-/// The filter with equality spelled out, as `parsedQuery` shows it.
-fn parsed_query(filter: Doc<'_>) -> DocBuf {
-    let is_condition = |value: Value<'_>| {
-        let first = value.as_document().and_then(Doc::first);
-        first.is_some_and(|first| first.key().starts_with('$')) || matches!(value, Value::Regex { .. })
-    };
-    DocBuf::build(|writer| {
-        for element in filter.elements() {
-            if element.key().starts_with('$') || is_condition(element.value()) {
-                writer.append_element(element);
-            } else {
-                writer.document(element.key()).append("$eq", element.value());
-            }
-        }
-    })
 }
 
 fn command_filter<'a>(command: Doc<'a>) -> Doc<'a> {
@@ -302,138 +279,6 @@ fn filtered<'a>(
     Ok(Request { predicate, sort, hint, ..Request::default() })
 }
 
-/// Writes `queryPlanner` and, on request, `executionStats` of a read.
-async fn explain_read(
-    call: &Call<'_>,
-    namespace: &Namespace,
-    filter: Doc<'_>,
-    request: Request<'_>,
-    top: &[DocBuf],
-    verbosity: Verbosity,
-    writer: &mut DocWriter<'_>,
-) -> Result<()> {
-    let sort = request.sort.clone();
-    let mut reader = Reader::open(&*call.worker.store, namespace, request).await?;
-    let plan = reader.plan().map(|plan| plan.winning_plan()).unwrap_or_default();
-    let sorts_here = reader.sorts_here();
-    let winning = wrap(top, sort.as_ref().filter(|_| sorts_here), &plan);
-    {
-        let mut planner = writer.document("queryPlanner");
-        planner.append("namespace", &namespace.to_string());
-        planner.append("indexFilterSet", false);
-        planner.append("parsedQuery", &parsed_query(filter));
-        for key in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
-            planner.append(key, false);
-        }
-        planner.append("winningPlan", &winning);
-        drop(planner.array("rejectedPlans"));
-    }
-    if verbosity == Verbosity::Planner {
-        return Ok(());
-    }
-    let began = Instant::now();
-    run_to_end(call, &mut reader).await?;
-    let mut stats = writer.document("executionStats");
-    let outermost = top.first().and_then(|stage| stage.as_doc().get("stage")).and_then(Value::as_str);
-    let returned = if matches!(outermost, Some("UPDATE" | "DELETE" | "COUNT")) { 0 } else { reader.returned };
-    let figures =
-        Figures { examined: reader.examined, found: reader.returned, elapsed_ms: began.elapsed().as_millis() as i32 };
-    stats.append("executionSuccess", true);
-    append_count("nReturned", returned, &mut stats);
-    stats.append("executionTimeMillis", figures.elapsed_ms);
-    append_count("totalKeysExamined", if uses_index(plan.as_doc()) { figures.examined } else { 0 }, &mut stats);
-    append_count("totalDocsExamined", figures.examined, &mut stats);
-    figures.write(winning.as_doc(), &mut stats.document("executionStages"));
-    if verbosity == Verbosity::AllPlans {
-        drop(stats.array("allPlansExecution"));
-    }
-    Ok(())
-}
-
-/// What carrying out a plan came to.
-struct Figures {
-    /// Documents the store gave.
-    examined: u64,
-    /// Documents the command found.
-    found: u64,
-    elapsed_ms: i32,
-}
-
-impl Figures {
-    /// Writes a stage of the plan with its figures, and the stages below it with theirs.
-    fn write(&self, stage: Doc<'_>, writer: &mut DocWriter<'_>) {
-        let name = stage.get("stage").and_then(Value::as_str).unwrap_or_default();
-        let below = |element: &Element<'_>| element.key() != "inputStage";
-        stage.elements().filter(below).for_each(|element| writer.append_element(element));
-        let returned = match name {
-            "UPDATE" | "DELETE" | "COUNT" => 0,
-            "IXSCAN" => self.examined,
-            _ => self.found,
-        };
-        append_count("nReturned", returned, writer);
-        writer.append("executionTimeMillisEstimate", self.elapsed_ms);
-        match name {
-            "UPDATE" => {
-                append_count("nMatched", self.found, writer);
-                append_count("nWouldModify", self.found, writer);
-                append_count("nWouldUpsert", 0, writer);
-            }
-            "DELETE" => append_count("nWouldDelete", self.found, writer),
-            "COUNT" => append_count("nCounted", self.found, writer),
-            "COLLSCAN" | "FETCH" => append_count("docsExamined", self.examined, writer),
-            "IXSCAN" | "IDHACK" => append_count("keysExamined", self.examined, writer),
-            _ => {}
-        }
-        if let Some(Value::Document(input)) = stage.get("inputStage") {
-            self.write(input, &mut writer.document("inputStage"));
-        }
-    }
-}
-
-/// Reads everything and throws it away, a batch at a time.
-async fn run_to_end(call: &Call<'_>, reader: &mut Reader) -> Result<()> {
-    let mut scratch = Vec::new();
-    while !reader.is_done() {
-        scratch.clear();
-        let mut writer = DocWriter::begin(&mut scratch);
-        let mut batch = Batch::begin(&mut writer, "batch", 10_000);
-        reader.fill(call, &mut batch).await?;
-    }
-    Ok(())
-}
-
-fn uses_index(plan: Doc<'_>) -> bool {
-    match plan.get("stage") {
-        Some(Value::String("IXSCAN" | "IDHACK" | "EXPRESS_IXSCAN" | "OR" | "SORT_MERGE")) => true,
-        _ => plan.get("inputStage").and_then(Value::as_document).is_some_and(uses_index),
-    }
-}
-
-/// The store's plan inside the stages above it.
-fn wrap(top: &[DocBuf], sort: Option<&Sort>, plan: &DocBuf) -> DocBuf {
-    let mut inner = plan.clone();
-    if let Some(sort) = sort {
-        inner = DocBuf::build(|writer| {
-            writer.append("stage", "SORT");
-            {
-                let mut pattern = writer.document("sortPattern");
-                for part in sort.parts() {
-                    pattern.append(part.path.as_str(), if part.ascending { 1 } else { -1 });
-                }
-            }
-            writer.append("memLimit", crate::read::BLOCKING_BYTES_MAX as i32);
-            writer.append("type", "simple");
-            writer.append("inputStage", plan);
-        });
-    }
-    for stage in top.iter().rev() {
-        let mut outer = stage.clone();
-        outer.append("inputStage", &inner);
-        inner = outer;
-    }
-    inner
-}
-
 fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) {
     {
         let mut echo = reply.document("command");
@@ -443,4 +288,7 @@ fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) {
         }
     }
     probes::write_server_info(&mut reply.document("serverInfo"));
+    let mut parameters = reply.document("serverParameters");
+    parameters.append("internalQueryMaxBlockingSortMemoryUsageBytes", BLOCKING_BYTES_MAX as i32);
+    parameters.append("internalDocumentSourceGroupMaxMemoryBytes", BLOCKING_BYTES_MAX as i32);
 }

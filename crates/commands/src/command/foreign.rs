@@ -13,13 +13,13 @@ use crate::command::{geo_near, views};
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader, Request};
 pub use chain::Chain;
-use document::{Doc, DocBuf, DocWriter, Value};
+use document::{DocBuf, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
-use query::Predicate;
 use query::aggregate::foreign::MATCHES_BYTES_MAX;
 use query::aggregate::{Part, Pipeline, Source};
 use query::spill::Budget;
+use query::{ItemBuf, Predicate};
 use std::collections::VecDeque;
 use store::Namespace;
 
@@ -101,6 +101,7 @@ async fn open_source(
         sort: source.sort,
         limit: source.limit,
         needs: source.needs,
+        fields: source.fields,
         pipeline: execution,
         hint,
         budget: Some(budget.clone()),
@@ -150,7 +151,7 @@ fn read<'a>(
 async fn collect(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Result<Option<Vec<DocBuf>>> {
     let (mut documents, mut bytes) = (Vec::new(), 0);
     while !reader.is_done() {
-        for document in read_some(call, &mut reader, usize::MAX).await? {
+        for document in read_documents(call, &mut reader, usize::MAX).await? {
             bytes += document.as_bytes().len();
             if bytes > bytes_max {
                 return Ok(None);
@@ -162,13 +163,20 @@ async fn collect(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Resul
 }
 
 /// Reads on: as many documents as were asked for at the most, and no more than fit into a reply.
-async fn read_some(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<DocBuf>> {
-    let mut bytes = Vec::new();
-    let mut writer = DocWriter::begin(&mut bytes);
-    let mut batch = Batch::internal(&mut writer, documents_max);
-    reader.fill(call, &mut batch).await?;
-    drop(batch);
-    drop(writer);
-    let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
-    Ok(batch.unwrap_or(Doc::EMPTY).values().filter_map(Value::as_document).map(Doc::to_owned).collect())
+async fn read_some(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<ItemBuf>> {
+    let (items, read) = read_so_far(call, reader, documents_max).await;
+    read.map(|()| items)
+}
+
+/// As [`read_some`]; what was read before something failed comes with the error.
+async fn read_so_far(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> (Vec<ItemBuf>, Result<()>) {
+    let mut items = Vec::new();
+    let read = reader.fill(call, &mut Batch::kept(&mut items, documents_max)).await;
+    (items, read)
+}
+
+/// As [`read_some`], the documents alone.
+async fn read_documents(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<DocBuf>> {
+    let items = read_some(call, reader, documents_max).await?;
+    Ok(items.into_iter().map(ItemBuf::into_document).collect())
 }

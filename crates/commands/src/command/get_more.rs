@@ -33,6 +33,9 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             "collection" => collection = Some(arguments::string(WITHIN, field)?),
             "batchSize" if is_absent(field) => {}
             "batchSize" => batch_size = arguments::non_negative(WITHIN, field)?,
+            "term" if !matches!(field.value(), Value::Int64(_) | Value::Null) => {
+                return Err(arguments::wrong_type("getMore.term", field, "long"));
+            }
             "term" | "lastKnownCommittedOpTime" => {}
             other => return Err(unknown_field(WITHIN, other)),
         }
@@ -76,7 +79,9 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             }
             // Now and then it is looked whether the operation has been killed.
             let until = patience.min(Instant::now() + LOOK_EVERY);
+            let waiting = Instant::now();
             let _ = tokio::time::timeout_at(until.into(), additions).await;
+            call.running.facts.note_wait(waiting.elapsed());
         }
         worker.statistics().documents_returned.add(batch.len() as u64);
     }

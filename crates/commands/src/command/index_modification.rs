@@ -28,7 +28,8 @@ impl<'a> Modification<'a> {
         let mut modification = Modification::default();
         for field in spec.elements() {
             match field.key() {
-                _ if is_absent(field) => {}
+                "name" | "keyPattern" | "expireAfterSeconds" | "hidden" | "unique" | "prepareUnique"
+                    if is_absent(field) => {}
                 "name" => modification.name = Some(arguments::string(WITHIN, field)?),
                 "keyPattern" => modification.key = Some(arguments::document(WITHIN, field)?),
                 "expireAfterSeconds" => {
@@ -47,6 +48,20 @@ impl<'a> Modification<'a> {
 
     pub fn makes_unique(&self) -> bool {
         self.unique == Some(true)
+    }
+
+    /// Error 6011800 or 27 where the index is the one that a collection is clustered by.
+    pub fn check_for_cluster(&self, cluster: &str, namespace: &Namespace) -> Result<()> {
+        let is_cluster = self.name == Some(cluster) || self.key.is_some_and(index_rules::is_id_key);
+        if is_cluster && self.hidden.is_some() {
+            return Err(Error::new(Code(6011800), "The 'hidden' option is not supported for a clusteredIndex"));
+        }
+        if is_cluster || self.name == Some("_id_") {
+            let asked = self.name.map(str::to_owned).or_else(|| self.key.map(display)).unwrap_or_default();
+            let message = format!("cannot find index {asked} for ns {namespace}");
+            return Err(Error::new(Code::INDEX_NOT_FOUND, message));
+        }
+        Ok(())
     }
 
     pub async fn carry_out(
@@ -220,7 +235,7 @@ async fn violations(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -
     let plan = store.plan(namespace, query).await?;
     let paths: Vec<Path> = index.key.as_doc().iter().map(|(path, _)| Path::new(path)).collect();
     let mut holders: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
-    for_each(store, &*plan, &predicate, true, call.running, |document| {
+    for_each(store, &plan, &predicate, true, call.running, |document| {
         let values: Vec<Option<Value<'_>>> = paths.iter().map(|path| path.get(document)).collect();
         if index.sparse && values.iter().all(Option::is_none) {
             return Ok(Visit::Continue);

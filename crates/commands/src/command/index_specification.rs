@@ -2,7 +2,7 @@
 //!
 //! What an index's kind makes of them is for [`store::index_kind`].
 
-use crate::arguments;
+use crate::command::create;
 use crate::command::options::{self, display};
 use crate::dispatch::Call;
 use document::{Collation, Doc, DocBuf, Element, Value};
@@ -11,15 +11,133 @@ use query::{Context, Predicate};
 use store::index_kind::wildcard::check_projection;
 use store::{IndexSpec, index_rules};
 
-/// Reads a specification, of an index on a collection with this collation.
+/// Options that an index on `_id` may have.
+const OF_ID_INDEX: [&str; 6] = ["_id", "v", "key", "name", "ns", "collation"];
+
+/// Options that a clustered index may have, as it is spelled in `createIndexes`.
+const OF_CLUSTERED_INDEX: [&str; 5] = ["v", "key", "name", "unique", "clustered"];
+
+/// Whether there is an option of this name.
+pub fn is_known(option: &str) -> bool {
+    matches!(
+        option,
+        "_id"
+            | "key"
+            | "name"
+            | "unique"
+            | "sparse"
+            | "hidden"
+            | "background"
+            | "dropDups"
+            | "prepareUnique"
+            | "v"
+            | "expireAfterSeconds"
+            | "partialFilterExpression"
+            | "collation"
+            | "storageEngine"
+            | "weights"
+            | "default_language"
+            | "language_override"
+            | "textIndexVersion"
+            | "2dsphereIndexVersion"
+            | "bits"
+            | "min"
+            | "max"
+            | "coarsestIndexedLevel"
+            | "finestIndexedLevel"
+            | "ns"
+            | "wildcardProjection"
+            | "clustered"
+            | "originalSpec"
+    )
+}
+
+/// What is wrong with a specification in itself, whatever the collection.
+pub fn check(spec: Doc<'_>, call: &Call<'_>) -> Result<()> {
+    check_options(spec, &call.context()).map_err(|error| in_specification(spec, error))?;
+    let key = key(spec);
+    if index_rules::is_id_key(key) {
+        return check_id_index(spec, key);
+    }
+    if spec.get("name").and_then(Value::as_str) == Some("_id_") {
+        return Err(Error::bad_value(format!(
+            "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found key: {}",
+            display(key)
+        )));
+    }
+    Ok(())
+}
+
+/// What is wrong with the options of the index on `_id` that `create` is given, before what they say is looked at.
+pub fn check_names_and_types(spec: Doc<'_>) -> Result<()> {
+    check_options(spec, &Context::at(0))
+}
+
+/// The key pattern of a specification.
+pub fn key(spec: Doc<'_>) -> Doc<'_> {
+    spec.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY)
+}
+
+fn check_id_index(spec: Doc<'_>, key: Doc<'_>) -> Result<()> {
+    if !index_rules::same_key(key, document::doc! { "_id": 1 }.as_doc()) {
+        let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", display(key));
+        return Err(Error::bad_value(message));
+    }
+    let clustered = options::is_set(spec, "clustered");
+    match spec.elements().find(|option| !clustered && !OF_ID_INDEX.contains(&option.key())) {
+        Some(option) => Err(Error::new(
+            Code::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{}' is not valid for an _id index specification. Specification: {}",
+                option.key(),
+                display(with_version(spec).as_doc())
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Reads a specification that has been checked, of an index on a collection with this collation.
 pub fn read(spec: Doc<'_>, default: &Collation, call: &Call<'_>) -> Result<IndexSpec> {
     let context = Context { collation: index_collation(spec, default)?, ..call.context() };
-    let index = index_spec(spec, &context).map_err(|error| in_specification(spec, error))?;
-    // Judged with the specification as it was sent, which messages show.
-    index_rules::check_key(&IndexSpec { spec: spec.to_owned(), ..index.clone() })?;
-    check_kind_options(spec, index.key.as_doc()).map_err(|error| in_specification(spec, error))?;
-    check_expiry(spec)?;
-    Ok(index)
+    let flag = |option: &str| spec.get(option).is_some_and(Value::is_truthy);
+    let (key, name) = (key(spec), spec.get("name").and_then(Value::as_str).unwrap_or_default());
+    let in_completed = |error: Error| match error.code() {
+        Code::CANNOT_CREATE_INDEX | Code::INVALID_OPTIONS => in_specification(with_version(spec).as_doc(), error),
+        _ => error,
+    };
+    index_rules::check_name(name).map_err(in_completed)?;
+    let (unique, sparse) = (flag("unique"), flag("sparse"));
+    if let Some(Value::Document(filter)) = spec.get("partialFilterExpression") {
+        if sparse {
+            let message = "cannot mix \"partialFilterExpression\" and \"sparse\" options";
+            return Err(in_completed(Error::new(Code::CANNOT_CREATE_INDEX, message)));
+        }
+        check_partial(filter).map_err(in_completed)?;
+    }
+    if let Some(engine) = spec.get("storageEngine") {
+        check_storage_engine(engine).map_err(|error| in_specification(with_version(spec).as_doc(), error))?;
+    }
+    let index = IndexSpec { name: name.to_owned(), key: key.to_owned(), unique, sparse, spec: spec.to_owned() };
+    Ok(IndexSpec {
+        spec: DocBuf::build(|writer| {
+            let version = spec.get("v").and_then(Value::to_i64).unwrap_or(2);
+            writer.append("v", version as i32);
+            writer.append("key", key);
+            writer.append("name", name);
+            // What is spelled out as false is as good as left out.
+            let shown = |field: &Element<'_>| match field.key() {
+                "v" | "key" | "name" | "ns" | "dropDups" | "collation" | "_id" | "originalSpec" => false,
+                "hidden" | "prepareUnique" => field.value().is_truthy(),
+                _ => true,
+            };
+            spec.elements().filter(shown).for_each(|field| writer.append_element(field));
+            if let Some(collation) = context.collation.specification() {
+                writer.append("collation", collation);
+            }
+        }),
+        ..index
+    })
 }
 
 /// The collation of an index: its own, or the collection's.
@@ -39,82 +157,114 @@ fn in_specification(spec: Doc<'_>, error: Error) -> Error {
     error.context(&format!("Error in specification {} :: caused by :: ", display(spec)))
 }
 
-/// Reads one specification. Its key pattern is judged by the stores' common rules.
-fn index_spec(spec: Doc<'_>, context: &Context) -> Result<IndexSpec> {
-    let (mut key, mut name) = (None, None);
-    let (mut unique, mut sparse) = (false, false);
-    for field in spec.elements() {
-        match field.key() {
-            "key" => key = Some(document_option(field)?),
-            "name" => name = Some(string_option(field)?),
-            "unique" => unique = boolean_option(field)?,
-            "sparse" => sparse = boolean_option(field)?,
-            "hidden" => check_hidden(field)?,
-            "background" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
-            "v" => check_version(spec, field)?,
-            "expireAfterSeconds" => {}
-            "partialFilterExpression" => partial_filter(document_option(field)?, context)?,
-            "collation" => drop(document_option(field)?),
-            "storageEngine" => drop(document_option(field)?),
-            "weights" if field.value().as_str().is_none() => drop(document_option(field)?),
-            "default_language" | "language_override" => drop(string_option(field)?),
-            "textIndexVersion" | "2dsphereIndexVersion" | "bits" | "min" | "max" => check_number(field)?,
-            "coarsestIndexedLevel" | "finestIndexedLevel" => drop(boolean_option(field)?),
-            "ns" | "weights" | "wildcardProjection" => {}
-            other => {
-                return Err(Error::new(
-                    Code::INVALID_INDEX_SPECIFICATION_OPTION,
-                    format!(
-                        "The field '{other}' is not valid for an index specification. Specification: {}",
-                        display(spec)
-                    ),
-                ));
-            }
-        }
+/// A specification as messages show it from some point on: with the version that it has by default.
+pub fn with_version(spec: Doc<'_>) -> DocBuf {
+    let mut shown = spec.to_owned();
+    if spec.get("v").is_none() {
+        shown.append("v", 2);
     }
-    if sparse && spec.get("partialFilterExpression").is_some() {
-        let message = "cannot mix \"partialFilterExpression\" and \"sparse\" options";
-        return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
-    }
-    let required = |field: &str| {
-        Error::failed_to_parse(format!("The '{field}' field is a required property of an index specification"))
-    };
-    let key = key.ok_or_else(|| required("key"))?;
-    let name = name.ok_or_else(|| required("name"))?;
-    let index = IndexSpec { name: name.to_owned(), key: key.to_owned(), unique, sparse, spec: spec.to_owned() };
-    Ok(IndexSpec {
-        spec: DocBuf::build(|writer| {
-            let version = spec.get("v").and_then(arguments::number_to_i64).unwrap_or(2);
-            writer.append("v", version as i32);
-            writer.append("key", key);
-            writer.append("name", name);
-            // What is spelled out as false is as good as left out.
-            let shown = |field: &Element<'_>| match field.key() {
-                "v" | "key" | "name" | "ns" | "dropDups" | "collation" => false,
-                "hidden" | "prepareUnique" => field.value().is_truthy(),
-                _ => true,
-            };
-            spec.elements().filter(shown).for_each(|field| writer.append_element(field));
-            if let Some(collation) = context.collation.specification() {
-                writer.append("collation", collation);
-            }
-        }),
-        ..index
-    })
+    shown
 }
 
-/// Options that only one kind of index has.
-fn check_kind_options(spec: Doc<'_>, key: Doc<'_>) -> Result<()> {
-    if let Some(projection) = spec.get("wildcardProjection") {
-        check_projection(key, projection)?;
+/// Names and types of the options, in their order.
+fn check_options(spec: Doc<'_>, context: &Context) -> Result<()> {
+    if let Some(unknown) = spec.elements().find(|field| !is_known(field.key())) {
+        return Err(Error::new(
+            Code::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{}' is not valid for an index specification. Specification: {}",
+                unknown.key(),
+                display(spec)
+            ),
+        ));
     }
-    if spec.get("weights").is_some() && !key.values().any(|value| value == Value::String("text")) {
-        let spec = display(spec);
-        let message =
-            format!("Invalid index specification {spec}; the field 'weights' can only be specified with text indexes");
+    for field in spec.elements() {
+        match field.key() {
+            "key" => index_rules::check_pattern(document_option(field)?)?,
+            "name" | "default_language" | "language_override" => drop(string_option(field)?),
+            "unique" | "sparse" | "background" | "dropDups" | "prepareUnique" => drop(boolean_option(field)?),
+            "clustered" if !boolean_option(field)? => {
+                return Err(Error::new(Code(6492800), "Value 'false' for field 'clustered' is invalid"));
+            }
+            "hidden" => check_hidden(field)?,
+            "v" => check_version(spec, field)?,
+            "partialFilterExpression" => partial_filter(document_option(field)?, context)?,
+            "collation" | "originalSpec" if document_option(field)?.is_empty() => {
+                return Err(Error::bad_value(format!("The field '{}' cannot be an empty object.", field.key())));
+            }
+            "originalSpec" => check_options(document_option(field)?, context)?,
+            "weights" => check_weights(spec, field)?,
+            "wildcardProjection" => check_projection(key(spec), field.value())?,
+            "textIndexVersion" | "2dsphereIndexVersion" | "bits" | "min" | "max" => check_number(field)?,
+            "coarsestIndexedLevel" | "finestIndexedLevel" => drop(boolean_option(field)?),
+            _ => {}
+        }
+    }
+    if options::is_set(spec, "clustered") {
+        check_clustered(spec)?;
+    }
+    for field in ["key", "name"] {
+        if spec.get(field).is_none() {
+            let message = format!("The '{field}' field is a required property of an index specification");
+            return Err(Error::failed_to_parse(message));
+        }
+    }
+    if spec.get("collation").is_some() && spec.get("v").and_then(Value::to_i64) == Some(1) {
+        let message = format!(
+            "Invalid index specification {}; cannot create an index with the 'collation' option and v=1",
+            display(spec)
+        );
         return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
     }
     Ok(())
+}
+
+fn check_clustered(spec: Doc<'_>) -> Result<()> {
+    if !options::is_set(spec, "unique") {
+        let message = "The 'unique' field is required when 'clustered' is specified";
+        return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+    }
+    match spec.elements().find(|option| !OF_CLUSTERED_INDEX.contains(&option.key())) {
+        Some(option) => Err(Error::new(
+            Code::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{}' is not valid for a clustered index specification. Specification: {}",
+                option.key(),
+                display(spec)
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// How MongoDB's own engine would keep the index; of no consequence here.
+fn check_storage_engine(engine: Value<'_>) -> Result<()> {
+    let refuse = |message: &str| Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+    let Value::Document(engines) = engine else {
+        return refuse("\"storageEngine\" options must be a document if present");
+    };
+    if engines.is_empty() {
+        return refuse(
+            "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
+        );
+    }
+    create::check_engines(engines)
+}
+
+fn check_weights(spec: Doc<'_>, field: Element<'_>) -> Result<()> {
+    if key(spec).values().any(|value| value == Value::String("text")) {
+        return match field.value() {
+            Value::String(_) | Value::Array(_) => Ok(()),
+            _ => document_option(field).map(drop),
+        };
+    }
+    if !matches!(field.value(), Value::String(_) | Value::Array(_)) {
+        document_option(field)?;
+    }
+    let spec = display(spec);
+    let message =
+        format!("Invalid index specification {spec}; the field 'weights' can only be specified with text indexes");
+    Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
 }
 
 /// Which filters can decide what is in an index.
@@ -123,8 +273,7 @@ fn partial_filter(filter: Doc<'_>, context: &Context) -> Result<()> {
     if filter.get("$expr").is_some() {
         return Err(Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, "$expr is not allowed in this context"));
     }
-    Predicate::parse(filter, context)?;
-    check_partial(filter)
+    Predicate::parse(filter, context).map(drop)
 }
 
 fn check_partial(filter: Doc<'_>) -> Result<()> {
@@ -196,7 +345,6 @@ fn check_number(field: Element<'_>) -> Result<()> {
 fn check_hidden(field: Element<'_>) -> Result<()> {
     match field.value() {
         Value::Boolean(_) => Ok(()),
-        value if value.kind().is_number() => Ok(()),
         // The field's name is MongoDB's slip.
         value => {
             let message = format!("The field 'name' must be a bool, but got {}", value.kind().alias());
@@ -206,27 +354,54 @@ fn check_hidden(field: Element<'_>) -> Result<()> {
 }
 
 fn check_version(spec: Doc<'_>, field: Element<'_>) -> Result<()> {
-    match arguments::number_to_i64(field.value()) {
-        None => Err(wrong_option(field, "number")),
-        Some(1 | 2) => Ok(()),
-        Some(version) => Err(Error::new(
+    if !field.value().kind().is_number() {
+        return Err(wrong_option(field, "number"));
+    }
+    let Some(version) = exact_i32(field.value()) else {
+        let mut found = String::new();
+        store::duplicate::write_value(field.value(), &mut found);
+        let message = format!("Index version must be representable as a 32-bit integer, but got {found}");
+        return Err(Error::bad_value(message));
+    };
+    match version {
+        1 | 2 => Ok(()),
+        version => Err(Error::new(
             Code::CANNOT_CREATE_INDEX,
             format!("Invalid index specification {}; cannot create an index with v={version}", display(spec)),
         )),
     }
 }
 
-fn check_expiry(spec: Doc<'_>) -> Result<()> {
-    let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
-    let reason = match arguments::number_to_i64(value) {
-        None => {
-            let kind = value.kind().alias();
-            format!("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{kind}'")
-        }
-        Some(seconds) if (0..=i64::from(i32::MAX)).contains(&seconds) => return Ok(()),
-        Some(_) => "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number \
-                    than the one given"
-            .to_owned(),
+fn exact_i32(value: Value<'_>) -> Option<i32> {
+    let whole = match value {
+        Value::Double(number) if number.fract() != 0.0 || number.is_infinite() => None,
+        Value::Decimal128(number) => number.to_i64_exact(),
+        value => value.to_i64(),
     };
-    Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("{reason}. Index spec: {}", display(spec))))
+    whole.and_then(|whole| i32::try_from(whole).ok())
+}
+
+/// When an index's documents expire.
+pub fn check_expiry(spec: Doc<'_>) -> Result<()> {
+    let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
+    let refuse =
+        |reason: String| Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("{reason}. Index spec: {}", display(spec))));
+    let Some(seconds) = value.to_i64() else {
+        let kind = value.kind().alias();
+        return refuse(format!(
+            "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{kind}'"
+        ));
+    };
+    if seconds < 0 {
+        return refuse("TTL index 'expireAfterSeconds' option cannot be less than 0".to_owned());
+    }
+    if seconds > i64::from(i32::MAX) {
+        return refuse(
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number".to_owned(),
+        );
+    }
+    if key(spec).iter().count() > 1 {
+        return refuse("TTL indexes are single-field indexes, compound indexes do not support TTL".to_owned());
+    }
+    Ok(())
 }

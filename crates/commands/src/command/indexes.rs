@@ -4,77 +4,169 @@
 
 use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::command::options::{self, display};
-use crate::command::{index_specification, views};
+use crate::command::{clustered, index_specification, views};
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
 use crate::server::Topology;
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
-use store::{IndexSelection, IndexSpec, index_kind};
+use std::sync::Arc;
+use store::{IndexSelection, IndexSpec, Namespace, Progress, index_kind, index_rules};
+
+/// Fields of `createIndexes` that null leaves out.
+const MAY_BE_NULL: [&str; 4] = ["commitQuorum", "ignoreUnknownIndexOptions", "v", "isTimeseriesNamespace"];
 
 pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "createIndexes";
     let namespace = namespace_to_write(call.database(), call.first())?;
-    let mut indexes = None;
+    let (mut indexes, mut ignore_unknown) = (None, false);
     for field in call.fields() {
         match field.key() {
             "indexes" => indexes = Some(arguments::array(WITHIN, field)?),
-            _ if is_absent(field) => {}
-            "commitQuorum" if call.worker.server.settings.topology == Topology::Standalone => {
-                return Err(Error::bad_value("Standalones can't specify commitQuorum"));
-            }
-            // One server builds, so every quorum is met.
-            "commitQuorum" | "ignoreUnknownIndexOptions" => {}
+            _ if arguments::is_left_out(field, &MAY_BE_NULL) => {}
+            "commitQuorum" => check_commit_quorum(call, field)?,
+            "ignoreUnknownIndexOptions" => ignore_unknown = arguments::boolean_or_number(WITHIN, field)?,
+            "v" => drop(arguments::integer(WITHIN, field)?),
+            "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
     let indexes = indexes.ok_or_else(|| arguments::missing_field(WITHIN, "indexes"))?;
+    let indexes = sent_specifications(indexes, ignore_unknown)?;
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
+    indexes.iter().try_for_each(|spec| index_specification::check(spec.as_doc(), call))?;
+    indexes.iter().try_for_each(|spec| index_specification::check_expiry(spec.as_doc()))?;
+    check_namespace(&namespace)?;
+    let info = call.worker.store.collection(&namespace).await?;
+    let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
+    indexes.iter().try_for_each(|spec| check_beside_cluster(spec.as_doc(), cluster, info.is_some()))?;
+    let clusters = usize::from(cluster.is_some());
     let default = call.worker.store.default_collation(&namespace).await?;
     let mut specs = Vec::new();
-    for element in indexes.elements() {
-        let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
-        let spec = element.value().as_document().ok_or_else(wrong_type)?;
-        specs.push((index_specification::read(spec, &default, call)?, spec));
+    for sent in &indexes {
+        let index = index_specification::read(sent.as_doc(), &default, call)?;
+        specs.push(index_kind::complete(index, sent.as_doc())?);
     }
-    let complete = |(index, sent)| index_kind::complete(index, sent);
-    let mut specs = specs.into_iter().map(complete).collect::<Result<Vec<_>>>()?;
-    for spec in specs.iter().filter(|spec| is_id_key(spec.key.as_doc())) {
-        check_id_collation(spec, &default)?;
-    }
+    let is_id_index = |spec: &IndexSpec| index_rules::is_id_key(spec.key.as_doc());
+    specs
+        .iter()
+        .filter(|spec| is_id_index(spec) && cluster.is_none())
+        .try_for_each(|spec| check_id_collation(spec, &default))?;
     // The index on `_id` is always there.
-    for spec in specs.iter().filter(|spec| is_id_key(spec.key.as_doc())) {
-        let plain = ["v", "key", "name", "ns", "background", "collation"];
-        let mut options = spec.spec.as_doc().iter().map(|(option, _)| option);
-        if let Some(option) = options.find(|option| !plain.contains(option)) {
-            let shown = options::without(spec.spec.as_doc(), |key| key == "v");
-            let mut shown = shown;
-            shown.append("v", 2);
-            let message = format!(
-                "The field '{option}' is not valid for an _id index specification. Specification: {}",
-                display(shown.as_doc())
-            );
-            return Err(Error::new(Code::INVALID_INDEX_SPECIFICATION_OPTION, message));
-        }
+    specs.retain(|spec| !is_id_index(spec));
+    if specs.iter().any(|spec| spec.spec.as_doc().get("expireAfterSeconds").is_some())
+        && info.as_ref().is_some_and(|info| options::is_set(info.options.as_doc(), "capped"))
+    {
+        return Err(Error::new(Code::CANNOT_CREATE_INDEX, "Cannot create TTL index on a capped collection"));
     }
-    specs.retain(|spec| !is_id_key(spec.key.as_doc()));
-    if specs.iter().any(|spec| spec.spec.as_doc().get("expireAfterSeconds").is_some()) {
-        let info = call.worker.store.collection(&namespace).await?;
-        if info.is_some_and(|info| options::is_set(info.options.as_doc(), "capped")) {
-            return Err(Error::new(Code::CANNOT_CREATE_INDEX, "Cannot create TTL index on a capped collection"));
-        }
-    }
-    let outcome = call.worker.store.create_indexes(&namespace, specs).await?;
-    reply.append("numIndexesBefore", outcome.indexes_before as i32);
-    reply.append("numIndexesAfter", outcome.indexes_after as i32);
-    if outcome.indexes_before == outcome.indexes_after && !outcome.created_collection {
-        reply.append("note", "all indexes already exist");
-    } else {
+    let progress = Arc::new(Progress::default());
+    call.running.show(&progress);
+    let outcome = call.worker.store.build_indexes(&namespace, specs, progress).await?;
+    reply.append("numIndexesBefore", (outcome.indexes_before - clusters) as i32);
+    reply.append("numIndexesAfter", (outcome.indexes_after - clusters) as i32);
+    let nothing_new = outcome.indexes_before == outcome.indexes_after;
+    if outcome.created_collection || !nothing_new {
         reply.append("createdCollectionAutomatically", outcome.created_collection);
     }
+    if nothing_new {
+        reply.append("note", "all indexes already exist");
+    } else if outcome.indexes_after - outcome.indexes_before < indexes.len() {
+        reply.append("note", "index already exists");
+    }
     Ok(Disposition::Reply)
+}
+
+/// The specifications as they were sent, without what is not there, and without options that are not to be known.
+fn sent_specifications(indexes: Doc<'_>, ignore_unknown: bool) -> Result<Vec<DocBuf>> {
+    let mut specifications = Vec::new();
+    for element in indexes.elements().filter(|element| !is_absent(*element)) {
+        let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
+        let spec = element.value().as_document().ok_or_else(wrong_type)?;
+        let unknown = |option: &str| ignore_unknown && !index_specification::is_known(option);
+        specifications.push(options::without(spec, unknown));
+    }
+    Ok(specifications)
+}
+
+/// One server builds, so that every quorum is met; a server alone has none to ask for.
+fn check_commit_quorum(call: &Call<'_>, field: Element<'_>) -> Result<()> {
+    match field.value() {
+        Value::String("") => return Err(Error::failed_to_parse("commitQuorum can't be an empty string")),
+        Value::String(_) => {}
+        value => {
+            let Some(number) = value.to_i64() else {
+                return Err(arguments::wrong_types("createIndexes", field, "'[long, int, decimal, double, string']"));
+            };
+            if !(0..=50).contains(&number) {
+                let message = "commitQuorum has to be a non-negative number and not greater than 50";
+                return Err(Error::failed_to_parse(message));
+            }
+        }
+    }
+    match call.worker.server.settings.topology {
+        Topology::Standalone => Err(Error::bad_value("Standalones can't specify commitQuorum")),
+        _ => Ok(()),
+    }
+}
+
+fn check_namespace(namespace: &Namespace) -> Result<()> {
+    match (&*namespace.database, &*namespace.collection) {
+        ("config", "transactions") => {
+            Err(Error::new(Code::ILLEGAL_OPERATION, "not allowed to create index on config.transactions"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a clustered collection has of `clustered` indexes is the one it was created with, whose name no other index takes.
+fn check_beside_cluster(spec: Doc<'_>, cluster: Option<Doc<'_>>, exists: bool) -> Result<()> {
+    let is_id_index = index_rules::is_id_key(index_specification::key(spec));
+    let refuse = |code: i32, reason: String| {
+        let spec = display(index_specification::with_version(spec).as_doc());
+        Err(Error::new(Code(code), format!("Error in specification {spec} :: caused by :: {reason}")))
+    };
+    if options::is_set(spec, "clustered") {
+        if !exists {
+            let message = "Cannot implicitly create a new collection with createIndex 'clustered' option";
+            return Err(Error::new(Code(6100900), message));
+        }
+        if cluster.is_none() || !is_id_index {
+            let reason = "Cannot create index with option 'clustered' that does not match an existing clustered index";
+            return refuse(6243700, reason.to_owned());
+        }
+    }
+    let name = spec.get("name").and_then(Value::as_str);
+    match cluster {
+        Some(cluster) if !is_id_index && name == Some(clustered::name(cluster)) => refuse(
+            6100906,
+            format!(
+                "Cannot create an index where the name matches the clusteredIndex but the key does not - indexSpec: {}, \
+                 clusteredIndex: {}",
+                display(index_specification::with_version(spec).as_doc()),
+                display(cluster)
+            ),
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_to_drop_cluster(which: &IndexSelection, cluster: &str) -> Result<()> {
+    let drops = match which {
+        IndexSelection::All => false,
+        IndexSelection::Names(names) => names.iter().any(|name| name == cluster),
+        IndexSelection::Key(key) => index_rules::is_id_key(key.as_doc()),
+    };
+    if drops {
+        return Err(Error::new(Code(5979800), "It is illegal to drop the clusteredIndex"));
+    }
+    match which {
+        IndexSelection::Names(names) if names.iter().any(|name| name == "_id_") => {
+            Err(Error::new(Code::INDEX_NOT_FOUND, "index not found with name [_id_]"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The index on `_id` goes by the collection's collation.
@@ -93,43 +185,69 @@ fn check_id_collation(index: &IndexSpec, collection: &Collation) -> Result<()> {
     )))
 }
 
-fn is_id_key(key: Doc<'_>) -> bool {
-    let mut elements = key.elements();
-    let only = elements.next().filter(|_| elements.next().is_none());
-    only.is_some_and(|element| {
-        element.key() == "_id" && arguments::number_to_i64(element.value()).is_some_and(|direction| direction > 0)
-    })
-}
-
 pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "listIndexes";
     let namespace = arguments::namespace(call.database(), call.first())?;
-    let mut batch_size = None;
+    let (mut batch_size, mut build_ids, mut build_info) = (None, false, false);
     for field in call.fields() {
         match field.key() {
             _ if is_absent(field) => {}
             "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
-            "includeBuildUUIDs" | "includeIndexBuildInfo" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "includeBuildUUIDs" => build_ids = arguments::boolean_or_number(WITHIN, field)?,
+            "includeIndexBuildInfo" => build_info = arguments::boolean_or_number(WITHIN, field)?,
+            "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
-    let indexes = call.worker.store.indexes(&namespace).await?;
-    if indexes.is_none() {
-        views::refuse(call, &namespace).await?;
+    if build_ids && build_info {
+        let message = "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
-    let indexes =
-        indexes.ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let collation = call.worker.store.default_collation(&namespace).await?;
-    let entries = indexes
-        .into_iter()
-        .map(|mut index| {
-            if let (Some(collation), true) = (collation.specification(), index.name == "_id_") {
-                index.spec.append("collation", collation);
-            }
-            in_order_of_fields(index.spec.as_doc())
-        })
-        .collect();
+    let Some(listed) = listed(call, &namespace).await? else {
+        views::refuse(call, &namespace).await?;
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));
+    };
+    let entries = match build_info {
+        true => listed.iter().map(|spec| document::doc! { "spec": spec }).collect(),
+        false => listed,
+    };
     write_list_cursor(call, reply, namespace, entries, batch_size).await?;
+    Ok(Disposition::Reply)
+}
+
+/// The indexes of a collection, each as it is shown; `None` when there is no such collection.
+async fn listed(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Vec<DocBuf>>> {
+    let Some(indexes) = call.worker.store.indexes(namespace).await? else { return Ok(None) };
+    let collation = call.worker.store.default_collation(namespace).await?;
+    let info = call.worker.store.collection(namespace).await?;
+    let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
+    let listed = indexes.into_iter().map(|mut index| {
+        if let (Some(cluster), "_id_") = (cluster, &*index.name) {
+            return clustered::listed(cluster, collation.specification());
+        }
+        if let (Some(collation), true) = (collation.specification(), index.name == "_id_") {
+            index.spec.append("collation", collation);
+        }
+        in_order_of_fields(index.spec.as_doc())
+    });
+    Ok(Some(listed.collect()))
+}
+
+/// `reIndex`. Indexes are written with their documents and never fall behind: they stay as they are.
+pub async fn re_index(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let namespace = options::strict_name(call.database(), call.first())?;
+    let missing = || Error::new(Code::NAMESPACE_NOT_FOUND, "collection does not exist");
+    if call.worker.store.collection(&namespace).await?.is_none() {
+        views::refuse(call, &namespace).await?;
+        return Err(missing());
+    }
+    let mut listed = listed(call, &namespace).await?.ok_or_else(missing)?;
+    // The order of a clustered collection is no index here.
+    listed.retain(|index| index.as_doc().get("clustered").is_none());
+    reply.append("nIndexesWas", listed.len() as i32);
+    reply.append("nIndexes", listed.len() as i32);
+    let mut indexes = reply.array("indexes");
+    listed.iter().for_each(|index| indexes.push(index));
     Ok(Disposition::Reply)
 }
 
@@ -205,9 +323,14 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
             )));
         }
     };
+    let info = call.worker.store.collection(&namespace).await?;
+    let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
+    if let Some(cluster) = cluster {
+        refuse_to_drop_cluster(&which, clustered::name(cluster))?;
+    }
     let names_id_index = match &which {
         IndexSelection::Names(names) => names.iter().any(|name| name == "_id_"),
-        IndexSelection::Key(key) => is_id_key(key.as_doc()),
+        IndexSelection::Key(key) => index_rules::is_id_key(key.as_doc()),
         IndexSelection::All => false,
     };
     if names_id_index {
@@ -221,7 +344,7 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         }
         dropped => dropped?,
     };
-    reply.append("nIndexesWas", before as i32);
+    reply.append("nIndexesWas", (before - usize::from(cluster.is_some())) as i32);
     if all {
         reply.append("msg", "non-_id indexes dropped for collection");
     }

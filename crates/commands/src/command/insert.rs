@@ -3,6 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/insert/>
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
+use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
 use bytes::Bytes;
@@ -18,7 +19,7 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let mut documents = None;
     for field in call.fields() {
         match field.key() {
-            "documents" => documents = Some(inline_documents(arguments::array(WITHIN, field)?)?),
+            "documents" => documents = Some(inline_statements("insert.documents", arguments::array(WITHIN, field)?)?),
             _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation"]) => {}
             "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
             "bypassDocumentValidation" => {
@@ -42,16 +43,6 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     write::write_errors(&outcomes, reply);
     write::write_retried(&outcomes, reply);
     Ok(Disposition::Reply)
-}
-
-fn inline_documents(array: Doc<'_>) -> Result<Vec<Doc<'_>>> {
-    array
-        .elements()
-        .map(|element| match element.value() {
-            Value::Document(document) => Ok(document),
-            _ => Err(arguments::wrong_type("insert.documents", element, "object")),
-        })
-        .collect()
 }
 
 /// [`ready`] for a document of the request, which is not copied if it is as it should be.

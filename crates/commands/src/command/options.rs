@@ -86,6 +86,16 @@ pub fn strict_namespace(database: &str, first: Element<'_>) -> Result<Namespace>
     arguments::namespace_to_read(database, first).map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))
 }
 
+/// As [`strict_namespace`], for commands that look a name with a `$` in it up and do not find it.
+pub fn strict_name(database: &str, first: Element<'_>) -> Result<Namespace> {
+    let refused = |message: &str| Error::new(Code::INVALID_NAMESPACE, message);
+    let namespace = arguments::namespace(database, first).map_err(|error| refused(error.message()))?;
+    match namespace.collection.starts_with('.') {
+        true => Err(refused(&format!("Collection names cannot start with '.': {}", namespace.collection))),
+        false => Ok(namespace),
+    }
+}
+
 /// A refusal by what MongoDB calls its planner.
 pub fn planning_error(namespace: &Namespace, code: Code, reason: &str) -> Error {
     Error::new(code, format!("error processing query: ns={namespace}Tree: $and\nSort: {{}}\nProj: {{}}\n {reason}"))
@@ -109,6 +119,7 @@ pub fn cursor_batch_size(within: &str, field: Element<'_>) -> Result<Option<u64>
     let mut batch_size = None;
     for field in cursor.elements() {
         match field.key() {
+            "batchSize" if arguments::is_left_out(field, &["batchSize"]) => {}
             "batchSize" => batch_size = Some(arguments::non_negative("cursor", field)?),
             other => return Err(arguments::unknown_field(&path, other)),
         }

@@ -1,5 +1,6 @@
 //! What graphical clients and test harnesses ask to find out where they are.
 
+use crate::arguments::unknown_field;
 use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::statistics::host_and_port;
 use crate::dispatch::Call;
@@ -132,21 +133,6 @@ pub fn connection_pools(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resu
     Ok(())
 }
 
-/// There is no profiler; asking for its level is answered, raising it is refused.
-pub fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    match crate::arguments::number_to_i64(call.first().value()) {
-        None => return Err(crate::arguments::wrong_type("profile", call.first(), "int")),
-        Some(1 | 2) => {
-            return Err(Error::new(Code::NOT_IMPLEMENTED, "the profiler is not supported by this server"));
-        }
-        Some(_) => {}
-    }
-    reply.append("was", 0);
-    reply.append("slowms", 100);
-    reply.append("sampleRate", 1.0);
-    Ok(())
-}
-
 /// There are no users yet.
 pub fn users(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     drop(reply.array("users"));
@@ -156,6 +142,40 @@ pub fn users(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 /// There are no roles yet.
 pub fn roles(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     drop(reply.array("roles"));
+    Ok(())
+}
+
+/// `dropAllUsersFromDatabase`, `dropAllRolesFromDatabase`: there are none yet.
+pub fn drop_users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    forget_users(call, reply)?;
+    reply.append("n", 0);
+    Ok(())
+}
+
+pub fn forget_users(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    match call.fields().next() {
+        Some(field) => Err(unknown_field(call.spec.name, field.key())),
+        None => Ok(()),
+    }
+}
+
+/// The flags of OP_QUERY: all but that for reading an oplog.
+pub fn query_options(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    reply.append("options", 246);
+    Ok(())
+}
+
+/// There are no connections to other servers to be looked after.
+pub fn sync_pools(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Ok(())
+}
+
+pub fn object_id(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Value::ObjectId(id) = call.first().value() else {
+        return Err(Error::new(crate::reply::NO_CODE, "not oid"));
+    };
+    reply.append("oid", Value::ObjectId(id));
+    reply.append("str", &id.to_string());
     Ok(())
 }
 

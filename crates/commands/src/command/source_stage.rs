@@ -1,7 +1,6 @@
 //! First stages of a pipeline whose documents come from the server itself rather than from a collection's documents.
 
 use crate::arguments;
-use crate::command::count::append_count;
 use crate::command::current_op;
 use crate::command::plan_cache;
 use crate::command::statistics::{host_and_port, write_storage_stats};
@@ -14,6 +13,7 @@ use error::{Code, Error, Result};
 use query::Context;
 use query::aggregate::foreign::documents_of;
 use std::collections::VecDeque;
+use store::explain::append_count;
 use store::{Namespace, Rules};
 
 /// Whether a first stage stands without a collection (`aggregate: 1`).
@@ -63,6 +63,7 @@ pub async fn documents(
             if &*namespace.database != "admin" {
                 return Err(Error::new(Code::INVALID_NAMESPACE, CURRENT_OP_NAMESPACE));
             }
+            current_op::check_stage(stage.value())?;
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
             current_op::operations(call, crate::command::options::is_set(options, "idleConnections")).into()
         }

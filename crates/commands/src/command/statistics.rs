@@ -2,7 +2,6 @@
 
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::collections::full_name;
-use crate::command::count::append_count;
 use crate::command::options::strict_namespace;
 use crate::command::views;
 use crate::dispatch::{Call, Disposition};
@@ -12,6 +11,7 @@ use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
 use query::Predicate;
 use std::sync::LazyLock;
+use store::explain::append_count;
 use store::{Cap, CollectionStats, Query, Rules};
 
 /// The machine's name, as figures name the server.
@@ -154,7 +154,7 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
             let everything = Predicate::everything();
             let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
             let plan = store.plan(&namespace, query).await?;
-            for_each(store, &*plan, &everything, true, call.running, |document: Doc<'_>| {
+            for_each(store, &plan, &everything, true, call.running, |document: Doc<'_>| {
                 bytes += document.size() as u64;
                 documents += 1;
                 Ok(Visit::Continue)
@@ -205,6 +205,7 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let valid = findings.is_empty();
     reply.append("ns", &namespace.to_string());
     append_count("nInvalidDocuments", findings.len() as u64, reply);
+    append_count("nNonCompliantDocuments", 0, reply);
     append_count("nrecords", stats.documents, reply);
     reply.append("nIndexes", stats.indexes.len() as i32);
     {

@@ -73,10 +73,11 @@ fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWrite
     write::write_retried(outcomes, reply);
 }
 
-/// The statements of a command that has them in its body.
+/// The statements of a command that has them in its body. Nulls among them count as left out.
 pub fn inline_statements<'a>(within: &str, array: Doc<'a>) -> Result<Vec<Doc<'a>>> {
     array
         .elements()
+        .filter(|element| !matches!(element.value(), Value::Null | Value::Undefined))
         .map(|element| match element.value() {
             Value::Document(document) => Ok(document),
             _ => Err(arguments::wrong_type(within, element, "object")),

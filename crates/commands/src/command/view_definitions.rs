@@ -8,7 +8,7 @@ use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use query::aggregate::Pipeline;
 use query::fulltext::TextIndexes;
-use query::{Context, Predicate, Update};
+use query::{Context, Folding, Predicate, Update};
 use store::{DeleteStatement, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions};
 
 /// Refuses what cannot be a view's base.
@@ -31,7 +31,7 @@ pub async fn create(
     collation: Option<Doc<'_>>,
 ) -> Result<()> {
     let store = &call.worker.store;
-    check_stage_names(stages, call)?;
+    check_name(namespace)?;
     if store.collection(namespace).await?.is_some() {
         let message = format!("Cannot create collection {namespace} - collection already exists.");
         return Err(Error::new(Code::NAMESPACE_EXISTS, message));
@@ -40,17 +40,31 @@ pub async fn create(
     if all.iter().any(|view| is_of(view, namespace)) {
         return Err(Error::new(Code::NAMESPACE_EXISTS, "Namespace already exists"));
     }
-    // The simple collation is the default, which is not told.
-    let collation = collation.filter(|collation| collation.get("locale") != Some(Value::String("simple")));
-    let collation = collation.filter(|collation| !collation.is_empty());
-    check(call, namespace, view_on, stages, collation, &all)?;
+    // Even where the definition turns out to be none.
     let home = definitions::definitions(&namespace.database);
     match store.create_collection(&home, Doc::EMPTY).await {
         Err(error) if error.code() == Code::NAMESPACE_EXISTS => {}
         created => created?,
     }
+    check_stage_names(stages, call)?;
+    // The simple collation is the default, which is not told.
+    let collation = collation.filter(|collation| collation.get("locale") != Some(Value::String("simple")));
+    let collation = collation.filter(|collation| !collation.is_empty());
+    check(call, namespace, view_on, stages, collation, &all)?;
     let definition = views::write_definition(namespace, view_on, stages, collation);
     write(call, &home, Statements::Insert(vec![Bytes::from(definition.into_vec())])).await.map(drop)
+}
+
+/// Error 73: a name that is the server's own.
+fn check_name(namespace: &Namespace) -> Result<()> {
+    let message = match &*namespace.collection {
+        name @ "system.views" => format!("Cannot create a view called '{name}': this is a reserved system namespace"),
+        name if name.starts_with("system.") => {
+            "View name cannot start with 'system.', which is reserved for system namespaces".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code::INVALID_NAMESPACE, message))
 }
 
 /// Gives a view another base or pipeline (`collMod`).
@@ -128,7 +142,8 @@ fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
     });
     let rest = views::stages(|array| stages.values().skip(skipped.into()).for_each(|stage| array.push(stage)));
     // Whether there is a text index to answer a `$text` shows when the view is read.
-    let context = Context { text_indexes: TextIndexes::of_anything(), ..call.context() };
+    // Constants are computed then, too.
+    let context = Context { text_indexes: TextIndexes::of_anything(), folding: Folding::Never, ..call.context() };
     Pipeline::parse(rest.as_doc(), &context)
 }
 

@@ -5,9 +5,9 @@
 use crate::command::options;
 use crate::command::{aggregate, count, distinct, find};
 use crate::dispatch::Call;
-use crate::read::{Batch, Reader, Visit, for_each};
+use crate::read::{Reader, Visit, for_each};
 use crate::text_indexes;
-use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Value};
+use document::{ArrayWriter, Collation, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
 use query::{Context, Predicate};
@@ -79,7 +79,7 @@ async fn read_definitions(call: &Call<'_>, database: &str, filter: Doc<'_>) -> R
     let namespace = views::definitions(database);
     let plan = store.plan(&namespace, Query { predicate: &predicate, sort: None, limit: None, hint: None }).await?;
     let mut found = Vec::new();
-    for_each(store, &*plan, &predicate, true, call.running, |document| {
+    for_each(store, &plan, &predicate, true, call.running, |document| {
         found.push(document.to_owned());
         Ok(Visit::Continue)
     })
@@ -182,12 +182,13 @@ pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Argume
     };
     let mut reader = open(call, namespace, &arguments, &call.context()).await?;
     let mut counted = 0;
-    read_all(call, &mut reader, |document| {
-        let number = document.get("count").and_then(crate::arguments::number_to_i64);
-        counted = number.unwrap_or_default().unsigned_abs();
-        Ok(())
-    })
-    .await?;
+    reader
+        .for_each(call, |document| {
+            let number = document.get("count").and_then(crate::arguments::number_to_i64);
+            counted = number.unwrap_or_default().unsigned_abs();
+            Ok(())
+        })
+        .await?;
     Ok(counted)
 }
 
@@ -219,28 +220,11 @@ pub async fn distinct(
         ..Default::default()
     };
     let mut reader = open(call, namespace, &arguments, &call.context()).await?;
-    read_all(call, &mut reader, visit).await
+    reader.for_each(call, visit).await
 }
 
 pub fn distinct_pipeline(distinct: &distinct::Arguments<'_>) -> DocBuf {
     stages(|array| array.document().append("$match", distinct.query.unwrap_or(Doc::EMPTY)))
-}
-
-/// Reads to the end, a batch at a time.
-async fn read_all(call: &Call<'_>, reader: &mut Reader, mut visit: impl FnMut(Doc<'_>) -> Result<()>) -> Result<()> {
-    const BATCH_DOCUMENTS: usize = 1000;
-    let mut bytes = Vec::new();
-    while !reader.is_done() {
-        bytes.clear();
-        let mut writer = DocWriter::begin(&mut bytes);
-        let mut batch = Batch::begin(&mut writer, "", BATCH_DOCUMENTS);
-        reader.fill(call, &mut batch).await?;
-        drop(batch);
-        drop(writer);
-        let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
-        batch.unwrap_or(Doc::EMPTY).values().filter_map(Value::as_document).try_for_each(&mut visit)?;
-    }
-    Ok(())
 }
 
 /// An array of stages.

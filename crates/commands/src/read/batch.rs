@@ -1,46 +1,63 @@
-//! A batch of documents in a reply under construction.
+//! A batch of documents: in a reply under construction, or at hand for the next part of a pipeline.
 
-use document::{ArrayWriter, Doc, DocWriter, Kind};
-use error::Result;
+use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind};
+use error::{Error, Result};
+use query::{Item, ItemBuf};
 
 /// How many bytes of documents a reply holds; one document alone may be larger by the head room stores leave.
 pub const REPLY_DOCUMENTS_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX;
 
 /// `firstBatch` or `nextBatch`: takes documents until it has as many as were asked for, or as many bytes as a reply holds.
 pub struct Batch<'b> {
-    array: ArrayWriter<'b>,
+    documents: Documents<'b>,
     documents_max: usize,
     bytes: usize,
-    /// Its documents go on within a pipeline, where they may be larger than a client's.
-    internal: bool,
+}
+
+/// Where the documents go.
+enum Documents<'b> {
+    Reply(ArrayWriter<'b>),
+    /// They go on within a pipeline, with what is known of them, and may be larger than a client's.
+    Kept(&'b mut Vec<ItemBuf>),
 }
 
 impl<'b> Batch<'b> {
     pub fn begin(cursor: &'b mut DocWriter<'_>, key: &str, documents_max: usize) -> Batch<'b> {
-        Batch { array: cursor.array(key), documents_max, bytes: 0, internal: false }
+        Batch { documents: Documents::Reply(cursor.array(key)), documents_max, bytes: 0 }
     }
 
     /// A batch that no client will see.
-    pub fn internal(holder: &'b mut DocWriter<'_>, documents_max: usize) -> Batch<'b> {
-        Batch { internal: true, ..Batch::begin(holder, "", documents_max) }
+    pub fn kept(items: &'b mut Vec<ItemBuf>, documents_max: usize) -> Batch<'b> {
+        Batch { documents: Documents::Kept(items), documents_max, bytes: 0 }
     }
 
     /// Error 10334 where a pipeline's result is too large for a client.
     pub fn check_size(&self, document: Doc<'_>) -> Result<()> {
-        if self.internal { Ok(()) } else { query::aggregate::check_size(document) }
+        match &self.documents {
+            Documents::Reply(_) => query::aggregate::check_size(document),
+            Documents::Kept(_) => Ok(()),
+        }
     }
 
     pub fn len(&self) -> usize {
-        self.array.len()
+        match &self.documents {
+            Documents::Reply(array) => array.len(),
+            Documents::Kept(items) => items.len(),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.array.is_empty()
+        self.len() == 0
+    }
+
+    /// Whether what is known of documents beside their fields is of use to anyone.
+    pub fn keeps_metadata(&self) -> bool {
+        matches!(self.documents, Documents::Kept(_))
     }
 
     /// How many more documents are wanted.
     pub fn room(&self) -> usize {
-        self.documents_max.saturating_sub(self.array.len())
+        self.documents_max.saturating_sub(self.len())
     }
 
     pub fn is_full(&self) -> bool {
@@ -49,33 +66,50 @@ impl<'b> Batch<'b> {
 
     /// Takes a document; false when it does not fit any more.
     #[inline]
-    pub fn push(&mut self, document: Doc<'_>) -> bool {
-        if !self.fits(document.size()) {
+    pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> bool {
+        let item = item.into();
+        let size = item.document.size();
+        if !fits(self.is_empty(), self.bytes + size) {
             return false;
         }
-        self.array.push_raw(Kind::Document, document.as_bytes());
-        self.bytes += document.size();
+        match &mut self.documents {
+            Documents::Reply(array) => array.push_raw(Kind::Document, item.document.as_bytes()),
+            Documents::Kept(items) => items.push(item.to_owned()),
+        }
+        self.bytes += size;
         true
     }
 
     /// Takes a document that `write` puts at the end of the reply; false when it does not fit any more.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
-        let (bytes, empty) = (self.bytes, self.array.is_empty());
+        let (bytes, empty) = (self.bytes, self.is_empty());
         let mut size = 0;
-        let taken = self.array.try_push(Kind::Document, |out| {
-            let start = out.len();
-            write(out)?;
-            size = out.len() - start;
-            Ok::<bool, error::Error>(empty || bytes + size <= REPLY_DOCUMENTS_BYTES_MAX)
-        })?;
+        let taken = match &mut self.documents {
+            Documents::Reply(array) => array.try_push(Kind::Document, |out| {
+                let start = out.len();
+                write(out)?;
+                size = out.len() - start;
+                Ok::<bool, Error>(fits(empty, bytes + size))
+            })?,
+            Documents::Kept(items) => {
+                let mut document = Vec::new();
+                write(&mut document)?;
+                size = document.len();
+                let fits = fits(empty, bytes + size);
+                if fits {
+                    items.push(DocBuf::from_vec(document).unwrap_or_default().into());
+                }
+                fits
+            }
+        };
         if taken {
             self.bytes += size;
         }
         Ok(taken)
     }
+}
 
-    /// The first document always fits, lest a reader get stuck before it.
-    fn fits(&self, size: usize) -> bool {
-        self.array.is_empty() || self.bytes + size <= REPLY_DOCUMENTS_BYTES_MAX
-    }
+/// The first document always fits, lest a reader get stuck before it.
+fn fits(first: bool, bytes: usize) -> bool {
+    first || bytes <= REPLY_DOCUMENTS_BYTES_MAX
 }

@@ -4,28 +4,45 @@ use super::describe::{Describer, describe};
 use super::{Batch, Feed, as_document};
 use crate::running::Running;
 use document::Doc;
+use document::json::JsonError;
 use error::{Error, Result};
-use query::aggregate::Demand;
+use query::aggregate::{Demand, Fields};
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
+use std::sync::Arc;
 use store::{DocumentStore, Flow, Plan, Sink, StoredDoc};
+
+/// Documents that are smaller are sorted faster as they are than with the fields that are read alone.
+const TRIMMED_BYTES_MIN: usize = 1024;
 
 /// Writes JSON text as BSON at the end of `out`.
 pub fn transcode(json: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    document::json::json_to_bson(json, out)
-        .map_err(|problem| Error::internal(format!("a stored document cannot be read: {problem}")))
+    document::json::json_to_bson(json, out).map_err(unreadable)
+}
+
+fn unreadable(problem: JsonError) -> Error {
+    Error::internal(format!("a stored document cannot be read: {problem}"))
 }
 
 /// The stored document as BSON, by way of `scratch` where it is kept as JSON.
 fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
-    match document {
-        StoredDoc::Bson(document) => Ok(document),
-        StoredDoc::Json(json) => {
+    read_fields(document, None, scratch)
+}
+
+/// As [`bson`]; of JSON only what is of use.
+fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&Fields>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
+    match (document, fields) {
+        (StoredDoc::Bson(document), _) => return Ok(document),
+        (StoredDoc::Json(json), None) => {
             scratch.clear();
             transcode(json, scratch)?;
-            Ok(as_document(scratch))
+        }
+        (StoredDoc::Json(json), Some(fields)) => {
+            scratch.clear();
+            document::json::json_fields_to_bson(json, scratch, &|name| fields.contains(name)).map_err(unreadable)?;
         }
     }
+    Ok(as_document(scratch))
 }
 
 fn note(describer: Option<&mut Describer>, record: i64) {
@@ -59,11 +76,13 @@ pub(super) struct StreamSink<'s, 'b> {
     pub running: &'s Running,
     pub scratch: Vec<u8>,
     pub examined: &'s mut u64,
+    pub matched: &'s mut u64,
 }
 
 impl StreamSink<'_, '_> {
     fn taken(&mut self, taken: bool) -> Flow {
         if !taken {
+            *self.matched -= 1;
             return Flow::StopBefore;
         }
         if let Some(limit) = self.limit {
@@ -85,11 +104,14 @@ impl Sink for StreamSink<'_, '_> {
         self.running.tick()?;
         *self.examined += 1;
         if self.residual.is_none() {
+            *self.matched += 1;
             if *self.skip > 0 {
                 *self.skip -= 1;
                 return Ok(Flow::Continue);
             }
+            let describes = self.describer.is_some() && self.batch.keeps_metadata();
             match (document, self.projection) {
+                _ if describes => {}
                 (StoredDoc::Bson(document), None) => {
                     let taken = self.batch.push(document);
                     return Ok(self.taken(taken));
@@ -109,12 +131,16 @@ impl Sink for StreamSink<'_, '_> {
             if !matches(Some(predicate), needs_details, document, &mut details)? {
                 return Ok(Flow::Continue);
             }
+            *self.matched += 1;
             if *self.skip > 0 {
                 *self.skip -= 1;
                 return Ok(Flow::Continue);
             }
         }
         let taken = match self.projection {
+            None if self.batch.keeps_metadata() => {
+                self.batch.push(describe(self.describer.as_deref_mut(), document, &details)?)
+            }
             None => self.batch.push(document),
             Some(projection) => {
                 let item = describe(self.describer.as_deref_mut(), document, &details)?;
@@ -130,9 +156,13 @@ pub(super) struct SortSink<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
     pub sorter: &'s mut Sorter,
+    /// The only fields that are to be kept.
+    pub fields: Option<&'s Fields>,
     pub running: &'s Running,
     pub scratch: Vec<u8>,
+    pub trimmed: Vec<u8>,
     pub examined: &'s mut u64,
+    pub matched: &'s mut u64,
 }
 
 impl Sink for SortSink<'_> {
@@ -143,9 +173,16 @@ impl Sink for SortSink<'_> {
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         self.running.tick()?;
         *self.examined += 1;
-        let document = bson(document, &mut self.scratch)?;
+        let is_trimmed = matches!(document, StoredDoc::Json(_));
+        let mut document = read_fields(document, self.fields, &mut self.scratch)?;
         let mut details = MatchDetails::default();
         if matches(self.residual, self.describer.is_some(), document, &mut details)? {
+            *self.matched += 1;
+            if let (Some(fields), false) = (self.fields, is_trimmed || document.size() < TRIMMED_BYTES_MIN) {
+                self.trimmed.clear();
+                fields.trim(document, &mut self.trimmed);
+                document = as_document(&self.trimmed);
+            }
             self.sorter.push(describe(self.describer.as_deref_mut(), document, &details)?)?;
         }
         Ok(Flow::Continue)
@@ -169,11 +206,12 @@ impl Sink for PipelineSink<'_, '_> {
         let feed = &mut *self.feed;
         feed.running.tick()?;
         *feed.examined += 1;
-        let document = bson(document, &mut self.scratch)?;
+        let document = read_fields(document, feed.fields, &mut self.scratch)?;
         let mut details = MatchDetails::default();
         if !matches(feed.residual, feed.describer.is_some(), document, &mut details)? {
             return Ok(Flow::Continue);
         }
+        *feed.matched += 1;
         if feed.describe_and_push(document, &details)? == Demand::Enough {
             self.enough = true;
             return Ok(Flow::StopAfter);
@@ -193,7 +231,7 @@ pub enum Visit {
 /// document's BSON: it sees `{}` where the plan is exact.
 pub async fn for_each(
     store: &dyn DocumentStore,
-    plan: &dyn Plan,
+    plan: &Arc<dyn Plan>,
     predicate: &Predicate,
     needs_document: bool,
     running: &Running,
@@ -208,8 +246,9 @@ pub async fn for_each(
         scratch: Vec::new(),
         visit,
     };
-    store.scan(plan, None, usize::MAX, &mut sink).await?;
-    Ok(())
+    let scanned = running.within(store.scan(&**plan, None, usize::MAX, &mut sink)).await;
+    running.facts.note(plan, plan.examined());
+    scanned.map(drop)
 }
 
 struct VisitSink<'s, V> {

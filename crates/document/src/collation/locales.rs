@@ -6,7 +6,7 @@ const LOCALES: &str = "af sq am ar hy as az bn be bs bs_Cyrl bg my ca chr zh zh_
     mt mr mn ne se nb nn or om ps fa fa_AF pl pt pa ro ru sr sr_Latn si sk sl es sw sv ta te th bo to tr uk hsb ur ug vi wae cy yi \
     yo zu";
 
-/// Kinds of order that every locale has. `search` is one of them on a server; the rules for it are not at hand here.
+/// Kinds of order that every locale has.
 const ROOT_KINDS: [&str; 2] = ["eor", "emoji"];
 
 /// Kinds of order of single locales, with their names in BCP 47.
@@ -33,6 +33,16 @@ const KINDS: [(&str, &str, &str); 20] = [
     ("vi", "traditional", "trad"),
 ];
 
+/// Kinds of order that a server has and whose rules are not at hand here, with their locales; `search` is one of every locale's.
+const WITHOUT_RULES: [(&str, &str); 6] = [
+    ("zh", "big5han"),
+    ("zh", "gb2312han"),
+    ("zh_Hant", "big5han"),
+    ("zh_Hant", "gb2312han"),
+    ("ko", "searchjl"),
+    ("ln", "phonetic"),
+];
+
 /// Locales that order as the root does, so that rules for another one can stand in for theirs.
 const UNTAILORED: &str = "en en_US ca nl fr fr_CA de de_AT id ga it lb ms pt sw zu";
 
@@ -54,6 +64,12 @@ pub(super) fn bcp47(name: &str) -> Option<String> {
     let of_locale = KINDS.iter().find(|(of, name, _)| *of == locale && *name == kind).map(|(_, _, kind)| *kind);
     let kind = of_locale.or_else(|| ROOT_KINDS.iter().find(|name| **name == kind).copied())?;
     Some(format!("{tag}{separator}co-{kind}"))
+}
+
+/// Whether a server knows the locale, and it is only here that there is no order for it.
+pub(super) fn lacks_rules(name: &str) -> bool {
+    let Some((locale, kind)) = name.split_once("@collation=") else { return false };
+    is_known(locale) && (kind == "search" || WITHOUT_RULES.contains(&(locale, kind)))
 }
 
 fn is_known(locale: &str) -> bool {

@@ -107,6 +107,9 @@ impl<'a> Options<'a> {
         if self.locale.is_empty() {
             return refuse("Field 'locale' cannot be the empty string");
         }
+        if locales::lacks_rules(self.locale) {
+            return refuse("Field 'locale' names an order that is not supported: its rules are not at hand");
+        }
         if locales::bcp47(self.locale).is_none() {
             let shown = self.spelled(specification, parent);
             let hint =

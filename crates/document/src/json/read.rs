@@ -22,7 +22,21 @@ pub fn json_to_bson(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     result
 }
 
+/// As [`json_to_bson`], without the fields of the top level that `keeps` is not for. Their values are passed over, and are not checked.
+pub fn json_fields_to_bson(text: &[u8], out: &mut Vec<u8>, keeps: &dyn Fn(&[u8]) -> bool) -> Result<()> {
+    let start = out.len();
+    let result = read_text(text, out, |reader| reader.fields(1, keeps));
+    if result.is_err() {
+        out.truncate(start);
+    }
+    result
+}
+
 fn read_whole(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    read_text(text, out, |reader| reader.document(1))
+}
+
+fn read_text(text: &[u8], out: &mut Vec<u8>, read: impl FnOnce(&mut Reader<'_>) -> Result<()>) -> Result<()> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(JsonError { reason: Reason::Utf8, position: error.valid_up_to() });
     }
@@ -36,7 +50,7 @@ fn read_whole(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
         return Err(reader.error(Reason::NotAnObject));
     }
     reader.at += 1;
-    reader.document(1)?;
+    read(&mut reader)?;
     match reader.token() {
         None => Ok(()),
         Some(_) => Err(reader.error(Reason::Syntax)),
@@ -85,6 +99,12 @@ impl<'r> Reader<'r> {
 
     /// An object as a document, from behind its brace. `depth` counts the documents, this one included.
     pub(super) fn document(&mut self, depth: usize) -> Result<()> {
+        self.fields(depth, |_| true)
+    }
+
+    /// As [`Reader::document`], with some of the fields.
+    #[inline]
+    fn fields(&mut self, depth: usize, keeps: impl Fn(&[u8]) -> bool) -> Result<()> {
         let start = self.begin(depth)?;
         if self.token() == Some(b'}') {
             self.at += 1;
@@ -96,9 +116,67 @@ impl<'r> Reader<'r> {
             self.expect(b'"')?;
             self.name()?;
             self.expect(b':')?;
-            self.element(mark, depth)?;
+            if keeps(self.out.get(mark + 1..self.out.len() - 1).unwrap_or_default()) {
+                self.element(mark, depth)?;
+            } else {
+                self.out.truncate(mark);
+                self.pass_over()?;
+            }
             if self.is_last(b'}')? {
                 return self.end(start);
+            }
+        }
+    }
+
+    /// Goes behind a value.
+    fn pass_over(&mut self) -> Result<()> {
+        let mut open = 0_usize;
+        loop {
+            let Some(byte) = self.token() else { return Err(self.error(Reason::Syntax)) };
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    self.pass_over_string()?;
+                }
+                b'{' | b'[' => {
+                    open += 1;
+                    self.at += 1;
+                    continue;
+                }
+                b'}' | b']' if open == 0 => return Err(self.error(Reason::Syntax)),
+                b'}' | b']' => {
+                    open -= 1;
+                    self.at += 1;
+                }
+                b',' | b':' if open > 0 => {
+                    self.at += 1;
+                    continue;
+                }
+                b',' | b':' => return Err(self.error(Reason::Syntax)),
+                _ => {
+                    let rest = self.text.get(self.at..).unwrap_or_default();
+                    let ends =
+                        |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']' | b'"' | b' ' | b'\n' | b'\r' | b'\t');
+                    self.at += rest.iter().position(ends).unwrap_or(rest.len()).max(1);
+                }
+            }
+            if open == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes behind a string, from behind its quote.
+    fn pass_over_string(&mut self) -> Result<()> {
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            match memchr::memchr2(b'"', b'\\', rest) {
+                Some(place) if rest.get(place) == Some(&b'"') => {
+                    self.at += place + 1;
+                    return Ok(());
+                }
+                Some(place) => self.at += place + 2,
+                None => return Err(self.error(Reason::Syntax)),
             }
         }
     }

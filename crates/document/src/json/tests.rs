@@ -314,3 +314,25 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Some fields read alone are the fields of the whole.
+    #[test]
+    fn fields_read_alone_are_those_of_the_whole(bytes in documents(), odd in any::<bool>()) {
+        let keeps = |name: &[u8]| (name.len() % 2 == 1) == odd;
+        let document = check(&bytes).unwrap();
+        let text = to_json(document).into_bytes();
+        let mut some = Vec::new();
+        json_fields_to_bson(&text, &mut some, &keeps).unwrap();
+        let expected = DocBuf::build(|writer| {
+            document.elements().filter(|it| keeps(it.key_bytes())).for_each(|it| writer.append_element(it));
+        });
+        prop_assert_eq!(some, expected.into_vec(), "{}", String::from_utf8_lossy(&text));
+        // What is cut short is refused, or read; it does not run on.
+        for end in 0..text.len() {
+            let _ = json_fields_to_bson(&text[..end], &mut Vec::new(), &keeps);
+        }
+    }
+}

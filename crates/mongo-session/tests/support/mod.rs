@@ -25,6 +25,8 @@ impl TestServer {
         let settings = Settings {
             topology: Topology::Router,
             cursor_timeout: Duration::from_secs(600),
+            slow_ms: 100,
+            slow_log: true,
             argv: Vec::new(),
             parsed: DocBuf::new(),
             compressors: ["snappy", "zstd", "zlib"].map(String::from).to_vec(),

@@ -74,6 +74,8 @@ pub(crate) enum State {
         limit: usize,
         values: std::collections::VecDeque<ValueBuf>,
         bytes: usize,
+        /// Nothing that may come would change it.
+        over: bool,
     },
     Top {
         limit: usize,
@@ -109,10 +111,8 @@ impl Accumulator {
                     let message = format!("{operator} expects an object as an argument; found: {found}");
                     return Err(Error::new(Code(4544703), message));
                 };
-                let required = ["init", "accumulate", "accumulateArgs", "merge", "lang"];
-                if let Some(missing) = required.into_iter().find(|name| spec.get(name).is_none()) {
-                    let message = format!("{operator} missing required argument '{missing}'");
-                    return Err(Error::new(Code(4544707), message));
+                if operator == "$accumulator" {
+                    check_scripts(spec)?;
                 }
                 return Err(crate::expression::no_javascript());
             }
@@ -186,7 +186,7 @@ impl Accumulator {
             Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
             Accumulator::MergeObjects(_) => State::Merged(DocBuf::new()),
             Accumulator::Several(several) => {
-                State::Several { limit: several.limit(key)?, values: Default::default(), bytes: 0 }
+                State::Several { limit: several.limit(key)?, values: Default::default(), bytes: 0, over: false }
             }
             Accumulator::Top(top) => State::Top { limit: top.limit(key)?, ranked: Vec::new(), arrivals: 0, bytes: 0 },
         })
@@ -250,7 +250,10 @@ impl Accumulator {
                 self.check_size(merged.as_bytes().len())?;
                 grown
             }
-            (Accumulator::Several(several), State::Several { limit, values, bytes }) => {
+            (Accumulator::Several(_), State::Several { over: true, .. }) => 0,
+            (Accumulator::Several(several), State::Several { limit, values, bytes, over }) => {
+                // MongoDB computes one value more than it keeps of the first ones.
+                *over = matches!(several.which(), Which::First) && values.len() >= *limit;
                 let grown = several.add(*limit, values, row.item())?;
                 *bytes = bytes.saturating_add_signed(grown);
                 self.check_size(*bytes)?;
@@ -357,5 +360,30 @@ fn merge_object(merged: &mut DocBuf, value: Option<Value<'_>>) -> Result<isize> 
                 other.kind().alias()
             ),
         )),
+    }
+}
+
+/// What is wrong with an `$accumulator` besides being made of scripts.
+fn check_scripts(spec: document::Doc<'_>) -> Result<()> {
+    for (name, value) in spec.iter() {
+        match (name, value) {
+            ("init" | "accumulate" | "merge" | "finalize", Value::String(_) | Value::Code(_)) => {}
+            ("init" | "accumulate" | "merge" | "finalize", _) => {
+                let message = format!("$accumulator '{name}' must be a String or Code");
+                return Err(Error::new(Code(4544702), message));
+            }
+            ("initArgs" | "accumulateArgs" | "lang", Value::String("js")) => {}
+            ("lang", _) => return Err(Error::new(Code(4544705), "$accumulator only supports lang: 'js'")),
+            ("initArgs" | "accumulateArgs", _) => {}
+            (other, _) => {
+                let message = format!("$accumulator got an unexpected field: {other}");
+                return Err(Error::new(Code(4544706), message));
+            }
+        }
+    }
+    let required = [("init", 4544707), ("accumulate", 4544708), ("merge", 4544709), ("accumulateArgs", 4544710)];
+    match required.into_iter().find(|(name, _)| spec.get(name).is_none()) {
+        Some((name, code)) => Err(Error::new(Code(code), format!("$accumulator missing required argument '{name}'"))),
+        None => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ impl AddFields {
     pub fn changes(&self) -> Changes {
         let mut changes = Changes::default();
         self.fields.each_path(&mut |path, expression| match expression.as_field() {
-            Some(old) if !old.contains('.') && !path.contains('.') => changes.renamed.push((path.to_owned(), old)),
+            Some(old) if !old.contains('.') => changes.renamed.push((path.to_owned(), old)),
             _ => changes.written.push(path.to_owned()),
         });
         changes

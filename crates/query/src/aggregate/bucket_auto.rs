@@ -1,12 +1,12 @@
 //! `$bucketAuto`: a given number of buckets with about as many documents in each.
 
-use super::Demand;
 use super::accumulate::{Accumulator, State};
 use super::granularity::Granularity;
 use super::group::parse_fields;
 use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
-use super::steps::{Give, Hold};
+use super::steps::{Give, Hold, Take};
+use super::{Demand, Pacer};
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
 use crate::sort::{Sorted, Sorter};
@@ -180,7 +180,7 @@ impl Given {
         Ok(self.ahead.as_ref().map(|(value, _)| value.clone()))
     }
 
-    fn next_bucket(&mut self) -> Result<Option<Bucket>> {
+    fn next_bucket(&mut self, pace: &mut Pacer<'_>) -> Result<Option<Bucket>> {
         let spec = self.spec.clone();
         let Some((value, document)) = self.next_if(|_| true)? else { return Ok(None) };
         let min = match (&self.max, &spec.granularity) {
@@ -198,14 +198,15 @@ impl Given {
             let Some((value, document)) = self.next_if(|_| true)? else { break };
             bucket.max = value;
             bucket.take(&spec, &document)?;
+            pace()?;
         }
-        self.settle_max(&mut bucket)?;
+        self.settle_max(&mut bucket, pace)?;
         self.max = Some(bucket.max.clone());
         Ok(Some(bucket))
     }
 
     /// Takes in what belongs to the bucket as well, and puts its upper end where the next bucket begins.
-    fn settle_max(&mut self, bucket: &mut Bucket) -> Result<()> {
+    fn settle_max(&mut self, bucket: &mut Bucket, pace: &mut Pacer<'_>) -> Result<()> {
         let spec = self.spec.clone();
         let Some(granularity) = &spec.granularity else {
             let same = bucket.max.clone();
@@ -214,6 +215,7 @@ impl Given {
             {
                 bucket.max = value;
                 bucket.take(&spec, &document)?;
+                pace()?;
             }
             if let Some(next) = self.next_value()? {
                 bucket.max = next;
@@ -225,6 +227,7 @@ impl Given {
             self.next_if(|next| spec.collation.compare(boundary.as_value(), next).is_gt())?
         {
             bucket.take(&spec, &document)?;
+            pace()?;
         }
         let is_zero = Number::from_value(boundary.as_value()).is_some_and(Number::is_zero);
         bucket.max = match self.next_value()?.filter(|_| is_zero) {
@@ -236,8 +239,8 @@ impl Given {
 }
 
 impl Give for Given {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
-        let Some(bucket) = self.next_bucket()? else { return Ok(None) };
+    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+        let Some(bucket) = self.next_bucket(pace)? else { return Ok(None) };
         let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
             writer.append("_id", &doc! { "min": &bucket.min, "max": &bucket.max });
             for ((name, accumulator), state) in self.spec.fields.iter().zip(&bucket.states) {

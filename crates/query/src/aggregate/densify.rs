@@ -7,19 +7,18 @@
 
 mod parse;
 
-use super::Demand;
 use super::field_tree::collide;
-use super::steps::{Give, Hold};
+use super::steps::{Give, Hold, Take};
+use super::{Demand, Pacer};
 use crate::expression::apply;
 use crate::expression::date::calculate::Unit;
 use crate::predicate::number::exact;
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
-use crate::{Context, Item, ItemBuf, Sort};
+use crate::{Context, Expression, Item, ItemBuf, Sort};
 use document::compare::compare;
-use document::key::encode_field;
 use document::path::Path;
-use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
@@ -32,10 +31,14 @@ const GENERATED_MAX: u64 = 500_000;
 pub(crate) struct Densify {
     field: Path,
     partition: Vec<Path>,
+    /// What the paths of `partition` give, arrays on the way among them.
+    partition_values: Vec<Expression>,
     step: ValueBuf,
     unit: Option<Unit>,
     bounds: Bounds,
     sort: Sort,
+    /// How the values that tell partitions apart compare.
+    collation: Collation,
 }
 
 #[derive(Debug)]
@@ -76,16 +79,19 @@ impl Densify {
         }
     }
 
-    fn partition_key(&self, document: Doc<'_>) -> Vec<u8> {
-        let mut key = Vec::new();
-        for path in &self.partition {
+    /// The values that keep a document's partition apart, and a key for them.
+    fn partition_of(&self, document: Doc<'_>) -> Result<(Vec<Option<ValueBuf>>, Vec<u8>)> {
+        let (mut fields, mut key) = (Vec::new(), Vec::new());
+        for expression in &self.partition_values {
+            let evaluated = expression.evaluate(document)?;
             // A missing field is another partition than null.
-            match path.get(document) {
+            match evaluated.value() {
                 None => key.push(0),
-                Some(value) => encode_field(Some(value), true, &mut key),
+                Some(value) => self.collation.encode_key(value, &mut key),
             }
+            fields.push(evaluated.value().map(Value::to_owned));
         }
-        key
+        Ok((fields, key))
     }
 
     fn next_step(&self, value: Value<'_>) -> Result<ValueBuf> {
@@ -168,7 +174,7 @@ struct Dense {
 impl Dense {
     /// The number of the document's partition, which may be new. Error 6007200 where they are too many.
     fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> Result<usize> {
-        let key = self.stage.partition_key(document);
+        let (fields, key) = self.stage.partition_of(document)?;
         if let Some(index) = self.known.get(&key) {
             return Ok(*index);
         }
@@ -182,7 +188,6 @@ impl Dense {
             (Bounds::Full, Some(first)) => first.clone(),
             _ => value.to_owned(),
         };
-        let fields = self.stage.partition.iter().map(|path| path.get(document).map(Value::to_owned)).collect();
         self.partitions.push(Partition { fields, next, fresh: true });
         self.known.insert(key, self.partitions.len() - 1);
         Ok(self.partitions.len() - 1)
@@ -191,6 +196,14 @@ impl Dense {
     /// A document in the gap below a value, if there is one left; the grid moves past it.
     fn fill_below(&mut self, index: usize, value: Value<'_>) -> Result<Option<DocBuf>> {
         let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
+        if let Bounds::Explicit(lower, _) = &self.stage.bounds
+            && compare(value, lower.as_value()) == Ordering::Equal
+        {
+            // The last of those that stand on the lower bound decides.
+            partition.next = self.stage.next_step(value)?;
+            partition.fresh = false;
+            return Ok(None);
+        }
         let order = compare(partition.next.as_value(), value);
         let in_bounds = match &self.stage.bounds {
             Bounds::Explicit(_, upper) => {
@@ -201,7 +214,9 @@ impl Dense {
         if order == Ordering::Greater || !in_bounds {
             return Ok(None);
         }
-        let next = self.stage.next_step(partition.next.as_value())?;
+        // Of values that are equal, a document's own goes on: its type decides.
+        let reached = if order == Ordering::Equal { value } else { partition.next.as_value() };
+        let next = self.stage.next_step(reached)?;
         let value = std::mem::replace(&mut partition.next, next);
         partition.fresh = false;
         if order == Ordering::Equal {
@@ -215,7 +230,8 @@ impl Dense {
         let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
         let order = |limit: &ValueBuf| compare(partition.next.as_value(), limit.as_value());
         let goes_on = match (&self.stage.bounds, &self.last) {
-            (Bounds::Explicit(_, upper), _) => partition.fresh || order(upper) == Ordering::Less,
+            // Bounds that are one have a place where there are no documents at all.
+            (Bounds::Explicit(_, upper), last) => partition.fresh && last.is_none() || order(upper) == Ordering::Less,
             (Bounds::Full, Some(last)) if !self.stage.partition.is_empty() => order(last) != Ordering::Greater,
             _ => false,
         };
@@ -288,8 +304,9 @@ fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf
 }
 
 impl Give for Dense {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         while self.ending.is_none() {
+            pace()?;
             if let Some((document, index)) = self.held.take() {
                 let stage = self.stage.clone();
                 let value = stage.value(document.as_doc())?.unwrap_or(Value::Null);
@@ -304,9 +321,7 @@ impl Give for Dense {
                 Some(Some(demand)) => return Ok(Some(demand)),
                 None => {
                     self.ending = Some(0);
-                    if let (Bounds::Explicit(lower, _), true, true) =
-                        (&self.stage.bounds, self.stage.partition.is_empty(), self.partitions.is_empty())
-                    {
+                    if let (Bounds::Explicit(lower, _), true) = (&self.stage.bounds, self.partitions.is_empty()) {
                         self.partitions.push(Partition { fields: Vec::new(), next: lower.clone(), fresh: true });
                     }
                 }

@@ -6,10 +6,12 @@
 
 mod graph_lookup;
 mod join_table;
+mod joined;
 mod lookup;
 mod write;
 
-use crate::aggregate::Pipeline;
+use crate::aggregate::{Pipeline, available, optimize};
+use crate::metadata::{Meta, Needs};
 use crate::{Context, Expression};
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -18,6 +20,40 @@ pub use graph_lookup::{GraphLookup, Search};
 pub use join_table::JoinTable;
 pub use lookup::{Lookup, MATCHES_BYTES_MAX};
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
+
+/// The collection that `from` names.
+fn source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
+    match from {
+        Value::String(collection) => Ok(collection),
+        Value::Document(spec) => {
+            let [mut database, mut collection] = [""; 2];
+            for (name, value) in spec.iter() {
+                let wrong = || {
+                    let kind = value.kind().alias();
+                    let message =
+                        format!("BSON field 'from.{name}' is the wrong type '{kind}', expected type 'string'");
+                    Error::type_mismatch(message)
+                };
+                match name {
+                    "db" => database = value.as_str().ok_or_else(wrong)?,
+                    "coll" => collection = value.as_str().ok_or_else(wrong)?,
+                    _ => {
+                        let message = format!("BSON field 'from.{name}' is an unknown field.");
+                        return Err(Error::new(Code(40415), message));
+                    }
+                }
+            }
+            Err(Error::failed_to_parse(format!(
+                "{stage} with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: {database} and coll: \
+                 {collection}"
+            )))
+        }
+        other => {
+            let kind = other.kind().alias();
+            Err(Error::failed_to_parse(format!("{stage} 'from' field must be a string, but found {kind}")))
+        }
+    }
+}
 
 #[derive(Debug)]
 pub enum Foreign {
@@ -37,6 +73,10 @@ pub struct UnionWith {
     pub documents: Option<Vec<DocBuf>>,
     /// What the documents go through.
     pub pipeline: Pipeline,
+    /// What the pipeline finds out about its documents beside their fields.
+    gives: Needs,
+    /// What the stages right behind this one ask for, and its own documents do not have.
+    pub lacking: Option<Meta>,
 }
 
 impl Foreign {
@@ -68,12 +108,16 @@ impl Foreign {
 }
 
 impl UnionWith {
+    /// Notes what a stage asks for that is carried out within the other pipeline, too.
+    pub(super) fn ask(&mut self, asked: Needs) {
+        self.lacking = self.lacking.or_else(|| asked.lacking(self.gives));
+        self.pipeline.needs = self.pipeline.needs.and(asked);
+        optimize::show_metadata(&mut self.pipeline.stages, asked);
+    }
+
     fn parse(spec: Value<'_>, context: &Context) -> Result<UnionWith> {
         let spec = match spec {
-            Value::String(collection) => {
-                let pipeline = Pipeline::parse(Doc::EMPTY, context)?;
-                return Ok(UnionWith { collection: collection.to_owned(), documents: None, pipeline });
-            }
+            Value::String(collection) => return UnionWith::over(collection, None, Doc::EMPTY, context),
             Value::Document(spec) => spec,
             other => {
                 return Err(Error::failed_to_parse(format!(
@@ -82,17 +126,11 @@ impl UnionWith {
                 )));
             }
         };
-        let (mut collection, mut pipeline, mut documents) = (None, None, None);
+        let (mut collection, mut stages) = (None, None);
         for (name, value) in spec.iter() {
             match (name, value) {
-                ("coll", Value::String(text)) => collection = Some(text.to_owned()),
-                ("pipeline", Value::Array(stages)) => {
-                    let (given, stages) = split_documents(stages);
-                    documents = given.map(|given| documents_of(given, context)).transpose()?;
-                    let coll = spec.get("coll").and_then(Value::as_str).unwrap_or_default();
-                    let context = Context { text_indexes: context.text_indexes.within(coll), ..context.clone() };
-                    pipeline = Some(sub_pipeline("$unionWith", stages.as_doc(), &context)?);
-                }
+                ("coll", Value::String(text)) => collection = Some(text),
+                ("pipeline", Value::Array(array)) => stages = Some(array),
                 ("coll", Value::Null) => {}
                 ("pipeline", Value::Null) => {
                     let message = "invalid parameter: expected an object (pipeline)";
@@ -105,13 +143,22 @@ impl UnionWith {
                 _ => return Err(unknown_field("$unionWith", name)),
             }
         }
-        let collection = collection.or_else(|| documents.as_ref().map(|_| String::new())).ok_or_else(|| {
+        let (documents, rest) = split_documents(stages.unwrap_or(Doc::EMPTY));
+        let documents = documents.map(|documents| documents_of(documents, context)).transpose()?;
+        let collection = collection.or_else(|| documents.as_ref().map(|_| "")).ok_or_else(|| {
             Error::failed_to_parse(
                 "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
             )
         })?;
-        let pipeline = pipeline.map_or_else(|| Pipeline::parse(Doc::EMPTY, context), Ok)?;
-        Ok(UnionWith { collection, documents, pipeline })
+        UnionWith::over(collection, documents, rest.as_doc(), context)
+    }
+
+    fn over(collection: &str, documents: Option<Vec<DocBuf>>, stages: Doc<'_>, context: &Context) -> Result<UnionWith> {
+        let (collection, stages) = context.views.resolve(collection, stages);
+        let context = Context { text_indexes: context.text_indexes.within(collection), ..context.clone() };
+        let pipeline = sub_pipeline("$unionWith", stages.as_doc(), &context)?;
+        let gives = available(stages.as_doc());
+        Ok(UnionWith { collection: collection.to_owned(), documents, pipeline, gives, lacking: None })
     }
 }
 

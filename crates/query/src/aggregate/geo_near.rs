@@ -7,7 +7,7 @@ use super::Stage;
 use super::add_fields::AddFields;
 use crate::expression::check_field_path;
 use crate::geo::Near;
-use crate::{Context, Expression, Predicate};
+use crate::{Context, Expression, Folding, Predicate};
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
@@ -35,18 +35,33 @@ struct Fields<'a> {
     key: Option<&'a str>,
 }
 
+/// Options of older versions.
+const GONE: [(&str, i32, &str); 3] = [
+    ("limit", 50858, "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead."),
+    ("num", 50857, "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead."),
+    ("start", 50856, "$geoNear no longer supports the 'start' argument."),
+];
+
 /// Parses the stage, into the source and what stands behind it.
 pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
-    let Value::Document(spec) = spec else {
+    let (Value::Document(spec) | Value::Array(spec)) = spec else {
         return Err(Error::new(Code(10065), "invalid parameter: expected an object ($geoNear)"));
     };
     let mut fields = Fields::default();
+    for (name, code, message) in GONE {
+        if spec.get(name).is_some() {
+            return Err(Error::new(Code(code), message));
+        }
+    }
+    if spec.get("near").is_none() {
+        return Err(no_near());
+    }
     for field in spec.elements() {
         fields.read(field, context)?;
     }
     let operator = if fields.spherical { "$nearSphere" } else { "$near" };
     let near = fields.near.as_ref();
-    let near = near.ok_or_else(|| Error::new(Code(5860400), "$geoNear requires a 'near' argument"))?;
+    let near = near.ok_or_else(no_near)?;
     let distance_field = fields.distance_field.ok_or_else(no_distance_field)?;
     let condition = DocBuf::build(|writer| {
         writer.append(operator, near.as_value());
@@ -82,7 +97,6 @@ fn put(path: &str, expression: &DocBuf, context: &Context) -> Result<Stage> {
 
 impl<'a> Fields<'a> {
     fn read(&mut self, field: Element<'a>, context: &Context) -> Result<()> {
-        let gone = |code, message: &str| Err(Error::new(Code(code), message));
         match field.key() {
             "near" => self.near = Some(point(field.value(), context)?),
             "distanceField" => self.distance_field = Some(name(field, no_distance_field)?),
@@ -99,17 +113,14 @@ impl<'a> Fields<'a> {
             },
             "spherical" => self.spherical = field.value().is_truthy(),
             "key" => self.key = Some(key(field)?),
-            "num" => {
-                return gone(50857, "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead.");
-            }
-            "limit" => {
-                return gone(50858, "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead.");
-            }
-            "start" => return gone(50856, "$geoNear no longer supports the 'start' argument."),
             _ => {}
         }
         Ok(())
     }
+}
+
+fn no_near() -> Error {
+    Error::new(Code(5860400), "$geoNear requires a 'near' argument")
 }
 
 fn no_distance_field() -> Error {
@@ -117,7 +128,8 @@ fn no_distance_field() -> Error {
 }
 
 fn point(value: Value<'_>, context: &Context) -> Result<ValueBuf> {
-    let expression = Expression::parse(value, context)?;
+    // Whatever it is part of: this has to be known.
+    let expression = Expression::parse(value, &Context { folding: Folding::AtOnce, ..context.clone() })?;
     if !expression.is_constant() {
         return Err(Error::new(Code(5860402), "$geoNear requires a constant near argument"));
     }

@@ -1,10 +1,10 @@
 //! `$group`: documents by a key, and what accumulates per key.
 
-use super::Demand;
 use super::accumulate::{Accumulator, State, hash_of, spill};
 use super::bucket::Boundaries;
 use super::operand::{Numbering, Operand, Row};
-use super::steps::{Give, Hold};
+use super::steps::{Give, Hold, Take};
+use super::{Demand, Pacer};
 use crate::spill::{Budget, Entry, Merge, Runs};
 use crate::{Context, Expression, Item};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
@@ -21,6 +21,8 @@ pub(crate) struct Group {
     fields: Vec<(Box<str>, Accumulator)>,
     collation: Collation,
     numbering: Numbering,
+    /// Paths of the key that hold what a field held: new path, old name.
+    renames: Vec<(String, String)>,
 }
 
 /// What documents are grouped by.
@@ -38,20 +40,20 @@ impl Group {
         let Value::Document(spec) = spec else {
             return Err(Error::new(Code(15947), "a group's fields must be specified in an object"));
         };
-        let mut key = None;
-        let mut fields = Vec::new();
+        let (mut key, mut fields, mut renames) = (None, Vec::new(), Vec::new());
         for (name, value) in spec.iter() {
             if name == "_id" {
                 if key.is_some() {
                     return Err(Error::new(Code(15948), "a group's _id may only be specified once"));
                 }
                 key = Some(Self::parse_key(value, context)?);
+                find_renames("_id", value, &mut renames);
             } else {
                 fields.push((name.into(), parse_field(name, value, context)?));
             }
         }
         let key = key.ok_or_else(|| Error::new(Code(15955), "a group specification must include an _id"))?;
-        Ok(Group::new(key, fields, context))
+        Ok(Group { renames, ..Group::new(key, fields, context) })
     }
 
     fn new(mut key: Key, mut fields: Vec<(Box<str>, Accumulator)>, context: &Context) -> Group {
@@ -63,7 +65,7 @@ impl Group {
             .iter_mut()
             .filter_map(|(_, accumulator)| accumulator.operand_mut())
             .for_each(|operand| numbering.number(operand));
-        Group { key, fields, collation: context.collation.clone(), numbering }
+        Group { key, fields, collation: context.collation.clone(), numbering, renames: Vec::new() }
     }
 
     fn parse_key(value: Value<'_>, context: &Context) -> Result<Key> {
@@ -93,7 +95,27 @@ impl Group {
     /// The stage that `$sortByCount` comes to.
     pub fn counting(by: Value<'_>, context: &Context) -> Result<Group> {
         let fields = vec![("count".into(), Accumulator::count())];
-        Ok(Group::new(Self::parse_key(by, context)?, fields, context))
+        let mut renames = Vec::new();
+        find_renames("_id", by, &mut renames);
+        Ok(Group { renames, ..Group::new(Self::parse_key(by, context)?, fields, context) })
+    }
+
+    pub fn renames(&self) -> &[(String, String)] {
+        &self.renames
+    }
+}
+
+/// Parts of a key that are nothing but a field of the top level.
+fn find_renames(path: &str, key: Value<'_>, renames: &mut Vec<(String, String)>) {
+    match key {
+        Value::String(field) => {
+            let name = field.strip_prefix('$').filter(|name| !name.contains(['$', '.']));
+            renames.extend(name.map(|name| (path.to_owned(), name.to_owned())));
+        }
+        Value::Document(parts) if parts.first().is_some_and(|first| !first.key().starts_with('$')) => {
+            parts.iter().for_each(|(name, part)| find_renames(&format!("{path}.{name}"), part, renames));
+        }
+        _ => {}
     }
 }
 
@@ -132,21 +154,22 @@ pub(super) fn parse_fields(output: Doc<'_>, context: &Context) -> Result<Vec<(Bo
 }
 
 fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumulator> {
+    let spec = value.as_document().unwrap_or(Doc::EMPTY);
+    let operator = spec.first().filter(|operator| operator.key().starts_with('$'));
+    let operator =
+        operator.ok_or_else(|| Error::new(Code(40234), format!("The field '{name}' must be an accumulator object")))?;
     if name.contains('.') {
         return Err(Error::new(Code(40235), format!("The field name '{name}' cannot contain '.'")));
     }
     if name.starts_with('$') {
         return Err(Error::new(Code(40236), format!("The field name '{name}' cannot be an operator name")));
     }
-    let spec = value.as_document().filter(|spec| !spec.is_empty());
-    let operator = spec
-        .and_then(Doc::first)
-        .ok_or_else(|| Error::new(Code(40234), format!("The field '{name}' must be an accumulator object")))?;
-    if spec.is_some_and(|spec| spec.elements().nth(1).is_some()) {
+    if spec.elements().nth(1).is_some() {
         return Err(Error::new(Code(40238), format!("The field '{name}' must specify one accumulator")));
     }
-    if !operator.key().starts_with('$') {
-        return Err(Error::new(Code(40234), format!("The field '{name}' must be an accumulator object")));
+    if let Value::Array(_) = operator.value() {
+        let operator = operator.key();
+        return Err(Error::new(Code(40237), format!("The {operator} accumulator is a unary operator")));
     }
     Accumulator::parse(operator.key(), operator.value(), context)
 }
@@ -319,7 +342,7 @@ struct Given {
 }
 
 impl Give for Given {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(key) = self.keys.next() else { return Ok(None) };
         let states = self.states.by_ref().take(self.group.fields.len());
         write_group(&self.group, &key, states, &mut self.scratch)?;
@@ -359,10 +382,11 @@ impl ReadBack {
 }
 
 impl Give for ReadBack {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(first) = self.next_piece()? else { return Ok(None) };
         let (key, mut states) = self.states(&first)?;
         while let Some(more) = self.next_piece()? {
+            pace()?;
             if more.key != first.key {
                 self.ahead = Some(more);
                 break;

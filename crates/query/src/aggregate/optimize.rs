@@ -2,13 +2,14 @@
 //!
 //! MongoDB rearranges in the same way, and it shows: in which error is met first.
 
+mod before_redact;
 mod changes;
 
 use super::foreign::Foreign;
 use super::{Pipeline, Source, Stage};
 use crate::Predicate;
 use crate::metadata::{Meta, Needs};
-use crate::predicate::Node;
+use crate::predicate::{Node, Test};
 pub(crate) use changes::Changes;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use std::sync::Arc;
 ///
 /// - the parts of a `$match` move in front of stages that do not write what they read, each as far as it can;
 /// - neighboring `$match` stages become one, of neighboring `$sort` stages the last remains;
-/// - `$skip` and `$limit` move in front of stages that make one document of one;
+/// - `$skip` and `$limit` move in front of stages that make one document of one, `$lookup` and `$graphLookup` among them;
 /// - `$sort` learns of a `$limit` behind it, and keeps no more documents than that.
 pub(super) fn rearrange(stages: &mut Vec<Stage>) {
     let mut arranged = Vec::with_capacity(stages.len());
@@ -34,10 +35,10 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
     match stage {
         Stage::Match(predicate) => append_match(arranged, predicate.root().clone()),
         Stage::Skip(_) | Stage::Limit(_) => {
-            let transformations = arranged.iter().rev().take_while(|stage| makes_one_of_one(stage)).count();
+            let transformations = arranged.iter().rev().take_while(|stage| keeps_number(stage)).count();
             arranged.insert(arranged.len() - transformations, stage);
         }
-        Stage::Sort { .. } => {
+        stage if sorts_anew(&stage) => {
             if matches!(arranged.last(), Some(Stage::Sort { .. })) {
                 arranged.pop();
             }
@@ -47,17 +48,35 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
     }
 }
 
-fn makes_one_of_one(stage: &Stage) -> bool {
+/// Whether the order of what comes in is lost on a stage.
+fn sorts_anew(stage: &Stage) -> bool {
+    match stage {
+        Stage::Sort { .. } | Stage::Densify(_) => true,
+        Stage::SetWindowFields(windows) => windows.sorts_anew(),
+        _ => false,
+    }
+}
+
+pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
     matches!(stage, Stage::AddFields(_) | Stage::Project(_) | Stage::ReplaceRoot(_))
+}
+
+/// Whether the stage gives as many documents as it gets, each of one of them.
+fn keeps_number(stage: &Stage) -> bool {
+    match stage {
+        Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_) | Foreign::GraphLookup(_)),
+        stage => makes_one_of_one(stage),
+    }
 }
 
 /// Puts in a `$match`, taken apart where only some of it can move on.
 fn append_match(arranged: &mut Vec<Stage>, root: Node) {
-    let mut moving = vec![root];
+    let mut moving = conditions(root);
     let mut at = arranged.len();
     while at > 0 {
         if let Stage::Match(before) = &arranged[at - 1] {
-            moving.insert(0, before.root().clone());
+            // In the order of the stages, other than a conjunction within a conjunction.
+            moving.splice(0..0, conditions(before.root().clone()));
             arranged.remove(at - 1);
             at -= 1;
             continue;
@@ -67,7 +86,20 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
             at -= 1;
             continue;
         }
+        if let Stage::Redact(_) = arranged[at - 1] {
+            let safe: Vec<Node> = moving.iter().filter_map(before_redact::safe_part).collect();
+            arranged.insert(at, matching(moving));
+            if !safe.is_empty() {
+                let behind = arranged.split_off(at - 1);
+                append_match(arranged, Node::And(safe));
+                arranged.extend(behind);
+            }
+            return;
+        }
         let Some(changes) = Changes::of(&arranged[at - 1]) else { break };
+        if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(asks_for_existence_of_id) {
+            break;
+        }
         let (free, bound) = split(moving, &changes);
         if !bound.is_empty() {
             arranged.insert(at, matching(bound));
@@ -79,6 +111,30 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         at -= 1;
     }
     arranged.insert(at, matching(moving));
+}
+
+fn conditions(root: Node) -> Vec<Node> {
+    match root {
+        Node::And(parts) => parts,
+        other => vec![other],
+    }
+}
+
+/// Of a group's key MongoDB tests after the grouping whether there is one.
+fn asks_for_existence_of_id(condition: &Node) -> bool {
+    fn is_about_existence(test: &Test) -> bool {
+        match test {
+            Test::Exists => true,
+            Test::Not(test) | Test::Collated(test, _) => is_about_existence(test),
+            Test::And(tests) => tests.iter().any(is_about_existence),
+            _ => false,
+        }
+    }
+    match condition {
+        Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().any(asks_for_existence_of_id),
+        Node::Path { path, test } => path.as_str() == "_id" && is_about_existence(test),
+        _ => false,
+    }
 }
 
 /// A `$unionWith` whose own documents are tested as those that come in are.
@@ -127,7 +183,7 @@ fn limit_behind(stages: &[Stage]) -> Option<u64> {
 }
 
 /// Takes off the front what a store can be asked for.
-pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source, Pipeline) {
+pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> (Source, Pipeline) {
     // Records are known by their numbers only to a projection that stands in front of everything.
     let numbered = leading_inclusion(&stages).is_some_and(|needs| needs.contains(Meta::RecordId));
     let needs = if numbered { needs } else { needs.without(Needs::of(Meta::RecordId)) };
@@ -153,7 +209,7 @@ pub(super) fn split_source(Pipeline { mut stages, needs }: Pipeline) -> (Source,
     if let (Some(_), Some(index)) = (limit, stages.iter().position(|stage| matches!(stage, Stage::Limit(_)))) {
         stages.remove(index);
     }
-    (Source { predicate, sort, limit, needs }, Pipeline { stages, needs })
+    (Source { predicate, sort, limit, needs, fields }, Pipeline { stages, needs, fields: None })
 }
 
 /// What a projection reads that comes first, behind a `$match` at the most, and keeps only what it names.

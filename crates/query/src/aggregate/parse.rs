@@ -10,7 +10,7 @@ use super::reshape::{Project, ReplaceRoot};
 use super::sample::{self, Sample};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, fill, geo_near};
+use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
 use crate::expression::check_name;
 use crate::metadata::{Meta, Needs};
 use crate::{Context, Predicate, Sort, text};
@@ -37,6 +37,18 @@ const FIRST_ONLY: &[&str] = &[
 /// Stages that stand last or not at all.
 const LAST_ONLY: &[&str] = &["$out", "$merge"];
 
+/// Stages that a MongoDB server gives to itself alone.
+const INTERNAL: &[&str] = &[
+    "$_addReshardingResumeId",
+    "$_internalBoundedSort",
+    "$_internalChangeStreamUnwindTransaction",
+    "$_internalDensify",
+    "$_internalFindAndModifyImageLookup",
+    "$_internalReshardingIterateTransaction",
+    "$queue",
+    "$setVariableFromSubPipeline",
+];
+
 /// The stages, and which metadata they ask for of the documents that come in.
 pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
     let count = pipeline.elements().count();
@@ -60,6 +72,7 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
         // What stands behind a stage that makes new documents knows only what cannot be had without asking for it.
         let asked = context.requests.take();
         needs = needs.and(if anew { asked.of_searches() } else { asked });
+        ask_union(&mut stages, asked);
         anew |= makes_anew(operator.key());
         if let (Some(Stage::Match(filter)), false) = (stages.last(), names.is_empty())
             && filter.text_search().is_some()
@@ -71,6 +84,20 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
     }
     check_places(&names)?;
     Ok((stages, needs))
+}
+
+/// A stage that makes one document of one is carried out on both sides of a `$unionWith` right before it.
+fn ask_union(stages: &mut [Stage], asked: Needs) {
+    let [before @ .., last] = stages else { return };
+    if !optimize::makes_one_of_one(last) || asked.is_empty() {
+        return;
+    }
+    let moves = |stage: &Stage| optimize::makes_one_of_one(stage) || matches!(stage, Stage::Match(_));
+    if let Some(Stage::Foreign(foreign)) = before.iter_mut().rev().find(|stage| !moves(stage))
+        && let Some(Foreign::UnionWith(union)) = Arc::get_mut(foreign)
+    {
+        union.ask(asked);
+    }
 }
 
 /// Whether the stage's documents are others than those that came in.
@@ -137,7 +164,11 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
         "$redact" => Stage::Redact(Arc::new(Redact::parse(spec, context)?)),
         "$facet" => Stage::Facet(Arc::new(facets(spec, context)?)),
         "$geoNear" => return geo_near::parse(spec, context, stages),
-        "$_internalInhibitOptimization" => return Ok(()),
+        "$_internalInhibitOptimization" | "$_internalSplitPipeline" => {
+            let found = || text::element(name, spec);
+            let refuse = || Error::type_mismatch(format!("{name} must take a nested object but found: {}", found()));
+            return spec.as_document().map(drop).ok_or_else(refuse);
+        }
         "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge" => {
             Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?))
         }
@@ -164,6 +195,17 @@ fn refuse(name: &str) -> Error {
             Code::INVALID_NAMESPACE,
             "$currentOp must be run against the 'admin' database with {aggregate: 1}",
         ),
+        "$operationMetrics" => Error::new(
+            Code::COMMAND_NOT_SUPPORTED,
+            "The aggregateOperationResourceConsumption server parameter is not set",
+        ),
+        "$shardedDataDistribution" => {
+            Error::new(Code(6789101), "The $shardedDataDistribution stage can only be run on mongoS")
+        }
+        "$listCachedAndActiveUsers" => {
+            Error::new(Code(224), "$listCachedAndActiveUsers is not allowed with the current configuration")
+        }
+        _ if INTERNAL.contains(&name) => Error::new(Code(5491300), format!("{name}' is not allowed in user requests")),
         _ => Error::new(Code(40324), format!("Unrecognized pipeline stage name: '{name}'")),
     }
 }

@@ -6,7 +6,7 @@ use super::group::Groups;
 use super::sample::Sampler;
 use super::unwind::Unwind;
 use super::window::Partitions;
-use super::{Demand, Execution, Stage};
+use super::{Demand, Execution, Pace, Pacer, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use crate::Predicate;
 use crate::metadata::{Item, ItemBuf, Meta, MetadataBuf};
@@ -71,10 +71,14 @@ pub(super) trait Hold: Send {
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
 }
 
+/// Takes a document that is given out.
+pub(super) type Take<'t> = dyn FnMut(Item<'_>) -> Result<Demand> + 't;
+
 /// Documents that are given out one by one.
 pub(super) trait Give: Send {
-    /// Shows the next document to `take` and gives what that wants; `None` when there is none left.
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>>;
+    /// Shows the next document to `take` and gives what that wants; `None` when there is none left. Where one document comes of
+    /// many, `pace` is asked along the way.
+    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>>;
 }
 
 impl Hold for Sorter {
@@ -88,19 +92,19 @@ impl Hold for Sorter {
 }
 
 impl Give for Sorted {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         self.next_with(take)?.transpose()
     }
 }
 
 impl Give for std::vec::IntoIter<DocBuf> {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         self.next().map(|document| take(document.as_doc().into())).transpose()
     }
 }
 
 impl Give for std::vec::IntoIter<ItemBuf> {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
+    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         self.next().map(|item| take(item.as_item())).transpose()
     }
 }
@@ -206,14 +210,19 @@ pub(super) struct Ending {
     step: usize,
 }
 
-/// Ends the input: each stage in turn gives out what it holds, until `wanted` results are ready. True when that was all.
+/// Ends the input: each stage in turn gives out what it holds, until `wanted` results are ready or `pace` asks for a pause. True when
+/// that was all.
 pub(super) fn advance(
     sections: &mut [Section],
     ending: &mut Ending,
     ready: &mut VecDeque<ItemBuf>,
     wanted: usize,
+    pace: &mut Pacer<'_>,
 ) -> Result<bool> {
     loop {
+        if pace()? == Pace::Pause {
+            return Ok(false);
+        }
         pass_on(sections, ready)?;
         let last = ending.section + 1 == sections.len();
         let Some(section) = sections.get_mut(ending.section) else { return Ok(true) };
@@ -224,7 +233,7 @@ pub(super) fn advance(
         }
         match section.steps.get_mut(ending.step..).and_then(<[Step]>::split_first_mut) {
             Some((step, rest)) => {
-                if !give_one(step, rest, out)? {
+                if !give_one(step, rest, out, pace)? {
                     ending.step += 1;
                 }
             }
@@ -378,7 +387,7 @@ impl Facet {
 }
 
 /// Lets a stage give out one of the documents it holds; false when nothing is left, or nobody wants more.
-fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>) -> Result<bool> {
+fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>, pace: &mut Pacer<'_>) -> Result<bool> {
     if matches!(step, Step::Hold(_)) {
         let holder = std::mem::replace(step, Step::Limit { left: 0 });
         if let Step::Hold(holder) = holder {
@@ -387,7 +396,7 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>) -> 
     }
     match step {
         Step::Give(giver) => {
-            let demand = giver.give(&mut |item| feed(rest, item, out))?;
+            let demand = giver.give(&mut |item| feed(rest, item, out), pace)?;
             if demand == Some(Demand::More) {
                 return Ok(true);
             }
@@ -403,7 +412,7 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>) -> 
             feed(rest, document.as_doc().into(), out)?;
         }
         Step::Facet(facets) => {
-            let document = finish_facets(facets)?;
+            let Some(document) = finish_facets(facets, pace)? else { return Ok(true) };
             feed(rest, document.as_doc().into(), out)?;
         }
         _ => {}
@@ -411,17 +420,21 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>) -> 
     Ok(false)
 }
 
-fn finish_facets(facets: &mut [Facet]) -> Result<DocBuf> {
+/// Ends the facets' input; `None` where `pace` asks for a pause before the last of them is over.
+fn finish_facets(facets: &mut [Facet], pace: &mut Pacer<'_>) -> Result<Option<DocBuf>> {
     for facet in facets.iter_mut() {
         if let Some(failure) = facet.failure.take() {
             return Err(failure);
         }
-        facet.execution.finish()?;
+        let over = facet.execution.advance(usize::MAX, pace)?;
         facet.collect()?;
+        if !over {
+            return Ok(None);
+        }
     }
     let results: Vec<(&str, Vec<DocBuf>)> =
         facets.iter_mut().map(|facet| (&*facet.name, facet.results.drain(..).collect())).collect();
-    facet_document(&results)
+    facet_document(&results).map(Some)
 }
 
 /// Error 4031700 where a facet's results are too many for one document.

@@ -253,7 +253,7 @@ fn stages_about_other_collections_stand_apart() {
     let Part::Foreign(foreign) = &parts[1] else { panic!() };
     let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
     let matches = |input: &str, candidate: &str| {
-        let (predicate, _) = lookup.query(crate::shorthand::document(input).as_doc()).unwrap();
+        let (predicate, _) = lookup.query(crate::shorthand::document(input).as_doc().into()).unwrap();
         predicate.matches(crate::shorthand::document(candidate).as_doc()).unwrap()
     };
     assert!(matches("{c: [1, 2]}", "{x: {y: 2}}"));
@@ -273,7 +273,7 @@ fn a_lookup_gives_its_pipeline_variables() {
     let parts = pipeline.unwrap().into_parts();
     let Part::Foreign(foreign) = &parts[0] else { panic!() };
     let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
-    let (_, pipeline) = lookup.query(crate::shorthand::document("{a: 5}").as_doc()).unwrap();
+    let (_, pipeline) = lookup.query(crate::shorthand::document("{a: 5}").as_doc().into()).unwrap();
     let found = run(&pipeline, array(&value("[{n: 4}, {n: 6}]"))).unwrap();
     assert_eq!(found, value("[{n: 4}]"));
 }
@@ -360,7 +360,7 @@ fn graphs_are_searched_breadth_first() {
     ];
     let collection = collection.map(crate::shorthand::document);
     let start = crate::shorthand::document("{_id: 0, to: 'a'}");
-    let mut search = lookup.start(start.as_doc()).unwrap();
+    let mut search = lookup.start(start.as_doc().into()).unwrap();
     while let Some(predicate) = search.next_predicate().unwrap() {
         let found = collection
             .iter()

@@ -15,9 +15,9 @@ mod partition;
 mod removable;
 mod run;
 
-use super::Demand;
 use super::field_tree::FieldTree;
-use super::steps::{Give, Hold};
+use super::steps::{Give, Hold, Take};
+use super::{Demand, Pacer};
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
 use crate::{Context, Expression, Item, ItemBuf, Sort};
@@ -26,7 +26,7 @@ use document::{Collation, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use parse::Function;
 use partition::Partition;
-use run::Run;
+use run::{Outcome, Run};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -44,6 +44,14 @@ pub(crate) struct SetWindowFields {
 impl SetWindowFields {
     pub fn parse(spec: Value<'_>, context: &Context) -> Result<SetWindowFields> {
         parse::stage(spec, context)
+    }
+
+    /// Whether documents are sorted for it as they come in, by fields that they have by then.
+    pub fn sorts_anew(&self) -> bool {
+        match &self.partition {
+            Some(partition) => partition.as_field().is_some(),
+            None => self.sort.is_some(),
+        }
     }
 
     /// Writes the value that documents are kept apart by.
@@ -113,7 +121,7 @@ struct Windows {
 
 impl Windows {
     /// Reads the next partition; false when there is none.
-    fn load(&mut self) -> Result<bool> {
+    fn load(&mut self, pace: &mut Pacer<'_>) -> Result<bool> {
         self.partition.clear();
         self.row = 0;
         let Some((current, first)) = self.take_ahead()? else { return Ok(false) };
@@ -124,6 +132,7 @@ impl Windows {
                 break;
             }
             self.partition.push(document, &self.budget)?;
+            pace()?;
         }
         self.partition.complete()?;
         for (run, function) in self.runs.iter_mut().zip(&self.stage.functions) {
@@ -152,8 +161,8 @@ fn too_large(bytes: usize, budget: &Budget) -> Error {
 }
 
 impl Give for Windows {
-    fn give(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Demand>> {
-        if self.row == self.partition.len() && !self.load()? {
+    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+        if self.row == self.partition.len() && !self.load(pace)? {
             return Ok(None);
         }
         let (row, stage) = (self.row, &self.stage);
@@ -171,8 +180,10 @@ impl Give for Windows {
         let lent = self.partition.get(row)?;
         let row = lent.as_item();
         stage.fields.apply(row.document, &mut writer, &mut |index, name, writer| {
-            if let Some(Some(value)) = values.get(*index) {
-                writer.append(name, value);
+            match (values.get(*index), self.runs.get(*index), stage.functions.get(*index)) {
+                (Some(Outcome::Value(Some(value))), ..) => writer.append(name, value),
+                (Some(Outcome::Held), Some(run), Some(function)) => run.write_held(function, name, writer),
+                _ => {}
             }
             Ok(())
         })?;

@@ -5,7 +5,7 @@ use super::functions::{Function, function};
 use super::number::{Number, Sum, to_long};
 use super::string::display;
 use super::{Evaluated, decimal};
-use crate::predicate::number::exact;
+use crate::predicate::number::{coerced, exact};
 use astro_float::BigFloat;
 use document::Value;
 use error::{Code, Error, Result};
@@ -105,14 +105,15 @@ fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eval
     if let (Some(a), Some(b)) = (number(a), number(b)) {
         return Ok(difference(a, b).to_value().into());
     }
-    let overflow = || Error::new(Code::OVERFLOW, "date overflow in $subtract");
     match (a.value_or_null(), b.value_or_null()) {
-        (Value::DateTime(a), Value::DateTime(b)) => Ok(a.checked_sub(b).ok_or_else(overflow)?.into()),
+        // Beyond 64 bits it goes on at the other end, as the server has it.
+        (Value::DateTime(a), Value::DateTime(b)) => Ok(a.wrapping_sub(b).into()),
         (Value::DateTime(a), b) if b.kind().is_number() => {
             let b = to_long(b)?;
             if b == i64::MIN {
                 return Err(Error::new(Code(159), "Cannot negate the minimum duration"));
             }
+            let overflow = || Error::new(Code(159), format!("Overflow while adding {}ms to {a}ms", -b));
             Ok(Value::DateTime(a.checked_sub(b).ok_or_else(overflow)?).into())
         }
         _ => Err(Error::type_mismatch(format!("can't $subtract {} from {}", b.type_name(), a.type_name()))),
@@ -286,11 +287,7 @@ fn decimal_places(name: &str, places: &Evaluated<'_>) -> Result<i32> {
         let found = places.type_name();
         return Err(Error::new(Code(16004), format!("can't convert from BSON type {found} to long")));
     }
-    if matches!(value, Value::Double(number) if !number.is_finite()) {
-        let found = display(value);
-        return Err(Error::new(Code(31109), format!("Can't coerce out of range value {found} to long")));
-    }
-    let whole = exact(value)
+    let whole = coerced(value)?
         .and_then(|whole| i32::try_from(whole).ok())
         .ok_or_else(|| Error::new(Code(51082), format!("precision argument to  {name} must be a integral value")))?;
     Some(whole).filter(|places| (-20..=100).contains(places)).ok_or_else(|| {

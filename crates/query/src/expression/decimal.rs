@@ -155,7 +155,9 @@ fn add_finite(high: Finite, mut low: Finite) -> Finite {
     let mut shift = (high.exponent - low.exponent) as u32;
     let room = 2 * DIGITS + 6 - high.coefficient.digits().max(1);
     if high.coefficient.is_zero() {
-        return low;
+        // Zeros of both signs add up to the positive one.
+        let negative = low.negative && (high.negative || !low.coefficient.is_zero());
+        return Finite { negative, ..low };
     }
     if shift > room {
         // The low number cannot reach the digits that stay; it only decides which way they are rounded.

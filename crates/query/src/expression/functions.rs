@@ -62,9 +62,8 @@ impl Function {
     pub fn folding(&self) -> Folding {
         match self.name {
             "$getField" | "$setField" | "$unsetField" | "$firstN" | "$lastN" | "$minN" | "$maxN" => Folding::None,
-            "$zip" | "$sortArray" | "$regexMatch" | "$regexFind" | "$regexFindAll" | "$replaceOne" | "$replaceAll" => {
-                Folding::Arguments
-            }
+            "$zip" | "$sortArray" | "$setEquals" | "$regexMatch" | "$regexFind" | "$regexFindAll" | "$replaceOne"
+            | "$replaceAll" => Folding::Arguments,
             _ if self.pure => Folding::Full,
             _ => Folding::None,
         }
@@ -75,9 +74,14 @@ impl Function {
         self.is_commutative() || matches!(self.name, "$concat" | "$concatArrays")
     }
 
+    /// Whether a single argument may stand for all: an array of them.
+    pub fn takes_one_array(&self) -> bool {
+        matches!(self.name, "$sum" | "$min" | "$max")
+    }
+
     /// Whether the order of the arguments does not matter.
     pub fn is_commutative(&self) -> bool {
-        matches!(self.name, "$add" | "$multiply" | "$setUnion" | "$setIntersection")
+        matches!(self.name, "$add" | "$multiply" | "$setUnion" | "$setIntersection" | "$sum" | "$min" | "$max")
     }
 }
 

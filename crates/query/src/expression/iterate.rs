@@ -40,7 +40,7 @@ fn parse_let(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     let [variables, body] = named(operand, ["vars", "in"], unrecognized(16875, "$let"))?;
     let variables = required(variables, 16876, "vars", "$let")?;
     let body = required(body, 16877, "in", "$let")?;
-    let Value::Document(variables) = variables else {
+    let (Value::Document(variables) | Value::Array(variables)) = variables else {
         return Err(Error::new(Code(10065), "invalid parameter: expected an object (vars)"));
     };
     let (mut names, mut values) = (Vec::new(), Vec::new());
@@ -62,19 +62,22 @@ fn element_name(given: Option<Value<'_>>) -> Result<String> {
 fn parse_map(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     let operand = object(operand, 16878, "$map")?;
     let [input, name, body] = named(operand, ["input", "as", "in"], unrecognized(16879, "$map"))?;
-    let input = parser.parse(required(input, 16880, "input", "$map")?)?;
+    let input = required(input, 16880, "input", "$map")?;
+    let body = required(body, 16882, "in", "$map")?;
+    let input = parser.parse(input)?;
     let name = element_name(name)?;
-    let body = parser.parse_inside(vec![name], required(body, 16882, "in", "$map")?)?;
-    Ok(Form::Map { input, body })
+    Ok(Form::Map { input, body: parser.parse_inside(vec![name], body)? })
 }
 
 fn parse_filter(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     let operand = object(operand, 28646, "$filter")?;
     let names = ["input", "as", "cond", "limit"];
     let [input, name, condition, limit] = named(operand, names, unrecognized(28647, "$filter"))?;
-    let input = parser.parse(required(input, 28648, "input", "$filter")?)?;
+    let input = required(input, 28648, "input", "$filter")?;
+    let condition = required(condition, 28650, "cond", "$filter")?;
+    let input = parser.parse(input)?;
     let name = element_name(name)?;
-    let condition = parser.parse_inside(vec![name], required(condition, 28650, "cond", "$filter")?)?;
+    let condition = parser.parse_inside(vec![name], condition)?;
     let limit = limit.map(|limit| parser.parse(limit)).transpose()?;
     Ok(Form::Filter { input, condition, limit })
 }
@@ -84,19 +87,20 @@ fn parse_reduce(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
         let found = operand.kind().alias();
         return Err(Error::new(Code(40075), format!("$reduce requires an object as an argument, found: {found}")));
     };
-    let [input, initial, body] = named(operand, ["input", "initialValue", "in"], |name| {
-        Error::new(Code(40076), format!("$reduce found an unknown argument: {name}"))
-    })?;
-    let required = |value: Option<Value<'_>>, code, name| {
-        value.ok_or_else(|| Error::new(Code(code), format!("$reduce requires '{name}' to be specified"))).map(drop)
-    };
-    required(input, 40077, "input")?;
-    required(initial, 40078, "initialValue")?;
-    required(body, 40079, "in")?;
+    let (mut input, mut initial, mut body) = (None, None, None);
+    for (name, value) in operand.iter() {
+        match name {
+            "input" => input = Some(parser.parse(value)?),
+            "initialValue" => initial = Some(parser.parse(value)?),
+            "in" => body = Some(parser.parse_inside(vec!["this".to_owned(), "value".to_owned()], value)?),
+            _ => return Err(Error::new(Code(40076), format!("$reduce found an unknown argument: {name}"))),
+        }
+    }
+    let missing = |code, name| Error::new(Code(code), format!("$reduce requires '{name}' to be specified"));
     Ok(Form::Reduce {
-        input: parser.parse(input.unwrap_or(Value::Null))?,
-        initial: parser.parse(initial.unwrap_or(Value::Null))?,
-        body: parser.parse_inside(vec!["this".to_owned(), "value".to_owned()], body.unwrap_or(Value::Null))?,
+        input: input.ok_or_else(|| missing(40077, "input"))?,
+        initial: initial.ok_or_else(|| missing(40078, "initialValue"))?,
+        body: body.ok_or_else(|| missing(40079, "in"))?,
     })
 }
 

@@ -133,14 +133,17 @@ impl Sum {
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {
-                self.integers += i128::from(number);
+                self.add_integer(number.into());
                 Widest::Int32
             }
             Number::Int64(number) => {
-                self.integers += i128::from(number);
+                self.add_integer(number);
                 Widest::Int64
             }
             Number::Double(number) => {
+                if self.integers != 0 {
+                    self.doubles.add_integer(std::mem::take(&mut self.integers));
+                }
                 self.doubles.add(number);
                 Widest::Double
             }
@@ -150,6 +153,16 @@ impl Sum {
             }
         };
         self.widest = self.widest.max(kind);
+    }
+
+    /// Among doubles, integers are added in their turn: the order shows in the last digits.
+    #[inline]
+    fn add_integer(&mut self, number: i64) {
+        if self.doubles.is_begun() {
+            self.doubles.add_integer(number.into());
+        } else {
+            self.integers += i128::from(number);
+        }
     }
 
     pub fn total(&self) -> Number {
@@ -227,22 +240,28 @@ impl Sum {
         Some(Sum { integers: i128::from_le_bytes(*integers), doubles, decimals, widest })
     }
 
-    fn double_total(&self) -> f64 {
+    /// What is no decimal.
+    fn binary(&self) -> Compensated {
         let mut sum = self.doubles;
-        sum.add_integer(self.integers);
-        sum.total()
+        if self.integers != 0 {
+            sum.add_integer(self.integers);
+        }
+        sum
+    }
+
+    fn double_total(&self) -> f64 {
+        self.binary().total()
     }
 
     fn decimal_total(&self) -> Decimal128 {
-        let mut sum = self.doubles;
-        sum.add_integer(self.integers);
-        let (high, low) = sum.parts();
-        let sum = super::decimal::add(self.decimals, super::decimal::exact_from_f64(high));
-        super::decimal::add(sum, super::decimal::exact_from_f64(low))
+        let (high, low) = self.binary().parts();
+        let [high, low] = [high, low].map(super::decimal::exact_from_f64);
+        super::decimal::add(self.decimals, super::decimal::add(high, low))
     }
 }
 
-/// A sum of doubles in two doubles (Neumaier's way), so that ten times 0.1 is 1.
+/// A sum of doubles with what rounding has lost of it, which goes with the next number, so that ten times 0.1 is 1. What is lost of
+/// the last ones is lost, as the server has it: 1e16 + 1 - 1e16 is 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compensated {
     sum: f64,
@@ -254,6 +273,9 @@ struct Compensated {
 impl Compensated {
     fn add(&mut self, number: f64) {
         self.special += number;
+        let with_lost = number + self.lost;
+        self.lost -= with_lost - number;
+        let number = with_lost;
         let total = self.sum + number;
         // What does not fit the total, exactly, whichever of the two is larger (Knuth's two-sum).
         let part = total - self.sum;
@@ -268,13 +290,17 @@ impl Compensated {
         self.special = special;
     }
 
+    fn is_begun(&self) -> bool {
+        self.sum != 0.0 || self.lost != 0.0 || self.special != 0.0
+    }
+
     fn add_integer(&mut self, number: i128) {
-        if number == 0 {
-            return;
+        // In two parts, each of which a double holds exactly, as long as it has 64 bits.
+        let high = number / (1 << 32) * (1 << 32);
+        if high != 0 {
+            self.add((number - high) as f64);
         }
-        let high = number as f64;
-        self.add(high);
-        self.add((number - high as i128) as f64);
+        self.add(if high == 0 { number } else { high } as f64);
     }
 
     fn parts(&self) -> (f64, f64) {
@@ -282,8 +308,7 @@ impl Compensated {
     }
 
     fn total(&self) -> f64 {
-        let (sum, lost) = self.parts();
-        sum + lost
+        self.parts().0
     }
 }
 

@@ -240,9 +240,12 @@ fn parse_get(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<
         let [field, input] = named(given, ["field", "input"], |unknown| {
             Error::new(Code(3041701), format!("$getField found an unknown argument: {unknown}"))
         })?;
+        // What is wrong within the arguments is told first.
+        field.map(|field| parser.parse(field)).transpose()?;
+        let input = input.map(|input| parser.parse(input)).transpose()?;
         let field = field.ok_or_else(|| Error::new(Code(3041702), "$getField requires 'field' to be specified"))?;
         let input = input.ok_or_else(|| Error::new(Code(3041703), "$getField requires 'input' to be specified"))?;
-        return Ok(vec![field_name(parser, name, field, CODES)?, parser.parse(input)?]);
+        return Ok(vec![field_name(parser, name, field, CODES)?, input]);
     }
     Ok(vec![field_name(parser, name, operand, CODES)?, parser.parse(Value::String("$$CURRENT"))?])
 }
@@ -285,9 +288,9 @@ fn parse_change(parser: &mut Parser<'_>, name: &str, operand: Value<'_>, has_val
     required(field, 4161102, "field")?;
     required(value, 4161103, "value")?;
     required(input, 4161109, "input")?;
-    let field = field_name(parser, name, field.unwrap_or(Value::Null), [4161108, 4161106, 4161107])?;
     let input = parser.parse(input.unwrap_or(Value::Null))?;
-    Ok(vec![field, input, parser.parse(value.unwrap_or(Value::Null))?])
+    let value = parser.parse(value.unwrap_or(Value::Null))?;
+    Ok(vec![field_name(parser, name, field.unwrap_or(Value::Null), [4161108, 4161106, 4161107])?, input, value])
 }
 
 fn set<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {

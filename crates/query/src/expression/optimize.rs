@@ -63,7 +63,7 @@ fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: 
     if function.name == "$setIsSubset" && arguments[1].is_constant() && !arguments[0].is_constant() {
         *function = &set::SUBSET_OF_CONSTANT;
     }
-    if function.is_associative() {
+    if function.is_associative() && !(function.takes_one_array() && arguments.len() == 1) {
         flatten(function, arguments);
         if function.is_commutative() {
             // The constants come last: which null or error is met first depends on it.
@@ -76,7 +76,10 @@ fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: 
 
 /// Puts the arguments of calls of the same operator in the place of these.
 fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
-    let is_same = |argument: &Expr| matches!(argument, Expr::Call(inner, _) if inner.name == function.name);
+    let is_same = |argument: &Expr| {
+        matches!(argument, Expr::Call(inner, parts) if inner.name == function.name
+            && !(function.takes_one_array() && parts.len() == 1))
+    };
     while let Some(at) = arguments.iter().position(is_same) {
         if let Expr::Call(_, inner) = arguments.remove(at) {
             arguments.splice(at..at, inner);

@@ -131,7 +131,10 @@ impl<'c> Parser<'c> {
             });
         };
         let (name, path) = match variable.split_once('.') {
-            Some((_, "")) => return Err(Error::new(Code(40353), "FieldPath must not end with a '.'.")),
+            Some((name, "")) => {
+                check_reference(name)?;
+                return Err(Error::new(Code(40353), "FieldPath must not end with a '.'."));
+            }
             Some((name, path)) => (name, FieldPath::parse(path)?),
             None => (variable, FieldPath::default()),
         };
@@ -158,6 +161,8 @@ impl<'c> Parser<'c> {
             "IS_MR" | "JS_SCOPE" => {
                 Err(Error::new(Code(51144), format!("Builtin variable '$${name}' is not available")))
             }
+            // Within other pipelines it is not there, and no mistake.
+            "SEARCH_META" if self.context.pipelines_around > 0 => Ok(Expr::Missing),
             "SEARCH_META" => {
                 let message = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
                 Err(Error::new(Code(6347903), message))

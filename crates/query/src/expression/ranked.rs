@@ -6,7 +6,7 @@ use super::functions::{Function, comparing, function};
 use super::parse::Parser;
 use super::string::display;
 use super::{Evaluated, Expr};
-use crate::predicate::number::exact;
+use crate::predicate::number::{coerced, exact};
 use crate::text;
 use crate::update::ElementOrder;
 use document::{Collation, Element, Value, ValueBuf};
@@ -34,14 +34,29 @@ pub(super) static FUNCTIONS: &[Function] = &[
     comparing("$maxN", Named(parse_count), |_, arguments, collation| {
         count(arguments, |elements, count| {
             elements.retain(|element| !is_null(*element));
-            elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
-            elements.truncate(count);
-            // Of equal values the last one comes first.
-            elements.reverse();
-            elements.sort_by(|a, b| collation.compare(b.value(), a.value()));
+            keep_greatest(elements, count, collation);
         })
     }),
 ];
+
+/// The greatest so many, in descending order. Where only some of equal values remain, that depends on what came when: a greater one
+/// takes the place of the first of the smallest, an equal one of none. Of equal values the last one comes first.
+fn keep_greatest(elements: &mut Vec<Element<'_>>, count: usize, collation: &Collation) {
+    let mut kept: Vec<Element<'_>> = Vec::with_capacity(count.min(elements.len()));
+    for element in elements.drain(..) {
+        if kept.len() >= count {
+            let Some(smallest) = kept.first() else { return };
+            if collation.compare(element.value(), smallest.value()).is_le() {
+                continue;
+            }
+            kept.remove(0);
+        }
+        let place = kept.partition_point(|known| collation.compare(known.value(), element.value()).is_le());
+        kept.insert(place, element);
+    }
+    kept.reverse();
+    *elements = kept;
+}
 
 fn is_null(element: Element<'_>) -> bool {
     matches!(element.value(), Value::Null | Value::Undefined)
@@ -57,6 +72,7 @@ fn parse_sort(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result
     })?;
     let input = input.ok_or_else(|| Error::new(Code(2942502), "$sortArray requires 'input' to be specified"))?;
     let by = by.ok_or_else(|| Error::new(Code(2942503), "$sortArray requires 'sortBy' to be specified"))?;
+    let input = parser.parse(input)?;
     match by {
         Value::Document(_) => drop(element_order(by)?),
         by if by.kind().is_number() && matches!(exact(by), Some(1 | -1)) => {}
@@ -69,7 +85,7 @@ fn parse_sort(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result
             return Err(Error::new(Code(2942507), message));
         }
     }
-    Ok(vec![parser.parse(input)?, Expr::Literal(ValueBuf::from(by))])
+    Ok(vec![input, Expr::Literal(ValueBuf::from(by))])
 }
 
 fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
@@ -112,7 +128,7 @@ fn parse_count(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Resul
 
 /// The `n` of `$firstN` and its siblings, operators and accumulators alike.
 ///
-/// Errors: 5787902, 5787903 and 5787908 for what is no positive whole number.
+/// Errors: 31109 for a double out of range; 5787902, 5787903 and 5787908 for what is no positive whole number.
 pub fn checked_count(count: Value<'_>) -> Result<usize> {
     let found = || display(count);
     if !count.kind().is_number() {
@@ -121,7 +137,7 @@ pub fn checked_count(count: Value<'_>) -> Result<usize> {
             format!("Value for 'n' must be of integral type, but found {}", found()),
         ));
     }
-    let whole = exact(count).ok_or_else(|| {
+    let whole = coerced(count)?.ok_or_else(|| {
         Error::new(Code(5787903), format!("Value for 'n' must be of integral type, but found {}", found()))
     })?;
     usize::try_from(whole)

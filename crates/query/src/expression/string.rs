@@ -148,11 +148,12 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     };
     check(&arguments[1], 16034, "starting index")?;
     check(&arguments[2], 16035, "length")?;
-    let (start, length) = (to_long(arguments[1].value_or_null())?, to_long(arguments[2].value_or_null())?);
+    let start = to_long(arguments[1].value_or_null())?;
     let Ok(start) = usize::try_from(start) else {
         let message = format!("$substrBytes:  starting index must be non-negative (got: {start})");
         return Err(Error::new(Code(50752), message));
     };
+    let length = to_long(arguments[2].value_or_null())?;
     if start >= text.len() {
         return Ok(Evaluated::string(""));
     }

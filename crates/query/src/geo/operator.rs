@@ -1,7 +1,7 @@
 //! The operands of `$geoWithin` and `$geoIntersects`.
 
 use super::flat;
-use super::parse::{legacy, number, on_sphere, shape};
+use super::parse::{number, on_sphere, shape, strict_pair};
 use super::sphere::{Area, Cap, Target};
 use super::{Position, Region};
 use crate::text;
@@ -52,7 +52,7 @@ fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
         ("$geometry", Value::Document(object)) => return Ok(Some(Described::Shape(shape(object)?))),
         ("$box", Value::Array(list) | Value::Document(list)) => Region::Flat(parse_box(list)?),
         ("$polygon", Value::Array(list) | Value::Document(list)) => {
-            let corners = list.values().map(legacy).collect::<Result<Vec<_>>>()?;
+            let corners = list.values().map(strict_pair).collect::<Result<Vec<_>>>()?;
             if corners.len() < 3 {
                 return Err(Error::bad_value("Polygon must have at least 3 points"));
             }
@@ -73,7 +73,7 @@ fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
 
 fn parse_box(list: Doc<'_>) -> Result<flat::Area> {
     let mut corners = list.values();
-    let mut corner = || legacy(corners.next().unwrap_or(Value::Null));
+    let mut corner = || strict_pair(corners.next().unwrap_or(Value::Null));
     let (a, b) = (corner()?, corner()?);
     Ok(flat::Area::Box {
         low: Position { x: a.x.min(b.x), y: a.y.min(b.y) },
@@ -83,7 +83,7 @@ fn parse_box(list: Doc<'_>) -> Result<flat::Area> {
 
 fn parse_circle(list: Doc<'_>) -> Result<(Position, f64)> {
     let mut parts = list.values();
-    let center = legacy(parts.next().unwrap_or(Value::Null))?;
+    let center = strict_pair(parts.next().unwrap_or(Value::Null))?;
     let radius = parts.next().and_then(number).filter(|radius| *radius >= 0.0);
     let radius = radius.ok_or_else(|| Error::bad_value("radius must be a non-negative number"))?;
     if parts.next().is_some() {

@@ -91,6 +91,17 @@ pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
     Ok(Position { x: coordinate()?, y: coordinate()? })
 }
 
+/// Two numbers and no more, as the operands of `$geoWithin` have them.
+pub(crate) fn strict_pair(value: Value<'_>) -> Result<Position> {
+    let position = legacy(value)?;
+    match value {
+        Value::Array(pair) | Value::Document(pair) if pair.elements().nth(2).is_some() => {
+            refuse("Point must only contain two numeric elements")
+        }
+        _ => Ok(position),
+    }
+}
+
 pub(crate) fn number(value: Value<'_>) -> Option<f64> {
     Number::from_value(value).map(Number::to_f64).filter(|number| number.is_finite())
 }

@@ -1,6 +1,7 @@
 //! Numbers as the filter operators read them.
 
 use document::Value;
+use error::{Code, Error, Result};
 
 /// The whole part of a number, towards zero; `None` for what is no number, not finite or beyond 64 bits.
 pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
@@ -14,11 +15,22 @@ pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
 }
 
 /// A number that is whole and fits 64 bits, whatever its type.
-pub(crate) fn exact(value: Value<'_>) -> Option<i64> {
+pub fn exact(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Double(number) => truncated_double(number).filter(|whole| *whole as f64 == number),
         Value::Decimal128(number) => number.to_i64_exact(),
         _ => truncated(value),
+    }
+}
+
+/// As [`exact`], for what an operator takes as a whole number. Errors: 31109 for doubles beyond 64 bits.
+pub(crate) fn coerced(value: Value<'_>) -> Result<Option<i64>> {
+    match value {
+        Value::Double(number) if truncated_double(number).is_none() => {
+            let found = crate::expression::display(value);
+            Err(Error::new(Code(31109), format!("Can't coerce out of range value {found} to long")))
+        }
+        _ => Ok(exact(value)),
     }
 }
 

@@ -161,7 +161,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
     match operator {
         "and" => all.push(super::simplify::and(parse_branches(element, level)?)),
         "or" => all.push(super::simplify::or(parse_branches(element, level)?)),
-        "nor" => all.push(Node::Nor(parse_branches(element, level)?)),
+        "nor" => all.push(super::simplify::nor(parse_branches(element, level)?)),
         "comment" => {}
         "alwaysTrue" => check_one(element)?,
         "alwaysFalse" => {
@@ -176,7 +176,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             if let Some(failure) = failure {
                 level.failure.borrow_mut().get_or_insert(failure);
             }
-            all.push(Node::Expression(Arc::new(expression)));
+            all.push(Node::Expression(Arc::new(expression.read_again())));
         }
         "jsonSchema" => match element.value() {
             Value::Document(schema) => all.push(Node::Schema(Arc::new(Schema::parse(schema)?))),

@@ -34,7 +34,14 @@ pub(crate) fn or(branches: Vec<Node>) -> Node {
         }
     }
     any.extend(nested);
-    shelled(any, Node::Or)
+    // What no document satisfies is not looked at beside others.
+    any.retain(|branch| !is_nothing(branch));
+    if any.is_empty() { Node::Never } else { shelled(any, Node::Or) }
+}
+
+pub(crate) fn nor(branches: Vec<Node>) -> Node {
+    let matches_everything = |branch: &Node| matches!(branch, Node::And(all) if all.is_empty());
+    if branches.iter().any(matches_everything) { Node::Never } else { Node::Nor(branches) }
 }
 
 /// Puts branches into MongoDB's order.
@@ -77,6 +84,10 @@ fn shelled(mut branches: Vec<Node>, shell: fn(Vec<Node>) -> Node) -> Node {
 fn order(a: &Node, b: &Node) -> Ordering {
     node_rank(a).cmp(&node_rank(b)).then_with(|| match (a, b) {
         (Node::Path { path: a, .. }, Node::Path { path: b, .. }) => a.as_str().cmp(b.as_str()),
+        (Node::And(a), Node::And(b)) | (Node::Or(a), Node::Or(b)) | (Node::Nor(a), Node::Nor(b)) => {
+            let parts = a.iter().zip(b).map(|(a, b)| order(a, b));
+            parts.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+        }
         _ => Ordering::Equal,
     })
 }

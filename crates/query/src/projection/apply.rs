@@ -69,6 +69,9 @@ impl Walk<'_> {
             Kind::Document => self.document(fields, nested(element), pick, &mut out.document(element.key()))?,
             Kind::Array if pick => {
                 let picked = self.picked(nested(element))?;
+                if !matches!(picked.kind, Kind::Document | Kind::Array) && !fields.computes {
+                    return Err(mismatch());
+                }
                 self.array_element(fields, picked, &mut out.array(element.key()))?;
             }
             Kind::Array => self.array(fields, nested(element), &mut out.array(element.key()))?,
@@ -144,8 +147,12 @@ impl Walk<'_> {
             let message = "positional operator '.$' couldn't find a matching element in the array";
             Error::new(Code(51246), message)
         })?;
-        array.elements().nth(index).ok_or_else(|| Error::new(Code(51247), "positional operator '.$' element mismatch"))
+        array.elements().nth(index).ok_or_else(mismatch)
     }
+}
+
+fn mismatch() -> Error {
+    Error::new(Code(51247), "positional operator '.$' element mismatch")
 }
 
 fn nested(element: Element<'_>) -> Doc<'_> {

@@ -107,7 +107,15 @@ impl<'c> Parser<'c> {
     /// Parses one field within `prefix`, which is as before when this returns without an error.
     fn parse_field<'v>(&mut self, prefix: &mut Vec<&'v str>, element: Element<'v>) -> Result<()> {
         let (name, positional) = self.split_positional(element.key())?;
-        check_field_path(name)?;
+        if let Err(error) = check_field_path(name) {
+            // What is wrong with the value is told first.
+            match element.value() {
+                Value::Document(inner) if inner.is_empty() => return Err(empty_projection()),
+                Value::String(_) | Value::Array(_) => drop(Expression::parse(element.value(), self.context)?),
+                _ => {}
+            }
+            return Err(error);
+        }
         let depth = prefix.len();
         prefix.extend(name.split('.'));
         match (element.value(), switch(element.value())) {
@@ -116,10 +124,7 @@ impl<'c> Parser<'c> {
                 let message = "positional projection cannot be used with an expression or sub object";
                 return Err(Error::new(Code(31271), message));
             }
-            (Value::Document(inner), _) if inner.is_empty() => {
-                let message = "An empty sub-projection is not a valid value. Found empty object at path";
-                return Err(Error::new(Code(51270), message));
-            }
+            (Value::Document(inner), _) if inner.is_empty() => return Err(empty_projection()),
             (Value::Document(operator), _) if is_operator(operator) => self.parse_operator(prefix, operator)?,
             (Value::Document(_), _) if self.root.has_leaf(prefix) => {
                 return Err(Error::new(Code(31250), format!("Path collision at {}", prefix.join("."))));
@@ -313,6 +318,10 @@ impl<'c> Parser<'c> {
 }
 
 /// A document that begins with an operator holds nothing else.
+fn empty_projection() -> Error {
+    Error::new(Code(51270), "An empty sub-projection is not a valid value. Found empty object at path")
+}
+
 fn check_single(operator: Doc<'_>) -> Result<()> {
     match operator.elements().count() {
         1 => Ok(()),

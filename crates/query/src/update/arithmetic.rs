@@ -61,7 +61,9 @@ impl Arithmetic {
             ))
         })?;
         write(element.key_bytes(), result, out);
-        Ok(result.kind() != element.kind || !equal(result, current))
+        // What is no number differs from itself, as far as MongoDB counts changes.
+        let is_nan = Number::from_value(result).is_some_and(|number| number.to_f64().is_nan());
+        Ok(result.kind() != element.kind || !equal(result, current) || is_nan)
     }
 
     fn name(&self) -> &'static str {

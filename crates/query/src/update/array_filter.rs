@@ -19,7 +19,8 @@ impl ArrayFilter {
 
 pub(super) fn parse(filters: Doc<'_>, context: &Context) -> Result<Vec<ArrayFilter>> {
     let mut parsed: Vec<ArrayFilter> = Vec::new();
-    for (index, filter) in filters.values().enumerate() {
+    let given = filters.values().enumerate();
+    for (index, filter) in given.filter(|(_, filter)| !matches!(filter, Value::Null | Value::Undefined)) {
         let Value::Document(filter) = filter else {
             return Err(Error::type_mismatch(format!(
                 "BSON field 'update.updates.arrayFilters.{index}' is the wrong type '{}', expected type 'object'",
@@ -69,6 +70,9 @@ fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<(
             }
             continue;
         }
+        if value.as_document().is_some_and(is_nothing) {
+            continue;
+        }
         let top = name.split('.').next().unwrap_or_default();
         match found {
             Some(known) if *known != top => {
@@ -80,6 +84,17 @@ fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Whether a condition is one that nothing meets; MongoDB does not look for a field there.
+fn is_nothing(condition: Doc<'_>) -> bool {
+    let is_empty = |value: Value<'_>| value.as_array().is_some_and(Doc::is_empty);
+    !condition.is_empty()
+        && condition.iter().all(|(operator, value)| match operator {
+            "$all" => is_empty(value),
+            "$not" => value.as_document().is_some_and(is_nothing),
+            _ => false,
+        })
 }
 
 /// Whether `$[identifier]` means this element; the empty identifier means all.

@@ -24,6 +24,9 @@ pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8
     }
     equalities.sort_by_key(|(path, _)| *path);
     check_conflicts(&equalities)?;
+    if equalities.iter().any(|(path, _)| path.is_empty()) {
+        return Err(Error::new(Code(20), "Cannot call setValue on the root object"));
+    }
     write(&equalities, 0, 1, out)
 }
 

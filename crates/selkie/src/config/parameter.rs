@@ -11,6 +11,7 @@ pub const DEFAULT_LOG: &str = "info";
 pub const DEFAULT_REPLICA_SET: &str = "selkie";
 pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
 pub const DEFAULT_CURSOR_TIMEOUT_SECONDS: u64 = 600;
+pub const DEFAULT_SLOW_MS: i64 = 100;
 pub const DEFAULT_COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
 
 /// More threads than this are a slip of the finger.
@@ -125,6 +126,27 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "30",
         about: "How long running requests may go on after SIGTERM or SIGINT. Idle connections are closed at once.",
         read: read!(drain_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "",
+        name: "slow-ms",
+        flag: Some("--slow-ms"),
+        kind: "number from 0 to 86400000",
+        default: "100",
+        example: "20",
+        about: "Operations that take longer than so many milliseconds are slow: they are logged, and profiled at level 1. The command \
+                `profile` changes it while the server runs.",
+        read: read!(slow_ms, |raw| integer(raw, 0, DAY_SECONDS * 1000)),
+    },
+    Parameter {
+        section: "",
+        name: "slow-log",
+        flag: None,
+        kind: "true or false",
+        default: "true",
+        example: "false",
+        about: "Logs slow operations, a line each: namespace, command, plan summary, keys and documents examined, time.",
+        read: read!(slow_log, boolean),
     },
     Parameter {
         section: "store",

@@ -24,7 +24,8 @@ fn piece_bytes(number: &str) -> String {
     format!("unhex(lpad(hex({number}),14,0))")
 }
 
-/// The key of a number's JSON text. In arithmetic, MariaDB takes the text as a double; in the operator `^`, as an int64.
+/// The key of a number's JSON text. In arithmetic, MariaDB takes the text as a double; in the operator `^`, as an int64. A double comes
+/// to `^` and `&` by way of its decimal digits, which are not all of it, but to `cast` as it is; hence the casts.
 pub(super) fn expression(text: &str) -> String {
     let scaled = format!("({text}*{PIECE}e0)");
     format!(
@@ -34,9 +35,11 @@ pub(super) fn expression(text: &str) -> String {
          and abs({text})<9223372036854775807e0 and (abs({text})>{TINY} or {text}=0e0) then \
          concat('35',{floor},if({text}=floor({text}),'',concat({first},if({scaled}=floor({scaled}),'',{second})))) end",
         integer = integer_bytes(text),
-        floor = integer_bytes(&format!("floor({text})")),
-        first =
-            piece_bytes(&format!("if(abs({text})<1e0,floor({scaled})&{PIECE_MASK},({text}-floor({text}))*{PIECE}e0)")),
+        floor = integer_bytes(&format!("cast(floor({text})+0e0 as signed)")),
+        first = piece_bytes(&format!(
+            "if(abs({text})<1e0,cast(floor({scaled})+0e0 as signed)&{PIECE_MASK},\
+             cast(({text}-floor({text}))*{PIECE}e0 as unsigned))"
+        )),
         second = piece_bytes(&format!("floor(({scaled}-floor({scaled}))*{PIECE}e0)")),
     )
 }

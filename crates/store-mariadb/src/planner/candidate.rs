@@ -10,7 +10,7 @@ use crate::pushdown::{Condition, Operand};
 use crate::table::{ID_KEY, ID_KEY_BYTES, Table};
 use query::Predicate;
 use std::sync::Arc;
-use store::PlanFacts;
+use store::{PlanFacts, Tally};
 
 struct Field {
     path: String,
@@ -133,6 +133,7 @@ impl<'t> Candidate<'t> {
             condition: condition.or_else(|| self.present()),
             index: Some(scan),
             forward: self.forward,
+            tally: Tally::default(),
         }
     }
 
@@ -144,7 +145,11 @@ impl<'t> Candidate<'t> {
         let bounds = Bounds::of_one(&field.path, &wanted.conditions, index.bytes())?;
         let condition = within("value_key", &[bounds.plain.as_slice(), &bounds.odd].concat());
         let table = format!("{}.{}", quote(&self.table.schema), quote(name));
-        Some(Rows { found: Some(Found { table, group: None }), condition: Some(condition), ..Rows::all(true) })
+        Some(Rows {
+            found: Some(Found { table, group: None, spec: Some(index.spec.clone()) }),
+            condition: Some(condition),
+            ..Rows::all(true)
+        })
     }
 
     /// The rows of the other documents.
@@ -214,7 +219,7 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
     let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
-    let found = Some(Found { table: own, group: Some(column) });
+    let found = Some(Found { table: own, group: Some(column), spec: Some(index.spec.clone()) });
     let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let odd = Rows { condition: Some(Condition::new(odd, edges())), ..everything.into_rows(&Wanted::default(), None) };

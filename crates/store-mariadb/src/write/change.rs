@@ -17,10 +17,11 @@ use error::{Code, Error};
 use mariadb_wire::Param;
 use query::update::Applied;
 use query::{MatchDetails, Predicate, Sort};
+use std::cell::RefCell;
 use std::sync::Arc;
 use store::{
-    DeleteStatement, Flow, Namespace, Position, Query, ReturnImage, ScanEnd, StatementOutcome, UpdateStatement,
-    Validator,
+    DeleteStatement, Flow, Looked, Namespace, Plan, Position, Query, ReturnImage, ScanEnd, StatementOutcome,
+    UpdateStatement, Validator,
 };
 
 /// Documents of one transaction of a statement that changes many.
@@ -127,8 +128,10 @@ pub(super) async fn all(
     ledger: &mut Ledger,
 ) -> Result<()> {
     while let Some(statement) = statements.get(ledger.len()) {
-        let running = Running { store, namespace, statement, bypass_validation: options.bypass_validation };
+        let looked = RefCell::default();
+        let running = Running { store, namespace, statement, bypass_validation: options.bypass_validation, looked };
         let outcome = running.run(ledger).await;
+        ledger.looked.push(running.looked.into_inner());
         match outcome {
             // Settled by the transaction that wrote it, or taken over from an earlier attempt.
             Ok(None) => {}
@@ -148,6 +151,8 @@ struct Running<'r, C> {
     namespace: &'r Namespace,
     statement: &'r C,
     bypass_validation: bool,
+    /// How the statement has found its documents.
+    looked: RefCell<Looked>,
 }
 
 /// A document that matches.
@@ -211,17 +216,28 @@ impl<C: Change> Running<'_, C> {
             && !ledger.is_recording()
             && let Some(outcome) = self.delete_unseen(&plan, &table).await?
         {
+            plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(outcome.matched)));
+            self.note(&plan);
             return Ok(Some(Some(outcome)));
         }
         if statement.changes_many() {
             let outcome = self.change_many(&plan, &table).await?;
+            self.note(&plan);
             let upserts = outcome.matched == 0 && statement.upsert(&mut Vec::new())?;
             return if upserts { self.nothing_matched(ledger, attempt).await } else { Ok(Some(Some(outcome))) };
         }
-        match self.find(&plan).await? {
+        let found = self.find(&plan).await?;
+        self.note(&plan);
+        match found {
             Some(found) => self.change_one(&table, &found, ledger).await,
             None => self.nothing_matched(ledger, attempt).await,
         }
+    }
+
+    fn note(&self, plan: &MariaDbPlan) {
+        let mut looked = self.looked.borrow_mut();
+        looked.examined = looked.examined + plan.examined();
+        looked.summary = plan.summary();
     }
 
     /// The first document that matches, by the statement's sort.

@@ -10,8 +10,9 @@ use crate::own_schema;
 use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
+use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{RetryKey, StatementOutcome};
+use store::{Looked, RetryKey, StatementOutcome};
 
 type Outcome = error::Result<StatementOutcome>;
 
@@ -22,6 +23,8 @@ pub(super) struct Ledger {
     /// How many outcomes the row in the database holds.
     recorded: usize,
     retried: bool,
+    /// How each update or delete has found its documents.
+    pub looked: SmallVec<[Looked; 1]>,
     statements: Texts,
 }
 
@@ -47,7 +50,7 @@ impl Ledger {
                 .into(),
             load: "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?".into(),
         };
-        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, statements }
+        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, looked: SmallVec::new(), statements }
     }
 
     pub fn is_recording(&self) -> bool {

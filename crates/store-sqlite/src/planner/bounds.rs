@@ -7,7 +7,7 @@
 use super::pattern;
 use super::ranges;
 use crate::plan::{Cut, FieldBounds, Range};
-use document::{Collation, Decimal128, Doc, Kind, ObjectId, Value, ValueBuf};
+use document::{Collation, Decimal128, Kind, Value, ValueBuf};
 use query::predicate::{Regex, Test, TypeSet};
 
 /// The values of a field that can belong to a matching document.
@@ -261,31 +261,7 @@ fn is_nan(value: Value<'_>) -> bool {
 
 /// All values that compare with those of a kind; of numbers, those that are less or greater than others.
 fn of_kind(kind: Kind, ground: Ground<'_>) -> Range {
-    let empty_code = Value::CodeWithScope { code: "", scope: Doc::EMPTY };
-    let pointer = Value::DbPointer { namespace: "", id: ObjectId([0; 12]) };
-    let (low, high, included) = match kind {
-        Kind::MinKey => (Value::MinKey, Value::MinKey, true),
-        Kind::Undefined => (Value::Undefined, Value::Undefined, true),
-        Kind::Null => (Value::Null, Value::Null, true),
-        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => {
-            (Value::Double(f64::NEG_INFINITY), Value::Double(f64::INFINITY), true)
-        }
-        Kind::String | Kind::Symbol => (Value::String(""), Value::Document(Doc::EMPTY), false),
-        Kind::Document => (Value::Document(Doc::EMPTY), Value::Array(Doc::EMPTY), false),
-        Kind::Array => (Value::Array(Doc::EMPTY), Value::Binary { subtype: 0, bytes: &[] }, false),
-        Kind::Binary => (Value::Binary { subtype: 0, bytes: &[] }, Value::ObjectId(ObjectId([0; 12])), false),
-        Kind::ObjectId => (Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([0xFF; 12])), true),
-        Kind::Boolean => (Value::Boolean(false), Value::Boolean(true), true),
-        Kind::DateTime => (Value::DateTime(i64::MIN), Value::DateTime(i64::MAX), true),
-        Kind::Timestamp => {
-            (Value::Timestamp { time: 0, increment: 0 }, Value::Timestamp { time: u32::MAX, increment: u32::MAX }, true)
-        }
-        Kind::Regex => (Value::Regex { pattern: "", options: "" }, pointer, false),
-        Kind::DbPointer => (pointer, Value::Code(""), false),
-        Kind::Code => (Value::Code(""), empty_code, false),
-        Kind::CodeWithScope => (empty_code, Value::MaxKey, false),
-        Kind::MaxKey => (Value::MaxKey, Value::MaxKey, true),
-    };
+    let (low, high, included) = store::type_bracket::of(kind);
     let cut = |value: Value<'_>, behind| Cut::new(value.to_owned(), behind, ground.collation);
     Range { low: cut(low, false), high: cut(high, included) }
 }

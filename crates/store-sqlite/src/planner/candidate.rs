@@ -213,13 +213,10 @@ impl<'c> Candidate<'c> {
         let (intervals, filter) = intervals::build(self.fields, &bounds);
         let paths = self.fields.iter().map(|field| field.path.clone());
         IndexScan {
-            index: self.index.cloned(),
-            intervals,
             filter,
             forward: self.order.as_ref().is_none_or(|order| order.forward),
-            different: None,
-            search: None,
             bounds: paths.zip(bounds).collect(),
+            ..IndexScan::new(self.index.cloned(), intervals)
         }
     }
 

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Keys counted of one way at the most.
 const KEYS_COUNTED_MAX: u64 = 500;
 
+/// Keys counted where it is to be seen whether sorting is cheaper than going along an order.
+const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
+
 /// How many more documents than by the order of an index a sort in memory is worth.
 const SORT_COST: f64 = 1.5;
 
@@ -104,8 +107,14 @@ fn single(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Way {
 }
 
 fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, measure: Measure<'_>) {
-    let limit = wanted.limit.map_or(KEYS_COUNTED_MAX, |limit| limit.saturating_mul(10).clamp(20, KEYS_COUNTED_MAX));
     let documents = collection.documents() as f64;
+    let limit = match wanted.limit {
+        // Among so many matches, those asked for come up in order before the matches would be sorted.
+        Some(limit) if wanted.sort.is_some() => {
+            (limit as f64 * documents / SORT_COST).sqrt().clamp(20.0, KEYS_COUNTED_FOR_SORT_MAX) as u64
+        }
+        limit => limit.map_or(KEYS_COUNTED_MAX, |limit| limit.saturating_mul(10).clamp(20, KEYS_COUNTED_MAX)),
+    };
     for way in ways {
         let counted = if way.shape > 0.0 { count(&way.access, collection, limit, measure) } else { limit };
         way.keys = match counted < limit {

@@ -40,8 +40,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
         prefixes.into_iter().map(|low| Interval { high: end_of_prefix(low.clone()), low }).collect();
     intervals.sort_unstable();
     intervals.dedup();
-    let index = Some(index.clone());
-    Some(IndexScan { index, intervals, filter: None, forward: true, different: None, bounds, search: None })
+    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// The values that a field has to equal one of. Null stands for undefined, too.

@@ -10,7 +10,7 @@ use query::geo::{CellRange, Near, Region, cover};
 use query::predicate::Test;
 use std::sync::Arc;
 use store::places::grid;
-use store::{FieldKind, IndexKind, PlanFacts, Query, near};
+use store::{FieldKind, IndexKind, PlanFacts, Query, Tally, near};
 
 /// The plan for documents by their distance. Errors 291 and 2 where no index tells it, or another order is asked for.
 pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) -> Result<Option<SqlitePlan>> {
@@ -44,7 +44,13 @@ pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wan
         _ => wanted.sort.is_none(),
     };
     let facts = PlanFacts { exact: false, sorted, view: false };
-    Ok(Some(SqlitePlan { facts, collection: Some(collection.clone()), access, tailable: false }))
+    Ok(Some(SqlitePlan {
+        facts,
+        collection: Some(collection.clone()),
+        access,
+        tailable: false,
+        tally: Tally::default(),
+    }))
 }
 
 /// Whether keys begin with the places at a path.
@@ -65,7 +71,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
 
 /// All that an index holds, whatever its kind, as a hint may ask for.
 pub fn everything_in(index: &Arc<Index>) -> IndexScan {
-    scan(index, vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }])
+    IndexScan::new(Some(index.clone()), vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }])
 }
 
 fn region_scan(index: &Arc<Index>, region: &Region) -> Option<IndexScan> {
@@ -74,12 +80,7 @@ fn region_scan(index: &Arc<Index>, region: &Region) -> Option<IndexScan> {
         IndexKind::Plane(options) => plane_intervals(&cover::on_plane(region, &grid(options))?),
         _ => return None,
     };
-    Some(scan(index, intervals))
-}
-
-fn scan(index: &Arc<Index>, intervals: Vec<Interval>) -> IndexScan {
-    let index = Some(index.clone());
-    IndexScan { index, intervals, filter: None, forward: true, different: None, bounds: Vec::new(), search: None }
+    Some(IndexScan::new(Some(index.clone()), intervals))
 }
 
 /// Where an index that leads with places keeps those from one distance to another.

@@ -135,6 +135,19 @@ fn an_index_can_give_the_order() {
 }
 
 #[test]
+fn few_matches_are_sorted_and_many_come_in_order() {
+    let predicate = Predicate::parse(doc! { "a": 1 }.as_doc(), &Context::at(0)).unwrap();
+    let sort = Sort::parse(doc! { "b": 1, "c": -1 }.as_doc(), &Context::at(0)).unwrap();
+    let query = Query { predicate: &predicate, sort: Some(&sort), limit: Some(20), hint: None };
+    let collection = collection();
+    collection.counters.documents.store(53_000, std::sync::atomic::Ordering::Relaxed);
+    let sorted =
+        |matches: u64| plan(Some(&collection), &query, &|_, _, enough| enough.min(matches)).unwrap().facts.sorted;
+    assert!(!sorted(369), "20 of 369 among 53,000 are behind some 2,900 others");
+    assert!(sorted(5_000), "20 of 5,000 are behind some 200 others");
+}
+
+#[test]
 fn a_hint_decides() {
     let check = |filter: DocBuf, hint: Value<'_>, expected: &str| {
         assert_eq!(describe(&filter, &doc! {}, Some(hint)).unwrap(), expected, "{filter:?} with {hint:?}");

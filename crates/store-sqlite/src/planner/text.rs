@@ -9,7 +9,7 @@ use query::fulltext::TextSearch;
 use query::predicate::Test;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
-use store::PlanFacts;
+use store::{PlanFacts, Tally};
 
 /// The plan for a search that must hold; `None` where there is none, or it stands in an `$or`.
 pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan> {
@@ -25,16 +25,14 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
         && search.terms.iter().all(|it| text::is_whole(it));
     let facts = PlanFacts { exact: exact && fronts.len() == 1, sorted: wanted.sort.is_none(), view: false };
     let search = wanted.text.cloned();
-    let scan = IndexScan {
-        index: Some(index.clone()),
-        intervals,
-        filter: None,
-        forward: false,
-        different: None,
-        bounds: Vec::new(),
-        search,
-    };
-    Some(SqlitePlan { facts, collection: Some(collection.clone()), access: Access::Index(scan), tailable: false })
+    let scan = IndexScan { forward: false, search, ..IndexScan::new(Some(index.clone()), intervals) };
+    Some(SqlitePlan {
+        facts,
+        collection: Some(collection.clone()),
+        access: Access::Index(scan),
+        tailable: false,
+        tally: Tally::default(),
+    })
 }
 
 /// What the keys begin with: the values that the query demands of the fields before the terms.

@@ -90,15 +90,7 @@ fn on_one_index(branches: &[Branch<'_>]) -> Option<IndexScan> {
     if let Some((_, ranges)) = bounds.first_mut() {
         *ranges = ranges::union(leading.collect());
     }
-    Some(IndexScan {
-        index: first.scan.index.clone(),
-        intervals,
-        filter: None,
-        forward: true,
-        different: None,
-        bounds,
-        search: None,
-    })
+    Some(IndexScan { bounds, ..IndexScan::new(first.scan.index.clone(), intervals) })
 }
 
 fn joined(mut intervals: Vec<Interval>) -> Vec<Interval> {

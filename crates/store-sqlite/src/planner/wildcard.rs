@@ -34,15 +34,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
     intervals.sort_unstable();
     let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
     let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
-    Some(IndexScan {
-        index: Some(index.clone()),
-        intervals,
-        filter: None,
-        forward: true,
-        different: None,
-        bounds,
-        search: None,
-    })
+    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// Bounds for a comparison with a value that the index keeps as it is. Others may be met by documents that have no such field, or

@@ -11,6 +11,7 @@ use crate::scan;
 use document::Doc;
 use rusqlite::{CachedStatement, Connection, Row};
 use std::time::Instant;
+use store::Examined;
 
 /// Rows that are passed by before a leap over them is worth a new search.
 const STEPS_MAX: usize = 16;
@@ -19,6 +20,13 @@ const STEPS_MAX: usize = 16;
 pub struct Entry<'r> {
     pub seq: i64,
     pub key: &'r [u8],
+}
+
+/// What a walk has looked at.
+#[derive(Default)]
+struct Looked {
+    keys: u64,
+    seeks: u64,
 }
 
 /// What to do behind a row.
@@ -39,12 +47,15 @@ impl Slice<'_, '_> {
     ) -> Attempt<SliceEnd> {
         let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
         let (connection, collection, place) = (self.connection, self.collection, self.cursor.place.clone());
-        walk(connection, collection, scan, interval, &place, &mut |entry| {
+        let mut looked = Looked::default();
+        let end = walk(connection, collection, scan, interval, &place, &mut looked, &mut |entry| {
             if let Some(Verdict::Leap(target)) = scan.judge(entry.key) {
                 let over = self.pass(entry.seq, entry.key);
                 return Ok(over.map_or(Next::Leap(target), Next::End));
             }
+            self.examined.entries += 1;
             let end = with_document(&mut by_seq, collection, entry.seq, |document| {
+                self.examined.documents += 1;
                 match self.is_first(document, entry.key, scan, earlier)? {
                     true => self.give(entry.seq, entry.key, document),
                     false => Ok(self.pass(entry.seq, entry.key)),
@@ -54,7 +65,10 @@ impl Slice<'_, '_> {
                 Some(end) => Next::End(end),
                 None => scan.behind_the_same(entry.key, collection).map_or(Next::Step, Next::Leap),
             })
-        })
+        });
+        self.examined.keys += looked.keys;
+        self.examined.seeks += looked.seeks;
+        end
     }
 }
 
@@ -102,6 +116,7 @@ fn walk(
     scan: &IndexScan,
     interval: &Interval,
     place: &Place,
+    looked: &mut Looked,
     look: &mut dyn FnMut(Entry<'_>) -> Attempt<Next>,
 ) -> Attempt<SliceEnd> {
     let mut statement = statement(connection, collection, scan)?;
@@ -109,11 +124,13 @@ fn walk(
     let mut start = place.start(interval, scan.forward);
     loop {
         let mut rows = statement.query((&start.0, start.1, end))?;
+        looked.seeks += 1;
         let mut target: Option<Vec<u8>> = None;
         let mut passed = 0;
         loop {
             let Some(row) = rows.next()? else { return Ok(SliceEnd::Exhausted) };
             let entry = entry(row)?;
+            looked.keys += 1;
             if let Some(place) = &target {
                 let before = if scan.forward { *entry.key < **place } else { *entry.key >= **place };
                 if before {
@@ -155,7 +172,21 @@ pub fn next_key(
     connection: &Connection,
     collection: &Collection,
     scan: &IndexScan,
+    place: Place,
+) -> Attempt<Option<Place>> {
+    let mut looked = Looked::default();
+    let found = find_next_key(connection, collection, scan, place, &mut looked);
+    let entries = u64::from(matches!(found, Ok(Some(_))));
+    scan.tally.add(Examined { keys: looked.keys, seeks: looked.seeks, entries, documents: 0 });
+    found
+}
+
+fn find_next_key(
+    connection: &Connection,
+    collection: &Collection,
+    scan: &IndexScan,
     mut place: Place,
+    looked: &mut Looked,
 ) -> Attempt<Option<Place>> {
     let mut statement = statement(connection, collection, scan)?;
     while let Some(interval) = scan.interval(place.part) {
@@ -163,8 +194,10 @@ pub fn next_key(
         let mut start = place.start(interval, scan.forward);
         loop {
             let mut rows = statement.query((&start.0, start.1, end))?;
+            looked.seeks += 1;
             let Some(row) = rows.next()? else { break };
             let entry = entry(row)?;
+            looked.keys += 1;
             match scan.judge(entry.key) {
                 Some(Verdict::Leap(target)) => start = (target, i64::MIN),
                 _ => {
@@ -178,6 +211,14 @@ pub fn next_key(
     Ok(None)
 }
 
+/// Counts the keys of a scan up to `enough`, for a planner: it is not what the scan looked at.
+pub fn measure_keys(connection: &Connection, collection: &Collection, scan: &IndexScan, enough: u64) -> Attempt<u64> {
+    let (mut counted, mut looked) = (0, Looked::default());
+    let mut place = Place::default();
+    count_on(connection, collection, scan, &mut place, None, enough, (&mut counted, &mut looked))?;
+    Ok(counted)
+}
+
 /// Counts the keys of a scan from behind a place, up to `enough` and until the deadline has passed.
 pub fn count_keys(
     connection: &Connection,
@@ -187,17 +228,31 @@ pub fn count_keys(
     deadline: Option<Instant>,
     enough: u64,
 ) -> Attempt<(u64, SliceEnd)> {
-    let mut counted = 0;
+    let (mut counted, mut looked) = (0, Looked::default());
+    let end = count_on(connection, collection, scan, place, deadline, enough, (&mut counted, &mut looked));
+    scan.tally.add(Examined { keys: looked.keys, seeks: looked.seeks, entries: counted, documents: 0 });
+    Ok((counted, end?))
+}
+
+fn count_on(
+    connection: &Connection,
+    collection: &Collection,
+    scan: &IndexScan,
+    place: &mut Place,
+    deadline: Option<Instant>,
+    enough: u64,
+    (counted, looked): (&mut u64, &mut Looked),
+) -> Attempt<SliceEnd> {
     let mut rows = 0_usize;
     while let Some(interval) = scan.interval(place.part) {
         let from = place.clone();
-        let end = walk(connection, collection, scan, interval, &from, &mut |entry| {
+        let end = walk(connection, collection, scan, interval, &from, looked, &mut |entry| {
             rows += 1;
             let late =
                 rows.is_multiple_of(16 * ROWS_PER_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline);
             let verdict = scan.judge(entry.key);
-            counted += u64::from(!matches!(verdict, Some(Verdict::Leap(_))));
-            if counted >= enough {
+            *counted += u64::from(!matches!(verdict, Some(Verdict::Leap(_))));
+            if *counted >= enough {
                 return Ok(Next::End(SliceEnd::Stopped));
             }
             if late {
@@ -210,9 +265,9 @@ pub fn count_keys(
             })
         })?;
         if end != SliceEnd::Exhausted {
-            return Ok((counted, end));
+            return Ok(end);
         }
         *place = Place { part: place.part + 1, row: None };
     }
-    Ok((counted, SliceEnd::Exhausted))
+    Ok(SliceEnd::Exhausted)
 }

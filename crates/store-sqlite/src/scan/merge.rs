@@ -36,6 +36,7 @@ impl Slice<'_, '_> {
             let Some((at, head)) = least else { return Ok(SliceEnd::Exhausted) };
             let Some(row) = &head.place.row else { return Ok(SliceEnd::Exhausted) };
             let flow = with_document(&mut by_seq, collection, row.seq, |document| {
+                self.examined.documents += 1;
                 match is_first_of_all(document, at, &row.key, union, orders, collection)? {
                     true => Ok((self.visit)(row.seq, document)?),
                     false => Ok(Flow::Continue),

@@ -94,7 +94,9 @@ impl Slice<'_, '_> {
         for Interval { low, high } in planner::ring(&scan.index, &scan.near, from.distance, outer) {
             let mut statement = self.connection.prepare_cached(&scan.index.sql.forward)?;
             let mut rows = statement.query((&low, i64::MIN, &high))?;
+            self.examined.seeks += 1;
             while let Some(row) = rows.next()? {
+                self.note_fetched();
                 let (seq, document) = stored(row, self.collection)?;
                 let Some(nearest) = scan.near.nearest(document) else { continue };
                 let distance = nearest.distance;
@@ -114,6 +116,7 @@ impl Slice<'_, '_> {
         let Some(row) = rows.next()? else { return Ok(Flow::Continue) };
         let document = document::Doc::from_bytes(blob(row.get_ref(0)?));
         let document = document.ok_or_else(|| super::damaged(self.collection, seq))?;
+        self.examined.documents += 1;
         Ok((self.visit)(seq, document)?)
     }
 }

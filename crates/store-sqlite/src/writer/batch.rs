@@ -6,7 +6,7 @@ use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::plan::SqlitePlan;
 use crate::planner;
-use crate::scan::{self, Place};
+use crate::scan;
 use bytes::Bytes;
 use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -76,13 +76,14 @@ impl Writer {
             }
             collection => collection?,
         };
+        let later = self.gathers(&collection, documents.len());
         self.each(batch, documents, |writer, _, bytes| {
             let document =
                 Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an inserted document is no document"))?;
             if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
                 validator.check_insert(document)?;
             }
-            writer.insert_document(&collection, document)?;
+            writer.insert_document(&collection, document, later)?;
             Ok(StatementOutcome { matched: 1, ..Default::default() })
         })
     }
@@ -94,9 +95,15 @@ impl Writer {
         statements: &[S],
         mut carry_out: impl FnMut(&mut Writer, &WriteBatch, &S) -> Attempt<StatementOutcome>,
     ) -> Attempt<BatchOutcome> {
-        let mut outcome = BatchOutcome { statements: Vec::with_capacity(statements.len()), retried: false };
+        let mut outcome = BatchOutcome { statements: Vec::with_capacity(statements.len()), ..BatchOutcome::default() };
+        // A batch that was let in while another one takes long counts for itself.
+        let outer = std::mem::take(&mut self.looked);
         for statement in statements {
-            match carry_out(self, batch, statement) {
+            let carried_out = carry_out(self, batch, statement);
+            if !matches!(batch.statements, Statements::Insert(_)) {
+                outcome.looked.push(std::mem::take(&mut self.looked));
+            }
+            match carried_out {
                 Ok(done) => outcome.statements.push(Ok(done)),
                 Err(Failure::Refused(error)) => {
                     outcome.statements.push(Err(error));
@@ -107,6 +114,7 @@ impl Writer {
                 Err(failure) => return Err(failure),
             }
         }
+        self.looked = outer;
         Ok(outcome)
     }
 
@@ -195,7 +203,7 @@ impl Writer {
         if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
             validator.check_insert(document)?;
         }
-        self.insert_document(&collection, document)?;
+        self.insert_document(&collection, document, false)?;
         outcome.upserted = document.get("_id").map(Value::to_owned);
         if statement.image == ReturnImage::After {
             outcome.image = Some(document.to_owned());
@@ -245,6 +253,7 @@ impl Writer {
 
     /// Empties a collection.
     fn delete_all(&mut self, collection: &Arc<Collection>) -> Attempt<u64> {
+        self.enter_late_for_others(collection.id)?;
         for index in &collection.indexes {
             self.connection.execute(&format!("DELETE FROM {}", index.sql.table), [])?;
         }
@@ -258,11 +267,14 @@ impl Writer {
         Ok(deleted as u64)
     }
 
-    fn plan(&self, collection: &Arc<Collection>, query: &Query<'_>) -> Result<SqlitePlan> {
-        planner::plan(Some(collection), query, &|collection, scan, enough| {
-            let counted = scan::count_keys(&self.connection, collection, scan, &mut Place::default(), None, enough);
-            counted.map_or(enough, |(counted, _)| counted)
-        })
+    fn plan(&mut self, collection: &Arc<Collection>, query: &Query<'_>) -> Attempt<SqlitePlan> {
+        let plan = planner::plan(Some(collection), query, &|collection, scan, enough| {
+            scan::measure_keys(&self.connection, collection, scan, enough).unwrap_or(enough)
+        })?;
+        if plan.reads_late_index().is_some() {
+            self.enter_late_for_others(collection.id)?;
+        }
+        Ok(plan)
     }
 
     /// The first document that matches, in the order of the sort if there is one.

@@ -12,6 +12,7 @@ use crate::scan::{self, Cursor, SliceEnd, Visit};
 use error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
+use store::Plan;
 
 /// How long such a statement works between two breaths.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -20,6 +21,7 @@ impl Writer {
     /// Carries out a batch that may take long.
     pub(super) fn run_long(&mut self, write: Write) {
         let attempt = catch_unwind(AssertUnwindSafe(|| {
+            self.catch_up_for_others()?;
             self.transaction(|writer| {
                 writer.breathing = Some(Instant::now());
                 writer.execute(&write.batch)
@@ -72,11 +74,12 @@ impl Writer {
     /// Gives a plan's documents to `visit`, taking breath in between.
     pub(super) fn walk(&mut self, plan: &SqlitePlan, visit: &mut Visit<'_>) -> Attempt<()> {
         let mut cursor = Cursor::default();
-        loop {
-            match scan::slice(&self.connection, plan, &mut cursor, self.breathing_until(), visit)? {
-                SliceEnd::Paused => self.breathe()?,
-                SliceEnd::Exhausted | SliceEnd::Stopped => return Ok(()),
-            }
+        let before = plan.examined();
+        while scan::slice(&self.connection, plan, &mut cursor, self.breathing_until(), visit)? == SliceEnd::Paused {
+            self.breathe()?;
         }
+        self.looked.examined = self.looked.examined + (plan.examined() - before);
+        self.looked.summary = plan.summary();
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ use document::DocBuf;
 use error::Error;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::Flow;
 
 /// Keys that are sorted in memory before they go into the index, in bytes.
@@ -30,6 +30,9 @@ const KEYS_PER_LOOK: usize = 64;
 
 /// Collections up to this size are entered without letting others in.
 pub const SMALL_DOCUMENTS: u64 = 5_000;
+
+/// How often the log says how far a build is.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// A build under way.
 pub struct Build {
@@ -57,11 +60,12 @@ impl Writer {
         self.put(with_index);
         self.build = Some(Build { collection: collection.id, touched: AHashSet::new() });
         self.breathing = Some(begun);
+        let (name, namespace, documents) = (&index.spec.name, &collection.namespace, collection.documents());
+        tracing::info!(index = %name, %namespace, documents, "index build begins");
         let entered = self.enter_documents(collection, index);
         (self.breathing, self.build) = (None, None);
         entered?;
         self.connection.prepare_cached("DELETE FROM dropped WHERE name = ?1")?.execute([&index.sql.table])?;
-        let (name, namespace) = (&index.spec.name, &collection.namespace);
         tracing::info!(index = %name, %namespace, milliseconds = begun.elapsed().as_millis() as u64, "index built");
         Ok(())
     }
@@ -87,18 +91,22 @@ impl Writer {
     pub(super) fn enter_documents(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
         let plan = planner::everything(collection);
         let mut cursor = Cursor::default();
+        let (mut seen, mut told) = (0, Instant::now());
+        self.progress.begin(collection.documents());
         loop {
             let mut chunk: Vec<(Key, i64)> = Vec::new();
             let (mut bytes, mut arrays) = (0, 0);
             let end = loop {
                 let deadline = self.breathing_until();
                 let end = scan::slice(&self.connection, &plan, &mut cursor, deadline, &mut |seq, document| {
+                    seen += 1;
                     for key in keys::index_keys_noting(document, index, &mut arrays)? {
                         bytes += key.len() + size_of::<(Key, i64)>();
                         chunk.push((key, seq));
                     }
                     Ok(if bytes > BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
                 })?;
+                self.progress.set(seen);
                 if end != SliceEnd::Paused {
                     break end;
                 }
@@ -108,6 +116,11 @@ impl Writer {
             chunk.sort_unstable();
             self.enter_keys(collection, index, &chunk)?;
             self.enter_touched(collection, index)?;
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                let (name, namespace) = (&index.spec.name, &collection.namespace);
+                tracing::info!(index = %name, %namespace, documents = seen, percent = self.progress.percent(), "index build goes on");
+            }
             if end == SliceEnd::Exhausted {
                 return Ok(());
             }

@@ -13,8 +13,8 @@ use document::{DocBuf, Value};
 use error::{Code, Error, Result};
 use rand::Rng;
 use std::sync::Arc;
-use store::index_rules::{self, Standing};
-use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace};
+use store::index_rules;
+use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
 
 impl Writer {
     /// The collection, made on the spot if there is none.
@@ -155,31 +155,23 @@ impl Writer {
     }
 
     /// Makes indexes, all of them or, on an error, none.
-    pub fn create_indexes(&mut self, namespace: &Namespace, specs: Vec<IndexSpec>) -> Attempt<CreateIndexesOutcome> {
+    pub fn create_indexes(
+        &mut self,
+        namespace: &Namespace,
+        specs: Vec<IndexSpec>,
+        progress: Arc<Progress>,
+    ) -> Attempt<CreateIndexesOutcome> {
+        self.progress = progress;
         let created_collection = self.catalog.get(namespace).is_none();
         let existing =
             self.catalog.get(namespace).map_or_else(|| vec![crate::catalog::id_index()], |it| it.index_specs());
-        let mut wanted: Vec<IndexSpec> = Vec::new();
-        for spec in specs {
-            index_rules::check_key(&spec)?;
-            check_kind(&spec)?;
-            if is_id_index(&spec)? {
-                continue;
-            }
-            if index_rules::standing(&spec, &existing)? == Standing::Exists {
-                continue;
-            }
-            let clash = index_rules::standing(&spec, &wanted).map(|standing| standing == Standing::Exists);
-            let collection = self.ensure_collection(namespace)?;
-            match clash {
-                Ok(false) => wanted.push(spec),
-                Ok(true) => {
-                    let message = "Cannot build two identical indexes. Try again without duplicate indexes.";
-                    return Err(build_failed(&collection, Error::new(Code::OPERATION_FAILED, message)).into());
-                }
-                Err(error) => return Err(build_failed(&collection, error).into()),
-            }
+        for spec in &specs {
+            index_rules::check_key(spec)?;
+            check_kind(spec)?;
         }
+        let holds_documents = self.catalog.get(namespace).is_some_and(|collection| collection.documents() > 0);
+        let wanted = index_rules::new_ones(specs, &existing)
+            .map_err(|error| if holds_documents { index_rules::built_twice(error) } else { error })?;
         let indexes_before = existing.len();
         let indexes_after = indexes_before + wanted.len();
         self.ensure_collection(namespace)?;
@@ -313,32 +305,6 @@ fn choose_indexes(collection: &Collection, which: &IndexSelection) -> Result<Vec
                 )),
             }
         }
-    }
-}
-
-/// Whether the index asked for is the one on `_id`, which every collection has.
-fn is_id_index(spec: &IndexSpec) -> Result<bool> {
-    let key = spec.key.as_doc();
-    let mut fields = key.iter();
-    let (Some(("_id", direction)), None) = (fields.next(), fields.next()) else { return Ok(false) };
-    let ascending = matches!(direction, Value::Int32(1) | Value::Int64(1)) || direction == Value::Double(1.0);
-    if let Value::String(_) = direction {
-        return Ok(false);
-    }
-    if !ascending {
-        let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", spelled(&spec.key));
-        return Err(Error::bad_value(message));
-    }
-    let plain = ["v", "key", "name", "ns", "collation", "background"];
-    match spec.spec.as_doc().iter().find(|(option, _)| !plain.contains(option)) {
-        Some((option, _)) => Err(Error::new(
-            Code::INVALID_INDEX_SPECIFICATION_OPTION,
-            format!(
-                "The field '{option}' is not valid for an _id index specification. Specification: {}",
-                spelled(&spec.spec)
-            ),
-        )),
-        None => Ok(true),
     }
 }
 

@@ -25,6 +25,8 @@ type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
 pub enum Job {
     Write(Write),
     Define(Definition),
+    /// Somebody is about to read by an index whose entries are late.
+    CatchUp(oneshot::Sender<Result<()>>),
     Stop,
 }
 
@@ -76,9 +78,17 @@ impl WriterHandle {
         let (reply, answer) = oneshot::channel();
         let job = Job::Define(Box::new(move |writer| {
             // A client that has gone away does not wait for the answer.
-            let _ = reply.send(writer.transaction(change).map_err(Error::from));
+            let done = writer.catch_up_for_others().and_then(|()| writer.transaction(change));
+            let _ = reply.send(done.map_err(Error::from));
         }));
         self.jobs.send(job).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Has indexes brought up to what is acknowledged.
+    pub async fn catch_up(&self) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(Job::CatchUp(reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -128,12 +138,18 @@ impl Queue {
         loop {
             match self.jobs.try_recv().ok()? {
                 Job::Write(write) if !write.long => return Some(write),
+                // Before a statement that takes long everything was entered, and beside it nothing is gathered.
+                Job::CatchUp(reply) if self.nested => drop(reply.send(Ok(()))),
                 other => self.aside.push_back(other),
             }
             if !self.nested {
                 return None;
             }
         }
+    }
+
+    pub fn is_nested(&self) -> bool {
+        self.nested
     }
 
     /// While this is set, jobs that are not short batches are put aside.

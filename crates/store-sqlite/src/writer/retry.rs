@@ -106,7 +106,7 @@ fn decode(document: Doc<'_>) -> Option<BatchOutcome> {
         };
         statements.extend(std::iter::repeat_n(outcome, number(statement, "count")? as usize));
     }
-    Some(BatchOutcome { statements, retried: true })
+    Some(BatchOutcome { statements, retried: true, ..BatchOutcome::default() })
 }
 
 fn decode_statement(statement: Doc<'_>) -> Option<StatementOutcome> {
@@ -152,7 +152,7 @@ mod tests {
         };
         let error = Error::new(Code::DUPLICATE_KEY, "E11000").with_details(doc! { "keyPattern": 1 }.into_vec());
         let statements = vec![Ok(plain.clone()), Ok(plain.clone()), Ok(upsert), Err(error), Ok(plain), Ok(image)];
-        let outcome = BatchOutcome { statements, retried: false };
+        let outcome = BatchOutcome { statements, ..BatchOutcome::default() };
         let decoded = decode(encode(&outcome).as_doc()).unwrap();
         assert_eq!(decoded.statements, outcome.statements);
         assert!(decoded.retried);

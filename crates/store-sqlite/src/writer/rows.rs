@@ -3,7 +3,7 @@
 //! Each function changes one document with all its entries, or refuses and leaves nothing behind: what was put in before the
 //! conflict is taken out again, which costs nothing where there is none.
 
-use super::Writer;
+use super::{Writer, late};
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
 use crate::keys::{self, Key};
@@ -16,14 +16,20 @@ use store::Cap;
 
 /// A document's keys, index by index in the collection's order.
 pub struct Entries {
-    keys: Vec<Vec<Key>>,
+    pub keys: Vec<Vec<Key>>,
     /// Which parts of each index's paths met an array; nothing where there are no arrays at all.
     arrays: Vec<(usize, u64)>,
 }
 
 impl Writer {
-    /// Stores a new document. Error 11000 when one of its keys is taken.
-    pub(super) fn insert_document(&mut self, collection: &Arc<Collection>, document: Doc<'_>) -> Attempt<()> {
+    /// Stores a new document; with those of its entries that may wait, or `later` without them. Error 11000 when one of its keys
+    /// is taken.
+    pub(super) fn insert_document(
+        &mut self,
+        collection: &Arc<Collection>,
+        document: Doc<'_>,
+        later: bool,
+    ) -> Attempt<()> {
         let entries = entries(collection, document)?;
         keys::id_key(document, &collection.collation, &mut self.key);
         let seq = self.take_seq(collection)?;
@@ -36,9 +42,13 @@ impl Writer {
             return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
         }
         self.note_arrays(collection, &entries)?;
-        if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys)? {
+        let at_once = |index: &Index| !later || !late::may_wait(index);
+        if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys, at_once)? {
             self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
             return Err(duplicate(collection, index, document, key).into());
+        }
+        if later {
+            self.gather(collection, seq, &entries)?;
         }
         self.note(collection, 1, document.size() as i64);
         match collection.cap() {
@@ -76,11 +86,12 @@ impl Writer {
         new: Doc<'_>,
     ) -> Attempt<()> {
         let new_entries = entries(collection, new)?;
+        self.enter_late_of(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.note_arrays(collection, &new_entries)?;
         let gone = difference(&old.entries, &new_entries);
         let come = difference(&new_entries, &old.entries);
-        if let Some((index, key)) = self.add_entries(collection, seq, &come)? {
+        if let Some((index, key)) = self.add_entries(collection, seq, &come, |_| true)? {
             return Err(duplicate(collection, index, new, key).into());
         }
         self.remove_entries(collection, seq, &gone)?;
@@ -90,6 +101,7 @@ impl Writer {
     }
 
     pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old) -> Attempt<()> {
+        self.enter_late_of(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.remove_entries(collection, seq, &old.entries.keys)?;
         self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
@@ -97,18 +109,22 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds entries; when a unique index has one of the keys already, takes out what was added and gives that key.
+    /// Adds entries to some of the indexes; when a unique index has one of the keys already, takes out what was added and gives that key.
     fn add_entries<'e>(
         &mut self,
         collection: &'e Collection,
         seq: i64,
         entries: &'e [Vec<Key>],
+        to: impl Fn(&Index) -> bool,
     ) -> Attempt<Option<(&'e Index, &'e Key)>> {
-        for (at, (index, keys)) in collection.indexes.iter().zip(entries).enumerate() {
+        for (at, (index, keys)) in
+            collection.indexes.iter().zip(entries).enumerate().filter(|(_, (index, _))| to(index))
+        {
             for (position, key) in keys.iter().enumerate() {
                 if !self.add_key(index, key, seq)? {
                     self.remove_keys(index, seq, &keys[..position])?;
-                    for (index, keys) in collection.indexes.iter().zip(entries).take(at) {
+                    for (index, keys) in collection.indexes.iter().zip(entries).take(at).filter(|(index, _)| to(index))
+                    {
                         self.remove_keys(index, seq, keys)?;
                     }
                     return Ok(Some((index, key)));

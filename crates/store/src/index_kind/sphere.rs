@@ -21,16 +21,7 @@ impl SphereOptions {
     pub(super) fn read(spec: Doc<'_>) -> Result<SphereOptions> {
         let integer = |option: &str, default: i32| spec.get(option).and_then(number).map_or(default, |it| it as i32);
         let (coarsest, finest) = (integer("coarsestIndexedLevel", 0), integer("finestIndexedLevel", 23));
-        let invalid = |code, message| Err(Error::new(Code(code), message));
-        if coarsest < 0 {
-            return invalid(16747, "coarsestIndexedLevel must be >= 0");
-        }
-        if finest > 30 {
-            return invalid(16748, "finestIndexedLevel must be <= 30");
-        }
-        if finest < coarsest {
-            return invalid(16749, "finestIndexedLevel must be >= coarsestIndexedLevel");
-        }
+        let (finest, coarsest) = (finest.clamp(0, 30), coarsest.clamp(0, 30));
         Ok(SphereOptions { version: integer(VERSION, 3), coarsest: coarsest as u8, finest: finest as u8 })
     }
 
@@ -38,6 +29,44 @@ impl SphereOptions {
     pub fn leaves_out_missing(self) -> bool {
         self.version > 1
     }
+}
+
+/// Levels have to be whole numbers; those past the range of 32 bits wrap around.
+fn level(sent: Doc<'_>, option: &str) -> Result<Option<i32>> {
+    let Some(value) = sent.get(option) else { return Ok(None) };
+    let Some(found) = number(value) else {
+        let found = value.kind().alias();
+        return Err(Error::type_mismatch(format!(
+            "Expected field \"{option}\" to have numeric type, but found {found}"
+        )));
+    };
+    let exact = found.is_nan() || found.fract() == 0.0 && found.abs() < 9.2e18;
+    match value.to_i64().filter(|_| exact) {
+        Some(whole) => Ok(Some(whole as i32)),
+        None => Err(Error::bad_value(format!(
+            "Expected field \"{option}\" to have a value exactly representable as a 64-bit integer, but found {}",
+            query::text::element(option, value)
+        ))),
+    }
+}
+
+/// Levels that are left out are MongoDB's here; an index has finer cells where it is not told otherwise.
+fn check_levels(sent: Doc<'_>) -> Result<()> {
+    let version = sent.get(VERSION).and_then(number).unwrap_or(3.0);
+    let default = if version < 3.0 { (7, 14) } else { (2, 16) };
+    let finest = level(sent, "finestIndexedLevel")?.unwrap_or(default.1);
+    let coarsest = level(sent, "coarsestIndexedLevel")?.unwrap_or(default.0);
+    let invalid = |code, message| Err(Error::new(Code(code), message));
+    if coarsest < 0 {
+        return invalid(16747, "coarsestIndexedLevel must be >= 0");
+    }
+    if finest > 30 {
+        return invalid(16748, "finestIndexedLevel must be <= 30");
+    }
+    if finest < coarsest {
+        return invalid(16749, "finestIndexedLevel must be >= coarsestIndexedLevel");
+    }
+    Ok(())
 }
 
 pub(super) fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
@@ -56,7 +85,7 @@ pub(super) fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
             ));
         }
     }
-    SphereOptions::read(index.spec.as_doc())?;
+    check_levels(sent)?;
     let mut spec = index.spec;
     if spec.as_doc().get(VERSION).is_none() {
         spec = DocBuf::build(|writer| {

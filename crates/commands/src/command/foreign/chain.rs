@@ -4,12 +4,14 @@
 //! only where none has, the source is read on. So a cursor over a large join needs memory for a few batches.
 
 use super::look_up::{self, Partners};
-use super::{open_pipeline, read_some};
+use super::{open_pipeline, read_so_far, read_some};
 use crate::dispatch::Call;
 use crate::read::Reader;
+use crate::running::Running;
 use document::DocBuf;
-use error::Result;
+use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
+use query::ItemBuf;
 use query::aggregate::foreign::{Foreign, UnionWith};
 use query::aggregate::{Demand, Execution, Facets, Part, Pipeline, check_facet_size, facet_document};
 use query::spill::Budget;
@@ -26,8 +28,10 @@ const BYTES_AT_ONCE: usize = 1024 * 1024;
 pub struct Chain {
     /// Where documents come from; `None` where they are fed to it.
     source: Option<Box<Reader>>,
+    /// Why the source gives no more. The documents that came before go through the links first: perhaps no more are wanted.
+    failure: Option<Error>,
     links: Vec<Link>,
-    ready: VecDeque<DocBuf>,
+    ready: VecDeque<ItemBuf>,
     budget: Budget,
     over: bool,
 }
@@ -36,9 +40,11 @@ pub struct Chain {
 #[derive(Debug)]
 struct Link {
     work: Work,
-    input: VecDeque<DocBuf>,
+    input: VecDeque<ItemBuf>,
     /// No more documents will come.
     input_over: bool,
+    /// Why it cannot go on, which is told once those behind it want more.
+    failure: Option<Error>,
     over: bool,
 }
 
@@ -63,7 +69,8 @@ struct Facet {
 impl Chain {
     pub fn new(source: Option<Reader>, parts: Vec<Part>, budget: &Budget) -> Chain {
         let links: Vec<Link> = parts.into_iter().map(|part| Link::new(part, budget)).collect();
-        Chain { source: source.map(Box::new), links, ready: VecDeque::new(), budget: budget.clone(), over: false }
+        let (source, budget) = (source.map(Box::new), budget.clone());
+        Chain { source, failure: None, links, ready: VecDeque::new(), budget, over: false }
     }
 
     /// Nothing is left, ready or to come.
@@ -71,12 +78,12 @@ impl Chain {
         self.over && self.ready.is_empty()
     }
 
-    pub fn pop(&mut self) -> Option<DocBuf> {
+    pub fn pop(&mut self) -> Option<ItemBuf> {
         self.ready.pop_front()
     }
 
     /// Puts a document back that was taken too early.
-    pub fn put_back(&mut self, document: DocBuf) {
+    pub fn put_back(&mut self, document: ItemBuf) {
         self.ready.push_front(document);
     }
 
@@ -94,7 +101,8 @@ impl Chain {
 
     /// Lets one link do a little of what it has to do; false where none has anything to do.
     async fn step(&mut self, call: &Call<'_>, wanted: usize) -> Result<bool> {
-        call.running.tick()?;
+        call.running.check()?;
+        call.running.breathe().await;
         let Some(index) = self.links.iter().rposition(Link::can_work) else { return Ok(false) };
         let (before, rest) = self.links.split_at_mut(index);
         let Some((link, behind)) = rest.split_first_mut() else { return Ok(false) };
@@ -120,8 +128,15 @@ impl Chain {
             self.over = true;
             return Ok(());
         };
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         match &mut self.source {
-            Some(source) if !source.is_done() => first.input = read_some(call, source, DOCUMENTS_AT_ONCE).await?.into(),
+            Some(source) if !source.is_done() => {
+                let (documents, read) = read_so_far(call, source, DOCUMENTS_AT_ONCE).await;
+                first.input = documents.into();
+                self.failure = read.err();
+            }
             _ => {
                 self.source = None;
                 first.input_over = true;
@@ -131,7 +146,7 @@ impl Chain {
     }
 
     /// Feeds documents to a chain without a source, and works on them as far as that goes.
-    async fn feed(&mut self, call: &Call<'_>, documents: impl Iterator<Item = DocBuf>) -> Result<()> {
+    async fn feed(&mut self, call: &Call<'_>, documents: impl Iterator<Item = ItemBuf>) -> Result<()> {
         match self.links.first_mut() {
             Some(first) if !first.over => first.input.extend(documents),
             Some(_) => {}
@@ -161,11 +176,11 @@ impl Link {
                 _ => Work::Join(foreign, Partners::default()),
             },
         };
-        Link { work, input: VecDeque::new(), input_over: false, over: false }
+        Link { work, input: VecDeque::new(), input_over: false, failure: None, over: false }
     }
 
     fn can_work(&self) -> bool {
-        !self.over && (self.input_over || !self.input.is_empty())
+        !self.over && (self.input_over || !self.input.is_empty() || self.failure.is_some())
     }
 
     fn end(&mut self) {
@@ -177,20 +192,41 @@ impl Link {
         &mut self,
         call: &Call<'_>,
         wanted: usize,
-        out: &mut VecDeque<DocBuf>,
+        out: &mut VecDeque<ItemBuf>,
+        budget: &Budget,
+    ) -> Result<()> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let before = out.len();
+        match self.work_on(call, wanted, out, budget).await {
+            Err(failure) if out.len() > before => self.failure = Some(failure),
+            done => done?,
+        }
+        Ok(())
+    }
+
+    async fn work_on(
+        &mut self,
+        call: &Call<'_>,
+        wanted: usize,
+        out: &mut VecDeque<ItemBuf>,
         budget: &Budget,
     ) -> Result<()> {
         match &mut self.work {
             Work::Local(execution) => {
-                self.over = run_locally(execution, &mut self.input, &mut self.input_over, wanted, out)?
+                let over = run_locally(call.running, execution, &mut self.input, &mut self.input_over, wanted);
+                out.extend(std::iter::from_fn(|| execution.pop_item()));
+                self.over = over?;
             }
             Work::Join(foreign, partners) => {
                 let mut bytes = 0;
                 while out.len() < wanted && bytes < BYTES_AT_ONCE {
                     let Some(document) = self.input.pop_front() else { break };
                     call.running.tick()?;
-                    let joined = look_up::join(call, foreign, partners, document.as_doc(), budget).await?;
-                    bytes += joined.as_bytes().len();
+                    call.running.breathe().await;
+                    let joined = look_up::join(call, foreign, partners, document.as_item(), budget).await?;
+                    bytes += joined.size();
                     out.push_back(joined);
                 }
                 self.over = self.input_over && self.input.is_empty();
@@ -210,7 +246,7 @@ impl Link {
                 if self.over {
                     let results: Vec<_> =
                         facets.iter_mut().map(|facet| (&*facet.name, std::mem::take(&mut facet.results))).collect();
-                    out.push_back(facet_document(&results)?);
+                    out.push_back(facet_document(&results)?.into());
                 }
             }
         }
@@ -221,22 +257,21 @@ impl Link {
 /// Sends documents through stages that run by themselves, until enough come out; true when that was all. Sets `input_over` where
 /// no more documents can be of use.
 fn run_locally(
+    running: &Running,
     execution: &mut Execution,
-    input: &mut VecDeque<DocBuf>,
+    input: &mut VecDeque<ItemBuf>,
     input_over: &mut bool,
     wanted: usize,
-    out: &mut VecDeque<DocBuf>,
 ) -> Result<bool> {
     while execution.ready() < wanted {
         let Some(document) = input.pop_front() else { break };
-        if execution.push(document.as_doc())? == Demand::Enough {
+        running.tick()?;
+        if execution.push(document.as_item())? == Demand::Enough {
             *input_over = true;
             input.clear();
         }
     }
-    let over = *input_over && input.is_empty() && execution.advance(wanted)?;
-    out.extend(std::iter::from_fn(|| execution.pop()));
-    Ok(over)
+    Ok(*input_over && input.is_empty() && execution.advance(wanted, &mut running.pacer())?)
 }
 
 /// Reads on in what a `$unionWith` appends; true at its end.
@@ -245,10 +280,13 @@ async fn read_union(
     union: &UnionWith,
     reader: &mut Option<Box<Reader>>,
     wanted: usize,
-    out: &mut VecDeque<DocBuf>,
+    out: &mut VecDeque<ItemBuf>,
     budget: &Budget,
 ) -> Result<bool> {
     let _nested = call.running.nest()?;
+    if let Some(meta) = union.lacking {
+        return Err(meta.unavailable());
+    }
     if reader.is_none() {
         let opened = match &union.documents {
             Some(given) => super::through(Reader::over(given.iter().cloned().collect(), None), &union.pipeline, budget),
@@ -278,7 +316,7 @@ impl Facet {
     fn feed<'a>(
         &'a mut self,
         call: &'a Call<'_>,
-        documents: &'a VecDeque<DocBuf>,
+        documents: &'a VecDeque<ItemBuf>,
         over: bool,
     ) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -286,7 +324,7 @@ impl Facet {
             if over {
                 self.chain.finish(call).await?;
             }
-            while let Some(document) = self.chain.pop() {
+            while let Some(document) = self.chain.pop().map(ItemBuf::into_document) {
                 self.bytes += document.as_bytes().len();
                 check_facet_size(self.bytes)?;
                 self.results.push(document);

@@ -11,6 +11,7 @@ use error::Result;
 use query::aggregate::Pipeline;
 use query::aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup, MATCHES_BYTES_MAX, Search};
 use query::spill::Budget;
+use query::{Item, ItemBuf};
 use std::collections::VecDeque;
 use store::Namespace;
 
@@ -40,14 +41,15 @@ pub(super) async fn join(
     call: &Call<'_>,
     foreign: &Foreign,
     partners: &mut Partners,
-    document: Doc<'_>,
+    item: Item<'_>,
     budget: &Budget,
-) -> Result<DocBuf> {
-    match foreign {
-        Foreign::Lookup(lookup) => look_up(call, lookup, partners, document, budget).await,
-        Foreign::GraphLookup(lookup) => search(call, lookup, document, budget).await,
-        _ => Ok(document.to_owned()),
-    }
+) -> Result<ItemBuf> {
+    let joined = match foreign {
+        Foreign::Lookup(lookup) => look_up(call, lookup, partners, item, budget).await?,
+        Foreign::GraphLookup(lookup) => search(call, lookup, item, budget).await?,
+        _ => return Ok(item.to_owned()),
+    };
+    Ok(ItemBuf::new(joined, item.metadata))
 }
 
 /// What was found, or the stage's own error where that was too much.
@@ -59,7 +61,7 @@ async fn look_up(
     call: &Call<'_>,
     lookup: &Lookup,
     partners: &mut Partners,
-    document: Doc<'_>,
+    item: Item<'_>,
     budget: &Budget,
 ) -> Result<DocBuf> {
     match partners {
@@ -69,11 +71,11 @@ async fn look_up(
         _ => {}
     }
     match partners {
-        Partners::Same(found) => lookup.join(document, found.iter().map(DocBuf::as_doc)),
-        Partners::Hashed(table) => find_in_table(call, lookup, table, document, budget).await,
+        Partners::Same(found) => lookup.join(item.document, found.iter().map(DocBuf::as_doc)),
+        Partners::Hashed(table) => find_in_table(call, lookup, table, item, budget).await,
         _ => {
-            let found = ask(call, lookup, document, budget).await?;
-            lookup.join(document, found.iter().map(DocBuf::as_doc))
+            let found = ask(call, lookup, item, budget).await?;
+            lookup.join(item.document, found.iter().map(DocBuf::as_doc))
         }
     }
 }
@@ -82,23 +84,23 @@ async fn find_in_table(
     call: &Call<'_>,
     lookup: &Lookup,
     table: &JoinTable,
-    document: Doc<'_>,
+    item: Item<'_>,
     budget: &Budget,
 ) -> Result<DocBuf> {
-    let (predicate, pipeline) = lookup.query(document)?;
+    let (predicate, pipeline) = lookup.query(item)?;
     let mut matches = Vec::new();
-    for candidate in table.candidates(lookup, document) {
+    for candidate in table.candidates(lookup, item.document) {
         call.running.tick()?;
         if predicate.matches(candidate)? {
             matches.push(candidate);
         }
     }
     if pipeline.is_identity() {
-        return lookup.join(document, matches.into_iter());
+        return lookup.join(item.document, matches.into_iter());
     }
     let matches = matches.into_iter().map(Doc::to_owned).collect();
     let found = found(send_through(call, matches, &pipeline, budget).await?, lookup)?;
-    lookup.join(document, found.iter().map(DocBuf::as_doc))
+    lookup.join(item.document, found.iter().map(DocBuf::as_doc))
 }
 
 /// Sends documents at hand through a pipeline.
@@ -116,9 +118,9 @@ async fn send_through(
 }
 
 /// Asks for one document's partners.
-async fn ask(call: &Call<'_>, lookup: &Lookup, document: Doc<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
-    let (predicate, pipeline) = lookup.query(document)?;
-    if let Some(given) = lookup.given(document)? {
+async fn ask(call: &Call<'_>, lookup: &Lookup, item: Item<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
+    let (predicate, pipeline) = lookup.query(item)?;
+    if let Some(given) = lookup.given(item)? {
         let mut matching = VecDeque::new();
         for document in given {
             if predicate.matches(document.as_doc())? {
@@ -139,7 +141,7 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Par
         if lookup.is_correlated() {
             return Ok(Partners::Asked);
         }
-        return Ok(Partners::Same(ask(call, lookup, Doc::EMPTY, budget).await?));
+        return Ok(Partners::Same(ask(call, lookup, Doc::EMPTY.into(), budget).await?));
     };
     if lookup.gives_documents() {
         return Ok(Partners::Asked);
@@ -167,13 +169,14 @@ async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partn
     Ok(all.map_or(Partners::Asked, |all| Partners::Hashed(JoinTable::build(lookup, all))))
 }
 
-async fn search(call: &Call<'_>, lookup: &GraphLookup, document: Doc<'_>, budget: &Budget) -> Result<DocBuf> {
+async fn search(call: &Call<'_>, lookup: &GraphLookup, item: Item<'_>, budget: &Budget) -> Result<DocBuf> {
     let namespace = namespace(call, lookup.collection());
-    let mut search = lookup.start(document)?;
+    let mut search = lookup.start(item)?;
     while let Some(predicate) = search.next_predicate()? {
+        call.running.breathe().await;
         let found = read(call, &namespace, Some(predicate), &Pipeline::empty(), budget).await?;
         let found = found.ok_or_else(Search::too_much)?;
         search.reach(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;
     }
-    Ok(lookup.join(document, &search.finish()))
+    Ok(lookup.join(item.document, &search.finish()))
 }

@@ -1,11 +1,11 @@
 //! `$out` and `$merge`: the results of a pipeline go into a collection, batch by batch.
 
-use super::{read_some, target};
+use super::{read_documents, target};
 use crate::command::insert::prepare_own;
 use crate::command::{options, views};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
-use document::{Doc, DocBuf, Kind, Value, ValueBuf};
+use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use query::aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
 use query::{Context, Predicate, Update};
@@ -69,7 +69,7 @@ async fn replace_collection(call: &Call<'_>, out: &Out, results: &mut Reader) ->
             store.create_indexes(&temporary, indexes).await?;
         }
         while !results.is_done() {
-            let documents = read_some(call, results, BATCH_DOCUMENTS).await?;
+            let documents = read_documents(call, results, BATCH_DOCUMENTS).await?;
             if !documents.is_empty() {
                 insert(call, &temporary, &documents, true).await?;
             }
@@ -97,7 +97,7 @@ async fn merge_all(call: &Call<'_>, merge: &Merge, results: &mut Reader) -> Resu
         if results.is_done() {
             return Ok(());
         }
-        held = read_some(call, results, BATCH_DOCUMENTS).await?;
+        held = read_documents(call, results, BATCH_DOCUMENTS).await?;
     }
 }
 
@@ -110,7 +110,7 @@ fn reads(call: &Call<'_>, namespace: &Namespace) -> bool {
 async fn hold(call: &Call<'_>, results: &mut Reader) -> Result<Vec<DocBuf>> {
     let (mut held, mut bytes) = (Vec::new(), 0);
     while !results.is_done() && bytes < BLOCKING_BYTES_MAX {
-        let some = read_some(call, results, BATCH_DOCUMENTS).await?;
+        let some = read_documents(call, results, BATCH_DOCUMENTS).await?;
         bytes += some.iter().map(|document| document.as_bytes().len()).sum::<usize>();
         held.extend(some);
     }
@@ -145,22 +145,33 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
 
 /// The fields that tell documents apart must do so by a unique index.
 async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> Result<()> {
-    if merge.on == ["_id"] {
+    if !merge.names_fields {
         return Ok(());
     }
-    let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
+    let Some(indexes) = call.worker.store.indexes(namespace).await? else {
+        return if merge.on == ["_id"] { Ok(()) } else { Err(not_unique()) };
+    };
     let covers = |key: Doc<'_>| {
         key.elements().count() == merge.on.len() && merge.on.iter().all(|field| key.get(field).is_some())
     };
-    let whole = |index: &IndexSpec| index.unique && index.spec.as_doc().get("partialFilterExpression").is_none();
-    if indexes.iter().any(|index| whole(index) && covers(index.key.as_doc())) {
-        return Ok(());
+    let whole = |index: &IndexSpec| {
+        (index.unique || index.name == "_id_") && index.spec.as_doc().get("partialFilterExpression").is_none()
+    };
+    for index in indexes.iter().filter(|index| whole(index) && covers(index.key.as_doc())) {
+        if store::catalog::default_collation(index.spec.as_doc())? == merge.collation {
+            return Ok(());
+        }
     }
-    Err(Error::new(Code(51183), "Cannot find index to verify that join fields will be unique"))
+    Err(not_unique())
+}
+
+fn not_unique() -> Error {
+    Error::new(Code(51183), "Cannot find index to verify that join fields will be unique")
 }
 
 /// The update that puts one document into the collection.
 fn statement(call: &Call<'_>, merge: &Merge, document: &DocBuf) -> Result<UpdateStatement> {
+    // As in MongoDB the pipeline's collation has no say in which document is met; only in which indexes will do.
     let context = call.context();
     let new_id = call.worker.new_object_id(call.now_ms);
     let filter = identity(merge, document.as_doc(), new_id.into())?;
@@ -183,7 +194,11 @@ fn identity(merge: &Merge, document: Doc<'_>, new_id: Value<'_>) -> Result<DocBu
         let path = document::path::Path::new(field);
         let value = match path.get(document) {
             None if field == "_id" => new_id,
-            None | Some(Value::Null | Value::Undefined | Value::Array(_)) => {
+            Some(Value::Array(_)) => {
+                let message = format!("$merge write error: 'on' field '{field}' is an array");
+                return Err(Error::new(Code(51185), message));
+            }
+            None | Some(Value::Null | Value::Undefined) => {
                 let message =
                     format!("$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array");
                 return Err(Error::new(Code(51132), message));
@@ -209,21 +224,31 @@ fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update
         WhenMatched::Merge => (operator("$set")?, true),
         WhenMatched::KeepExisting => (operator("$setOnInsert")?, true),
         WhenMatched::Fail => (operator("$setOnInsert")?, false),
-        WhenMatched::Pipeline { stages, variables } => (transforming(stages, variables, document, context)?, false),
+        WhenMatched::Pipeline { stages, variables, around } => {
+            let mut context = Context { variables: DocBuf::new(), ..context.clone() };
+            bind(variables, around.as_doc(), document, &mut context)?;
+            debug_assert_eq!(stages.kind(), Kind::Array);
+            (Update::parse(stages.as_value(), None, &context)?, false)
+        }
     })
 }
 
-fn transforming(
-    stages: &ValueBuf,
+/// Gives the pipeline its variables. One without a value is none: it hides no other, and to use it is a mistake.
+fn bind(
     variables: &[(String, query::Expression)],
+    around: Doc<'_>,
     document: &DocBuf,
-    context: &Context,
-) -> Result<Update> {
-    let mut context = context.clone();
+    context: &mut Context,
+) -> Result<()> {
     for (name, expression) in variables {
-        let value = expression.evaluate(document.as_doc())?;
-        context.variables.append(name, value.value_or_null());
+        if let Some(value) = expression.evaluate(document.as_doc())?.value() {
+            context.variables.append(name, value);
+        }
     }
-    debug_assert_eq!(stages.kind(), Kind::Array);
-    Update::parse(stages.as_value(), None, &context)
+    for (name, value) in around.iter() {
+        if context.variables.as_doc().get(name).is_none() {
+            context.variables.append(name, value);
+        }
+    }
+    Ok(())
 }

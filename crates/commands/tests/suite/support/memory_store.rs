@@ -52,7 +52,11 @@ impl Plan for MemoryPlan {
         self
     }
 
-    fn winning_plan(&self) -> DocBuf {
+    fn examined(&self) -> store::Examined {
+        store::Examined::default()
+    }
+
+    fn stages(&self, _: &store::Explained<'_>) -> DocBuf {
         document::doc! { "stage": "COLLSCAN", "direction": "forward" }
     }
 }
@@ -178,7 +182,7 @@ impl MemoryStore {
                 let _ = statements.iter().all(|statement| take(collection.delete(statement)));
             }
         }
-        let outcome = BatchOutcome { statements: outcomes, retried: false };
+        let outcome = BatchOutcome { statements: outcomes, ..BatchOutcome::default() };
         if let Some(key) = batch.retry {
             self.outcomes.borrow_mut().insert(key, outcome.clone());
         }

@@ -23,6 +23,8 @@ impl Bench {
         let settings = Settings {
             topology,
             cursor_timeout: Duration::from_secs(600),
+            slow_ms: 100,
+            slow_log: true,
             argv: vec!["selkie".into(), "serve".into()],
             parsed: DocBuf::new(),
             compressors: vec!["zstd".into(), "snappy".into()],

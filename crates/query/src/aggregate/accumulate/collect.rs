@@ -1,6 +1,7 @@
 //! Accumulators that keep many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its relatives.
 
 use crate::aggregate::operand::Operand;
+use crate::predicate::number::coerced;
 use crate::{Context, Expression, Item, text};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -157,7 +158,6 @@ impl Several {
     }
 
     pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Item<'_>) -> Result<isize> {
-        // Also where it is not wanted any more: it may fail.
         let evaluated = self.input.evaluate(document)?;
         if let Which::First = self.which
             && values.len() >= limit
@@ -186,8 +186,18 @@ impl Several {
                 if place >= limit {
                     return 0;
                 }
+                let dropped = if values.len() < limit {
+                    None
+                } else if wanted == Ordering::Greater {
+                    // Of equal ones the first goes.
+                    let last = values.back().map(ValueBuf::as_value).unwrap_or(Value::Null);
+                    let is_before = |known: &ValueBuf| self.collation.compare(known.as_value(), last).is_ne();
+                    values.remove(values.partition_point(is_before))
+                } else {
+                    values.pop_back()
+                };
                 values.insert(place, value);
-                if values.len() > limit { values.pop_back() } else { None }
+                dropped
             }
         };
         bytes - dropped.as_ref().map_or(0, memory_bytes)
@@ -222,9 +232,7 @@ pub(super) fn evaluate_limit(limit: &Expression, key: Value<'_>) -> Result<usize
         Some(value) if !value.kind().is_number() => {
             return Err(integral(5787902, &crate::expression::display(value)));
         }
-        Some(value) => {
-            crate::update::whole_number(value).ok_or_else(|| integral(5787903, &crate::expression::display(value)))?
-        }
+        Some(value) => coerced(value)?.ok_or_else(|| integral(5787903, &crate::expression::display(value)))?,
     };
     match usize::try_from(number) {
         Ok(limit) if limit > 0 => Ok(limit),

@@ -139,7 +139,7 @@ impl Accumulator {
             }
             (
                 Accumulator::Several(several),
-                State::Several { limit, values, bytes },
+                State::Several { limit, values, bytes, .. },
                 State::Several { values: later, .. },
             ) => {
                 let room = limit.saturating_sub(values.len());

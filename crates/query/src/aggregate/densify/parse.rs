@@ -5,7 +5,7 @@ use crate::aggregate::window::parse_unit;
 use crate::expression::check_field_path;
 use crate::expression::number::Number;
 use crate::predicate::number::exact;
-use crate::{Context, Sort};
+use crate::{Context, Expression, Sort};
 use document::compare::compare;
 use document::path::Path;
 use document::{Doc, DocBuf, Kind, Value, ValueBuf};
@@ -46,8 +46,12 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
         }
     }
     let order = DocBuf::build(|writer| order.iter().for_each(|path| writer.append(path, 1)));
-    let sort = Sort::parse_stage(order.as_doc(), &Context::at(context.now_ms))?;
-    Ok(Densify { field: Path::new(field), partition, step: range.step, unit: range.unit, bounds: range.bounds, sort })
+    let collation = context.collation.clone();
+    let sort =
+        Sort::parse_stage(order.as_doc(), &Context { collation: collation.clone(), ..Context::at(context.now_ms) })?;
+    let partition_values = partition.iter().map(|path| Expression::field(path.as_str())).collect::<Result<_>>()?;
+    let Range { step, unit, bounds } = range;
+    Ok(Densify { field: Path::new(field), partition, partition_values, step, unit, bounds, sort, collation })
 }
 
 fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
@@ -142,13 +146,6 @@ fn explicit(pair: Doc<'_>, step: Value<'_>, has_unit: bool) -> Result<Bounds> {
     };
     let is_date = |value: Value<'_>| matches!(value, Value::DateTime(_));
     let is_number = |value: Value<'_>| value.kind().is_number();
-    if !(is_number(lower) || is_date(lower)) || !(is_number(upper) || is_date(upper)) {
-        return Err(Error::new(Code(5946800), "Explicit bounds must be numeric or dates"));
-    }
-    if is_date(lower) != is_date(upper) {
-        let message = "A bounding array must contain either both dates or both numeric types";
-        return Err(Error::new(Code(5733406), message));
-    }
     if compare(lower, upper).is_gt() {
         let message = "A bounding array must be an ascending array of either two dates or two numbers";
         return Err(Error::new(Code(5733402), message));
@@ -158,6 +155,13 @@ fn explicit(pair: Doc<'_>, step: Value<'_>, has_unit: bool) -> Result<Bounds> {
     }
     if is_date(lower) && !has_unit {
         return Err(Error::new(Code(5733410), "A bounding array of dates must specify a unit"));
+    }
+    if !is_number(lower) && !is_date(lower) {
+        return Err(Error::new(Code(5946800), "Explicit bounds must be numeric or dates"));
+    }
+    if is_number(lower) != is_number(upper) || is_date(lower) != is_date(upper) {
+        let message = "A bounding array must contain either both dates or both numeric types";
+        return Err(Error::new(Code(5733406), message));
     }
     if is_number(lower) && (lower.kind() != upper.kind() || lower.kind() != step.kind()) {
         let message = "Upper bound, lower bound, and step must all have the same type";

@@ -3,14 +3,14 @@
 //! The caller searches breadth first: it begins with [`GraphLookup::start`], asks [`GraphLookup::predicate`] what to look for, and
 //! takes what was found in with [`Search::reach`], until the search wants nothing more.
 
+use super::{joined, source};
 use crate::aggregate::add_fields::set_path;
 use crate::expression::check_field_path;
-use crate::{Context, Expression, Predicate, text};
-use document::path::{End, Path};
+use crate::{Context, Expression, Item, Predicate, text};
+use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
-use std::ops::ControlFlow;
 
 #[derive(Debug)]
 pub struct GraphLookup {
@@ -56,10 +56,7 @@ impl GraphLookup {
             let spec = text::document(spec);
             Error::failed_to_parse(format!("missing 'from' option to $graphLookup stage specification: {spec}"))
         })?;
-        let from = from.as_str().ok_or_else(|| {
-            let kind = from.kind().alias();
-            Error::failed_to_parse(format!("$graphLookup 'from' field must be a string, but found {kind}"))
-        })?;
+        let from = source("$graphLookup", from)?;
         let (mut start, mut depth_max, mut restriction) = (None, None, None);
         let (mut target, mut connect_from, mut connect_to, mut depth_field) = (None, None, None, None);
         for (name, value) in spec.iter() {
@@ -108,7 +105,7 @@ impl GraphLookup {
     }
 
     /// Begins a search for one document of the input.
-    pub fn start(&self, document: Doc<'_>) -> Result<Search<'_>> {
+    pub fn start(&self, item: Item<'_>) -> Result<Search<'_>> {
         let mut search = Search {
             lookup: self,
             frontier: Vec::new(),
@@ -118,7 +115,7 @@ impl GraphLookup {
             depth: 0,
             memory_bytes: 0,
         };
-        let start = self.start.evaluate(document)?;
+        let start = self.start.evaluate(item)?;
         match start.value() {
             Some(Value::Array(array)) => array.values().for_each(|value| search.seek(value)),
             Some(value) => search.seek(value),
@@ -227,15 +224,8 @@ impl Search<'_> {
 
     fn follow(&mut self, document: Doc<'_>) {
         let mut values = Vec::new();
-        let flow = self.lookup.connect_from.visit(document, End::Whole, &mut |reached| {
-            match reached.value {
-                Some(Value::Array(array)) => values.extend(array.values().map(Value::to_owned)),
-                Some(value) => values.push(value.to_owned()),
-                None => {}
-            }
-            ControlFlow::Continue(())
-        });
-        debug_assert!(flow.is_continue());
+        let path: Vec<&str> = self.lookup.connect_from.components().collect();
+        joined::visit(document, &path, &mut |value| values.push(value.to_owned()));
         values.iter().for_each(|value| self.seek(value.as_value()));
     }
 
@@ -246,6 +236,9 @@ impl Search<'_> {
 }
 
 fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
+    if let Value::Document(_) = value {
+        return Err(Error::new(Code(13111), format!("wrong type for field ({name}) object != string")));
+    }
     value.as_str().ok_or_else(|| {
         let kind = value.kind().alias();
         Error::new(Code(40103), format!("expected string as argument for {name}, found: {kind}"))

@@ -1,15 +1,16 @@
 //! `$lookup`: documents of another collection beside each document of the input.
 
-use super::{documents_of, split_documents, sub_pipeline};
+use super::{documents_of, joined, source, split_documents, sub_pipeline};
 use crate::aggregate::Pipeline;
 use crate::aggregate::add_fields::set_path;
 use crate::context::Folding;
 use crate::expression::check_field_path;
-use crate::{Context, Expression, Predicate, text};
-use document::path::{End, Path};
+use crate::metadata::{Meta, Needs};
+use crate::{Context, Expression, Item, Predicate, text};
+use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
-use std::ops::ControlFlow;
+use smallvec::SmallVec;
 
 /// How much may be found for one document.
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -55,11 +56,7 @@ impl Lookup {
         let (mut variables, mut stages) = (Vec::new(), None);
         for (name, value) in spec.iter() {
             match name {
-                "from" => {
-                    let kind = value.kind().alias();
-                    let message = format!("$lookup 'from' field must be a string, but found {kind}");
-                    from = Some(value.as_str().ok_or_else(|| Error::failed_to_parse(message))?);
-                }
+                "from" => from = Some(source("$lookup", value)?),
                 "as" => target = Some(string(name, value)?),
                 "localField" => local = Some(string(name, value)?),
                 "foreignField" => foreign = Some(string(name, value)?),
@@ -98,6 +95,8 @@ impl Lookup {
         if fields.is_none() && stages.is_none() {
             return Err(neither());
         }
+        // A condition on fields stands between a view's stages and those of the pipeline, so that the view is read as it is.
+        let (from, rest) = if fields.is_none() { context.views.resolve(from, rest.as_doc()) } else { (from, rest) };
         let mut lookup = Lookup {
             collection: from.to_owned(),
             target: target.split('.').map(Into::into).collect(),
@@ -113,10 +112,31 @@ impl Lookup {
                 ..context.clone()
             },
         };
-        // Errors of the pipeline are errors of the command, not of a document.
-        let pipeline = sub_pipeline("$lookup", rest.as_doc(), &lookup.context_for(Doc::EMPTY)?)?;
-        lookup.pipeline = Some(pipeline).filter(|_| lookup.variables.is_empty());
+        // The fields' condition stands in front of the pipeline.
+        if lookup.fields.is_some() && searches_by_words(rest.as_doc()) {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Error::new(Code(17313), message));
+        }
+        // Errors of the pipeline are errors of the command, not of a document; but constants are computed with a document,
+        // if there ever is one.
+        let unfolded = Context { folding: Folding::Never, ..lookup.context_without_values() };
+        sub_pipeline("$lookup", rest.as_doc(), &unfolded)?;
+        if lookup.variables.is_empty() {
+            lookup.pipeline = sub_pipeline("$lookup", rest.as_doc(), &lookup.context).ok();
+        }
         Ok(lookup)
+    }
+
+    /// The command's context, in which the variables of `let` are known.
+    fn context_without_values(&self) -> Context {
+        let mut context = self.context.clone();
+        let is_inner = |name: &str| self.variables.iter().any(|(inner, _)| **inner == *name);
+        context.variables = DocBuf::build(|writer| {
+            let outer = self.context.variables.as_doc();
+            outer.elements().filter(|outer| !is_inner(outer.key())).for_each(|outer| writer.append_element(outer));
+        });
+        context.missing.extend(self.variables.iter().map(|(name, _)| name.clone()));
+        context
     }
 
     /// The collection to look in, in the same database.
@@ -126,23 +146,25 @@ impl Lookup {
 
     /// What to look for, for one document of the input: a condition on the collection, and what goes on with the
     /// documents that meet it.
-    pub fn query(&self, document: Doc<'_>) -> Result<(Predicate, Pipeline)> {
-        let context = self.context_for(document)?;
+    pub fn query(&self, item: Item<'_>) -> Result<(Predicate, Pipeline)> {
+        let context = self.context_for(item)?;
         let predicate = match &self.fields {
-            Some(fields) => Predicate::parse(fields.filter(document).as_doc(), &context)?,
+            Some(fields) => Predicate::parse(fields.filter(item.document).as_doc(), &context)?,
             None => Predicate::everything(),
         };
+        let within = Context { pipelines_around: context.pipelines_around + 1, ..context };
         let pipeline = match &self.pipeline {
             Some(pipeline) => pipeline.clone(),
-            None => Pipeline::parse(self.stages.as_value().as_array().unwrap_or(Doc::EMPTY), &context)?,
+            // Once more, and as much within others as the first time.
+            None => Pipeline::parse(self.stages.as_value().as_array().unwrap_or(Doc::EMPTY), &within)?,
         };
         Ok((predicate, pipeline))
     }
 
     /// The documents to look in instead of a collection, where the pipeline gives them.
-    pub fn given(&self, document: Doc<'_>) -> Result<Option<Vec<DocBuf>>> {
+    pub fn given(&self, item: Item<'_>) -> Result<Option<Vec<DocBuf>>> {
         let Some(operand) = &self.documents else { return Ok(None) };
-        documents_of(operand.as_value(), &self.context_for(document)?).map(Some)
+        documents_of(operand.as_value(), &self.context_for(item)?).map(Some)
     }
 
     /// Whether [`Lookup::given`] gives documents.
@@ -202,7 +224,7 @@ impl Lookup {
     }
 
     /// The command's context with the variables that this document gives.
-    fn context_for(&self, document: Doc<'_>) -> Result<Context> {
+    fn context_for(&self, item: Item<'_>) -> Result<Context> {
         let mut context = self.context.clone();
         if self.variables.is_empty() {
             return Ok(context);
@@ -215,7 +237,7 @@ impl Lookup {
         outer.elements().filter(|element| !is_inner(element.key())).for_each(|element| writer.append_element(element));
         for (name, expression) in &self.variables {
             context.missing.retain(|missing| **missing != **name);
-            match expression.evaluate(document)?.value() {
+            match expression.evaluate(item)?.value() {
                 Some(value) => writer.append(name, value),
                 None => context.missing.push(name.clone()),
             }
@@ -230,14 +252,8 @@ impl Fields {
     /// The local field's value, or its elements.
     fn values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
         let mut values: Vec<Value<'d>> = Vec::new();
-        let flow = self.local.visit(document, End::Whole, &mut |reached| {
-            match reached.value {
-                Some(Value::Array(array)) => values.extend(array.values()),
-                value => values.push(value.unwrap_or(Value::Null)),
-            }
-            ControlFlow::Continue(())
-        });
-        debug_assert!(flow.is_continue());
+        let local: SmallVec<[&str; 4]> = self.local.components().collect();
+        joined::visit(document, &local, &mut |value| values.push(value));
         if values.is_empty() {
             values.push(Value::Null);
         }
@@ -272,6 +288,13 @@ fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
     })
 }
 
+/// Whether a pipeline begins with a search by words.
+fn searches_by_words(stages: Doc<'_>) -> bool {
+    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
+    let filter = first.filter(|stage| stage.key() == "$match").and_then(|stage| stage.value().as_document());
+    filter.is_some_and(|filter| Needs::given_by(filter).contains(Meta::TextScore))
+}
+
 fn neither() -> Error {
     Error::failed_to_parse("$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 }
@@ -296,6 +319,8 @@ fn parse_variables(value: Value<'_>, context: &Context) -> Result<Vec<(Box<str>,
         let message = format!("$lookup argument '{found}' must be an object, is type {kind}");
         return Err(Error::failed_to_parse(message));
     };
+    // What is constant here is computed with a document, as everything else.
+    let context = &Context { folding: Folding::Never, ..context.clone() };
     spec.iter()
         .map(|(name, value)| {
             if !name.starts_with(|first: char| first.is_ascii_lowercase() || !first.is_ascii()) {

@@ -2,9 +2,9 @@
 
 use super::{sub_pipeline, unknown_field, wrong_type};
 use crate::aggregate::Pipeline;
-use crate::expression::check_field_path;
+use crate::expression::{check_field_path, check_variable_name};
 use crate::{Context, Expression};
-use document::{Doc, Kind, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 /// `$out`: the results replace a collection.
@@ -65,6 +65,10 @@ pub struct Merge {
     pub on: Vec<String>,
     pub when_matched: WhenMatched,
     pub when_not_matched: WhenNotMatched,
+    /// How the values of those fields compare.
+    pub collation: Collation,
+    /// Whether the fields were named.
+    pub names_fields: bool,
 }
 
 /// What happens to a document that is there.
@@ -75,10 +79,12 @@ pub enum WhenMatched {
     /// The new fields go over the old ones.
     Merge,
     Fail,
-    /// The old document goes through a pipeline, which sees the new one in variables (`$$new`).
+    /// The old document goes through a pipeline, which sees the new one in variables (`$$new`) and, behind these, those of
+    /// the command.
     Pipeline {
         stages: ValueBuf,
         variables: Vec<(String, Expression)>,
+        around: DocBuf,
     },
 }
 
@@ -98,6 +104,8 @@ impl Merge {
             on: vec!["_id".to_owned()],
             when_matched: WhenMatched::Merge,
             when_not_matched: WhenNotMatched::Insert,
+            collation: context.collation.clone(),
+            names_fields: false,
         };
         match spec {
             Value::String(collection) => merge.collection = collection.to_owned(),
@@ -112,8 +120,7 @@ impl Merge {
     }
 
     fn read(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
-        let mut variables = vec![("new".to_owned(), Expression::parse(Value::String("$$ROOT"), context)?)];
-        let mut has_target = false;
+        let (mut named, mut has_target) = (None, false);
         for (name, value) in spec.iter() {
             match name {
                 "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
@@ -121,15 +128,14 @@ impl Merge {
                     has_target = true;
                     (self.database, self.collection) = into(value)?;
                 }
-                "on" => self.on = on(value)?,
+                "on" => {
+                    self.names_fields = true;
+                    self.on = on(value)?;
+                }
                 "whenMatched" => self.when_matched = when_matched(value)?,
                 "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
                 "let" => {
-                    let spec = value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?;
-                    for (name, value) in spec.iter() {
-                        variables.retain(|(known, _)| known != name);
-                        variables.push((name.to_owned(), Expression::parse(value, context)?));
-                    }
+                    named = Some(value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?);
                 }
                 _ => return Err(unknown_field("$merge", name)),
             }
@@ -150,9 +156,14 @@ impl Merge {
             );
             return Err(Error::new(Code(51181), message));
         }
-        let named = spec.get("let").is_some_and(|variables| variables.kind() != Kind::Null);
         match (&mut self.when_matched, spec.get("whenMatched")) {
-            (WhenMatched::Pipeline { variables: slot, stages }, _) => {
+            (WhenMatched::Pipeline { variables: slot, stages, around }, _) => {
+                let mut variables = named.map_or(Ok(Vec::new()), |named| parse_variables(named, context))?;
+                // Where variables are named and nothing is inserted, the new document is not sent along.
+                let is_sent = named.is_none() || self.when_not_matched == WhenNotMatched::Insert;
+                if is_sent && variables.iter().all(|(name, _)| name != "new") {
+                    variables.push(("new".to_owned(), Expression::parse(Value::String("$$ROOT"), context)?));
+                }
                 // Errors of the pipeline are errors of the command, not of a document.
                 let mut inner = context.clone();
                 for (name, _) in &variables {
@@ -160,8 +171,9 @@ impl Merge {
                 }
                 let _: Pipeline = sub_pipeline("$merge", stages.as_value().as_array().unwrap_or(Doc::EMPTY), &inner)?;
                 *slot = variables;
+                *around = context.variables.clone();
             }
-            (_, mode) if named => {
+            (_, mode) if named.is_some() => {
                 let mode = mode.and_then(Value::as_str).unwrap_or("merge");
                 let message = format!("Cannot use 'let' variables with 'whenMatched: {mode}' mode");
                 return Err(Error::new(Code(51199), message));
@@ -172,17 +184,32 @@ impl Merge {
     }
 }
 
+fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expression)>> {
+    if spec.get("new").is_some_and(|new| new != Value::String("$$ROOT")) {
+        let message = "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'";
+        return Err(Error::new(Code(51273), message));
+    }
+    let mut variables: Vec<(String, Expression)> = Vec::new();
+    for (name, value) in spec.iter() {
+        check_variable_name(name)?;
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.to_owned(), Expression::parse(value, context)?));
+    }
+    Ok(variables)
+}
+
 fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
     match value {
         Value::String("") => Err(Error::new(Code(5786800), "$merge 'into' field cannot be an empty string")),
         Value::String(collection) => Ok((None, collection.to_owned())),
         Value::Document(spec)
-            if spec.get("coll").is_none_or(|name| matches!(name, Value::Null | Value::String(""))) =>
+            if spec.elements().all(|field| matches!(field.key(), "db" | "coll"))
+                && spec.get("coll").is_none_or(|name| matches!(name, Value::Null | Value::String(""))) =>
         {
             let message = "$merge 'into' field must specify a 'coll' that is not empty, null or undefined";
             Err(Error::new(Code(5786801), message))
         }
-        Value::Document(spec) => target("$merge.into", spec),
+        Value::Document(spec) => target("into", spec),
         other => {
             let kind = other.kind().alias();
             let message = format!("$merge 'into' field  must be either a string or an object, but found {kind}");
@@ -225,7 +252,9 @@ fn when_matched(value: Value<'_>) -> Result<WhenMatched> {
         Value::String("keepExisting") => Ok(WhenMatched::KeepExisting),
         Value::String("merge") => Ok(WhenMatched::Merge),
         Value::String("fail") => Ok(WhenMatched::Fail),
-        Value::Array(_) => Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new() }),
+        Value::Array(_) => {
+            Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new(), around: DocBuf::new() })
+        }
         Value::String(other) => Err(bad_mode("whenMatched", other)),
         other => {
             let kind = other.kind().alias();

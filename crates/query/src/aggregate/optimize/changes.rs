@@ -4,6 +4,7 @@ use crate::aggregate::Stage;
 use crate::aggregate::foreign::Foreign;
 use crate::predicate::{Node, Test};
 use document::path::Path;
+use std::sync::Arc;
 
 /// What a stage makes of the paths of a document. The number of documents may change, too.
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(crate) struct Changes {
     pub kept: Option<Vec<String>>,
     /// Whether documents stay what they are.
     pub none: bool,
-    /// Top-level fields that hold what another one held before: new name, old name.
+    /// Paths that hold what a top-level field held before: new path, old name.
     pub renamed: Vec<(String, String)>,
 }
 
@@ -24,6 +25,10 @@ impl Changes {
         Some(match stage {
             Stage::Sort { .. } => Changes { none: true, ..Changes::default() },
             Stage::AddFields(fields) => fields.changes(),
+            // MongoDB does so as well, and then of null and of missing, which are one key, sees only the one it asks for.
+            Stage::Group(group) => {
+                Changes { kept: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
+            }
             Stage::Project(project) => project.changes(),
             Stage::Unwind(unwind) => Changes { written: unwind.written(), ..Changes::default() },
             Stage::Foreign(foreign) => match &**foreign {
@@ -49,19 +54,26 @@ impl Changes {
             Node::Path { path, test } => Node::Path { path: self.undone_path(path)?, test: test.clone() },
             Node::Expression(expression) => {
                 let reads = expression.paths()?;
-                reads.iter().all(|path| !self.touches(path)).then(|| condition.clone())?
+                let free = reads.iter().all(|path| self.old_path(path).is_some() || !self.touches(path));
+                let rename = |path: &str| self.old_path(path).unwrap_or_else(|| path.to_owned());
+                free.then(|| Node::Expression(Arc::new(expression.renamed(&rename))))?
             }
+            Node::Never => Node::Never,
             _ => return None,
         })
     }
 
     fn undone_path(&self, path: &Path) -> Option<Path> {
-        let text = path.as_str();
-        let (first, rest) = text.split_once('.').map_or((text, None), |(first, rest)| (first, Some(rest)));
-        if let Some((_, old)) = self.renamed.iter().find(|(new, _)| new == first) {
-            return Some(rest.map_or_else(|| Path::new(old), |rest| Path::new(&format!("{old}.{rest}"))));
+        match self.old_path(path.as_str()) {
+            Some(old) => Some(Path::new(&old)),
+            None => (!self.touches(path.as_str())).then(|| path.clone()),
         }
-        (!self.touches(text)).then(|| path.clone())
+    }
+
+    /// The path before the stage of what has another one behind it.
+    fn old_path(&self, path: &str) -> Option<String> {
+        let (new, old) = self.renamed.iter().find(|(new, _)| is_within(path, new))?;
+        Some(format!("{old}{}", &path[new.len()..]))
     }
 
     fn touches(&self, path: &str) -> bool {

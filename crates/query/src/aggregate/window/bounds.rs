@@ -1,13 +1,12 @@
 //! Which neighbors of a document its window takes in.
 
 use super::partition::Partition;
-use crate::Expression;
-use crate::Item;
 use crate::expression::date::calculate::Unit;
 use crate::expression::number::{Number, Sum};
 use crate::text;
+use crate::{Context, Expression, Item};
 use document::compare::compare;
-use document::{Value, ValueBuf};
+use document::{Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,7 +21,7 @@ pub(super) enum Bounds {
 
 impl Bounds {
     /// `sorted` tells how many fields the stage sorts by, where it sorts.
-    pub fn parse(window: Option<Value<'_>>, sorted: Option<usize>) -> Result<Bounds> {
+    pub fn parse(window: Option<Value<'_>>, context: &Context, sorted: Option<usize>) -> Result<Bounds> {
         let Some(window) = window else { return Ok(Bounds::Documents(None, None)) };
         let Value::Document(window) = window else {
             return Err(Error::failed_to_parse("'window' field must be an object"));
@@ -46,14 +45,14 @@ impl Bounds {
                 Err(Error::failed_to_parse("Window bounds can only specify 'unit' with range-based bounds."))
             }
             (None, None) => Ok(Bounds::Documents(None, None)),
-            (Some(pair), None) => Self::parse_documents(pair.key(), pair.value(), sorted),
-            (None, Some(pair)) => Self::parse_range(pair.key(), pair.value(), unit, sorted),
+            (Some(pair), None) => Self::parse_documents(pair, context, sorted),
+            (None, Some(pair)) => Self::parse_range(pair, unit, context, sorted),
         }
     }
 
-    fn parse_documents(name: &str, pair: Value<'_>, sorted: Option<usize>) -> Result<Bounds> {
-        let [lower, upper] = both(name, pair)?.map(|bound| {
-            parse_bound(bound, |value| {
+    fn parse_documents(pair: Element<'_>, context: &Context, sorted: Option<usize>) -> Result<Bounds> {
+        let [lower, upper] = both(pair)?.map(|bound| {
+            parse_bound(bound, context, |value| {
                 let whole = crate::predicate::number::exact(value).and_then(|whole| i32::try_from(whole).ok());
                 let message = "Numeric document-based bounds must be an integer";
                 whole.map(i64::from).ok_or_else(|| Error::failed_to_parse(message))
@@ -71,12 +70,17 @@ impl Bounds {
         Ok(Bounds::Documents(lower, upper))
     }
 
-    fn parse_range(name: &str, pair: Value<'_>, unit: Option<Value<'_>>, sorted: Option<usize>) -> Result<Bounds> {
+    fn parse_range(
+        pair: Element<'_>,
+        unit: Option<Value<'_>>,
+        context: &Context,
+        sorted: Option<usize>,
+    ) -> Result<Bounds> {
         let unit_name = unit
             .map(|unit| unit.as_str().ok_or_else(|| Error::failed_to_parse("'unit' must be a string")))
             .transpose()?;
-        let [lower, upper] = both(name, pair)?.map(|bound| {
-            parse_bound(bound, |value| {
+        let [lower, upper] = both(pair)?.map(|bound| {
+            parse_bound(bound, context, |value| {
                 if unit_name.is_some() && crate::predicate::number::exact(value).is_none() {
                     let message = "With 'unit', range-based bounds must be an integer";
                     return Err(Error::failed_to_parse(message));
@@ -109,12 +113,12 @@ pub(in crate::aggregate) fn parse_unit(name: &str) -> Result<Unit> {
     Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
 }
 
-fn both<'v>(name: &str, pair: Value<'v>) -> Result<[Value<'v>; 2]> {
+fn both(pair: Element<'_>) -> Result<[Value<'_>; 2]> {
     let refuse = || {
-        let found = text::element(name, pair);
+        let found = text::element(pair.key(), pair.value());
         Error::failed_to_parse(format!("Window bounds must be a 2-element array: {found}"))
     };
-    let values: Vec<Value<'_>> = pair.as_array().ok_or_else(refuse)?.values().collect();
+    let values: Vec<Value<'_>> = pair.value().as_array().ok_or_else(refuse)?.values().collect();
     values.try_into().map_err(|_| refuse())
 }
 
@@ -134,12 +138,23 @@ impl<T> Bound<T> {
     }
 }
 
-fn parse_bound<T>(bound: Value<'_>, offset: impl FnOnce(Value<'_>) -> Result<T>) -> Result<Bound<T>> {
+fn parse_bound<T>(
+    bound: Value<'_>,
+    context: &Context,
+    offset: impl FnOnce(Value<'_>) -> Result<T>,
+) -> Result<Bound<T>> {
     match bound {
         Value::String("unbounded") => Ok(Bound::Unbounded),
         Value::String("current") => Ok(Bound::Current),
         Value::String(_) => Err(Error::failed_to_parse("Window bounds must be 'unbounded', 'current', or a number.")),
-        value => offset(value).map(Bound::By),
+        value => {
+            let expression = Expression::parse(value, context)?;
+            // What reads nothing and is no constant fails, and says how below.
+            if !expression.is_constant() && expression.paths().is_none_or(|paths| !paths.is_empty()) {
+                return Err(Error::failed_to_parse("Window bounds expression must be a constant."));
+            }
+            offset(expression.evaluate(Doc::EMPTY)?.value_or_null()).map(Bound::By)
+        }
     }
 }
 

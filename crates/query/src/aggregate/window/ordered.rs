@@ -4,6 +4,7 @@ use crate::aggregate::accumulate::{Several, Top, Which};
 use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 /// Values in the order of arrival; `None` for what is missing.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl List {
 
     /// As many of the last values.
     pub fn last(&self, count: usize) -> ValueBuf {
-        array(self.values.iter().flatten().skip(self.values.len().saturating_sub(count)))
+        array(self.values.range(self.values.len().saturating_sub(count)..).flatten())
     }
 }
 
@@ -90,9 +91,13 @@ impl Ordered {
 
     /// Each value once.
     pub fn unique(&self) -> ValueBuf {
-        let mut before: Option<&[u8]> = None;
-        let distinct = self.values.iter().filter(|((key, _), _)| before.replace(key) != Some(key));
-        array(distinct.map(|(_, value)| value))
+        let mut next = self.values.iter().next();
+        array(std::iter::from_fn(|| {
+            let ((key, _), value) = next?;
+            // A search per value, however often it is there.
+            next = self.values.range((Bound::Excluded((key.clone(), u64::MAX)), Bound::Unbounded)).next();
+            Some(value)
+        }))
     }
 
     /// What `$minN` or `$maxN` gives.
@@ -109,7 +114,11 @@ impl Ordered {
             (false, false) => self.first(),
             (false, true) => self.last(),
             (true, false) => array(self.values.values().take(limit)),
-            (true, true) => array(self.values.values().skip(self.values.len().saturating_sub(limit))),
+            (true, true) => {
+                let mut last: Vec<&ValueBuf> = self.values.values().rev().take(limit).collect();
+                last.reverse();
+                array(last.into_iter())
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::expression::date::calculate::Unit;
 use crate::expression::decimal;
 use crate::expression::number::Number;
 use crate::predicate::number::exact;
-use crate::{Context, Expression, Sort, text};
+use crate::{Context, Expression, Folding, Sort, text};
 use document::{Decimal128, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 
@@ -86,6 +86,8 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     let output = output.ok_or_else(|| {
         Error::new(Code(40414), "BSON field '$setWindowFields.output' is missing but a required field")
     })?;
+    let folding = Context { folding: Folding::AtOnce, ..context.clone() };
+    let partition = partition.map(|partition| Expression::parse(partition, &folding)).transpose()?;
     let sort = sort.map(|sort| parse_sort(sort, context)).transpose()?;
     let sort_by = match sort.as_ref().map(Sort::parts) {
         Some([only]) => Some(Expression::field(only.path.as_str())?),
@@ -104,7 +106,9 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
         fields.insert(path, functions.len());
         functions.push(function);
     }
-    let partition = partition.map(|partition| Expression::parse(partition, context)).transpose()?;
+    if partition.as_ref().is_some_and(Expression::is_root) {
+        return Err(Error::new(Code(16409), "FieldPath::tail() called on single element path"));
+    }
     if let Some(Value::Array(_)) = partition.as_ref().and_then(Expression::as_literal) {
         return Err(super::array_partition());
     }
@@ -165,7 +169,7 @@ impl Parser<'_> {
     }
 
     fn bounds(&self, spec: Doc<'_>) -> Result<Bounds> {
-        Bounds::parse(spec.get("window"), self.sort.map(|sort| sort.parts().len()))
+        Bounds::parse(spec.get("window"), self.context, self.sort.map(|sort| sort.parts().len()))
     }
 
     fn operand(&self, value: Value<'_>) -> Result<Operand> {

@@ -210,7 +210,12 @@ impl RemovableCovariance {
         if count <= 0 {
             return Ok(Value::Null.to_owned());
         }
-        apply("$divide", &[self.products.value().to_value(), Value::Double(count as f64)])
+        // No negative zero: the sum began at zero.
+        let sum = match self.products.value() {
+            Number::Decimal(sum) => Number::Decimal(decimal::add(sum, decimal::from_i64(0))),
+            sum => sum,
+        };
+        apply("$divide", &[sum.to_value(), Value::Double(count as f64)])
     }
 }
 

@@ -14,8 +14,7 @@ use crate::aggregate::operand::{Operand, Row};
 use crate::expression::apply;
 use crate::expression::date::calculate::Unit;
 use crate::expression::number::Number;
-use document::compare::equal;
-use document::{DocBuf, Value, ValueBuf};
+use document::{Collation, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,13 +22,21 @@ use std::ops::Range;
 /// What a function has come to in the partition at hand.
 pub(super) enum Run {
     Idle,
-    Growing { windowing: Windowing, state: State, taken: usize, value: Option<ValueBuf>, memory_bytes: usize },
+    Growing { windowing: Windowing, state: State, taken: usize, value: Option<DocBuf>, memory_bytes: usize },
     Sliding { windowing: Windowing, window: Option<Range<usize>>, held: Box<Held> },
     Ends(Windowing),
     Rank { rank: i64, count: i64, before: Option<Option<ValueBuf>> },
     MovingAverage(MovingAverage),
     Linear(Linear),
     Carried(Option<ValueBuf>),
+}
+
+/// What a function gives for a row.
+pub(super) enum Outcome {
+    /// `None` is a missing value.
+    Value(Option<ValueBuf>),
+    /// What the run holds.
+    Held,
 }
 
 impl Run {
@@ -71,8 +78,43 @@ impl Run {
         }
     }
 
-    /// The function's value at `row`; rows come one after the other. `None` is a missing value.
+    /// The function's value at `row`; rows come one after the other.
     pub fn next(
+        &mut self,
+        function: &Function,
+        stage: &SetWindowFields,
+        partition: &Partition,
+        row: usize,
+    ) -> Result<Outcome> {
+        if let (Function::Growing(accumulator, bounds), Run::Growing { windowing, state, taken, value, memory_bytes }) =
+            (function, &mut *self)
+        {
+            let end = windowing.window(bounds, row, partition.len())?.end;
+            for index in *taken..end {
+                let grown = accumulator.add(state, &Row::of(partition.get(index)?.as_item()))?;
+                *memory_bytes = memory_bytes.saturating_add_signed(grown);
+            }
+            *taken = end.max(*taken);
+            // From here on it stays what it is.
+            if *taken == partition.len() && value.is_none() {
+                *value = Some(DocBuf::build(|writer| accumulator.write(state, "", writer)));
+            }
+            return Ok(Outcome::Held);
+        }
+        self.compute(function, stage, partition, row).map(Outcome::Value)
+    }
+
+    /// Writes the value that is held ([`Outcome::Held`]) under a name; straight from where it grows, so that it is copied once.
+    pub fn write_held(&self, function: &Function, name: &str, writer: &mut DocWriter<'_>) {
+        let (Function::Growing(accumulator, _), Run::Growing { state, value, .. }) = (function, self) else { return };
+        match value {
+            None => accumulator.write(state, name, writer),
+            Some(value) => value.as_doc().get("").into_iter().for_each(|value| writer.append(name, value)),
+        }
+    }
+
+    /// As [`Run::next`], where the value is made for the row. `None` is a missing value.
+    fn compute(
         &mut self,
         function: &Function,
         stage: &SetWindowFields,
@@ -82,19 +124,6 @@ impl Run {
         let lent = partition.get(row)?;
         let document = lent.as_item();
         match (function, self) {
-            (Function::Growing(accumulator, bounds), Run::Growing { windowing, state, taken, value, memory_bytes }) => {
-                let end = windowing.window(bounds, row, partition.len())?.end;
-                if *taken < end || value.is_none() {
-                    for index in *taken..end {
-                        let grown = accumulator.add(state, &Row::of(partition.get(index)?.as_item()))?;
-                        *memory_bytes = memory_bytes.saturating_add_signed(grown);
-                    }
-                    *taken = end;
-                    let written = DocBuf::build(|writer| accumulator.write(state, "", writer));
-                    *value = written.as_doc().get("").map(Value::to_owned);
-                }
-                Ok(value.clone())
-            }
             (Function::Sliding(sliding, bounds), Run::Sliding { windowing, window, held }) => {
                 let wanted = windowing.window(bounds, row, partition.len())?;
                 let mut source = Entering { sliding, stage, partition };
@@ -124,7 +153,8 @@ impl Run {
                     Some(sort_by) => sort_by.evaluate(document)?.into_owned(),
                     None => None,
                 };
-                let same = before.as_ref().is_some_and(|before| same(before.as_ref(), value.as_ref()));
+                let same =
+                    before.as_ref().is_some_and(|before| same(before.as_ref(), value.as_ref(), &stage.collation));
                 *before = Some(value);
                 *count += 1;
                 *rank = match function {
@@ -157,9 +187,9 @@ impl Run {
     }
 }
 
-fn same(a: Option<&ValueBuf>, b: Option<&ValueBuf>) -> bool {
+fn same(a: Option<&ValueBuf>, b: Option<&ValueBuf>, collation: &Collation) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) => equal(a.as_value(), b.as_value()),
+        (Some(a), Some(b)) => collation.equal(a.as_value(), b.as_value()),
         (a, b) => a.is_none() && b.is_none(),
     }
 }
@@ -171,7 +201,7 @@ fn derivative(
     partition: &Partition,
     window: Range<usize>,
 ) -> Result<ValueBuf> {
-    let Some(sort_by) = stage.sort_by.as_ref().filter(|_| window.len() > 1) else {
+    let Some(sort_by) = stage.sort_by.as_ref().filter(|_| !window.is_empty()) else {
         return Ok(Value::Null.to_owned());
     };
     let (left, right) = (partition.get(window.start)?, partition.get(window.end - 1)?);

@@ -46,11 +46,18 @@ impl Unit {
 
     /// A moment this many units later, in UTC; `None` where that is no date any more.
     pub fn add(self, moment: i64, amount: i64) -> Option<i64> {
+        let moment = self.begin(moment);
         match self {
-            Unit::Months(length) if amount.abs() < 4_000_000_000 => Some(add_months(moment, amount * length)),
+            Unit::Months(length) if amount.abs() < 4_000_000_000 => add_months(moment, amount * length),
             Unit::Months(_) => None,
             unit => moment.checked_add(amount.checked_mul(unit.milliseconds()?)?),
         }
+    }
+
+    /// From where the server counts on: before 1970 it loses a second where there are milliseconds, unless it counts these.
+    fn begin(self, moment: i64) -> i64 {
+        let loses = self != Unit::Milliseconds(1) && moment < 0 && moment % 1000 != 0;
+        if loses { moment.saturating_sub(1000) } else { moment }
     }
 
     pub fn parse(name: &str) -> Option<Unit> {
@@ -105,36 +112,60 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
         .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {unit_name}")))?;
     let number = exact(amount.value_or_null())
         .ok_or_else(|| Error::new(Code(5166405), format!("{name} expects integer amount of time units")))?;
-    let invalid = || {
+    let moved_by = number.checked_mul(sign).ok_or_else(|| {
         let found = display(amount.value_or_null());
-        Error::new(Code(5976500), format!("invalid dateAdd 'amount' parameter value: {found} {unit_name}"))
-    };
-    // More than that leaves the range of dates whatever the unit.
-    let number = number.checked_mul(sign).ok_or_else(invalid)?;
-    // Before 1970 the server loses a second where there are milliseconds, unless it counts these.
-    let lost = if unit != Unit::Milliseconds(1) && moment < 0 && moment % 1000 != 0 { 1000 } else { 0 };
-    let moment = moment.saturating_sub(lost);
+        Error::new(Code(6045000), format!("invalid {name} 'amount' parameter value: {found}"))
+    })?;
+    if moved_by.unsigned_abs() > amount_max(unit_name) {
+        let message = format!("invalid dateAdd 'amount' parameter value: {moved_by} {unit_name}");
+        return Err(Error::new(Code(5976500), message));
+    }
+    let moment = unit.begin(moment);
     let moved = match unit {
-        Unit::Milliseconds(length) => number.checked_mul(length).and_then(|length| moment.checked_add(length)),
-        Unit::Days(length) => number
-            .checked_mul(length * DAY_MS)
-            .and_then(|length| zone.to_local(moment).checked_add(length))
-            .map(|local| zone.to_moment(local)),
-        Unit::Months(length) if number.abs() < 4_000_000_000 => {
-            Some(zone.to_moment(add_months(zone.to_local(moment), number * length)))
+        Unit::Milliseconds(length) => shifted(moment, moved_by, length),
+        Unit::Days(length) => {
+            shifted(zone.to_local(moment), moved_by, length * DAY_MS).map(|local| zone.to_moment(local))
         }
-        Unit::Months(_) => None,
+        Unit::Months(length) => add_months(zone.to_local(moment), moved_by * length).map(|local| zone.to_moment(local)),
     };
-    moved.map(|moved| Value::DateTime(moved).into()).ok_or_else(invalid)
+    moved.map(|moved| Value::DateTime(moved).into()).ok_or_else(|| match unit {
+        Unit::Milliseconds(1) => Error::new(Code(159), format!("Overflow while adding {moved_by}ms to {moment}ms")),
+        _ => Error::new(Code(5166406), "dateAdd overflowed"),
+    })
 }
 
-/// Moves a local time by months; the day becomes the last of the month where the month is too short.
-fn add_months(local: i64, months: i64) -> i64 {
+/// `None` beyond the range of dates.
+fn shifted(moment: i64, count: i64, unit_ms: i64) -> Option<i64> {
+    i64::try_from(i128::from(moment) + i128::from(count) * i128::from(unit_ms)).ok()
+}
+
+/// The most units that a date is moved by: what 64 bits of milliseconds span, from end to end.
+fn amount_max(unit_name: &str) -> u64 {
+    const WEEKS: u64 = 30_500_568_904;
+    const DAYS: u64 = WEEKS * 7 + 6;
+    const HOURS: u64 = DAYS * 24 + 23;
+    const MINUTES: u64 = HOURS * 60 + 59;
+    const YEARS: u64 = 584_942_417;
+    match unit_name {
+        "year" => YEARS,
+        "quarter" => YEARS * 4 + 3,
+        "month" => YEARS * 12 + 11,
+        "week" => WEEKS,
+        "day" => DAYS,
+        "hour" => HOURS,
+        "minute" => MINUTES,
+        "second" => MINUTES * 60 + 59,
+        _ => u64::MAX,
+    }
+}
+
+/// `None` beyond the range of dates.
+fn add_months(local: i64, months: i64) -> Option<i64> {
     let (date, _) = calendar::split(local);
     let first = calendar::date(calendar::days(date.year, date.month + months, 1));
     let day = date.day.min(calendar::days_in_month(first.year, first.month));
     let days = calendar::days(first.year, first.month, day);
-    days.saturating_mul(DAY_MS).saturating_add(local.rem_euclid(DAY_MS))
+    days.checked_mul(DAY_MS)?.checked_add(local.rem_euclid(DAY_MS))
 }
 
 fn named_arguments<const N: usize>(

@@ -1,0 +1,161 @@
+//! Planning what is to be explained, carrying it out where that is asked for, and telling both.
+
+use super::Verbosity;
+use super::stages::{self, Outcome, Stage};
+use crate::dispatch::Call;
+use crate::read::{Reader, Request, Visit, for_each};
+use document::{Collation, Doc, DocBuf, DocWriter};
+use error::Result;
+use query::Predicate;
+use std::sync::Arc;
+use std::time::Instant;
+use store::explain::{Ran, append_count};
+use store::{Explained, Namespace, Plan, Query};
+
+/// How a command goes about its documents.
+pub enum Way<'a> {
+    Read,
+    /// Counts them, so many at the most.
+    Count {
+        enough: Option<u64>,
+    },
+    /// Wants one document for each value of a path.
+    Different {
+        path: &'a str,
+        collation: Collation,
+    },
+}
+
+/// What a command asks its store for.
+pub struct Task<'a> {
+    /// The filter as it was written.
+    pub filter: Doc<'a>,
+    pub request: Request<'a>,
+    pub way: Way<'a>,
+    /// What the command does to the documents, outermost first.
+    pub above: Vec<Stage>,
+}
+
+/// A plan that is told about.
+struct Subject<'s> {
+    namespace: &'s Namespace,
+    plan: Arc<dyn Plan>,
+    predicate: Predicate,
+    filter: Doc<'s>,
+    stages: Vec<Stage>,
+    counted: bool,
+}
+
+/// Writes `queryPlanner` and, on request, `executionStats` of what a command asks its store for; gives how many documents came out.
+pub async fn tell(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    task: Task<'_>,
+    verbosity: Verbosity,
+    writer: &mut DocWriter<'_>,
+) -> Result<u64> {
+    let store = &*call.worker.store;
+    let Task { filter, mut request, way, mut above } = task;
+    let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
+    let (plan, reader) = match &way {
+        Way::Read => {
+            let sort = request.sort.clone();
+            let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
+            let reader = Reader::open(store, namespace, request).await?;
+            if let Some(sort) = sort.filter(|_| reader.sorts_here()) {
+                // It keeps no more than is asked for, so that it limits as well.
+                above.retain(|stage| !matches!(stage, Stage::Limit(_)));
+                above.push(stages::of_sort(&sort, limit));
+            }
+            (reader.plan().cloned(), Some(reader))
+        }
+        Way::Count { enough } => {
+            let query = Query { predicate: &predicate, sort: None, limit: *enough, hint: request.hint.take() };
+            (Some(store.plan(namespace, query).await?), None)
+        }
+        Way::Different { path, collation } => {
+            let query = Query { predicate: &predicate, sort: None, limit: None, hint: request.hint.take() };
+            (Some(store.plan_different(namespace, query, path, collation).await?), None)
+        }
+    };
+    let Some(plan) = plan else { return Ok(0) };
+    let counted = matches!(way, Way::Count { .. });
+    let subject = Subject { namespace, plan, predicate, filter, stages: above, counted };
+    subject.write_plan(writer);
+    if let Some((name, said)) = store.explain(&*subject.plan).await? {
+        writer.append(name, &said);
+    }
+    if verbosity == Verbosity::Planner {
+        return Ok(0);
+    }
+    subject.plan.count_closely();
+    let began = Instant::now();
+    let (found, returned) = match (reader, way) {
+        (Some(mut reader), _) => {
+            reader.for_each(call, |_| Ok(())).await?;
+            (reader.matched, Some(reader.returned).filter(|_| reader.has_pipeline()))
+        }
+        (None, Way::Count { enough }) => (subject.count(call, enough).await?, None),
+        (None, _) => {
+            let mut found = 0;
+            let visit = |_: Doc<'_>| {
+                found += 1;
+                Ok(Visit::Continue)
+            };
+            for_each(store, &subject.plan, &subject.predicate, true, call.running, visit).await?;
+            (found, None)
+        }
+    };
+    let outcome = Outcome { found, milliseconds: began.elapsed().as_millis() as i32 };
+    subject.write_stats(outcome, verbosity, writer);
+    Ok(returned.unwrap_or_else(|| stages::returned(&subject.stages, found)))
+}
+
+impl Subject<'_> {
+    async fn count(&self, call: &Call<'_>, enough: Option<u64>) -> Result<u64> {
+        let store = &*call.worker.store;
+        if let Some(counted) = store.count(&*self.plan, enough).await? {
+            return Ok(counted);
+        }
+        let mut found = 0;
+        for_each(store, &self.plan, &self.predicate, false, call.running, |_| {
+            found += 1;
+            Ok(if Some(found) == enough { Visit::Stop } else { Visit::Continue })
+        })
+        .await?;
+        Ok(found)
+    }
+
+    fn stages(&self, outcome: Option<Outcome>) -> DocBuf {
+        let ran = outcome.map(|outcome| Ran { found: outcome.found, milliseconds: outcome.milliseconds });
+        let about = Explained { predicate: Some((&self.predicate, self.filter)), counted: self.counted, ran };
+        let plan = self.plan.stages(&about);
+        DocBuf::build(|writer| stages::write(&self.stages, outcome, plan.as_doc(), writer))
+    }
+
+    fn write_plan(&self, writer: &mut DocWriter<'_>) {
+        let mut planner = writer.document("queryPlanner");
+        planner.append("namespace", &self.namespace.to_string());
+        planner.append("indexFilterSet", false);
+        planner.append("parsedQuery", &self.predicate.describe(self.filter));
+        for key in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
+            planner.append(key, false);
+        }
+        planner.append("winningPlan", &self.stages(None));
+        drop(planner.array("rejectedPlans"));
+    }
+
+    fn write_stats(&self, outcome: Outcome, verbosity: Verbosity, writer: &mut DocWriter<'_>) {
+        let examined = self.plan.examined();
+        let mut stats = writer.document("executionStats");
+        stats.append("executionSuccess", true);
+        append_count("nReturned", stages::returned(&self.stages, outcome.found), &mut stats);
+        stats.append("executionTimeMillis", outcome.milliseconds);
+        append_count("totalKeysExamined", examined.keys, &mut stats);
+        append_count("totalDocsExamined", examined.documents, &mut stats);
+        stats.append("executionStages", &self.stages(Some(outcome)));
+        if verbosity == Verbosity::AllPlans {
+            drop(stats.array("allPlansExecution"));
+        }
+    }
+}

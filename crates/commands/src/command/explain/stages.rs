@@ -1,0 +1,157 @@
+//! The stages that a command puts above the store's plan.
+
+use crate::arguments;
+use document::{Doc, DocBuf, DocWriter, Value};
+use query::Sort;
+use store::explain::append_count;
+
+/// What is done to the documents that the plan below gives.
+pub enum Stage {
+    Limit(u64),
+    Skip(u64),
+    Projection {
+        name: &'static str,
+        transform: DocBuf,
+    },
+    /// A sort in memory, which keeps no more than are of use.
+    Sort {
+        pattern: DocBuf,
+        limit: Option<u64>,
+    },
+    Count {
+        skip: u64,
+        limit: Option<u64>,
+    },
+    Update {
+        upserts: bool,
+        returns: bool,
+    },
+    Delete {
+        returns: bool,
+    },
+}
+
+/// What came of carrying out the plan below.
+#[derive(Clone, Copy)]
+pub struct Outcome {
+    pub found: u64,
+    pub milliseconds: i32,
+}
+
+/// The stages that a `find` puts above the store's plan and its sort, outermost first.
+pub fn of_find(command: Doc<'_>) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    let amount = |key| command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
+    stages.extend(amount("limit").map(|limit| Stage::Limit(limit.unsigned_abs())));
+    let projection = command.get("projection").and_then(Value::as_document).filter(|spec| !spec.is_empty());
+    stages.extend(projection.map(|spec| {
+        let simple = spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
+            && spec.elements().all(|element| !element.key().contains('.'));
+        let name = if simple { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" };
+        Stage::Projection { name, transform: spec.to_owned() }
+    }));
+    stages.extend(amount("skip").map(|skip| Stage::Skip(skip.unsigned_abs())));
+    stages
+}
+
+/// The stage of a sort in memory.
+pub fn of_sort(sort: &Sort, limit: Option<u64>) -> Stage {
+    let pattern = DocBuf::build(|writer| {
+        for part in sort.parts() {
+            writer.append(part.path.as_str(), if part.ascending { 1 } else { -1 });
+        }
+    });
+    Stage::Sort { pattern, limit }
+}
+
+/// Writes the stages, outermost first, and the plan below them.
+pub fn write(stages: &[Stage], outcome: Option<Outcome>, plan: Doc<'_>, writer: &mut DocWriter<'_>) {
+    let given = given(stages, outcome.map_or(0, |outcome| outcome.found));
+    write_from(stages, &given, outcome, plan, writer);
+}
+
+/// How many documents each of the stages gives, and the last one: the plan itself.
+fn given(stages: &[Stage], found: u64) -> Vec<u64> {
+    let mut given = vec![found];
+    for stage in stages.iter().rev() {
+        let input = given.last().copied().unwrap_or_default();
+        given.push(match stage {
+            Stage::Limit(limit) => input.min(*limit),
+            Stage::Skip(skip) => input.saturating_sub(*skip),
+            Stage::Projection { .. } => input,
+            Stage::Sort { limit, .. } => limit.map_or(input, |limit| input.min(limit)),
+            Stage::Count { .. } => 0,
+            Stage::Update { returns, .. } | Stage::Delete { returns } => {
+                if *returns {
+                    input
+                } else {
+                    0
+                }
+            }
+        });
+    }
+    given.reverse();
+    given
+}
+
+fn write_from(stages: &[Stage], given: &[u64], outcome: Option<Outcome>, plan: Doc<'_>, writer: &mut DocWriter<'_>) {
+    let Some((stage, below)) = stages.split_first() else {
+        return plan.elements().for_each(|element| writer.append_element(element));
+    };
+    let input = given.get(1).copied().unwrap_or_default();
+    let fast = matches!(stage, Stage::Count { .. })
+        && plan.get("stage").and_then(Value::as_str) == Some("RECORD_STORE_FAST_COUNT");
+    writer.append("stage", if fast { "RECORD_STORE_FAST_COUNT" } else { stage.name() });
+    if let Some(outcome) = outcome {
+        append_count("nReturned", given.first().copied().unwrap_or_default(), writer);
+        writer.append("executionTimeMillisEstimate", outcome.milliseconds);
+    }
+    let has_run = outcome.is_some();
+    match stage {
+        Stage::Limit(limit) => append_count("limitAmount", *limit, writer),
+        Stage::Skip(skip) => append_count("skipAmount", *skip, writer),
+        Stage::Projection { transform, .. } => writer.append("transformBy", transform),
+        Stage::Sort { pattern, limit } => {
+            writer.append("sortPattern", pattern);
+            writer.append("memLimit", crate::read::BLOCKING_BYTES_MAX as i32);
+            if let Some(limit) = limit {
+                append_count("limitAmount", *limit, writer);
+            }
+            writer.append("type", "simple");
+        }
+        Stage::Count { skip, limit } if has_run => {
+            let counted = input.saturating_sub(*skip);
+            append_count("nCounted", limit.map_or(counted, |limit| counted.min(limit)), writer);
+            append_count("nSkipped", input.min(*skip), writer);
+        }
+        Stage::Update { upserts, .. } if has_run => {
+            append_count("nMatched", input, writer);
+            append_count("nWouldModify", input, writer);
+            append_count("nWouldUpsert", u64::from(*upserts && input == 0), writer);
+        }
+        Stage::Delete { .. } if has_run => append_count("nWouldDelete", input, writer),
+        Stage::Count { .. } | Stage::Update { .. } | Stage::Delete { .. } => {}
+    }
+    if !fast {
+        write_from(below, &given[1..], outcome, plan, &mut writer.document("inputStage"));
+    }
+}
+
+impl Stage {
+    fn name(&self) -> &'static str {
+        match self {
+            Stage::Limit(_) => "LIMIT",
+            Stage::Skip(_) => "SKIP",
+            Stage::Projection { name, .. } => name,
+            Stage::Sort { .. } => "SORT",
+            Stage::Count { .. } => "COUNT",
+            Stage::Update { .. } => "UPDATE",
+            Stage::Delete { .. } => "DELETE",
+        }
+    }
+}
+
+/// What the whole comes to.
+pub fn returned(stages: &[Stage], found: u64) -> u64 {
+    given(stages, found).first().copied().unwrap_or_default()
+}

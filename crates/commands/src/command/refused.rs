@@ -1,0 +1,66 @@
+//! Commands of replica sets and shards, which a server that is neither refuses with an error of their own.
+
+use crate::arguments;
+use crate::command::collections::full_name;
+use crate::dispatch::Call;
+use crate::server::Topology;
+use document::{DocWriter, Value};
+use error::{Code, Error, Result};
+
+/// `replSet…`
+pub fn of_replica_sets(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let name = call.first().key();
+    Err(match name {
+        // Nothing can be changed about a set that is only presented.
+        _ if matches!(call.worker.server.settings.topology, Topology::ReplicaSet { .. }) => {
+            Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
+        }
+        "replSetResizeOplog" => Error::new(Code::NAMESPACE_NOT_FOUND, "oplog does not exist"),
+        "appendOplogNote" => without_replication("Must have replication set up to run \"appendOplogNote\""),
+        "replSetInitiate" => without_replication("This node was not started with replication enabled."),
+        "replSetHeartbeat" => without_replication("not running using replication"),
+        _ => without_replication("not running with --replSet"),
+    })
+}
+
+fn without_replication(message: &str) -> Error {
+    Error::new(Code::NO_REPLICATION_ENABLED, message)
+}
+
+/// Commands that one server of a sharded cluster sends to another about itself.
+pub fn of_shards(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Err(Error::new(Code::NO_SHARDING_ENABLED, "Cannot accept sharding commands if not started with --shardsvr"))
+}
+
+/// The same about a collection, by its full name.
+pub fn of_sharded_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias()));
+    let name = call.first().value().as_str().ok_or_else(wrong_type)?;
+    if full_name(name).is_none() {
+        return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'")));
+    }
+    of_shards(call, reply)
+}
+
+pub fn of_routers(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Err(Error::new(Code::SHARDING_STATE_NOT_INITIALIZED, "Sharding is not enabled"))
+}
+
+/// `getClusterParameter`, `setClusterParameter`
+pub fn of_clusters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let first = call.first();
+    let name = first.key();
+    match (name, first.value()) {
+        ("setClusterParameter", Value::Document(_)) | ("getClusterParameter", Value::String(_)) => {}
+        ("getClusterParameter", Value::Array(names)) if names.values().all(|name| name.as_str().is_some()) => {}
+        ("setClusterParameter", _) => drop(arguments::document(name, first)?),
+        _ => return Err(arguments::wrong_types(name, first, "'[string']")),
+    }
+    Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be run on standalones")))
+}
+
+/// `shardingState`
+pub fn sharding_state(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    reply.append("enabled", false);
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What there is to know about a command, and what most commands of a kind have in common.
+
+use crate::command;
+use crate::dispatch::{Call, Disposition};
+use document::DocWriter;
+use error::Result;
+use futures_util::future::LocalBoxFuture;
+use mongo_wire::Request;
+
+/// How a command is carried out. A handler appends its fields to the reply; `ok: 1` is added behind them.
+pub enum Handler {
+    /// Answers at once.
+    Immediate(fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<()>),
+    /// May wait, for the store or for something to happen.
+    Waiting(WaitingHandler),
+    /// As `Waiting`, but its commonest form can mostly be answered at once.
+    Mostly(AtOnce, WaitingHandler),
+}
+
+/// A command's short way.
+pub struct AtOnce {
+    /// Whether it is worth trying with this request.
+    pub is_likely: fn(&Request) -> bool,
+    /// Answers the command; or gives false, and the ordinary handler answers it as if this had not been tried.
+    pub handler: fn(&Call<'_>, &mut DocWriter<'_>) -> Result<bool>,
+}
+
+pub type WaitingHandler =
+    for<'a, 'b> fn(&'a mut Call<'b>, &'a mut DocWriter<'b>) -> LocalBoxFuture<'a, Result<Disposition>>;
+
+/// What a command touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Neither documents nor the catalog.
+    Nothing,
+    Read,
+    Write,
+    /// The catalog or the server itself.
+    Admin,
+}
+
+/// What dispatch and the documentation need to know about a command.
+pub struct Spec {
+    pub name: &'static str,
+    /// Other spellings that are answered, by old clients mostly.
+    pub aliases: &'static [&'static str],
+    pub handler: Handler,
+    pub access: Access,
+    /// Refused before login, once there are users.
+    pub needs_authentication: bool,
+    /// Only on the database `admin`.
+    pub admin_database_only: bool,
+    /// Whether a `writeConcern` beside it has a meaning.
+    pub takes_write_concern: bool,
+    /// Its reply may come from the document cache.
+    pub cacheable: bool,
+    pub in_transaction: bool,
+    /// A driver may send it again with the same `txnNumber`.
+    pub retryable: bool,
+    pub help: &'static str,
+}
+
+pub const NOTHING: Spec = Spec {
+    name: "",
+    aliases: &[],
+    handler: Handler::Immediate(command::ping::ping),
+    access: Access::Nothing,
+    needs_authentication: true,
+    admin_database_only: false,
+    takes_write_concern: false,
+    cacheable: false,
+    in_transaction: false,
+    retryable: false,
+    help: "",
+};
+pub const READ: Spec = Spec { access: Access::Read, cacheable: true, in_transaction: true, ..NOTHING };
+pub const WRITE: Spec =
+    Spec { access: Access::Write, takes_write_concern: true, in_transaction: true, retryable: true, ..NOTHING };
+pub const CATALOG_READ: Spec = Spec { access: Access::Read, ..NOTHING };
+pub const CATALOG_WRITE: Spec = Spec { access: Access::Admin, takes_write_concern: true, ..NOTHING };
+pub const SERVER: Spec = Spec { access: Access::Admin, ..NOTHING };
+pub const HANDSHAKE: Spec = Spec { needs_authentication: false, ..NOTHING };
+
+/// A command that is refused whatever it says: `handler` says how.
+pub const fn refused(
+    name: &'static str,
+    handler: fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<()>,
+    help: &'static str,
+) -> Spec {
+    Spec { name, handler: Handler::Immediate(handler), admin_database_only: true, help, ..SERVER }
+}
+
+/// A command of replica sets.
+pub const fn of_replica_set(name: &'static str) -> Spec {
+    refused(name, command::refused::of_replica_sets, "Refused: there is no replication.")
+}

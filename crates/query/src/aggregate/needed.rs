@@ -1,0 +1,178 @@
+//! Which fields of the documents that come in a pipeline reads at all: the others need not be decoded, carried or sorted along.
+//!
+//! Read off the stages as sent, up to the first that makes documents of its own (`$group`, an including `$project`): the names of the
+//! top level that filters, expressions and paths mention. Naming too many does no harm; where a stage may read anything, all
+//! fields count as read.
+
+use document::{Doc, Value};
+use std::sync::Arc;
+
+/// Names of fields of the top level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fields(Arc<[Box<str>]>);
+
+impl Fields {
+    #[inline]
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.0.iter().any(|field| field.as_bytes() == name)
+    }
+
+    /// The document with these fields alone, at the end of `out`.
+    pub fn trim(&self, document: Doc<'_>, out: &mut Vec<u8>) {
+        let mut writer = document::DocWriter::begin(out);
+        let read = document.elements().filter(|element| self.contains(element.key_bytes()));
+        read.for_each(|element| writer.append_element(element));
+    }
+
+    /// The fields that a pipeline reads; `None` where it may read any.
+    pub(super) fn of(stages: Doc<'_>) -> Option<Fields> {
+        let mut names = Names::default();
+        for stage in stages.values() {
+            let stage = stage.as_document()?.first()?;
+            match (stage.key(), stage.value()) {
+                ("$match", Value::Document(filter)) => names.filter(filter)?,
+                ("$sort", Value::Document(order)) => names.order(order)?,
+                ("$limit" | "$skip", _) => {}
+                ("$addFields" | "$set", fields) => names.expression(fields)?,
+                ("$unwind", Value::String(path)) => names.expression(Value::String(path))?,
+                ("$unwind", Value::Document(spec)) => names.expression(spec.get("path")?)?,
+                ("$lookup", Value::Document(spec)) => {
+                    spec.get("localField").and_then(Value::as_str).into_iter().for_each(|path| names.path(path));
+                    spec.get("let").map_or(Some(()), |variables| names.expression(variables))?;
+                }
+                ("$project", Value::Document(spec)) => {
+                    if includes(spec)? {
+                        names.path("_id");
+                        spec.elements().for_each(|element| names.path(element.key()));
+                        names.expression(Value::Document(spec))?;
+                        return Some(names.settled());
+                    }
+                }
+                ("$unset", _) => {}
+                ("$count", _) => return Some(names.settled()),
+                ("$group" | "$bucket" | "$bucketAuto" | "$sortByCount" | "$replaceRoot" | "$replaceWith", spec) => {
+                    names.expression(spec)?;
+                    return Some(names.settled());
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Whether a projection keeps only what it names; `None` where that is not plain to see.
+fn includes(spec: Doc<'_>) -> Option<bool> {
+    let mut includes = None;
+    for element in spec.elements().filter(|element| element.key() != "_id") {
+        let keeps = match element.value() {
+            Value::Document(_) | Value::Array(_) => return None,
+            Value::Boolean(flag) => flag,
+            value if value.kind().is_number() => value.is_truthy(),
+            _ => true,
+        };
+        if includes.replace(keeps).is_some_and(|before| before != keeps) {
+            return None;
+        }
+    }
+    includes
+}
+
+#[derive(Default)]
+struct Names(Vec<Box<str>>);
+
+impl Names {
+    fn path(&mut self, path: &str) {
+        let name = path.split('.').next().unwrap_or(path);
+        if !self.0.iter().any(|known| **known == *name) {
+            self.0.push(name.into());
+        }
+    }
+
+    fn filter(&mut self, filter: Doc<'_>) -> Option<()> {
+        for (name, value) in filter.iter() {
+            match (name, value) {
+                ("$and" | "$or" | "$nor", Value::Array(branches)) => {
+                    branches.values().try_for_each(|branch| self.filter(branch.as_document()?))?;
+                }
+                ("$expr", expression) => self.expression(expression)?,
+                ("$comment", _) => {}
+                (name, _) if name.starts_with('$') => return None,
+                (_, Value::Document(operators)) if operators.elements().any(|operator| is_near(operator.key())) => {
+                    return None;
+                }
+                (path, _) => self.path(path),
+            }
+        }
+        Some(())
+    }
+
+    fn order(&mut self, order: Doc<'_>) -> Option<()> {
+        order.iter().try_for_each(|(path, direction)| {
+            self.path(path);
+            direction.kind().is_number().then_some(())
+        })
+    }
+
+    /// Every string that may be a path. Operators that name fields in another way may read any.
+    fn expression(&mut self, expression: Value<'_>) -> Option<()> {
+        match expression {
+            Value::String(text) if text.starts_with("$$ROOT") || text.starts_with("$$CURRENT") => return None,
+            Value::String(text) if text.starts_with("$$") => {}
+            Value::String(text) => text.strip_prefix('$').into_iter().for_each(|path| self.path(path)),
+            Value::Array(elements) => elements.values().try_for_each(|element| self.expression(element))?,
+            Value::Document(fields) => fields.iter().try_for_each(|(name, value)| match name {
+                "$getField" | "$setField" | "$unsetField" | "$meta" | "sortBy" | "$function" | "$accumulator" => None,
+                _ => self.expression(value),
+            })?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn settled(self) -> Fields {
+        Fields(self.0.into())
+    }
+}
+
+fn is_near(operator: &str) -> bool {
+    matches!(operator, "$near" | "$nearSphere" | "$geoNear")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shorthand;
+
+    fn read(stages: &str) -> Option<Vec<String>> {
+        let stages = shorthand::value(stages);
+        let fields = Fields::of(stages.as_value().as_array()?)?;
+        Some(fields.0.iter().map(|name| name.to_string()).collect())
+    }
+
+    #[test]
+    fn the_fields_that_a_pipeline_reads() {
+        let some = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        for (stages, expected) in [
+            ("[{$group: {_id: '$a.b', n: {$sum: {$add: ['$c', 1]}}}}]", some(&["a", "c"])),
+            ("[{$match: {x: 1, $or: [{'y.z': 2}, {$expr: {$eq: ['$w', 1]}}]}}, {$count: 'n'}]", some(&["x", "y", "w"])),
+            ("[{$sort: {a: 1}}, {$project: {b: 1, c: '$d'}}]", some(&["a", "_id", "b", "c", "d"])),
+            ("[{$unwind: '$l'}, {$set: {q: '$r'}}, {$group: {_id: '$q'}}]", some(&["l", "r", "q"])),
+            ("[{$project: {b: 0}}, {$group: {_id: '$a'}}]", some(&["a"])),
+            (
+                "[{$lookup: {from: 'o', localField: 'k.x', foreignField: 'f', as: 'o'}}, {$group: {_id: '$o'}}]",
+                some(&["k", "o"]),
+            ),
+            ("[{$group: {_id: '$$ROOT'}}]", None),
+            ("[{$group: {_id: {$getField: 'a'}}}]", None),
+            ("[{$group: {_id: 1, t: {$top: {sortBy: {a: 1}, output: '$b'}}}}]", None),
+            ("[{$match: {a: 1}}]", None),
+            ("[{$sort: {a: {$meta: 'textScore'}}}, {$count: 'n'}]", None),
+            ("[{$match: {$text: {$search: 'a'}}}, {$count: 'n'}]", None),
+            ("[{$facet: {a: []}}, {$count: 'n'}]", None),
+            ("[{$project: {_id: 0}}, {$group: {_id: '$a'}}]", None),
+        ] {
+            assert_eq!(read(stages), expected, "{stages}");
+        }
+    }
+}

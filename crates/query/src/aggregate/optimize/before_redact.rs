@@ -1,0 +1,48 @@
+//! What of a condition can be tested before a `$redact` as well, which takes documents within documents away.
+//!
+//! The conditions are those that MongoDB asks of values which cannot come of something being gone: none on documents, arrays
+//! and nulls. They are tested again behind the stage.
+
+use crate::predicate::{Node, Test};
+use document::path::position;
+use document::{Value, ValueBuf};
+
+/// The part of a condition that a document meets which meets it behind a `$redact`.
+pub(super) fn safe_part(condition: &Node) -> Option<Node> {
+    match condition {
+        Node::And(parts) => {
+            let mut safe: Vec<Node> = parts.iter().filter_map(safe_part).collect();
+            if safe.len() > 1 { Some(Node::And(safe)) } else { safe.pop() }
+        }
+        Node::Or(parts) => parts.iter().map(safe_part).collect::<Option<Vec<_>>>().map(Node::Or),
+        // Positions change where elements go.
+        Node::Path { path, .. } if path.components().any(|name| position(name).is_some()) => None,
+        Node::Path { path, test } => Some(Node::Path { path: path.clone(), test: safe_test(test)? }),
+        _ => None,
+    }
+}
+
+fn safe_test(test: &Test) -> Option<Test> {
+    match test {
+        Test::Type(_) | Test::Regex(_) | Test::Mod { .. } => Some(test.clone()),
+        Test::Equal(value)
+        | Test::Less(value)
+        | Test::LessOrEqual(value)
+        | Test::Greater(value)
+        | Test::GreaterOrEqual(value) => is_safe(value).then(|| test.clone()),
+        Test::In(list) => list.values().iter().all(is_safe).then(|| test.clone()),
+        Test::ElementMatches(node) => safe_part(node).map(|node| Test::ElementMatches(Box::new(node))),
+        Test::ElementSatisfies(tests) => {
+            let safe: Vec<Test> = tests.iter().filter_map(safe_test).collect();
+            (!safe.is_empty()).then_some(Test::ElementSatisfies(safe))
+        }
+        Test::Collated(test, collation) => {
+            safe_test(test).map(|test| Test::Collated(Box::new(test), collation.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn is_safe(value: &ValueBuf) -> bool {
+    !matches!(value.as_value(), Value::Array(_) | Value::Document(_) | Value::Null | Value::Undefined)
+}

@@ -1,0 +1,95 @@
+//! Watching MariaDB build indexes, which is one long statement: how far it is, by its own account.
+
+use crate::connection::{Connection, Event};
+use crate::failure::Result;
+use crate::figures;
+use crate::index::Index;
+use crate::store::MariaDbStore;
+use mariadb_wire::Param;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Namespace, Progress};
+
+/// How often MariaDB is asked how far it is.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How often the log says so.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// In thousandths; a statement has several stages, which count alike.
+const HOW_FAR: &str = "SELECT CAST(LEAST(1000, (GREATEST(stage, 1) - 1 + progress / 100) / GREATEST(max_stage, 1) * 1000) AS UNSIGNED) \
+                       FROM information_schema.PROCESSLIST WHERE id = ?";
+
+pub(crate) struct Build<'b> {
+    store: &'b MariaDbStore,
+    namespace: &'b Namespace,
+    names: String,
+    progress: &'b Progress,
+    documents: u64,
+    /// The connection that builds, as MariaDB knows it.
+    connection: u64,
+    begun: Instant,
+}
+
+impl<'b> Build<'b> {
+    pub async fn begin(
+        store: &'b MariaDbStore,
+        connection: &mut Connection,
+        namespace: &'b Namespace,
+        wanted: &[Index],
+        progress: &'b Progress,
+    ) -> Result<Build<'b>> {
+        let documents = figures::collection(store, namespace).await?.map_or(0, |stats| stats.documents);
+        let names: Vec<&str> = wanted.iter().map(|index| index.spec.name.as_str()).collect();
+        let names = names.join(", ");
+        let connection = number(connection, "SELECT CONNECTION_ID()", &[]).await?.unwrap_or_default();
+        progress.begin(documents);
+        if documents > 0 {
+            tracing::info!(index = %names, %namespace, documents, "index build begins");
+        }
+        Ok(Build { store, namespace, names, progress, documents, connection, begun: Instant::now() })
+    }
+
+    /// Waits for the statement that builds.
+    pub async fn watch<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut work = pin!(work);
+        let mut told = Instant::now();
+        loop {
+            if let Ok(done) = tokio::time::timeout(LOOK_EVERY, work.as_mut()).await {
+                return done;
+            }
+            // Who cannot be asked is not: the statement goes on all the same.
+            let Ok(Some(thousandths)) = self.ask().await else { continue };
+            self.progress.set(self.documents * thousandths.min(1000) / 1000);
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                let (names, namespace, percent) = (&self.names, self.namespace, self.progress.percent());
+                tracing::info!(index = %names, %namespace, percent, "index build goes on");
+            }
+        }
+    }
+
+    async fn ask(&self) -> Result<Option<u64>> {
+        let mut lease = self.store.pool.lease().await?;
+        number(&mut lease, HOW_FAR, &[Param::Unsigned(self.connection)]).await
+    }
+
+    pub fn end(self) {
+        self.progress.set(self.documents);
+        if self.documents > 0 {
+            let milliseconds = self.begun.elapsed().as_millis() as u64;
+            tracing::info!(index = %self.names, namespace = %self.namespace, milliseconds, "index built");
+        }
+    }
+}
+
+async fn number(connection: &mut Connection, sql: &str, params: &[Param<'_>]) -> Result<Option<u64>> {
+    connection.queue_execute(&Arc::from(sql), params);
+    let mut number = None;
+    while let Event::Row(range) = connection.next().await? {
+        number = Some(connection.row(range)?.next_u64()?);
+    }
+    Ok(number)
+}

@@ -1,0 +1,139 @@
+//! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go by conditions.
+
+use crate::planner::Bounds;
+use document::{DocWriter, Kind, Value, ValueBuf};
+use query::Predicate;
+use query::predicate::{Node, Test};
+use store::IndexSpec;
+use store::explain::range_text;
+use store::type_bracket;
+
+/// Bytes of a key that make no difference to what is asked of [`Bounds`] here.
+const KEY_BYTES: usize = 256;
+
+/// A value, and whether it is part of the range that it ends.
+type End = (ValueBuf, bool);
+type Range = (End, End);
+
+pub(super) fn write(
+    spec: &IndexSpec,
+    multikey: bool,
+    predicate: Option<&Predicate>,
+    forward: bool,
+    writer: &mut DocWriter<'_>,
+) {
+    for (path, direction) in spec.key.as_doc().iter() {
+        let descends = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
+            || matches!(direction, Value::Double(number) if number < 0.0);
+        let mut ranges = predicate.map_or_else(everything, |predicate| of_field(path, multikey, predicate));
+        let ascending = forward != descends;
+        if !ascending {
+            ranges.reverse();
+        }
+        let mut array = writer.array(path);
+        for (low, high) in &ranges {
+            let (from, to) = if ascending { (low, high) } else { (high, low) };
+            array.push(&*range_text((from.0.as_value(), from.1), (to.0.as_value(), to.1)));
+        }
+    }
+}
+
+/// The first key that is counted, and the last, where no stretch in between is left out; else as [`write`].
+pub(super) fn write_edges(spec: &IndexSpec, multikey: bool, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+    let fields = spec.key.as_doc().iter().map(|(path, _)| path);
+    let ranges = fields.map(|path| (path, predicate.map_or_else(everything, |it| of_field(path, multikey, it))));
+    let ranges: Vec<(&str, Vec<Range>)> = ranges.collect();
+    if ranges.iter().any(|(_, ranges)| ranges.len() != 1) {
+        return write(spec, multikey, predicate, true, writer);
+    }
+    for (key, inclusive, high) in [("startKey", "startKeyInclusive", false), ("endKey", "endKeyInclusive", true)] {
+        let end = |range: &Range| if high { range.1.clone() } else { range.0.clone() };
+        let ends: Vec<(&str, End)> = ranges.iter().map(|(path, ranges)| (*path, end(&ranges[0]))).collect();
+        let mut values = writer.document(key);
+        ends.iter().for_each(|(path, (value, _))| values.append(path, value));
+        drop(values);
+        writer.append(inclusive, ends.iter().all(|(_, (_, included))| *included));
+    }
+}
+
+/// Whether the keys of a condition say all about it.
+pub(super) fn is_exact(path: &str, test: &Test) -> bool {
+    Bounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact)
+}
+
+fn everything() -> Vec<Range> {
+    vec![((Value::MinKey.to_owned(), true), (Value::MaxKey.to_owned(), true))]
+}
+
+fn of_field(path: &str, multikey: bool, predicate: &Predicate) -> Vec<Range> {
+    let nodes = match predicate.root() {
+        Node::And(all) => all.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let tests = nodes.iter().filter_map(|node| match node {
+        Node::Path { path: other, test } if other.as_str() == path => of_test(test),
+        _ => None,
+    });
+    // One value of an array may meet one condition, another the next.
+    let tests = tests.take(if multikey { 1 } else { usize::MAX });
+    tests.reduce(|one, other| intersection(&one, &other)).unwrap_or_else(everything)
+}
+
+/// The ranges of the conditions that keys are made for.
+fn of_test(test: &Test) -> Option<Vec<Range>> {
+    let point = |value: &ValueBuf| ((value.clone(), true), (value.clone(), true));
+    let bracket = |value: &ValueBuf| {
+        let (low, high, included) = type_bracket::of(value.kind());
+        ((low.to_owned(), true), (high.to_owned(), included))
+    };
+    let values = |values: &[ValueBuf]| {
+        let mut ranges: Vec<Range> = Vec::with_capacity(values.len());
+        for value in values {
+            if value.kind() == Kind::Null {
+                ranges.push(point(&Value::Undefined.to_owned()));
+            }
+            ranges.push(point(value));
+        }
+        ranges.sort_by(|a, b| document::compare(a.0.0.as_value(), b.0.0.as_value()));
+        ranges
+    };
+    Some(match test {
+        Test::Equal(value) => values(std::slice::from_ref(value)),
+        Test::In(list) if list.regexes().is_empty() => values(list.values()),
+        Test::Less(value) => vec![(bracket(value).0, (value.clone(), false))],
+        Test::LessOrEqual(value) => vec![(bracket(value).0, (value.clone(), true))],
+        Test::Greater(value) => vec![((value.clone(), false), bracket(value).1)],
+        Test::GreaterOrEqual(value) => vec![((value.clone(), true), bracket(value).1)],
+        Test::Regex(regex) => {
+            let prefix = regex.prefix()?;
+            let mut behind = prefix.to_owned();
+            let last = behind.pop()?;
+            behind.push(char::from_u32(u32::from(last) + 1)?);
+            let low = (Value::String(prefix).to_owned(), true);
+            vec![(low, (Value::String(&behind).to_owned(), false)), point(&regex.to_value())]
+        }
+        _ => return None,
+    })
+}
+
+fn intersection(left: &[Range], right: &[Range]) -> Vec<Range> {
+    let mut both = Vec::new();
+    for (low, high) in left {
+        for (other_low, other_high) in right {
+            let order = |a: &End, b: &End| document::compare(a.0.as_value(), b.0.as_value());
+            let low = match order(low, other_low).then(other_low.1.cmp(&low.1)) {
+                std::cmp::Ordering::Less => other_low,
+                _ => low,
+            };
+            let high = match order(high, other_high).then(high.1.cmp(&other_high.1)) {
+                std::cmp::Ordering::Greater => other_high,
+                _ => high,
+            };
+            let between = order(low, high);
+            if between.is_lt() || between.is_eq() && low.1 && high.1 {
+                both.push((low.clone(), high.clone()));
+            }
+        }
+    }
+    both
+}

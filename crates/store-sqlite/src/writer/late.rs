@@ -1,0 +1,266 @@
+//! Entries of indexes that come later than their documents.
+//!
+//! A document inserted touches a page of each index, nearly always another one than the document before, and a page that is
+//! touched is written to the log whole. So the entries of large batches are gathered over many of them, and entered in the
+//! indexes' order: all at once when there are enough or somebody is about to look, and bit by bit when nothing else comes in.
+//!
+//! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and a row of the table `late` says since
+//! which of them entries are missing; after a crash they are made of the documents ([`Writer::enter_what_a_crash_left`]). Nobody
+//! sees the gap: whoever reads by an index, or changes one of these documents, has the entries entered first. What a unique index
+//! has to say does not wait, nor do those who write and read in turns, who would gain nothing.
+
+mod list;
+
+use super::Writer;
+use super::rows::Entries;
+use crate::catalog::{Collection, Index};
+use crate::failure::{Attempt, is_duplicate};
+use crate::keys;
+use crate::scan;
+use list::List;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A batch of so many documents begins to gather.
+const BATCH_MIN: usize = 32;
+
+/// Keys gathered at the most, in bytes with what is kept for each: entering them takes some ten milliseconds.
+const BYTES_MAX: usize = 1 << 20;
+
+/// While nothing comes in, the entries wait for so long; then they are entered for so long at a time.
+pub const PATIENCE: Duration = Duration::from_millis(5);
+const SLICE: Duration = Duration::from_micros(500);
+
+/// Entries between two looks at the clock.
+const ENTRIES_PER_LOOK: usize = 64;
+
+/// Somebody who looked when few entries had been gathered looks again soon: for so long nothing is gathered.
+const LOOKED_AT: Duration = Duration::from_millis(100);
+const FEW_BYTES: usize = BYTES_MAX / 2;
+
+/// What has been gathered for a collection.
+pub struct Late {
+    collection: Arc<Collection>,
+    /// Of each index of the collection, in its order.
+    lists: Vec<List>,
+    /// The first document that lacks entries; and as of the last commit.
+    first: i64,
+    first_committed: i64,
+    /// The first document that the running transaction has gathered entries of.
+    uncommitted: Option<i64>,
+    /// The table `late` says so.
+    noted: bool,
+}
+
+impl Late {
+    fn new(collection: &Arc<Collection>) -> Late {
+        Late {
+            collection: collection.clone(),
+            lists: collection.indexes.iter().map(|_| List::default()).collect(),
+            first: i64::MAX,
+            first_committed: i64::MAX,
+            uncommitted: None,
+            noted: false,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lists.iter().all(List::is_empty)
+    }
+
+    fn size(&self) -> usize {
+        self.lists.iter().map(List::size).sum()
+    }
+
+    fn commit(&mut self) {
+        self.lists.iter_mut().for_each(List::commit);
+        self.first_committed = self.first;
+        self.uncommitted = None;
+        self.tell();
+    }
+
+    fn roll_back(&mut self) {
+        let uncommitted = self.uncommitted.take().unwrap_or(i64::MAX);
+        self.lists.iter_mut().for_each(|list| list.roll_back(uncommitted));
+        self.first = self.first_committed;
+        self.noted = !self.is_empty();
+        self.tell();
+    }
+
+    /// Lets readers know whether there is something to wait for.
+    fn tell(&self) {
+        self.collection.counters.late.store(!self.is_empty(), Ordering::Release);
+    }
+}
+
+/// Whether the index's entries may come later.
+pub fn may_wait(index: &Index) -> bool {
+    !index.spec.unique && !index.prepare_unique && !index.building
+}
+
+impl Writer {
+    /// Whether a batch's entries are to be gathered.
+    pub(super) fn gathers(&self, collection: &Collection, documents: usize) -> bool {
+        let disturbed = || self.looked_at.is_some_and(|at| at.elapsed() < LOOKED_AT);
+        let begun = || self.late.get(&collection.id).is_some_and(|late| !late.is_empty());
+        collection.indexes.iter().any(|index| may_wait(index))
+            && collection.cap().is_none()
+            && !self.queue.is_nested()
+            && (begun() || documents >= BATCH_MIN && !disturbed())
+    }
+
+    /// Keeps a new document's entries for later.
+    pub(super) fn gather(&mut self, collection: &Arc<Collection>, seq: i64, entries: &Entries) -> Attempt<()> {
+        let late = self.late.entry(collection.id).or_insert_with(|| Late::new(collection));
+        for ((index, keys), list) in collection.indexes.iter().zip(&entries.keys).zip(&mut late.lists) {
+            if may_wait(index) {
+                keys.iter().for_each(|key| list.push(key, seq));
+            }
+        }
+        if late.is_empty() {
+            return Ok(());
+        }
+        late.uncommitted.get_or_insert(seq);
+        late.tell();
+        if !std::mem::replace(&mut late.noted, true) {
+            late.first = seq;
+            let sql = "INSERT OR REPLACE INTO late(collection, first_seq) VALUES(?1, ?2)";
+            self.connection.prepare_cached(sql)?.execute((collection.id, seq))?;
+        }
+        if late.size() > BYTES_MAX { self.enter_late(collection.id, None) } else { Ok(()) }
+    }
+
+    /// Somebody is about to look at a collection: enters, in the running transaction, what has been gathered for it.
+    pub(super) fn enter_late_for_others(&mut self, collection: i64) -> Attempt<()> {
+        self.note_look(collection);
+        self.enter_late(collection, None)
+    }
+
+    /// As [`Writer::enter_late_for_others`], where this document may be one of those that lack entries.
+    pub(super) fn enter_late_of(&mut self, collection: i64, seq: i64) -> Attempt<()> {
+        match self.late.get(&collection) {
+            Some(late) if !late.is_empty() && seq >= late.first => self.enter_late_for_others(collection),
+            _ => Ok(()),
+        }
+    }
+
+    fn note_look(&mut self, collection: i64) {
+        if self.late.get(&collection).is_some_and(|late| !late.is_empty() && late.size() < FEW_BYTES) {
+            self.looked_at = Some(Instant::now());
+        }
+    }
+
+    /// Enters what has been gathered, all of it or as much as there is time for.
+    fn enter_late(&mut self, collection: i64, until: Option<Instant>) -> Attempt<()> {
+        let Some(late) = self.late.get_mut(&collection).filter(|late| !late.is_empty()) else { return Ok(()) };
+        'indexes: for (index, list) in late.collection.indexes.iter().zip(&mut late.lists) {
+            if list.is_empty() {
+                continue;
+            }
+            let mut insert = self.connection.prepare_cached(&index.sql.insert)?;
+            while let Some((entries, keys)) = list.next(ENTRIES_PER_LOOK) {
+                for entry in entries {
+                    insert.execute((entry.key(keys), entry.seq))?;
+                }
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    break 'indexes;
+                }
+            }
+        }
+        if late.is_empty() {
+            self.connection.prepare_cached("DELETE FROM late WHERE collection = ?1")?.execute([collection])?;
+            late.noted = false;
+        }
+        Ok(())
+    }
+
+    /// Whether anything has been gathered.
+    pub(super) fn has_late(&self) -> bool {
+        self.late.values().any(|late| !late.is_empty())
+    }
+
+    /// Enters everything that has been gathered, in a transaction of its own.
+    pub(super) fn catch_up(&mut self) -> Attempt<()> {
+        self.enter_until(None)
+    }
+
+    /// As [`Writer::catch_up`], because somebody is about to look.
+    pub(super) fn catch_up_for_others(&mut self) -> Attempt<()> {
+        let collections: Vec<i64> = self.late.keys().copied().collect();
+        collections.into_iter().for_each(|collection| self.note_look(collection));
+        self.catch_up()
+    }
+
+    /// Enters some of what has been gathered, while nothing else is to be done.
+    pub(super) fn catch_up_a_little(&mut self) {
+        if let Err(failure) = self.enter_until(Some(Instant::now() + SLICE)) {
+            // It is tried again; a disk that is full may not be for ever.
+            tracing::warn!(?failure, "indexes could not be brought up to date");
+            std::thread::sleep(PATIENCE);
+        }
+        self.keep_log_short();
+    }
+
+    fn enter_until(&mut self, until: Option<Instant>) -> Attempt<()> {
+        if !self.has_late() {
+            return Ok(());
+        }
+        let collections: Vec<i64> = self.late.keys().copied().collect();
+        self.transaction(|writer| collections.iter().try_for_each(|collection| writer.enter_late(*collection, until)))?;
+        self.sync.note_commit();
+        Ok(())
+    }
+
+    /// The running transaction is committed.
+    pub(super) fn commit_late(&mut self) {
+        self.late.values_mut().for_each(Late::commit);
+        self.late.retain(|_, late| !late.is_empty());
+    }
+
+    /// The running transaction is not.
+    pub(super) fn roll_back_late(&mut self) {
+        self.late.values_mut().for_each(Late::roll_back);
+        self.late.retain(|_, late| !late.is_empty());
+    }
+
+    /// Makes the entries that an earlier process had gathered when it died.
+    pub(super) fn enter_what_a_crash_left(&mut self) -> Attempt<()> {
+        let mut statement = self.connection.prepare("SELECT collection, first_seq FROM late")?;
+        let left: Vec<(i64, i64)> =
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        if left.is_empty() {
+            return Ok(());
+        }
+        let catalog = self.catalog.clone();
+        self.transaction(|writer| {
+            for (id, first_seq) in left {
+                if let Some(collection) = catalog.collections().find(|collection| collection.id == id) {
+                    writer.enter_again(collection, first_seq)?;
+                }
+            }
+            writer.connection.execute("DELETE FROM late", [])?;
+            Ok(())
+        })
+    }
+
+    /// Enters documents from this one on, of which some entries may be there.
+    fn enter_again(&self, collection: &Arc<Collection>, first_seq: i64) -> Attempt<()> {
+        let sql = format!("SELECT seq, doc FROM {} WHERE seq >= ?1 ORDER BY seq", collection.sql.table);
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut rows = statement.query([first_seq])?;
+        while let Some(row) = rows.next()? {
+            let (seq, document) = scan::stored(row, collection)?;
+            for index in collection.indexes.iter().filter(|index| may_wait(index)) {
+                for key in keys::index_keys(document, index)? {
+                    match self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq)) {
+                        Err(error) if !is_duplicate(&error) => return Err(error.into()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

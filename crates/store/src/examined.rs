@@ -1,0 +1,80 @@
+//! What carrying out a plan has looked at.
+//!
+//! A scan counts in plain integers and adds them up here when it stops; a command, or whoever explains it, reads the sums.
+
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts of what was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// Keys of indexes.
+    pub keys: u64,
+    /// Keys that were not passed over: each led to a document, or was counted.
+    pub entries: u64,
+    pub documents: u64,
+    /// Searches in indexes.
+    pub seeks: u64,
+}
+
+impl Add for Examined {
+    type Output = Examined;
+
+    fn add(self, other: Examined) -> Examined {
+        Examined {
+            keys: self.keys.wrapping_add(other.keys),
+            entries: self.entries.wrapping_add(other.entries),
+            documents: self.documents.wrapping_add(other.documents),
+            seeks: self.seeks.wrapping_add(other.seeks),
+        }
+    }
+}
+
+impl Sub for Examined {
+    type Output = Examined;
+
+    fn sub(self, other: Examined) -> Examined {
+        Examined {
+            keys: self.keys.wrapping_sub(other.keys),
+            entries: self.entries.wrapping_sub(other.entries),
+            documents: self.documents.wrapping_sub(other.documents),
+            seeks: self.seeks.wrapping_sub(other.seeks),
+        }
+    }
+}
+
+/// The sums beside a plan, or a part of it. One scan at a time adds to them, so that adding is a load and a store.
+#[derive(Debug, Default)]
+pub struct Tally {
+    keys: AtomicU64,
+    entries: AtomicU64,
+    documents: AtomicU64,
+    seeks: AtomicU64,
+}
+
+impl Tally {
+    #[inline]
+    pub fn add(&self, more: Examined) {
+        let sum = self.get() + more;
+        self.keys.store(sum.keys, Relaxed);
+        self.entries.store(sum.entries, Relaxed);
+        self.documents.store(sum.documents, Relaxed);
+        self.seeks.store(sum.seeks, Relaxed);
+    }
+
+    pub fn get(&self) -> Examined {
+        Examined {
+            keys: self.keys.load(Relaxed),
+            entries: self.entries.load(Relaxed),
+            documents: self.documents.load(Relaxed),
+            seeks: self.seeks.load(Relaxed),
+        }
+    }
+}
+
+/// A copy of a plan has looked at nothing yet.
+impl Clone for Tally {
+    fn clone(&self) -> Tally {
+        Tally::default()
+    }
+}

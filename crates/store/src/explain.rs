@@ -1,0 +1,122 @@
+//! What `explain` tells of a store's plan, in MongoDB's words.
+
+use crate::duplicate::{write_document, write_value};
+use document::{Doc, DocWriter, Value};
+use query::Predicate;
+use std::sync::Arc;
+
+/// What the stages of a plan are to be told with.
+#[derive(Clone, Copy, Default)]
+pub struct Explained<'a> {
+    /// The plan's filter, and as it was written; without them no stage shows what it checks.
+    pub predicate: Option<(&'a Predicate, Doc<'a>)>,
+    /// The plan was counted ([`crate::DocumentStore::count`]), not scanned.
+    pub counted: bool,
+    /// The plan has been carried out: with the figures of that.
+    pub ran: Option<Ran>,
+}
+
+/// A plan in a line: `IXSCAN { a: 1 }`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PlanSummary {
+    #[default]
+    None,
+    Name(&'static str),
+    Text(Arc<str>),
+}
+
+impl PlanSummary {
+    /// Reads it off the stages of a plan.
+    pub fn of(stages: Doc<'_>) -> PlanSummary {
+        let mut parts = Vec::new();
+        summarize(stages, &mut parts);
+        match parts.is_empty() {
+            true => PlanSummary::None,
+            false => PlanSummary::Text(parts.join(", ").into()),
+        }
+    }
+
+    /// The summary of reading by an index.
+    pub fn of_index(stage: &str, key: Doc<'_>) -> PlanSummary {
+        PlanSummary::Text(by_index(stage, key).into())
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            PlanSummary::None => None,
+            PlanSummary::Name(name) => Some(name),
+            PlanSummary::Text(text) => Some(text),
+        }
+    }
+}
+
+fn by_index(stage: &str, key: Doc<'_>) -> String {
+    let mut text = format!("{stage} ");
+    write_document(key, &mut text);
+    text
+}
+
+fn summarize(stage: Doc<'_>, parts: &mut Vec<String>) {
+    let name = stage.get("stage").and_then(Value::as_str).unwrap_or_default();
+    let key = stage.get("keyPattern").and_then(Value::as_document);
+    if let Some(key) = key {
+        parts.push(by_index(name, key));
+    } else if matches!(name, "COLLSCAN" | "IDHACK" | "EOF" | "RECORD_STORE_FAST_COUNT") {
+        parts.push(name.to_owned());
+    } else if let Some(Value::Array(inputs)) = stage.get("inputStages") {
+        inputs.values().filter_map(Value::as_document).for_each(|input| summarize(input, parts));
+    } else if let Some(Value::Document(input)) = stage.get("inputStage") {
+        summarize(input, parts);
+    }
+}
+
+/// What came of a plan that was carried out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ran {
+    /// Documents that met the whole filter.
+    pub found: u64,
+    pub milliseconds: i32,
+}
+
+impl Explained<'_> {
+    /// Writes how many documents or keys a stage gave, and the time. `returned`: where it is not what was found.
+    pub fn write_figures(&self, returned: impl FnOnce(Ran) -> u64, writer: &mut DocWriter<'_>) {
+        let Some(ran) = self.ran else { return };
+        append_count("nReturned", returned(ran), writer);
+        writer.append("executionTimeMillisEstimate", ran.milliseconds);
+    }
+
+    /// Writes a figure that there is once the plan has been carried out.
+    pub fn write_count(&self, key: &str, count: u64, writer: &mut DocWriter<'_>) {
+        if self.ran.is_some() {
+            append_count(key, count, writer);
+        }
+    }
+
+    /// Writes the conditions that are checked here: those that are not met already.
+    pub fn write_filter(&self, met: impl Fn(&str, &query::predicate::Test) -> bool, writer: &mut DocWriter<'_>) {
+        let Some((predicate, written)) = self.predicate else { return };
+        let rest = predicate.describe_rest(written, met);
+        if !rest.as_doc().is_empty() {
+            writer.append("filter", &rest);
+        }
+    }
+}
+
+/// A range of values as `indexBounds` has it: `[1, 5)`. Each end with whether it is part of the range.
+pub fn range_text(from: (Value<'_>, bool), to: (Value<'_>, bool)) -> String {
+    let mut text = String::from(if from.1 { "[" } else { "(" });
+    write_value(from.0, &mut text);
+    text.push_str(", ");
+    write_value(to.0, &mut text);
+    text.push(if to.1 { ']' } else { ')' });
+    text
+}
+
+/// A count as MongoDB writes it: an int where it fits.
+pub fn append_count(key: &str, count: u64, writer: &mut DocWriter<'_>) {
+    match i32::try_from(count) {
+        Ok(count) => writer.append(key, count),
+        Err(_) => writer.append(key, count as i64),
+    }
+}

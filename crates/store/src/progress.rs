@@ -1,0 +1,32 @@
+//! How far something is that takes long, for whoever looks from elsewhere.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// So many of so many documents.
+#[derive(Debug, Default)]
+pub struct Progress {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Progress {
+    /// Begins, with so many documents to go.
+    pub fn begin(&self, total: u64) {
+        self.done.store(0, Relaxed);
+        self.total.store(total, Relaxed);
+    }
+
+    pub fn set(&self, done: u64) {
+        self.done.store(done, Relaxed);
+    }
+
+    /// Done, and in total; `None` before it has begun. The total is what was there at the beginning.
+    pub fn get(&self) -> Option<(u64, u64)> {
+        let total = self.total.load(Relaxed);
+        (total > 0).then(|| (self.done.load(Relaxed).min(total), total))
+    }
+
+    pub fn percent(&self) -> u64 {
+        self.get().map_or(0, |(done, total)| done.saturating_mul(100) / total)
+    }
+}

@@ -1,0 +1,269 @@
+//! Random documents, filters and updates: what a plan keeps holds all that the evaluator accepts, and what is read behind an update
+//! is what the update makes of the document by itself.
+
+use super::models::Random;
+use super::*;
+use document::{Decimal128, Kind, array, doc};
+use query::update::Applied;
+
+pub fn checks() -> Vec<Check> {
+    vec![("plans", random_filters_find_all_that_matches), ("changes", random_updates_give_what_the_pure_function_gives)]
+}
+
+const DOCUMENTS: usize = 80;
+const FILTERS: usize = 120;
+const UPDATES: usize = 400;
+
+const FIELDS: [&str; 4] = ["a", "b", "c", "l"];
+const PATHS: [&str; 12] = ["a", "b", "c", "l", "a.x", "c.x", "c.y.z", "l.x", "l.0", "a.1.x", "l.x.y", "_id"];
+
+/// Which random ones: `SELKIE_SEED`, as for the random commands of the comparison.
+fn seed() -> u64 {
+    let seed = std::env::var("SELKIE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    seed.unwrap_or(0).wrapping_mul(0x9E37_79B9) & 0xFFFF_FFFF_FFFF
+}
+
+fn pick<'t, T: ?Sized>(random: &mut Random, among: &[&'t T]) -> &'t T {
+    among[random.below(among.len() as u64) as usize]
+}
+
+/// A value of any type, mostly one that others have, too.
+fn value(random: &mut Random, depth: u64) -> ValueBuf {
+    let number = random.below(7) as i32 - 1;
+    let scalar = match random.below(if depth == 0 { 17 } else { 23 }) {
+        0 => Value::Null,
+        1 => Value::Boolean(number > 2),
+        2 => Value::Int64(i64::from(number)),
+        3 => Value::Int64((1 << 53) + i64::from(number)),
+        4 => Value::Double(f64::from(number) + 0.5),
+        5 => Value::Double(f64::from(number)),
+        6 => Value::Double(pick(random, &[&f64::NAN, &-0.0, &f64::INFINITY, &9_007_199_254_740_992.0]).to_owned()),
+        7 => Value::Decimal128(Decimal128::from_parts(number < 0, number.unsigned_abs().into(), -1).unwrap()),
+        8 | 9 => Value::String(pick(random, &["", "a", "A", "ab", "b", "a.b", "\u{e4}", "5", "a\0b"])),
+        10 => Value::DateTime(i64::from(number)),
+        11 => Value::ObjectId(ObjectId([number as u8; 12])),
+        12 => pick(
+            random,
+            &[&Value::MinKey, &Value::MaxKey, &Value::Undefined, &Value::Timestamp { time: 1, increment: 2 }],
+        )
+        .to_owned(),
+        13 => Value::Binary { subtype: 0, bytes: &[1, 2] },
+        14..=16 => Value::Int32(number),
+        17..=19 => return Value::Document(object(random, depth).as_doc()).to_owned(),
+        _ => return list(random, depth),
+    };
+    scalar.to_owned()
+}
+
+fn object(random: &mut Random, depth: u64) -> DocBuf {
+    let mut object = DocBuf::new();
+    for name in ["x", "y"] {
+        if random.below(3) > 0 {
+            object.append(name, &value(random, depth - 1));
+        }
+    }
+    object
+}
+
+fn list(random: &mut Random, depth: u64) -> ValueBuf {
+    let elements: Vec<ValueBuf> = (0..random.below(4)).map(|_| value(random, depth - 1)).collect();
+    array_of(&elements)
+}
+
+fn array_of(elements: &[ValueBuf]) -> ValueBuf {
+    let mut bytes = Vec::new();
+    let mut array = document::ArrayWriter::begin(&mut bytes);
+    elements.iter().for_each(|element| array.push(element));
+    drop(array);
+    ValueBuf::from_raw(Kind::Array, bytes)
+}
+
+fn documents(random: &mut Random) -> Vec<DocBuf> {
+    let document = |id: usize, random: &mut Random| {
+        let mut document = doc! { "_id": id as i32 };
+        for field in FIELDS {
+            if random.below(6) > 0 {
+                document.append(field, &value(random, 2));
+            }
+        }
+        document
+    };
+    (0..DOCUMENTS).map(|id| document(id, random)).collect()
+}
+
+fn values(random: &mut Random) -> ValueBuf {
+    let elements: Vec<ValueBuf> = (0..random.below(4)).map(|_| value(random, 1)).collect();
+    array_of(&elements)
+}
+
+/// One operator with its operand.
+fn operator(random: &mut Random, depth: u64) -> DocBuf {
+    let mut spec = DocBuf::new();
+    match random.below(if depth == 0 { 13 } else { 16 }) {
+        0..=5 => spec.append(pick(random, &["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]), &value(random, 1)),
+        6 => {
+            spec.append("$gte", &value(random, 0));
+            spec.append("$lt", &value(random, 0));
+        }
+        7 => spec.append(pick(random, &["$in", "$nin", "$all"]), &values(random)),
+        8 => spec.append("$exists", random.below(2) == 0),
+        9 => {
+            spec.append("$type", pick(random, &["number", "string", "object", "array", "null", "bool", "date", "int"]))
+        }
+        10 => spec.append("$mod", &array![2, random.below(2) as i32]),
+        11 => spec.append("$regex", pick(random, &["^a", "b$", "^ab?", "^a\\.b", "a|b", "^"])),
+        12 => spec.append("$size", random.below(3) as i32),
+        13 => spec.append("$not", &operator(random, depth - 1)),
+        14 => spec.append("$elemMatch", &operator(random, depth - 1)),
+        _ => spec.append("$elemMatch", &doc! { "x": &operator(random, depth - 1) }),
+    }
+    spec
+}
+
+fn filter(random: &mut Random, depth: u64) -> DocBuf {
+    let mut filter = DocBuf::new();
+    if depth > 0 && random.below(4) == 0 {
+        let branches: Vec<ValueBuf> = (0..1 + random.below(3))
+            .map(|_| Value::Document(self::filter(random, depth - 1).as_doc()).to_owned())
+            .collect();
+        filter.append(pick(random, &["$and", "$or", "$nor"]), &array_of(&branches));
+        return filter;
+    }
+    for _ in 0..1 + random.below(2) {
+        let path = pick(random, &PATHS);
+        match random.below(3) {
+            0 => filter.append(path, &value(random, 1)),
+            _ => filter.append(path, &operator(random, 1)),
+        }
+    }
+    filter
+}
+
+/// Sets of indexes; a store leaves out what it does not have.
+fn indexes() -> Vec<Vec<IndexSpec>> {
+    let some = doc! { "b": &doc! { "$gt": 0 } };
+    vec![
+        vec![],
+        vec![index(doc! { "a": 1 }, doc! {}), index(doc! { "b": -1 }, doc! { "sparse": true })],
+        vec![index(doc! { "a": 1, "b": -1 }, doc! {}), index(doc! { "c.x": 1 }, doc! {})],
+        vec![index(doc! { "l": 1 }, doc! {}), index(doc! { "l.x": 1, "b": 1 }, doc! {})],
+        vec![index(doc! { "a": 1 }, doc! { "partialFilterExpression": &some }), index(doc! { "c": "hashed" }, doc! {})],
+        vec![index(doc! { "$**": 1 }, doc! {})],
+    ]
+}
+
+fn in_order(mut found: Vec<DocBuf>) -> Vec<DocBuf> {
+    found.sort_by(|left, right| left.as_bytes().cmp(right.as_bytes()));
+    found
+}
+
+fn random_filters_find_all_that_matches(suite: &Suite) {
+    for (round, indexes) in indexes().into_iter().enumerate() {
+        let mut random = Random(0x5DEE_CE66 + round as u64 + seed());
+        suite.run(suite.store.drop_collection(&suite.namespace)).ok();
+        let documents = documents(&mut random);
+        suite.insert(&documents);
+        let names: Vec<String> = indexes
+            .into_iter()
+            .filter_map(|index| suite.create_index(index.clone()).is_ok().then_some(index.name))
+            .collect();
+        for _ in 0..FILTERS {
+            let filter = filter(&mut random, 2);
+            let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { continue };
+            let matches = |document: &&DocBuf| predicate.matches(document.as_doc()).unwrap();
+            let expected = in_order(documents.iter().filter(matches).cloned().collect());
+            let batch = if random.below(2) == 0 { 3 } else { usize::MAX };
+            let found = in_order(suite.find_in_batches(&filter, None, batch).unwrap());
+            assert_eq!(found, expected, "{filter:?} with indexes {names:?} in batches of {batch}");
+        }
+        suite.assert_valid();
+    }
+}
+
+/// Some operators on some paths.
+fn change(random: &mut Random) -> DocBuf {
+    let mut change = DocBuf::new();
+    let operators = [
+        "$set",
+        "$unset",
+        "$inc",
+        "$mul",
+        "$min",
+        "$max",
+        "$push",
+        "$addToSet",
+        "$pull",
+        "$pop",
+        "$rename",
+        "$bit",
+        "$setOnInsert",
+        "$pullAll",
+        "$currentDate",
+    ];
+    for _ in 0..1 + random.below(2) {
+        let operator = pick(random, &operators);
+        if change.as_doc().get(operator).is_some() {
+            continue;
+        }
+        let mut fields = DocBuf::new();
+        let path = pick(random, &PATHS);
+        match operator {
+            "$pull" if random.below(2) == 0 => fields.append(path, &self::operator(random, 0)),
+            "$pop" => fields.append(path, if random.below(2) == 0 { 1 } else { -1 }),
+            "$rename" => fields.append(path, pick(random, &["r", "b", "c.q"])),
+            "$bit" => fields.append(path, &doc! { "or": 5 }),
+            "$inc" | "$mul" => fields.append(path, &value(random, 0)),
+            "$pullAll" => fields.append(path, &values(random)),
+            "$push" | "$addToSet" if random.below(2) == 0 => fields.append(path, &doc! { "$each": &values(random) }),
+            "$currentDate" => fields.append(path, true),
+            _ => fields.append(path, &value(random, 2)),
+        }
+        change.append(operator, &fields);
+    }
+    change
+}
+
+fn random_updates_give_what_the_pure_function_gives(suite: &Suite) {
+    let mut random = Random(0x2545_F491 + seed());
+    let mut model = documents(&mut random);
+    suite.insert(&model);
+    for spec in [index(doc! { "a": 1 }, doc! {}), index(doc! { "l.x": 1 }, doc! {})] {
+        suite.create_index(spec).unwrap();
+    }
+    let (mut changed, mut refused) = (0, 0);
+    for _ in 0..UPDATES {
+        let (target, change) = (random.below(DOCUMENTS as u64) as i32, change(&mut random));
+        let filter = doc! { "_id": target };
+        let Ok(parsed) = Update::parse(Value::Document(change.as_doc()), None, &Context::at(0)) else { continue };
+        let document = model
+            .iter_mut()
+            .find(|document| document.as_doc().get("_id").is_some_and(|id| document::equal(id, target.into())))
+            .unwrap();
+        let mut out = Vec::new();
+        let expected = parsed.apply(document.as_doc(), &Default::default(), &mut out);
+        let outcome = suite.update(update(filter.clone(), change.clone()));
+        match expected {
+            Ok(applied) => {
+                let outcome = outcome.unwrap_or_else(|error| panic!("{change:?} of {document:?}: {error}"));
+                assert_eq!(outcome.modified, u64::from(applied == Applied::Changed), "{change:?} of {document:?}");
+                if applied == Applied::Changed {
+                    *document = DocBuf::from_vec(out).unwrap();
+                    changed += 1;
+                }
+            }
+            Err(error) => {
+                assert_eq!(
+                    outcome.err().map(|refusal| refusal.code()),
+                    Some(error.code()),
+                    "{change:?} of {document:?}"
+                );
+                refused += 1;
+            }
+        }
+        let expected = document.clone();
+        assert_eq!(suite.find(&filter), [expected], "{change:?}");
+    }
+    assert!(changed > UPDATES / 8 && refused > 0, "{changed} changed, {refused} refused");
+    assert_eq!(in_order(suite.all()), in_order(model));
+    suite.assert_valid();
+}

@@ -1,0 +1,85 @@
+"""Time limits and killOp reach operations wherever they are: while they read, hold documents, or give them out."""
+
+import threading
+import time
+
+import pytest
+from pymongo.errors import OperationFailure
+
+DOCUMENTS = 30_000
+NEVER = {"$match": {"never": 1}}
+# What keeps a server busy with a document for a while.
+WORK = {"$reduce": {"input": {"$range": [0, 400]}, "initialValue": 0, "in": {"$add": ["$$value", {"$mod": ["$$this", 7]}]}}}
+SLOW = {"$match": {"$expr": {"$lt": [WORK, 0]}}}
+
+PIPELINES = {
+    "sort": [{"$sort": {"r": 1}}, SLOW],
+    "group": [{"$group": {"_id": "$_id", "n": {"$sum": "$r"}}}, SLOW],
+    "group takes in": [{"$group": {"_id": WORK}}],
+    "bucketAuto": [{"$bucketAuto": {"groupBy": {"$add": ["$r", WORK]}, "buckets": 2, "output": {"n": {"$sum": WORK}}}}],
+    "setWindowFields": [{"$setWindowFields": {"sortBy": {"r": 1}, "output": {"n": {"$sum": WORK, "window": {"documents": [-1, 1]}}}}}, NEVER],
+    "graphLookup": [{"$graphLookup": {"from": "c", "startWith": "$_id", "connectFromField": "next", "connectToField": "_id", "as": "x"}}, {"$match": {"x.never": 1}}],
+    "lookup": [{"$lookup": {"from": "c", "let": {"r": "$r"}, "pipeline": [{"$match": {"$expr": {"$eq": ["$next", "$$r"]}}}], "as": "x"}}, {"$match": {"x.never": 1}}],
+    "facet": [{"$facet": {"a": [{"$sort": {"r": 1}}, SLOW], "b": [{"$limit": 1}]}}],
+    "unionWith": [{"$limit": 1}, {"$unionWith": {"coll": "c", "pipeline": [{"$sort": {"r": 1}}, SLOW]}}],
+    "densify": [{"$densify": {"field": "r", "range": {"step": 1, "bounds": "full"}}}, SLOW],
+}
+
+
+@pytest.fixture(scope="module")
+def big(session_client):
+    """A collection that takes a while to go through."""
+    db = session_client["interruption"]
+    db.c.insert_many([{"_id": i, "r": i * 7919 % DOCUMENTS, "next": i + 1, "t": "x" * 100} for i in range(DOCUMENTS)])
+    yield db
+    session_client.drop_database("interruption")
+
+
+def took(work) -> tuple[float, int]:
+    """How long it took to be refused, and the code."""
+    began = time.monotonic()
+    with pytest.raises(OperationFailure) as refused:
+        work()
+    return time.monotonic() - began, refused.value.code
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_ends_when_its_time_is_up(big, name):
+    seconds, code = took(lambda: list(big.c.aggregate(PIPELINES[name], maxTimeMS=150)))
+    assert code == 50 and seconds < 2
+
+
+def test_a_sorted_find_ends_when_its_time_is_up(big):
+    seconds, code = took(lambda: list(big.c.find({"$expr": {"$gte": [WORK, 0]}}, sort=[("r", 1)]).max_time_ms(150)))
+    assert code == 50 and seconds < 2
+
+
+def test_a_condition_that_nothing_meets_ends_when_its_time_is_up(big):
+    for work in (
+        lambda: list(big.c.find({"$expr": {"$lt": [WORK, 0]}}).max_time_ms(100)),
+        lambda: big.c.count_documents({"$expr": {"$lt": [WORK, 0]}}, maxTimeMS=100),
+        lambda: big.c.distinct("r", {"$expr": {"$lt": [WORK, 0]}}, maxTimeMS=100),
+    ):
+        seconds, code = took(work)
+        assert code == 50 and seconds < 2
+
+
+@pytest.mark.parametrize("name", ["sort", "bucketAuto", "setWindowFields", "graphLookup", "lookup", "facet"])
+def test_a_pipeline_can_be_killed(big, client, name):
+    outcome = []
+
+    def run():
+        outcome.append(took(lambda: list(big.c.aggregate(PIPELINES[name], comment="to be killed"))))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.3)
+    for _ in range(100):
+        found = client.admin.command({"currentOp": 1, "command.comment": "to be killed"})["inprog"]
+        if found:
+            break
+        time.sleep(0.02)
+    client.admin.command({"killOp": 1, "op": found[0]["opid"]})
+    killed = time.monotonic()
+    thread.join()
+    assert outcome[0][1] == 11601 and time.monotonic() - killed < 2
