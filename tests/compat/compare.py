@@ -34,7 +34,7 @@ def normal(value, key=""):
     if isinstance(value, dict):
         # What is told of each collection by its name is its UUID.
         return {name: normal(inner, "uuid" if key == "uuids" else name) for name, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list) and key not in VOLATILE:
         return [normal(inner) for inner in value]
     if key == "id" and isinstance(value, Int64):
         return "<cursor>" if value else value
