@@ -47,8 +47,6 @@ pub struct Counters {
     pub data_bytes: AtomicI64,
     /// Set once the collection is dropped; cursors still hold it.
     pub dropped: AtomicBool,
-    /// Documents are committed of which indexes have no entries yet: whoever reads by an index asks for them first.
-    pub late: AtomicBool,
     /// Goes up when documents have been added to a capped collection, for those who wait for them.
     pub additions: watch::Sender<u64>,
 }
@@ -72,6 +70,9 @@ pub struct Index {
     /// Where documents have, or had, arrays: set before the writer commits it, never unset.
     /// Shared with what the index was before a change of its options.
     pub multikey: Arc<Multikey>,
+    /// Documents are committed of which there are no entries yet: whoever reads by the index asks for them first.
+    /// Shared as `multikey` is.
+    pub late: Arc<AtomicBool>,
     pub sql: IndexSql,
     /// How a plan by it is told of in a line.
     pub summary: PlanSummary,
@@ -250,11 +251,6 @@ impl Collection {
         self.counters.data_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Whether indexes lack entries.
-    pub fn is_late(&self) -> bool {
-        self.counters.late.load(Ordering::Acquire)
-    }
-
     pub fn is_dropped(&self) -> bool {
         self.counters.dropped.load(Ordering::Acquire)
     }
@@ -269,6 +265,11 @@ impl Collection {
 }
 
 impl Index {
+    /// Whether entries are missing.
+    pub fn is_late(&self) -> bool {
+        self.late.load(Ordering::Acquire)
+    }
+
     pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: Multikey) -> Result<Index> {
         let collation = store::catalog::default_collation(spec.spec.as_doc())?;
         let mut parts = 0;
@@ -297,6 +298,7 @@ impl Index {
             partial,
             text: TextIndex::from_spec(spec.spec.as_doc()),
             multikey: Arc::new(multikey),
+            late: Arc::default(),
             sql: IndexSql::new(id, collection, spec.unique),
             summary: PlanSummary::of_index("IXSCAN", spec.key.as_doc()),
             spec,

@@ -41,7 +41,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            reader_cache_bytes: 8 << 20,
+            reader_cache_bytes: 24 << 20,
             writer_cache_bytes: 16 << 20,
             page_bytes: 4096,
             mmap_bytes: 0,

@@ -249,14 +249,21 @@ impl SqlitePlan {
             .then_some((collection, scan))
     }
 
-    /// The collection, if indexes are read that may lack entries.
-    pub fn reads_late_index(&self) -> Option<&Collection> {
-        let secondary = match &self.access {
-            Access::Natural { .. } | Access::Points(_) => false,
-            Access::Index(scan) => scan.index.is_some(),
-            Access::Union(_) | Access::Near(_) => true,
+    /// The indexes that are read and lack entries: of this collection, and their numbers.
+    pub fn late_indexes(&self) -> Option<(&Collection, Vec<i64>)> {
+        let mut late = Vec::new();
+        let mut note = |index: &Index| {
+            if index.is_late() && !late.contains(&index.id) {
+                late.push(index.id);
+            }
         };
-        self.collection.as_deref().filter(|collection| secondary && collection.is_late())
+        match &self.access {
+            Access::Natural { .. } | Access::Points(_) => {}
+            Access::Index(scan) => scan.index.as_deref().into_iter().for_each(note),
+            Access::Union(union) => union.branches.iter().filter_map(|scan| scan.index.as_deref()).for_each(note),
+            Access::Near(scan) => note(&scan.index),
+        }
+        self.collection.as_deref().filter(|_| !late.is_empty()).map(|collection| (collection, late))
     }
 
     /// Whether the plan reads few documents, however large the collection: those of some `_id`s, or, where `one` is

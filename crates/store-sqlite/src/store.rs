@@ -100,6 +100,14 @@ impl SqliteStore {
         }
     }
 
+    /// Has the indexes that a plan reads by brought up to what is acknowledged.
+    async fn catch_up(&self, plan: &SqlitePlan) -> Result<()> {
+        match plan.late_indexes() {
+            Some((collection, indexes)) => self.writer.catch_up(collection.id, indexes).await,
+            None => Ok(()),
+        }
+    }
+
     async fn scan_in_slices(
         &self,
         plan: &SqlitePlan,
@@ -232,9 +240,7 @@ impl DocumentStore for SqliteStore {
             if plan.facts.view {
                 return Err(views::taken_for_a_collection());
             }
-            if plan.reads_late_index().is_some() {
-                self.writer.catch_up().await?;
-            }
+            self.catch_up(plan).await?;
             self.scan_in_slices(plan, after, sink).await
         })
     }
@@ -271,10 +277,9 @@ impl DocumentStore for SqliteStore {
         let Some((collection, scan)) = plan.and_then(SqlitePlan::key_for_each_document) else {
             return Box::pin(std::future::ready(Ok(None)));
         };
-        let late = plan.is_some_and(|plan| plan.reads_late_index().is_some());
         Box::pin(async move {
-            if late {
-                self.writer.catch_up().await?;
+            if let Some(plan) = plan {
+                self.catch_up(plan).await?;
             }
             self.count_in_slices(collection, scan, enough).await.map(Some)
         })

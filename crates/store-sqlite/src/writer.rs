@@ -159,9 +159,9 @@ impl Writer {
                     }
                     self.sync.note_commit();
                 }
-                Job::CatchUp(reply) => {
+                Job::CatchUp(collection, indexes, reply) => {
                     // A client that has gone away does not wait for the answer.
-                    let _ = reply.send(self.catch_up_for_others().map_err(Error::from));
+                    let _ = reply.send(self.catch_up_for_reader(collection, &indexes).map_err(Error::from));
                 }
                 Job::Stop => return self.finish(),
             }

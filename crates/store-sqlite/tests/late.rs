@@ -33,7 +33,7 @@ fn write(store: &Rc<dyn DocumentStore>, statements: Statements) -> BatchOutcome 
 }
 
 fn insert(store: &Rc<dyn DocumentStore>, ids: std::ops::Range<i32>) -> BatchOutcome {
-    let document = |id: i32| Bytes::from(doc! { "_id": id, "a": id % 7, "u": id / 2 * 2 }.into_vec());
+    let document = |id: i32| Bytes::from(doc! { "_id": id, "a": id % 7, "b": id % 5, "u": id / 2 * 2 }.into_vec());
     write(store, Statements::Insert(ids.map(document).collect()))
 }
 
@@ -78,7 +78,7 @@ fn with_indexes(directory: &std::path::Path) -> (std::sync::Arc<dyn Engine>, Rc<
         let spec = doc! { "v": 2, "key": &key, "name": field, "unique": unique };
         IndexSpec { name: field.into(), key, unique, sparse: false, spec }
     };
-    wait(store.create_indexes(&namespace(), vec![index("a", false), index("u", true)])).unwrap();
+    wait(store.create_indexes(&namespace(), vec![index("a", false), index("u", true), index("b", false)])).unwrap();
     (engine, store)
 }
 
@@ -98,6 +98,12 @@ fn whoever_looks_finds_everything() {
         if batch % 3 == 0 {
             let expected: Vec<i32> = (0..batch * 100 + 100).filter(|id| id % 2 == 0 && id % 7 == 3).collect();
             assert_eq!(found(&store, doc! { "a": 3 }), expected);
+            check(&store);
+        }
+        // What one index had to be read for, another still lacks.
+        if batch % 4 == 1 {
+            let expected: Vec<i32> = (0..batch * 100 + 100).filter(|id| id % 2 == 0 && id % 5 == 2).collect();
+            assert_eq!(found(&store, doc! { "b": 2 }), expected);
         }
         if batch % 7 == 0 {
             std::thread::sleep(std::time::Duration::from_millis(120));

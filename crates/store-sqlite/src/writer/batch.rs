@@ -271,8 +271,8 @@ impl Writer {
         let plan = planner::plan(Some(collection), query, &|collection, scan, enough| {
             scan::measure_keys(&self.connection, collection, scan, enough).unwrap_or(enough)
         })?;
-        if plan.reads_late_index().is_some() {
-            self.enter_late_for_others(collection.id)?;
+        if let Some((_, indexes)) = plan.late_indexes() {
+            self.enter_late_for_reader(collection.id, &indexes)?;
         }
         Ok(plan)
     }

@@ -236,7 +236,7 @@ impl Writer {
             .prepare_cached("UPDATE indexes SET spec = ?2 WHERE id = ?1")?
             .execute((index.id, spec.spec.as_bytes()))?;
         let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), Multikey::none())?;
-        other.multikey = index.multikey.clone();
+        (other.multikey, other.late) = (index.multikey.clone(), index.late.clone());
         *index = Arc::new(other);
         self.put(changed);
         Ok(())

@@ -37,7 +37,6 @@ const ENTRIES_PER_LOOK: usize = 64;
 
 /// Somebody who looked when few entries had been gathered looks again soon: for so long nothing is gathered.
 const LOOKED_AT: Duration = Duration::from_millis(100);
-const FEW_BYTES: usize = BYTES_MAX / 2;
 
 /// What has been gathered for a collection.
 pub struct Late {
@@ -90,7 +89,9 @@ impl Late {
 
     /// Lets readers know whether there is something to wait for.
     fn tell(&self) {
-        self.collection.counters.late.store(!self.is_empty(), Ordering::Release);
+        for (index, list) in self.collection.indexes.iter().zip(&self.lists) {
+            index.late.store(!list.is_empty(), Ordering::Release);
+        }
     }
 }
 
@@ -128,13 +129,25 @@ impl Writer {
             let sql = "INSERT OR REPLACE INTO late(collection, first_seq) VALUES(?1, ?2)";
             self.connection.prepare_cached(sql)?.execute((collection.id, seq))?;
         }
-        if late.size() > BYTES_MAX { self.enter_late(collection.id, None) } else { Ok(()) }
+        if late.size() <= BYTES_MAX {
+            return Ok(());
+        }
+        // The longest list alone: what a batch has to wait for is not all of it at once.
+        let longest = late.lists.iter().zip(&collection.indexes).max_by_key(|(list, _)| list.size());
+        let longest = longest.map(|(_, index)| index.id);
+        self.enter_late(collection.id, longest.as_slice(), None)
     }
 
     /// Somebody is about to look at a collection: enters, in the running transaction, what has been gathered for it.
     pub(super) fn enter_late_for_others(&mut self, collection: i64) -> Attempt<()> {
         self.note_look(collection);
-        self.enter_late(collection, None)
+        self.enter_late(collection, &[], None)
+    }
+
+    /// As [`Writer::enter_late_for_others`], for somebody who reads these indexes alone.
+    pub(super) fn enter_late_for_reader(&mut self, collection: i64, indexes: &[i64]) -> Attempt<()> {
+        self.note_look(collection);
+        self.enter_late(collection, indexes, None)
     }
 
     /// As [`Writer::enter_late_for_others`], where this document may be one of those that lack entries.
@@ -146,16 +159,16 @@ impl Writer {
     }
 
     fn note_look(&mut self, collection: i64) {
-        if self.late.get(&collection).is_some_and(|late| !late.is_empty() && late.size() < FEW_BYTES) {
+        if self.late.get(&collection).is_some_and(|late| !late.is_empty() && late.size() < BYTES_MAX / 2) {
             self.looked_at = Some(Instant::now());
         }
     }
 
-    /// Enters what has been gathered, all of it or as much as there is time for.
-    fn enter_late(&mut self, collection: i64, until: Option<Instant>) -> Attempt<()> {
+    /// Enters what has been gathered for these indexes (none: for all of them), or as much of it as there is time for.
+    fn enter_late(&mut self, collection: i64, indexes: &[i64], until: Option<Instant>) -> Attempt<()> {
         let Some(late) = self.late.get_mut(&collection).filter(|late| !late.is_empty()) else { return Ok(()) };
         'indexes: for (index, list) in late.collection.indexes.iter().zip(&mut late.lists) {
-            if list.is_empty() {
+            if list.is_empty() || !indexes.is_empty() && !indexes.contains(&index.id) {
                 continue;
             }
             let mut insert = self.connection.prepare_cached(&index.sql.insert)?;
@@ -192,6 +205,13 @@ impl Writer {
         self.catch_up()
     }
 
+    /// Enters, in a transaction of its own, what somebody is about to read by.
+    pub(super) fn catch_up_for_reader(&mut self, collection: i64, indexes: &[i64]) -> Attempt<()> {
+        self.transaction(|writer| writer.enter_late_for_reader(collection, indexes))?;
+        self.sync.note_commit();
+        Ok(())
+    }
+
     /// Enters some of what has been gathered, while nothing else is to be done.
     pub(super) fn catch_up_a_little(&mut self) {
         if let Err(failure) = self.enter_until(Some(Instant::now() + SLICE)) {
@@ -207,7 +227,9 @@ impl Writer {
             return Ok(());
         }
         let collections: Vec<i64> = self.late.keys().copied().collect();
-        self.transaction(|writer| collections.iter().try_for_each(|collection| writer.enter_late(*collection, until)))?;
+        self.transaction(|writer| {
+            collections.iter().try_for_each(|collection| writer.enter_late(*collection, &[], until))
+        })?;
         self.sync.note_commit();
         Ok(())
     }

@@ -25,8 +25,8 @@ type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
 pub enum Job {
     Write(Write),
     Define(Definition),
-    /// Somebody is about to read by an index whose entries are late.
-    CatchUp(oneshot::Sender<Result<()>>),
+    /// Somebody is about to read by indexes of a collection whose entries are late.
+    CatchUp(i64, Vec<i64>, oneshot::Sender<Result<()>>),
     Stop,
 }
 
@@ -85,10 +85,10 @@ impl WriterHandle {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Has indexes brought up to what is acknowledged.
-    pub async fn catch_up(&self) -> Result<()> {
+    /// Has these indexes of a collection brought up to what is acknowledged.
+    pub async fn catch_up(&self, collection: i64, indexes: Vec<i64>) -> Result<()> {
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(Job::CatchUp(reply)).await.map_err(|_| stopped())?;
+        self.jobs.send(Job::CatchUp(collection, indexes, reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -139,7 +139,7 @@ impl Queue {
             match self.jobs.try_recv().ok()? {
                 Job::Write(write) if !write.long => return Some(write),
                 // Before a statement that takes long everything was entered, and beside it nothing is gathered.
-                Job::CatchUp(reply) if self.nested => drop(reply.send(Ok(()))),
+                Job::CatchUp(_, _, reply) if self.nested => drop(reply.send(Ok(()))),
                 other => self.aside.push_back(other),
             }
             if !self.nested {
