@@ -222,6 +222,14 @@ impl<'a> Element<'a> {
     pub fn value(self) -> Value<'a> {
         Value::from_raw(self.kind, self.raw)
     }
+
+    /// A string's text, unchecked.
+    #[inline]
+    pub fn text_bytes(self) -> Option<&'a [u8]> {
+        // A length, the text, a zero.
+        let text = self.raw.get(4..).and_then(|raw| raw.split_last()).map(|(_, text)| text);
+        text.filter(|_| self.kind == Kind::String)
+    }
 }
 
 impl fmt::Debug for Element<'_> {

@@ -2,7 +2,7 @@
 
 use super::accumulate::{Accumulator, State, hash_of, spill};
 use super::bucket::Boundaries;
-use super::operand::{Numbering, Operand, Row};
+use super::operand::{Gathered, Numbering, Operand, Row};
 use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
 use crate::spill::{Budget, Entry, Merge, Runs};
@@ -196,6 +196,15 @@ struct Found {
 }
 
 impl Found {
+    /// The position of a string that is known by these very bytes.
+    fn known_text(&self, text: &[u8], group: &Group) -> Option<usize> {
+        if !group.collation.is_simple() {
+            return None;
+        }
+        let is_text = |&index: &u32| self.keys.get(index as usize).is_some_and(|known| is_text(known, text));
+        self.table.find(self.hasher.hash_one(text), is_text).map(|&index| index as usize)
+    }
+
     /// The position of a key, which becomes a new group if it is not known.
     fn find(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
         let collation = &group.collation;
@@ -229,10 +238,13 @@ fn hash_key(hasher: &ahash::RandomState, key: Value<'_>, collation: &Collation) 
 
 /// Whether two keys are strings of the same bytes, which no collation tells apart.
 fn is_same_text(known: &ValueBuf, key: Value<'_>) -> bool {
-    let Value::String(text) = key else { return false };
+    matches!(key, Value::String(text) if is_text(known, text.as_bytes()))
+}
+
+fn is_text(known: &ValueBuf, text: &[u8]) -> bool {
     // A length, the text, a zero.
     let known_text = known.raw_value().get(4..).and_then(|raw| raw.split_last());
-    known.kind() == Kind::String && known_text.is_some_and(|(_, known)| known == text.as_bytes())
+    known.kind() == Kind::String && known_text.is_some_and(|(_, known)| known == text)
 }
 
 impl Groups {
@@ -288,12 +300,18 @@ impl Found {
 
 impl Hold for Groups {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
-        let row = Row::gather(document, &self.group.numbering);
+        let mut fields = Gathered::default();
+        let row = Row::gather(document, &self.group.numbering, &mut fields);
         let index = match &self.group.key {
             Key::Constant(value) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
             Key::Constant(_) => 0,
             // A missing key groups with null.
-            Key::Computed(operand) => self.found.find(operand.evaluate_in(&row)?.value_or_null(), &self.group)?,
+            Key::Computed(operand) => {
+                match operand.text_in(&row).and_then(|text| self.found.known_text(text, &self.group)) {
+                    Some(index) => index,
+                    None => self.found.find(operand.evaluate_in(&row)?.value_or_null(), &self.group)?,
+                }
+            }
             Key::Bucket(operand, boundaries) => {
                 let value = operand.evaluate_in(&row)?;
                 self.found.find(boundaries.bucket(value.value_or_null())?, &self.group)?

@@ -49,6 +49,13 @@ impl Operand {
         }
     }
 
+    /// The bytes of the value's text, where a gathered field holds a string.
+    #[inline]
+    pub fn text_in<'s>(&'s self, row: &Row<'s>) -> Option<&'s [u8]> {
+        let Operand::Field(name, number) = self else { return None };
+        row.field(name, *number).and_then(Element::text_bytes)
+    }
+
     /// The value, where it is a number.
     #[inline]
     pub fn number_in(&self, row: &Row<'_>) -> Result<Option<Number>> {
@@ -77,11 +84,14 @@ impl Numbering {
     }
 }
 
+/// Numbered fields of a document.
+pub(super) type Gathered<'d> = [Option<Element<'d>>; GATHERED_MAX];
+
 /// A document on its way into accumulators.
 pub(super) struct Row<'d> {
     item: Item<'d>,
     /// Its numbered fields, where they have been gathered.
-    fields: Option<[Option<Element<'d>>; GATHERED_MAX]>,
+    fields: Option<&'d Gathered<'d>>,
 }
 
 impl<'d> Row<'d> {
@@ -90,11 +100,10 @@ impl<'d> Row<'d> {
         Row { item, fields: None }
     }
 
-    /// Looks up the numbered fields.
+    /// Looks up the numbered fields. They are kept in `fields`, which begins empty.
     #[inline]
-    pub fn gather(item: Item<'d>, numbering: &Numbering) -> Row<'d> {
-        let mut fields = [None; GATHERED_MAX];
-        item.document.gather(&numbering.names, &mut fields);
+    pub fn gather(item: Item<'d>, numbering: &Numbering, fields: &'d mut Gathered<'d>) -> Row<'d> {
+        item.document.gather(&numbering.names, fields);
         Row { item, fields: Some(fields) }
     }
 
@@ -104,7 +113,7 @@ impl<'d> Row<'d> {
 
     #[inline]
     fn field(&self, name: &str, number: Option<usize>) -> Option<Element<'d>> {
-        match (&self.fields, number) {
+        match (self.fields, number) {
             (Some(fields), Some(number)) => fields.get(number).copied().flatten(),
             _ => self.item.document.element(name),
         }
@@ -128,7 +137,8 @@ mod tests {
         assert_eq!(numbering.names.len(), 5);
         // Of two fields of one name the first counts.
         let document = doc! { "long nam": 0, "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
-        let row = Row::gather(document.as_doc().into(), &numbering);
+        let mut fields = Gathered::default();
+        let row = Row::gather(document.as_doc().into(), &numbering, &mut fields);
         for operand in &operands {
             let (gathered, plain) = (operand.evaluate_in(&row).unwrap(), operand.evaluate(document.as_doc()).unwrap());
             assert_eq!(gathered.value(), plain.value(), "{operand:?}");
