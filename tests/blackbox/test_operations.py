@@ -227,3 +227,20 @@ def test_a_client_may_end_it(own_server, database_name):
     server.start()
     with server.client() as client:
         assert client[database_name].c.count_documents({}) == 1
+
+
+def test_top_counts_operations_by_collection(client, db):
+    db.c.insert_many([{"_id": number} for number in range(300)])
+    list(db.c.find())
+    db.c.find_one({"_id": 1})
+    db.c.update_one({"_id": 1}, {"$set": {"a": 1}})
+    db.c.delete_one({"_id": 2})
+    db.c.count_documents({})
+    counted = client.admin.command("top")["totals"][f"{db.name}.c"]
+    counts = {name: count["count"] for name, count in counted.items()}
+    assert counts == {
+        "total": 7, "readLock": 4, "writeLock": 3, "queries": 2, "getmore": 1, "insert": 1, "update": 1, "remove": 1, "commands": 1,
+    }
+    assert counted["total"]["time"] >= counted["insert"]["time"] > 0
+    db.c.drop()
+    assert f"{db.name}.c" not in client.admin.command("top")["totals"]

@@ -3,6 +3,7 @@
 use crate::arguments;
 use crate::dispatch::Call;
 use crate::envelope::uuid;
+use crate::table::Access;
 use document::{DocBuf, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
@@ -16,6 +17,9 @@ fn arguments_of(command: &str) -> Option<&'static str> {
         "dropIndexes" => "dropIndexes",
         "drop" => "drop",
         "collMod" => "collMod",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "delete",
         _ => return None,
     })
 }
@@ -31,13 +35,20 @@ pub fn take(call: &mut Call<'_>) -> Result<Option<[u8; 16]>> {
     }
 }
 
-/// Error 361 where the collection is another one, or none.
-pub async fn check(call: &Call<'_>, wanted: [u8; 16]) -> Result<()> {
+/// Error 361 where the collection is another one, or none. What writes tells it of each statement.
+pub async fn settle(call: &mut Call<'_>, wanted: [u8; 16]) -> Result<()> {
     let namespace = arguments::namespace(call.database(), call.first())?;
     let info = call.worker.store.collection(&namespace).await?;
-    match info.is_some_and(|info| info.uuid == wanted) {
-        true => Ok(()),
-        false => Err(mismatch(call, &namespace, wanted).await?),
+    if info.is_some_and(|info| info.uuid == wanted) {
+        return Ok(());
+    }
+    let error = mismatch(call, &namespace, wanted).await?;
+    match call.spec.access {
+        Access::Write => {
+            call.envelope.refusal = Some(error);
+            Ok(())
+        }
+        _ => Err(error),
     }
 }
 

@@ -45,6 +45,7 @@ pub mod refused;
 pub mod server_status;
 pub mod sessions;
 pub mod shutdown;
+pub mod source_mentions;
 pub mod source_stage;
 pub mod statistics;
 pub mod transactions;

@@ -1,5 +1,6 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
+use crate::between_servers;
 use crate::clock;
 use crate::collection_uuid;
 use crate::envelope::{self, Envelope, WriteConcern};
@@ -130,9 +131,11 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         // Who watches operations is shown those of the ordinary way.
         Handler::Mostly(..) if worker.server.profiling.is_attentive() => false,
         Handler::Mostly(at_once, _) if (at_once.is_likely)(request) => {
+            let began = Instant::now();
             let answered = catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| (at_once.handler)(call, writer))));
             if matches!(answered, Ok(Ok(true))) {
                 count(worker, index);
+                worker.shared.usage.note(spec, body, began.elapsed());
                 return true;
             }
             // What is wrong will be found again, and told, on the ordinary way.
@@ -173,6 +176,9 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
         Disposition::Reply
     });
     let elapsed = began.elapsed();
+    if let Some(spec) = command.and_then(|index| table::COMMANDS.get(index)) {
+        worker.shared.usage.note(spec, body, elapsed);
+    }
     if worker.server.profiling.may_concern(elapsed) {
         let reply = reply.get(start..).unwrap_or_default();
         profiling::note(worker, session, request, command, &running, reply, elapsed);
@@ -223,9 +229,10 @@ async fn carry_out(
     count(worker, index);
     let mut call = Call::new(worker, session, request, spec, first, running);
     call.begin(body)?;
+    between_servers::take(&mut call)?;
     if let Some(wanted) = collection_uuid::take(&mut call)? {
         // Seldom given, and not to make the future of every command larger.
-        Box::pin(collection_uuid::check(&call, wanted)).await?;
+        Box::pin(collection_uuid::settle(&mut call, wanted)).await?;
     }
     call.text_indexes = text_indexes::mentioned(&call).await?;
     let retryable_write = call.envelope.txn_number.is_some();

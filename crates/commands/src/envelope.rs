@@ -5,13 +5,16 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::logical_session::LogicalSessionId;
 use crate::strict_api;
-use crate::table::Access;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use mongo_wire::Request;
 use mongo_wire::request::RequestKind;
 use smallvec::SmallVec;
 use std::time::Duration;
+
+mod read_concern;
+
+pub use read_concern::check_read_concern;
 
 /// A command taken apart.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct Envelope<'a> {
     pub write_concern: Option<Element<'a>>,
     /// What `write_concern` asks for, once it is known that the command takes one.
     pub durability: WriteConcern,
+    /// Why each statement of a write is refused, where that is known beforehand.
+    pub refusal: Option<Error>,
 }
 
 /// How safe a write shall be before it is acknowledged. One server acknowledges, so that is all that is left of it.
@@ -91,6 +96,7 @@ impl<'a> Envelope<'a> {
             read_concern: None,
             write_concern: None,
             durability: WriteConcern::default(),
+            refusal: None,
         }
     }
 
@@ -103,8 +109,6 @@ impl<'a> Envelope<'a> {
             match element.key_bytes() {
                 b"$db" => database = Some(database_name(element)?),
                 b"$clusterTime"
-                | b"$audit"
-                | b"$client"
                 | b"$configServerState"
                 | b"$oplogQueryData"
                 | b"$queryOptions"
@@ -113,9 +117,11 @@ impl<'a> Envelope<'a> {
                 | b"$topologyTime"
                 | b"operationTime"
                 | b"clientOperationKey"
-                | b"mayBypassWriteBlocking"
-                | b"help"
-                | b"stmtId" => {}
+                | b"help" => {}
+                b"$client" => check_client(element)?,
+                b"$audit" => check_audit(element)?,
+                b"mayBypassWriteBlocking" => check_bypass(element)?,
+                b"stmtId" => check_statement_id(envelope.first.key(), element)?,
                 b"$readPreference" => check_read_preference(element)?,
                 b"lsid" | b"txnNumber" | b"autocommit" | b"startTransaction" if is_absent(element) => {}
                 b"lsid" => envelope.session = logical_session(element)?,
@@ -205,6 +211,64 @@ impl TransactionFlags {
             _ => Ok(true),
         }
     }
+}
+
+/// The client as a router presents it: as in its own handshake.
+fn check_client(element: Element<'_>) -> Result<()> {
+    let mismatch = |message: String| Error::type_mismatch(message);
+    let client = element.value().as_document();
+    let client = client.ok_or_else(|| mismatch("The client metadata document must be a document".to_owned()))?;
+    for (part, fields) in [("driver", &["name", "version"][..]), ("os", &["type"])] {
+        let value = client.get(part).ok_or_else(|| {
+            let message = format!("Missing required sub-document '{part}' in the client metadata document");
+            Error::new(Code::CLIENT_METADATA_MISSING_FIELD, message)
+        })?;
+        let inner = value.as_document().ok_or_else(|| {
+            mismatch(format!("The '{part}' field is required to be a BSON document in the client metadata document"))
+        })?;
+        for field in fields {
+            let value = inner.get(field).ok_or_else(|| {
+                let message = format!("Missing required field '{part}.{field}' in the client metadata document");
+                Error::new(Code::CLIENT_METADATA_MISSING_FIELD, message)
+            })?;
+            value.as_str().ok_or_else(|| {
+                mismatch(format!("The '{part}.{field}' field must be a string in the client metadata document"))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// On whose behalf a router asks.
+fn check_audit(element: Element<'_>) -> Result<()> {
+    const WITHIN: &str = "$audit";
+    let Some(audit) = element.value().as_document() else { return Ok(()) };
+    const PARTS: [&str; 2] = ["$impersonatedUsers", "$impersonatedRoles"];
+    for field in audit.elements().filter(|field| *field.key() != *"$impersonatedUser") {
+        if !PARTS.contains(&field.key()) {
+            return Err(unknown_field(WITHIN, field.key()));
+        }
+        arguments::array(WITHIN, field)?;
+    }
+    let missing = PARTS.into_iter().find(|part| audit.get(part).is_none());
+    missing.map_or(Ok(()), |part| Err(arguments::missing_field(WITHIN, part)))
+}
+
+fn check_bypass(element: Element<'_>) -> Result<()> {
+    if element.kind == Kind::Boolean {
+        return Ok(());
+    }
+    let message = format!("wrong type for field ({}) {} != bool", element.key(), element.kind.alias());
+    Err(Error::new(Code(13111), message))
+}
+
+/// The number of a statement within its session, which commands that write read as a field of their own.
+fn check_statement_id(command: &str, element: Element<'_>) -> Result<()> {
+    let writes = matches!(command, "insert" | "update" | "delete" | "findAndModify" | "findandmodify");
+    if !writes || is_absent(element) || element.kind == Kind::Int32 {
+        return Ok(());
+    }
+    Err(arguments::wrong_type(command, element, "int"))
 }
 
 fn session_flag(element: Element<'_>) -> Result<bool> {
@@ -375,64 +439,4 @@ fn check_w(field: Element<'_>) -> Result<bool> {
         }
         _ => Err(Error::failed_to_parse("w has to be a number, string, or object")),
     }
-}
-
-/// Checks a `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
-pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -> Result<()> {
-    let Some(concern) = element.value().as_document() else {
-        if command == "aggregate" {
-            return Err(arguments::wrong_type(command, element, "object"));
-        }
-        return Err(Error::failed_to_parse("readConcern field should be an object"));
-    };
-    if concern.get("atClusterTime").is_some() && concern.get("level") != Some(Value::String("snapshot")) {
-        let message = "atClusterTime field can be set only if level is equal to snapshot";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
-    }
-    // What writes, and what reads the catalog, has one level.
-    let reads = access == Access::Read
-        && matches!(command, "find" | "aggregate" | "count" | "distinct" | "getMore" | "mapReduce");
-    for field in concern.elements() {
-        match (field.key(), field.value()) {
-            ("level", Value::String("local")) => {}
-            ("level", Value::String(level @ ("available" | "majority" | "linearizable" | "snapshot"))) if !reads => {
-                return Err(Error::new(
-                    Code::INVALID_OPTIONS,
-                    format!(
-                        "Command {command} does not support {{ readConcern: {{ level: \"{level}\", provenance: \
-                         \"clientSupplied\" }} }} :: caused by :: read concern not supported"
-                    ),
-                ));
-            }
-            ("level", Value::String("available" | "majority")) => {}
-            ("level", Value::String("linearizable")) => {
-                return Err(Error::new(
-                    Code::NOT_A_REPLICA_SET,
-                    "node needs to be a replica set member to use read concern",
-                ));
-            }
-            ("level", Value::String("snapshot")) => {
-                return Err(Error::new(
-                    Code::NOT_A_REPLICA_SET,
-                    "node needs to be a replica set member to use readConcern: snapshot",
-                ));
-            }
-            ("level", Value::String(_)) => {
-                return Err(Error::failed_to_parse(
-                    "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
-                ));
-            }
-            ("level", _) => {
-                return Err(Error::type_mismatch(format!(
-                    "\"level\" had the wrong type. Expected string, found {}",
-                    field.kind.alias()
-                )));
-            }
-            ("afterClusterTime" | "atClusterTime" | "provenance" | "allowTransactionTableSnapshot", _) => {}
-            (other, _) => {
-                return Err(Error::new(Code::INVALID_OPTIONS, format!("Unrecognized option in readConcern: {other}")));
-            }
-        }
-    }
-    Ok(())
 }

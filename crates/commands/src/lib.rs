@@ -10,6 +10,7 @@
 //! (maxTimeMS, killOp), [`profiling`] and [`statistics`].
 
 pub mod arguments;
+mod between_servers;
 mod clock;
 mod collection_uuid;
 mod command;
@@ -31,6 +32,7 @@ mod strict_api;
 pub mod table;
 mod text_indexes;
 pub mod time_to_live;
+mod usage;
 mod write;
 
 pub use dispatch::{Disposition, run, run_at_once};

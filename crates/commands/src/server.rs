@@ -7,6 +7,7 @@ use crate::profiling::Profiling;
 use crate::running::Operations;
 use crate::statistics::Statistics;
 use crate::table;
+use crate::usage::Usage;
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, Value};
 use query::spill::SpillSpace;
@@ -16,7 +17,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
-use store::{DocumentStore, Engine};
+use store::{DocumentStore, Engine, Namespace};
 use tokio::sync::watch;
 
 /// How often a worker looks for cursors and sessions whose time is up, in milliseconds.
@@ -144,6 +145,11 @@ impl Server {
         self.workers().iter().filter_map(|worker| worker.sessions.last_use(id)).max()
     }
 
+    /// Forgets how collections were used that are there no more.
+    pub(crate) fn forget_usage(&self, gone: impl Fn(&Namespace) -> bool) {
+        self.workers().iter().for_each(|worker| worker.usage.forget(&gone));
+    }
+
     /// Ends a logical session: forgets it, kills its cursors.
     pub fn end_session(&self, id: &LogicalSessionId) {
         for worker in self.workers() {
@@ -163,6 +169,7 @@ pub struct WorkerShared {
     pub statistics: Statistics,
     pub sessions: LogicalSessions,
     pub operations: Operations,
+    pub(crate) usage: Usage,
 }
 
 /// A worker thread's half: its store and its statistics. Never leaves the thread.
@@ -182,6 +189,7 @@ impl Worker {
             statistics: Statistics::new(table::COMMANDS.len()),
             sessions: LogicalSessions::default(),
             operations: Operations::default(),
+            usage: Usage::default(),
         });
         server.lock_workers().push(shared.clone());
         Ok(Rc::new(Worker {

@@ -570,6 +570,13 @@ pub static COMMANDS: &[Spec] = &[
         help: "Begins a logical session.",
         ..HANDSHAKE
     },
+    Spec {
+        name: "top",
+        handler: immediate!(command::server_status::top),
+        admin_database_only: true,
+        help: "How often each collection was read and written, and how long that took.",
+        ..SERVER
+    },
     Spec { name: "update", handler: waiting!(command::update::update), help: "Changes documents.", ..WRITE },
     Spec {
         name: "usersInfo",

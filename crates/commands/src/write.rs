@@ -25,10 +25,15 @@ pub fn check_length(statements: usize) -> Result<()> {
 
 /// Statements of one kind, ready for the store.
 pub trait Statement: Sized {
+    /// What is wrong with a statement itself comes up only when it is its turn.
+    const READ_LATE: bool = true;
+
     fn into_statements(statements: Vec<Self>) -> Statements;
 }
 
 impl Statement for bytes::Bytes {
+    const READ_LATE: bool = false;
+
     fn into_statements(statements: Vec<Self>) -> Statements {
         Statements::Insert(statements)
     }
@@ -77,7 +82,8 @@ pub async fn carry_out<S: Statement>(
     let mut indexes = Vec::with_capacity(parsed.len());
     let mut refused = Vec::new();
     for (index, statement) in parsed.into_iter().enumerate() {
-        match statement {
+        let refusal = call.envelope.refusal.clone().filter(|_| statement.is_ok() || S::READ_LATE);
+        match refusal.map_or(statement, Err) {
             Ok(statement) => {
                 indexes.push(index);
                 statements.push(statement);

@@ -107,6 +107,7 @@ codes! {
     175 QUERY_PLAN_KILLED "QueryPlanKilled"
     181 AMBIGUOUS_INDEX_KEY_PATTERN "AmbiguousIndexKeyPattern"
     182 INVALID_VIEW_DEFINITION "InvalidViewDefinition"
+    183 CLIENT_METADATA_MISSING_FIELD "ClientMetadataMissingField"
     186 CLIENT_METADATA_CANNOT_BE_MUTATED "ClientMetadataCannotBeMutated"
     189 PRIMARY_STEPPED_DOWN "PrimarySteppedDown"
     193 NO_SHARDING_ENABLED "NoShardingEnabled"

@@ -43,6 +43,7 @@ use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use foreign::Foreign;
 pub use needed::Fields;
+pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ SCRIPTS = "JavaScript does not run here"
 CODE = {"map": "function() { emit(1, 1) }", "reduce": "function(key, values) { return 1 }"}
 
 BLOCKS = [
+    script("commands: top", {"top": 1}, {"top": "x"}, {"top": 1, "writeConcern": {"w": 1}}, admin({"top": 1, "writeConcern": {"w": 1}})),
     script(
         "commands: plan cache",
         {"create": "a"},

@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, namespace_to_read, plain_boolean, unknown_field};
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
-use crate::command::{explain, foreign, geo_near, options, source_stage, view_mentions, views};
+use crate::command::{explain, foreign, geo_near, options, source_mentions, source_stage, view_mentions, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
@@ -155,6 +155,9 @@ pub async fn open(
     context: &Context,
 ) -> Result<Reader> {
     let budget = options::budget(call, arguments.allow_disk_use);
+    let settled = source_mentions::settle(call, arguments.pipeline, context).await?;
+    let settled = settled.as_ref().map(|pipeline| Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() });
+    let arguments = settled.as_ref().unwrap_or(arguments);
     let resolved = match view_mentions::resolve(call, arguments.pipeline, context).await {
         // The view's own collation may be that of the other one.
         Err(error) if error.code() == Code(167) && views::definition(call, namespace).await?.is_some() => {

@@ -35,6 +35,7 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
         call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
     }
+    call.worker.server.forget_usage(|used| *used == namespace);
     // A profile has none in MongoDB, not even that on _id.
     let indexes = if &*namespace.collection == profiling::COLLECTION { 0 } else { indexes };
     reply.append("nIndexesWas", indexes.saturating_sub(usize::from(is_clustered)) as i32);

@@ -58,6 +58,7 @@ pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let database = call.database();
     call.worker.store.drop_database(database).await?;
+    call.worker.server.forget_usage(|used| *used.database == *database);
     let lost = plan_killed("collection dropped".to_owned());
     call.worker.server.cursors.lose_where(|owner| &*owner.namespace.database == database, &lost);
     Ok(Disposition::Reply)

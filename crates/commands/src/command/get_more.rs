@@ -34,7 +34,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             "batchSize" if is_absent(field) => {}
             "batchSize" => batch_size = arguments::non_negative(WITHIN, field)?,
             "term" if !matches!(field.value(), Value::Int64(_) | Value::Null) => {
-                return Err(arguments::wrong_type("getMore.term", field, "long"));
+                return Err(arguments::wrong_type(WITHIN, field, "long"));
             }
             "term" | "lastKnownCommittedOpTime" => {}
             other => return Err(unknown_field(WITHIN, other)),

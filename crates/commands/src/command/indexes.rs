@@ -184,6 +184,8 @@ fn check_id_collation(index: &IndexSpec, collection: &Collation) -> Result<()> {
         shown(of_collection)
     )))
 }
+const LISTING_MAY_BE_NULL: [&str; 4] =
+    ["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"];
 
 pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "listIndexes";
@@ -191,7 +193,7 @@ pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     let (mut batch_size, mut build_ids, mut build_info) = (None, false, false);
     for field in call.fields() {
         match field.key() {
-            _ if is_absent(field) => {}
+            _ if arguments::is_left_out(field, &LISTING_MAY_BE_NULL) => {}
             "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
             "includeBuildUUIDs" => build_ids = arguments::boolean_or_number(WITHIN, field)?,
             "includeIndexBuildInfo" => build_info = arguments::boolean_or_number(WITHIN, field)?,

@@ -5,10 +5,12 @@
 
 use crate::arguments::is_absent;
 use crate::command::options::strict_namespace;
+use crate::command::views;
 use crate::dispatch::Call;
 use document::{Doc, DocWriter, Value};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
+use store::Namespace;
 
 /// `planCacheClear`, `planCacheClearFilters`
 pub fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
@@ -50,6 +52,16 @@ fn check_shape(call: &Call<'_>) -> Result<()> {
     let predicate = Predicate::parse(query, &context)?;
     Sort::parse(sort, &context)?;
     Projection::parse(projection, &predicate, &context).map(drop)
+}
+
+/// Error 50933 where `$planCacheStats` is asked of no collection.
+pub async fn check_collection(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+    let exists = call.worker.store.collection(namespace).await?.is_some();
+    if exists || views::definition(call, namespace).await?.is_some() {
+        return Ok(());
+    }
+    let message = "PlanExecutor error during aggregation :: caused by :: collection";
+    Err(Error::new(Code(50933), format!("{message} '{namespace}' does not exist")))
 }
 
 /// The operand of `$planCacheStats`, which gives no documents. Error 9 for one that is no empty document.

@@ -7,6 +7,7 @@ use crate::host;
 use crate::server::Server;
 use crate::statistics::{Counter, Statistics};
 use crate::table::COMMANDS;
+use crate::usage;
 use document::{DocWriter, Value};
 use error::Result;
 
@@ -45,6 +46,15 @@ pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
             write(server, &statistics, &mut reply.document(name));
         }
     }
+    Ok(())
+}
+
+/// `top`: how collections were used.
+pub fn top(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let workers = call.worker.server.workers();
+    let mut totals = reply.document("totals");
+    totals.append("note", "all times in microseconds");
+    usage::write(workers.iter().map(|worker| &worker.usage), &mut totals);
     Ok(())
 }
 

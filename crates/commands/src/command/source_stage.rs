@@ -31,6 +31,7 @@ pub fn is_first_stage(stage: &str) -> bool {
 pub fn needs_no_collection_error(stage: &str) -> Error {
     let message = match stage {
         "$currentOp" => CURRENT_OP_NAMESPACE.to_owned(),
+        "$listLocalSessions" => query::aggregate::LOCAL_SESSIONS_NAMESPACE.to_owned(),
         _ => format!("'{stage}' can only be run with {{aggregate: 1}}"),
     };
     Error::new(Code::INVALID_NAMESPACE, message)
@@ -67,11 +68,15 @@ pub async fn documents(
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
             current_op::operations(call, crate::command::options::is_set(options, "idleConnections")).into()
         }
+        "$listSessions" if namespace.to_string() != "config.system.sessions" => {
+            return Err(Error::new(Code::INVALID_NAMESPACE, query::aggregate::SESSIONS_NAMESPACE));
+        }
         "$listLocalSessions" | "$listSessions" => sessions(call),
         "$collStats" => [collection_stats(call, namespace, stage.value()).await?].into(),
         "$indexStats" => index_stats(call, namespace).await?,
         "$planCacheStats" => {
             plan_cache::check_stage(stage.value())?;
+            plan_cache::check_collection(call, namespace).await?;
             VecDeque::new()
         }
         _ => return Ok(None),
@@ -149,10 +154,14 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
 }
 
 async fn index_stats(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<DocBuf>> {
-    let indexes = call.worker.store.indexes(namespace).await?;
-    if indexes.is_none() && views::definition(call, namespace).await?.is_some() {
-        // Behind the view's own stages it would not come first.
-        return Err(Error::new(Code(40602), "$indexStats is only valid as the first stage in a pipeline"));
+    let mut indexes = call.worker.store.indexes(namespace).await?;
+    if indexes.is_none() {
+        let view = views::resolve(call, namespace).await?;
+        if !view.stages.as_doc().is_empty() {
+            // Behind the view's own stages it would not come first.
+            return Err(Error::new(Code(40602), "$indexStats is only valid as the first stage in a pipeline"));
+        }
+        indexes = call.worker.store.indexes(&view.base).await?;
     }
     let indexes = indexes.unwrap_or_default();
     Ok(indexes

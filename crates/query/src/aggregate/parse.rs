@@ -41,13 +41,26 @@ const LAST_ONLY: &[&str] = &["$out", "$merge"];
 const INTERNAL: &[&str] = &[
     "$_addReshardingResumeId",
     "$_internalBoundedSort",
+    "$_internalChangeStreamAddPostImage",
+    "$_internalChangeStreamAddPreImage",
+    "$_internalChangeStreamCheckInvalidate",
+    "$_internalChangeStreamCheckResumability",
+    "$_internalChangeStreamCheckTopologyChange",
+    "$_internalChangeStreamOplogMatch",
+    "$_internalChangeStreamTransform",
     "$_internalChangeStreamUnwindTransaction",
     "$_internalDensify",
     "$_internalFindAndModifyImageLookup",
     "$_internalReshardingIterateTransaction",
+    "$_internalReshardingOwnershipMatch",
     "$queue",
     "$setVariableFromSubPipeline",
 ];
+
+/// Where the stages can be that list sessions.
+pub const SESSIONS_NAMESPACE: &str = "$listSessions may only be run against config.system.sessions";
+pub const LOCAL_SESSIONS_NAMESPACE: &str =
+    "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
 
 /// The stages, and which metadata they ask for of the documents that come in.
 pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
@@ -195,6 +208,8 @@ fn refuse(name: &str) -> Error {
             Code::INVALID_NAMESPACE,
             "$currentOp must be run against the 'admin' database with {aggregate: 1}",
         ),
+        "$listSessions" => Error::new(Code::INVALID_NAMESPACE, SESSIONS_NAMESPACE),
+        "$listLocalSessions" => Error::new(Code::INVALID_NAMESPACE, LOCAL_SESSIONS_NAMESPACE),
         "$operationMetrics" => Error::new(
             Code::COMMAND_NOT_SUPPORTED,
             "The aggregateOperationResourceConsumption server parameter is not set",
@@ -204,6 +219,9 @@ fn refuse(name: &str) -> Error {
         }
         "$listCachedAndActiveUsers" => {
             Error::new(Code(224), "$listCachedAndActiveUsers is not allowed with the current configuration")
+        }
+        _ if FIRST_ONLY.contains(&name) => {
+            Error::new(Code(40602), format!("{name} is only valid as the first stage in a pipeline"))
         }
         _ if INTERNAL.contains(&name) => Error::new(Code(5491300), format!("{name}' is not allowed in user requests")),
         _ => Error::new(Code(40324), format!("Unrecognized pipeline stage name: '{name}'")),

@@ -1,0 +1,154 @@
+//! `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
+
+use crate::arguments::{self, is_absent};
+use crate::table::Access;
+use document::{Doc, Element, Value};
+use error::{Code, Error, Result};
+
+/// Checks a `readConcern`.
+pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -> Result<()> {
+    let Some(concern) = element.value().as_document() else {
+        if command == "aggregate" {
+            return Err(arguments::wrong_type(command, element, "object"));
+        }
+        return Err(Error::failed_to_parse("readConcern field should be an object"));
+    };
+    let after = AfterTime::read(concern)?;
+    if concern.get("atClusterTime").is_some() && concern.get("level") != Some(Value::String("snapshot")) {
+        let message = "atClusterTime field can be set only if level is equal to snapshot";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    // What writes, and what reads the catalog, has one level.
+    let reads = access == Access::Read
+        && matches!(command, "find" | "aggregate" | "count" | "distinct" | "getMore" | "mapReduce");
+    for field in concern.elements() {
+        match (field.key(), field.value()) {
+            ("level", Value::String("local")) => {}
+            ("level", Value::String(level @ ("available" | "majority" | "linearizable" | "snapshot"))) if !reads => {
+                return Err(Error::new(
+                    Code::INVALID_OPTIONS,
+                    format!(
+                        "Command {command} does not support {{ readConcern: {{ level: \"{level}\", {}provenance: \
+                         \"clientSupplied\" }} }} :: caused by :: read concern not supported",
+                        after.as_ref().map_or_else(String::new, AfterTime::displayed)
+                    ),
+                ));
+            }
+            ("level", Value::String("available" | "majority")) => {}
+            ("level", Value::String("linearizable")) => {
+                return Err(Error::new(
+                    Code::NOT_A_REPLICA_SET,
+                    "node needs to be a replica set member to use read concern",
+                ));
+            }
+            ("level", Value::String("snapshot")) => {
+                return Err(Error::new(
+                    Code::NOT_A_REPLICA_SET,
+                    "node needs to be a replica set member to use readConcern: snapshot",
+                ));
+            }
+            ("level", Value::String(_)) => {
+                return Err(Error::failed_to_parse(
+                    "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
+                ));
+            }
+            ("level", _) => {
+                return Err(Error::type_mismatch(format!(
+                    "\"level\" had the wrong type. Expected string, found {}",
+                    field.kind.alias()
+                )));
+            }
+            ("provenance", _) => check_provenance(field)?,
+            ("afterClusterTime" | "afterOpTime" | "atClusterTime", _) => {}
+            (other, _) => {
+                return Err(Error::new(Code::INVALID_OPTIONS, format!("Unrecognized option in readConcern: {other}")));
+            }
+        }
+    }
+    after.map_or(Ok(()), |after| after.refuse(command))
+}
+
+/// What a read has to come after, for those who count the times of replication.
+enum AfterTime {
+    Cluster { time: u32, increment: u32 },
+    Operation,
+}
+
+impl AfterTime {
+    fn read(concern: Doc<'_>) -> Result<Option<AfterTime>> {
+        let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
+        let mismatch = |name: &str, expected: &str, value: Value<'_>| {
+            let found = value.kind().alias();
+            Error::type_mismatch(format!("\"{name}\" had the wrong type. Expected {expected}, found {found}"))
+        };
+        let mut after = None;
+        if let Some(value) = concern.get("afterOpTime") {
+            let operation = value.as_document().ok_or_else(|| mismatch("afterOpTime", "object", value))?;
+            if let Some(part) = ["ts", "t"].into_iter().find(|part| operation.get(part).is_none()) {
+                return Err(Error::new(Code::NO_SUCH_KEY, format!("Missing expected field \"{part}\"")));
+            }
+            after = Some(AfterTime::Operation);
+        }
+        if let Some(value) = concern.get("afterClusterTime") {
+            let Value::Timestamp { time, increment } = value else {
+                return Err(mismatch("afterClusterTime", "timestamp", value));
+            };
+            if after.is_some() {
+                return invalid("Can not specify both afterClusterTime and afterOpTime");
+            }
+            if concern.get("atClusterTime").is_some() {
+                return invalid(
+                    "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See \
+                     https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency",
+                );
+            }
+            if matches!(concern.get("level"), Some(Value::String("available" | "linearizable"))) {
+                return invalid(
+                    "afterClusterTime field can be set only if level is equal to majority, local, or snapshot",
+                );
+            }
+            if (time, increment) == (0, 0) {
+                return invalid("afterClusterTime cannot be a null timestamp");
+            }
+            after = Some(AfterTime::Cluster { time, increment });
+        }
+        Ok(after)
+    }
+
+    fn displayed(&self) -> String {
+        match self {
+            AfterTime::Cluster { time, increment } => format!("afterClusterTime: Timestamp({time}, {increment}), "),
+            AfterTime::Operation => String::new(),
+        }
+    }
+
+    /// There is no replication, and so no time of it.
+    fn refuse(&self, command: &str) -> Result<()> {
+        match self {
+            AfterTime::Operation => {
+                Err(Error::new(Code::NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern"))
+            }
+            AfterTime::Cluster { .. } if matches!(command, "ping" | "getMore") => {
+                Err(Error::new(Code::INVALID_OPTIONS, "afterClusterTime is not allowed for this command"))
+            }
+            AfterTime::Cluster { .. } => Err(Error::new(
+                Code::ILLEGAL_OPERATION,
+                "Cannot specify afterClusterTime readConcern without replication enabled",
+            )),
+        }
+    }
+}
+
+fn check_provenance(field: Element<'_>) -> Result<()> {
+    const WITHIN: &str = "ReadConcernArgs::parse";
+    if is_absent(field) {
+        return Ok(());
+    }
+    match arguments::string(WITHIN, field)? {
+        "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" => Ok(()),
+        other => {
+            let message = format!("Enumeration value '{other}' for field '{WITHIN}.provenance' is not a valid value.");
+            Err(Error::bad_value(message))
+        }
+    }
+}
