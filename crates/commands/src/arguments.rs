@@ -183,6 +183,9 @@ fn is_writable_system_collection(namespace: &Namespace) -> bool {
         _ => &[],
     };
     let collection = &*namespace.collection;
+    if collection.strip_prefix("system.buckets.").is_some_and(|name| !name.is_empty()) {
+        return true;
+    }
     matches!(collection, "system.js" | "system.users") || of_database.contains(&collection)
 }
 

@@ -48,6 +48,7 @@ pub mod shutdown;
 pub mod source_mentions;
 pub mod source_stage;
 pub mod statistics;
+pub mod time_series;
 pub mod transactions;
 pub mod update;
 pub mod validation;

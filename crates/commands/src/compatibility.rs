@@ -172,6 +172,23 @@ fn names(list: &'static str, state: impl Fn(&str) -> String) -> impl Iterator<It
     list.split_whitespace().map(move |name| (name.to_owned(), state(name)))
 }
 
+/// What of time-series collections is as in MongoDB, and what is not.
+const TIME_SERIES: &[(&str, &str)] = &[
+    ("create", "`timeField`, `metaField`, `granularity`, `expireAfterSeconds`"),
+    ("insert", "one bucket per measurement; MongoDB puts several into one"),
+    (
+        "find, aggregate, count, distinct",
+        "answered; the fields of a measurement stand in the order they were inserted in",
+    ),
+    ("update, delete", "answered for metadata, as in 6.0; of anything else refused with errors 72 and 20"),
+    ("createIndexes", "on metadata, the time and other fields of measurements"),
+    ("indexes of places on measurements, $geoNear", "refused with errors 67 and 40603"),
+    ("partial filters about measurements", "refused with error 67"),
+    ("collMod", "`granularity`, `expireAfterSeconds`, hidden indexes"),
+    ("collStats", "`bucketsNs`, `bucketCount`, `avgBucketSize`; no counters of how buckets were filled"),
+    ("renameCollection, findAndModify, $out, $merge", "refused with error 166, as in 6.0"),
+];
+
 fn page() -> String {
     let context = Context { text_indexes: TextIndexes::of_anything(), ..Context::at(0) };
     let mut page = String::from(
@@ -202,6 +219,8 @@ fn page() -> String {
             ((*name).to_owned(), state(Update::parse(Value::Document(update.as_doc()), None, &context)))
         }),
     );
+    let stated = |(name, state): &(&str, &str)| ((*name).to_owned(), (*state).to_owned());
+    section(&mut page, "Time-series collections", TIME_SERIES.iter().map(stated));
     section(&mut page, "Stages", names(STAGE_NAMES, |name| stage(name, &context)));
     section(&mut page, "Expression operators", names(EXPRESSION_NAMES, |name| expression(name, &context)));
     section(

@@ -3,6 +3,7 @@
 use crate::between_servers;
 use crate::clock;
 use crate::collection_uuid;
+use crate::command::time_series;
 use crate::envelope::{self, Envelope, WriteConcern};
 use crate::profiling;
 use crate::reply;
@@ -245,6 +246,10 @@ async fn carry_out(
         Ok(disposition) => {
             writer.append("ok", 1.0);
             Ok(disposition)
+        }
+        Err(error) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+            // Seldom, and not to make the future of every command larger.
+            Err(Box::pin(time_series::named(&call, error)).await)
         }
         Err(error) if retryable_write && error.labels().is_empty() && reply::is_retryable(error.code()) => {
             Err(error.with_labels(&["RetryableWriteError"]))

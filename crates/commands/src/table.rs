@@ -442,19 +442,19 @@ pub static COMMANDS: &[Spec] = &[
     Spec { name: "ping", handler: immediate!(command::ping::ping), help: "Whether the server answers.", ..HANDSHAKE },
     Spec {
         name: "planCacheClear",
-        handler: immediate!(command::plan_cache::clear),
+        handler: waiting!(command::plan_cache::clear),
         help: "Drops cached plans: there are none.",
         ..SERVER
     },
     Spec {
         name: "planCacheClearFilters",
-        handler: immediate!(command::plan_cache::clear),
+        handler: waiting!(command::plan_cache::clear),
         help: "Drops index filters: there are none.",
         ..SERVER
     },
     Spec {
         name: "planCacheListFilters",
-        handler: immediate!(command::plan_cache::list_filters),
+        handler: waiting!(command::plan_cache::list_filters),
         help: "Index filters: there are none.",
         ..SERVER
     },

@@ -7,6 +7,7 @@
 
 use crate::arguments::number_to_i64;
 use crate::clock;
+use crate::command::time_series::OPTION;
 use crate::server::Worker;
 use document::{Doc, DocBuf, Value};
 use error::Result;
@@ -40,7 +41,8 @@ pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
     for database in worker.store.databases().await? {
         for collection in worker.store.collections(&database.name).await? {
             let namespace = Namespace::new(&database.name, &collection.name);
-            if let Some(filter) = expired_by_id(collection.options.as_doc(), now_ms) {
+            let options = collection.options.as_doc();
+            if let Some(filter) = expired_by_id(options, now_ms).or_else(|| expired_buckets(options, now_ms)) {
                 deleted += delete(worker, &namespace, &filter, now_ms).await?;
             }
             for index in worker.store.indexes(&namespace).await?.unwrap_or_default() {
@@ -68,10 +70,19 @@ fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
 
 /// The filter that finds what has expired of a clustered collection, whose ids are dates then.
 fn expired_by_id(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
-    options.get(CLUSTERED_INDEX)?;
+    options.get(CLUSTERED_INDEX)?.as_document()?;
     let seconds = options.get("expireAfterSeconds")?.to_i64()?;
     let limit = Value::DateTime(now_ms.saturating_sub(seconds.saturating_mul(1000)));
     Some(DocBuf::build(|writer| writer.document("_id").append("$lte", limit)))
+}
+
+/// The filter that finds what has expired of a time-series collection: buckets whose last measurement has.
+fn expired_buckets(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
+    let series = options.get(OPTION)?.as_document()?;
+    let seconds = options.get("expireAfterSeconds")?.to_i64()?;
+    let path = format!("control.max.{}", series.get("timeField")?.as_str()?);
+    let limit = Value::DateTime(now_ms.saturating_sub(seconds.saturating_mul(1000)));
+    Some(DocBuf::build(|writer| writer.document(&path).append("$lte", limit)))
 }
 
 async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, now_ms: i64) -> Result<u64> {

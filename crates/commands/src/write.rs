@@ -56,11 +56,20 @@ impl Statement for DeleteStatement {
 pub struct Options {
     pub ordered: bool,
     pub bypass_validation: bool,
+    /// The statements are those on buckets that stand for a command's own.
+    pub on_buckets: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { ordered: true, bypass_validation: false }
+        Options { ordered: true, bypass_validation: false, on_buckets: false }
+    }
+}
+
+impl Options {
+    /// For what stands for a command's own statements on a time-series collection.
+    pub fn on_buckets(self) -> Options {
+        Options { bypass_validation: true, on_buckets: true, ..self }
     }
 }
 
@@ -103,7 +112,7 @@ pub async fn carry_out<S: Statement>(
             ordered: options.ordered,
             bypass_validation: options.bypass_validation,
             journal: call.envelope.durability.journal,
-            retry: retry_key(call),
+            retry: retry_key(call).map(|key| if options.on_buckets { apart(key) } else { key }),
             statements: S::into_statements(statements),
         };
         outcome = call.worker.store.write(batch).await?;
@@ -116,6 +125,15 @@ pub async fn carry_out<S: Statement>(
         all.sort_by_key(|(index, _)| *index);
     }
     Ok(Outcomes { statements: all, retried: outcome.retried })
+}
+
+/// Whether it turned out that what was to be written to is a view, as time-series collections are.
+pub fn met_view(outcomes: &Result<Outcomes>) -> bool {
+    let error = match outcomes {
+        Ok(outcomes) => outcomes.statements.first().and_then(|(_, outcome)| outcome.as_ref().err()),
+        Err(error) => Some(error),
+    };
+    error.is_some_and(|error| error.code() == error::Code::COMMAND_NOT_SUPPORTED_ON_VIEW)
 }
 
 /// Tells the profiler how each statement has gone; the log, how all of them have.
@@ -131,6 +149,11 @@ fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
 /// The key of a retryable write: the session and its counter.
 pub fn retry_key(call: &Call<'_>) -> Option<RetryKey> {
     Some(RetryKey { session: call.envelope.session?, txn_number: call.envelope.txn_number? })
+}
+
+/// Under which the statements on buckets are remembered: under the key itself it is that their collection is a view.
+fn apart(key: RetryKey) -> RetryKey {
+    RetryKey { session: key.session.map(|byte| !byte), ..key }
 }
 
 /// Appends `retriedStmtIds` to the reply of a write that had been carried out before.

@@ -30,6 +30,7 @@ mod reshape;
 mod sample;
 mod steps;
 mod transform;
+mod unpack_bucket;
 mod unwind;
 mod window;
 
@@ -50,6 +51,7 @@ use std::sync::Arc;
 use steps::Section;
 pub use steps::{check_facet_size, check_size, facet_document};
 pub(crate) use transform::Transformation;
+pub use unpack_bucket::UNPACK_BUCKET;
 
 /// A parsed pipeline.
 #[derive(Clone, Debug)]
@@ -76,6 +78,7 @@ pub(crate) enum Stage {
     Project(Arc<reshape::Project>),
     ReplaceRoot(Arc<reshape::ReplaceRoot>),
     Unwind(Arc<unwind::Unwind>),
+    UnpackBucket(Arc<unpack_bucket::UnpackBucket>),
     Group(Arc<group::Group>),
     Count(Arc<str>),
     BucketAuto(Arc<bucket_auto::BucketAuto>),

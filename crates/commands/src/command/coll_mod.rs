@@ -5,7 +5,8 @@
 use crate::arguments::{self, unknown_field};
 use crate::command::create::{self, write_cap};
 use crate::command::index_modification::Modification;
-use crate::command::{clustered, options, validation, view_definitions, views};
+use crate::command::time_series::options::Granularity;
+use crate::command::{clustered, options, time_series, validation, view_definitions, views};
 use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -42,13 +43,17 @@ struct Arguments<'a> {
     dry_run: bool,
     /// A number, or a word.
     expire_after_seconds: Option<Value<'a>>,
+    pre_images: bool,
+    has_time_series: bool,
+    granularity: Option<Granularity>,
+    /// The first option of those a time-series collection does not have.
+    not_for_time_series: Option<&'a str>,
     /// The option that came last of those a view does not have.
     not_for_views: Option<&'a str>,
 }
 
 impl<'a> Arguments<'a> {
     fn read(&mut self, field: Element<'a>) -> Result<()> {
-        let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         let key = field.key();
         match key {
             _ if arguments::is_left_out(field, &MAY_BE_NULL) => return Ok(()),
@@ -63,21 +68,19 @@ impl<'a> Arguments<'a> {
             "dryRun" => self.dry_run = arguments::boolean_or_number(WITHIN, field)?,
             "expireAfterSeconds" => self.expire_after_seconds = Some(seconds(field)?),
             "timeseries" => {
-                check_time_series(field)?;
-                return invalid("option only supported on a time-series collection: isTimeseriesNamespace");
+                self.has_time_series = true;
+                self.granularity = granularity(field)?;
             }
             "changeStreamPreAndPostImages" => {
-                if create::pre_and_post_images(WITHIN, field)? {
-                    return Err(Error::new(
-                        Code::NOT_IMPLEMENTED,
-                        "change stream pre-images are not supported by this server",
-                    ));
-                }
+                self.pre_images = create::pre_and_post_images(WITHIN, field)?;
             }
             // Of a version that is gone, and without consequence.
             "recordPreImages" => drop(arguments::boolean_or_number(WITHIN, field)?),
             "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
+        }
+        if matches!(key, "validator" | "validationLevel" | "validationAction" | "changeStreamPreAndPostImages") {
+            self.not_for_time_series.get_or_insert(key);
         }
         if !matches!(key, "viewOn" | "pipeline") {
             self.not_for_views = Some(key);
@@ -92,9 +95,21 @@ pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     for field in call.fields() {
         arguments.read(field)?;
     }
-    let Some(info) = call.worker.store.collection(&namespace).await? else {
-        return modify_view(call, &namespace, &arguments).await;
+    let info = call.worker.store.collection(&namespace).await?;
+    if arguments.pre_images && info.is_some() {
+        let message = "change stream pre-images are not supported by this server";
+        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+    }
+    let Some(info) = info else {
+        return match time_series::find(call, &namespace).await? {
+            Some(series) => modify_series(call, &namespace, &series, &arguments, reply).await,
+            None => modify_view(call, &namespace, &arguments).await,
+        };
     };
+    if arguments.has_time_series {
+        let message = "option only supported on a time-series collection: isTimeseriesNamespace";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
     if arguments.dry_run && arguments.index.as_ref().is_none_or(|index| !index.makes_unique()) {
         return Err(Error::new(Code::INVALID_OPTIONS, "dry run mode requires an valid index modification."));
     }
@@ -146,20 +161,65 @@ async fn modify_view(call: &Call<'_>, namespace: &Namespace, arguments: &Argumen
     Ok(Disposition::Reply)
 }
 
-/// `timeseries`, as far as to say what is wrong with it.
-fn check_time_series(field: Element<'_>) -> Result<()> {
+/// `timeseries`: another granularity.
+fn granularity(field: Element<'_>) -> Result<Option<Granularity>> {
+    const WITHIN_SERIES: &str = "collMod.timeseries";
+    let mut granularity = None;
     for field in arguments::document(WITHIN, field)?.elements() {
         match field.key() {
-            "granularity" => drop(arguments::string("collMod.timeseries", field)?),
-            other => return Err(unknown_field("collMod.timeseries", other)),
+            "granularity" => granularity = Some(Granularity::read(WITHIN_SERIES, field)?),
+            other => return Err(unknown_field(WITHIN_SERIES, other)),
         }
     }
-    Ok(())
+    Ok(granularity)
+}
+
+/// Changes a time-series collection, which means its buckets.
+async fn modify_series(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    series: &time_series::Series,
+    arguments: &Arguments<'_>,
+    reply: &mut DocWriter<'_>,
+) -> Result<Disposition> {
+    let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
+    if let Some(option) = arguments.not_for_time_series {
+        return invalid(format!("option not supported on a time-series collection: {option}"));
+    }
+    if arguments.pipeline.is_some() || arguments.view_on.is_some() {
+        let option = if arguments.pipeline.is_some() { "pipeline" } else { "viewOn" };
+        return invalid(format!("option only supported on a view: {option}"));
+    }
+    let Some(info) = series.options(call).await? else {
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, "ns does not exist"));
+    };
+    let mut options = info.options.clone();
+    if let Some(value) = arguments.expire_after_seconds {
+        options = with_expiry(options.as_doc(), seconds_to_live(value)?);
+    }
+    if let Some(granularity) = arguments.granularity {
+        if granularity < Granularity::of(options.as_doc()) {
+            return invalid(
+                "Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or \
+                 'minutes' to 'hours'."
+                    .to_owned(),
+            );
+        }
+        options = time_series::options::with_granularity(options.as_doc(), granularity);
+        time_series::widen(call, namespace, series, granularity).await?;
+    }
+    if let Some(index) = &arguments.index {
+        index.carry_out_for_series(call, series, arguments.dry_run, reply).await?;
+    }
+    if options != info.options {
+        call.worker.store.modify_collection(&series.buckets, in_order(options.as_doc()).as_doc()).await?;
+    }
+    Ok(Disposition::Reply)
 }
 
 /// Options in the order that MongoDB lists them in.
 fn in_order(options: Doc<'_>) -> DocBuf {
-    let last = ["collation", CLUSTERED_INDEX, "expireAfterSeconds"];
+    let last = ["collation", CLUSTERED_INDEX, "expireAfterSeconds", time_series::OPTION];
     let mut ordered = options::without(options, |key| last.contains(&key));
     for (key, value) in last.iter().filter_map(|key| Some((key, options.get(key)?))) {
         ordered.append(key, value);

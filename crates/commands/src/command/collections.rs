@@ -1,6 +1,7 @@
 //! `drop`, `listCollections`, `renameCollection`.
 
 use crate::arguments::{self, unknown_field};
+use crate::command::time_series::{self, Series};
 use crate::command::{clustered, options, view_definitions, views};
 use crate::cursor::uuid_text;
 use crate::dispatch::{Call, Disposition};
@@ -23,7 +24,27 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         let message = "turn off profiling before dropping system.profile collection";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
+    if &*namespace.collection == store::views::COLLECTION {
+        refuse_with_series(call, &namespace).await?;
+    }
+    // The buckets of a time-series collection are dropped with it.
+    let namespace = time_series::owner(&namespace).unwrap_or(namespace);
     let info = call.worker.store.collection(&namespace).await?;
+    if info.is_none()
+        && let Some(series) = time_series::find(call, &namespace).await?
+    {
+        let buckets = series.options(call).await?;
+        let indexes = call.worker.store.drop_collection(&series.buckets).await?.unwrap_or(1);
+        view_definitions::drop_view(call, &namespace).await?;
+        if let Some(buckets) = buckets {
+            let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&buckets.uuid)));
+            let is_one = |name: &Namespace| *name == namespace || *name == series.buckets;
+            call.worker.server.cursors.lose_where(|owner| is_one(&owner.namespace), &lost);
+        }
+        reply.append("nIndexesWas", indexes.saturating_sub(1) as i32);
+        reply.append("ns", &namespace.to_string());
+        return Ok(Disposition::Reply);
+    }
     if info.is_none() && view_definitions::drop_view(call, &namespace).await? {
         reply.append("ns", &namespace.to_string());
         return Ok(Disposition::Reply);
@@ -43,6 +64,16 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     Ok(Disposition::Reply)
 }
 
+/// Error 125 for the definitions of views, as long as there are time-series collections among them.
+async fn refuse_with_series(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+    let all = views::all(call, &namespace.database).await?;
+    if all.iter().all(|definition| Series::of(&namespace.database, definition.as_doc()).is_none()) {
+        return Ok(());
+    }
+    let message = format!("cannot drop collection {namespace} when time-series collections are present.");
+    Err(Error::new(Code(125), message))
+}
+
 pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "listCollections";
     let (mut filter, mut name_only, mut batch_size) = (Doc::EMPTY, false, None);
@@ -59,14 +90,25 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
     }
     let predicate = Predicate::parse(filter, &call.context())?;
     let mut entries = Vec::new();
-    for collection in call.worker.store.collections(call.database()).await? {
+    let collections = call.worker.store.collections(call.database()).await?;
+    let views = views::all(call, call.database()).await?;
+    for definition in &views {
+        let Some((name, _)) = views::parts(call.database(), definition) else { continue };
+        let Some(series) = Series::of(call.database(), definition.as_doc()) else { continue };
+        let buckets = collections.iter().find(|collection| *collection.name == *series.buckets.collection);
+        let entry = series_entry(name, buckets, name_only);
+        if predicate.matches(entry.as_doc())? {
+            entries.push(entry);
+        }
+    }
+    for collection in collections {
         let entry = collection_entry(&collection, name_only);
         if predicate.matches(entry.as_doc())? {
             entries.push(entry);
         }
     }
-    for definition in views::all(call, call.database()).await? {
-        let Some((name, _)) = views::parts(call.database(), &definition) else { continue };
+    for definition in views.iter().filter(|view| Series::of(call.database(), view.as_doc()).is_none()) {
+        let Some((name, _)) = views::parts(call.database(), definition) else { continue };
         let entry = view_entry(name, definition.as_doc(), name_only);
         if predicate.matches(entry.as_doc())? {
             entries.push(entry);
@@ -91,7 +133,11 @@ fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
             info.append("readOnly", false);
             info.append("uuid", Value::Binary { subtype: 4, bytes: &collection.uuid });
         }
-        if clustered::of(collection.options.as_doc()).is_some() || collection.name == profiling::COLLECTION {
+        let options = collection.options.as_doc();
+        if clustered::of(options).is_some()
+            || time_series::is_of_buckets(options)
+            || collection.name == profiling::COLLECTION
+        {
             return;
         }
         let mut id_index = writer.document("idIndex");
@@ -101,6 +147,20 @@ fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
         if let Some(collation) = collection.options.as_doc().get("collation") {
             id_index.append("collation", collation);
         }
+    })
+}
+
+/// A time-series collection as `listCollections` shows it.
+fn series_entry(name: &str, buckets: Option<&CollectionInfo>, name_only: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("name", name);
+        writer.append("type", "timeseries");
+        if name_only {
+            return;
+        }
+        let options = buckets.map(|buckets| time_series::options::shown(buckets.options.as_doc()));
+        writer.append("options", &options.unwrap_or_default());
+        writer.document("info").append("readOnly", false);
     })
 }
 
@@ -157,6 +217,10 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     })?;
     if from == to {
         return Err(Error::new(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
+    }
+    if from.collection.starts_with(time_series::BUCKETS) {
+        let message = "Renaming system.buckets collections is not allowed";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
     let store = &call.worker.store;
     if store.collection(&from).await?.is_none() {

@@ -2,8 +2,9 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/create/>
 
-use crate::arguments::{self, unknown_field};
-use crate::command::{clustered, index_specification, options, validation, view_definitions};
+use crate::arguments::{self, is_absent, unknown_field};
+use crate::command::time_series::options::Options as TimeSeries;
+use crate::command::{clustered, index_specification, options, time_series, validation, view_definitions};
 use crate::dispatch::{Call, Disposition};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -35,6 +36,20 @@ const MAY_BE_NULL: [&str; 20] = [
     "comment",
 ];
 
+const NOT_FOR_TIME_SERIES: [&str; 11] = [
+    "capped",
+    "autoIndexId",
+    "idIndex",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "clusteredIndex",
+    "changeStreamPreAndPostImages",
+    "recordPreImages",
+    "flags",
+];
+
 /// The largest size of a capped collection, in bytes; and what its number of documents has to stay below.
 const CAPPED_BYTES_MAX: i64 = 1 << 50;
 const CAPPED_DOCUMENTS_END: i64 = 1 << 31;
@@ -64,7 +79,9 @@ struct Arguments<'a> {
     expire_after_seconds: Option<i64>,
     encrypted: bool,
     record_pre_images: bool,
-    time_series: bool,
+    time_series: Option<TimeSeries<'a>>,
+    /// Options that are there, and that a time-series collection does not have.
+    not_for_time_series: Option<&'a str>,
     pre_images: bool,
 }
 
@@ -85,12 +102,18 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         note_auto_index_id(&arguments, reply);
         return Ok(Disposition::Reply);
     }
-    for (asked, what) in
-        [(arguments.time_series, "time-series collections"), (arguments.pre_images, "change stream pre-images")]
-    {
-        if asked {
-            return Err(Error::new(Code::NOT_IMPLEMENTED, format!("{what} are not supported by this server")));
-        }
+    if arguments.pre_images {
+        let message = "change stream pre-images are not supported by this server";
+        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+    }
+    if let Some(options) = &arguments.time_series {
+        let others = time_series::options::Others {
+            expire_after_seconds: arguments.expire_after_seconds,
+            collation: arguments.collation.as_ref().map(DocBuf::as_doc),
+            storage_engine: arguments.storage_engine,
+        };
+        time_series::create(call, &namespace, options, others).await?;
+        return Ok(Disposition::Reply);
     }
     let store = &call.worker.store;
     if store.collection(&namespace).await?.is_some() {
@@ -101,12 +124,20 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         None => Ok(()),
     };
     created?;
-    store.create_collection(&namespace, arguments.options().as_doc()).await.map_err(|error| match error.code() {
-        Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-            Error::new(Code::NAMESPACE_EXISTS, format!("A view already exists. NS: {namespace}"))
-        }
-        _ => error,
-    })?;
+    let created =
+        store.create_collection(&namespace, arguments.options().as_doc()).await.map_err(|error| match error.code() {
+            Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                Error::new(Code::NAMESPACE_EXISTS, format!("A view already exists. NS: {namespace}"))
+            }
+            _ => error,
+        });
+    if created.as_ref().is_err_and(|error| error.message().starts_with("A view"))
+        && time_series::find(call, &namespace).await?.is_some()
+    {
+        let message = format!("A timeseries collection already exists. NS: {namespace}");
+        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+    }
+    created?;
     note_auto_index_id(&arguments, reply);
     Ok(Disposition::Reply)
 }
@@ -120,6 +151,9 @@ fn note_auto_index_id(arguments: &Arguments<'_>, reply: &mut DocWriter<'_>) {
 impl<'a> Arguments<'a> {
     /// Reads one option. What would change how the collection behaves, and does not here, is refused.
     fn read(&mut self, field: Element<'a>) -> Result<()> {
+        if !is_absent(field) && NOT_FOR_TIME_SERIES.contains(&field.key()) {
+            self.not_for_time_series.get_or_insert(field.key());
+        }
         match field.key() {
             _ if arguments::is_left_out(field, &MAY_BE_NULL) => {}
             "capped" => self.capped = arguments::boolean_or_number(WITHIN, field)?,
@@ -136,7 +170,7 @@ impl<'a> Arguments<'a> {
                 let collation = Collation::parse(arguments::document(WITHIN, field)?, WITHIN)?;
                 self.collation = collation.specification().cloned();
             }
-            "timeseries" => self.time_series = time_series(field)?,
+            "timeseries" => self.time_series = Some(TimeSeries::read(field)?),
             "clusteredIndex" => self.clustered = Some(clustered::read(field)?),
             "changeStreamPreAndPostImages" => self.pre_images = pre_and_post_images("create", field)?,
             // Of a version that is gone, and without consequence.
@@ -157,6 +191,17 @@ impl<'a> Arguments<'a> {
         let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
         if let Some(id_index) = self.id_index.filter(|_| self.view_on.is_none()) {
             index_specification::check_names_and_types(id_index)?;
+        }
+        if let Some(series) = &self.time_series {
+            if let Some(option) = self.not_for_time_series {
+                return invalid(format!("{namespace}: 'timeseries' is not allowed with '{option}'"));
+            }
+            if self.encrypted {
+                let message = "Encrypted fields cannot be used with views or timeseries collections";
+                return Err(Error::new(Code(6346401), message));
+            }
+            series.check(namespace)?;
+            self.expire_after_seconds.map_or(Ok(()), clustered::check_seconds)?;
         }
         self.check_clustered()?;
         if self.capped && self.bytes.is_none() {
@@ -198,7 +243,7 @@ impl<'a> Arguments<'a> {
 
     fn check_clustered(&self) -> Result<()> {
         let Some(asked) = &self.clustered else {
-            if self.expire_after_seconds.is_some() && !self.time_series {
+            if self.expire_after_seconds.is_some() && self.time_series.is_none() {
                 let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
                                'clusteredIndex' option is specified";
                 return Err(Error::new(Code::INVALID_OPTIONS, message));
@@ -359,22 +404,6 @@ fn index_option_defaults<'a>(field: Element<'a>) -> Result<Doc<'a>> {
         Some(option) => Err(unknown_field("create.indexOptionDefaults", option.key())),
         None => Ok(defaults),
     }
-}
-
-/// `timeseries`, as far as to say what is wrong with it.
-fn time_series(field: Element<'_>) -> Result<bool> {
-    const WITHIN: &str = "create.timeseries";
-    let options = arguments::document("create", field)?;
-    let mut time_field = None;
-    for field in options.elements() {
-        match field.key() {
-            "timeField" => time_field = Some(arguments::string(WITHIN, field)?),
-            "metaField" | "granularity" => drop(arguments::string(WITHIN, field)?),
-            "bucketMaxSpanSeconds" => drop(arguments::integer(WITHIN, field)?),
-            other => return Err(unknown_field(WITHIN, other)),
-        }
-    }
-    time_field.map(|_| true).ok_or_else(|| arguments::missing_field(WITHIN, "timeField"))
 }
 
 /// `changeStreamPreAndPostImages`; gives whether it is switched on.

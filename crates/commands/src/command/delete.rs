@@ -4,6 +4,7 @@
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::options;
+use crate::command::time_series;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
@@ -38,14 +39,25 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     write::check_length(statements.len())?;
     let collation = options::settle_collation(call, &namespace, None).await?;
     let context = options::context(call, variables, collation)?;
-    let read: Vec<DeleteArguments<'_>> = statements.into_iter().map(DeleteArguments::read).collect::<Result<_>>()?;
+    let read: Vec<DeleteArguments<'_>> =
+        statements.iter().map(|statement| DeleteArguments::read(*statement)).collect::<Result<_>>()?;
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
     }
-    let parsed = read.into_iter().map(|statement| statement.parse(&context)).collect();
-    let outcomes =
-        write::carry_out::<DeleteStatement>(call, &namespace, write::Options { ordered, ..Default::default() }, parsed)
-            .await?;
+    let parsed: Vec<Result<DeleteStatement>> = read.into_iter().map(|statement| statement.parse(&context)).collect();
+    let options = write::Options { ordered, ..Default::default() };
+    let first_is_wrong = parsed.first().is_some_and(Result::is_err);
+    let mut outcomes = write::carry_out::<DeleteStatement>(call, &namespace, options, parsed).await;
+    if (write::met_view(&outcomes) || first_is_wrong)
+        && let Some(series) = time_series::find(call, &namespace).await?
+    {
+        let translated = statements.iter().map(|statement| {
+            let statement = time_series::writing::delete(&series, *statement)?;
+            DeleteArguments::read(statement.as_doc())?.parse(&context)
+        });
+        outcomes = write::carry_out(call, &series.buckets, options.on_buckets(), translated.collect()).await;
+    }
+    let outcomes = outcomes?;
 
     let deleted: u64 = outcomes.statements.iter().filter_map(|(_, o)| Some(o.as_ref().ok()?.matched)).sum();
     call.worker.statistics().operations_delete.add(outcomes.statements.len() as u64);

@@ -114,7 +114,8 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
     }
     let sort = sort.filter(|sort| !sort.is_empty()).or_else(|| predicate.own_order());
-    let options = write::Options { ordered: true, bypass_validation: arguments.bypass_validation };
+    let options =
+        write::Options { ordered: true, bypass_validation: arguments.bypass_validation, ..write::Options::default() };
     let outcomes = match update {
         Some(update) => {
             let statement = update_statement(call, &arguments, update, predicate, sort);

@@ -2,6 +2,8 @@
 
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::options::{self, display};
+use crate::command::time_series::Series;
+use crate::command::time_series::indexes::key_of_buckets;
 use crate::dispatch::Call;
 use crate::read::{Visit, for_each};
 use document::{Doc, DocBuf, DocWriter, Path, Value, ValueBuf};
@@ -13,7 +15,7 @@ use store::{IndexSelection, IndexSpec, Namespace, Query, index_rules};
 const WITHIN: &str = "collMod.index";
 
 /// The `index` of a `collMod`.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Modification<'a> {
     name: Option<&'a str>,
     key: Option<Doc<'a>>,
@@ -62,6 +64,24 @@ impl<'a> Modification<'a> {
             return Err(Error::new(Code::INDEX_NOT_FOUND, message));
         }
         Ok(())
+    }
+
+    /// As [`Modification::carry_out`], for an index of a time-series collection. Error 72 for what its indexes do not have.
+    pub async fn carry_out_for_series(
+        &self,
+        call: &Call<'_>,
+        series: &Series,
+        dry_run: bool,
+        reply: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        if self.expire_after_seconds.is_some() {
+            let message = "TTL indexes are not supported for time-series collections. Please refer to the documentation \
+                           and use the top-level 'expireAfterSeconds' option instead";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        let key = self.key.map(|key| key_of_buckets(key, series));
+        let translated = Modification { key: key.as_ref().map(DocBuf::as_doc), ..*self };
+        translated.carry_out(call, &series.buckets, dry_run, reply).await
     }
 
     pub async fn carry_out(

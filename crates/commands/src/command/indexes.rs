@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
 use crate::command::options::{self, display};
-use crate::command::{clustered, index_specification, views};
+use crate::command::{clustered, index_specification, time_series, views};
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
 use crate::server::Topology;
@@ -32,17 +32,30 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         }
     }
     let indexes = indexes.ok_or_else(|| arguments::missing_field(WITHIN, "indexes"))?;
-    let indexes = sent_specifications(indexes, ignore_unknown)?;
+    let mut indexes = sent_specifications(indexes, ignore_unknown)?;
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     indexes.iter().try_for_each(|spec| index_specification::check(spec.as_doc(), call))?;
     indexes.iter().try_for_each(|spec| index_specification::check_expiry(spec.as_doc()))?;
     check_namespace(&namespace)?;
-    let info = call.worker.store.collection(&namespace).await?;
+    let mut info = call.worker.store.collection(&namespace).await?;
+    let mut namespace = namespace;
+    if info.is_none()
+        && let Some(series) = time_series::find(call, &namespace).await?
+    {
+        let translated = indexes.iter().map(|spec| time_series::indexes::of_buckets(spec.as_doc(), &series));
+        indexes = translated.collect::<Result<_>>()?;
+        for spec in &indexes {
+            time_series::indexes::check_arrays(call, &series, spec.as_doc()).await?;
+        }
+        info = series.options(call).await?;
+        namespace = series.buckets;
+    }
     let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
     indexes.iter().try_for_each(|spec| check_beside_cluster(spec.as_doc(), cluster, info.is_some()))?;
-    let clusters = usize::from(cluster.is_some());
+    let buckets = info.as_ref().is_some_and(|info| time_series::is_of_buckets(info.options.as_doc()));
+    let clusters = usize::from(cluster.is_some() || buckets);
     let default = call.worker.store.default_collation(&namespace).await?;
     let mut specs = Vec::new();
     for sent in &indexes {
@@ -205,9 +218,18 @@ pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         let message = "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
-    let Some(listed) = listed(call, &namespace).await? else {
-        views::refuse(call, &namespace).await?;
-        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));
+    let listed = match listed(call, &namespace).await? {
+        Some(listed) => listed,
+        None => match time_series::find(call, &namespace).await? {
+            Some(series) => {
+                let listed = listed(call, &series.buckets).await?.unwrap_or_default();
+                listed.iter().map(|spec| time_series::indexes::listed(spec.as_doc(), &series)).collect()
+            }
+            None => {
+                views::refuse(call, &namespace).await?;
+                return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));
+            }
+        },
     };
     let entries = match build_info {
         true => listed.iter().map(|spec| document::doc! { "spec": spec }).collect(),
@@ -223,7 +245,8 @@ async fn listed(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Vec<Doc
     let collation = call.worker.store.default_collation(namespace).await?;
     let info = call.worker.store.collection(namespace).await?;
     let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
-    let listed = indexes.into_iter().map(|mut index| {
+    let buckets = info.as_ref().is_some_and(|info| time_series::is_of_buckets(info.options.as_doc()));
+    let listed = indexes.into_iter().filter(|index| !buckets || index.name != "_id_").map(|mut index| {
         if let (Some(cluster), "_id_") = (cluster, &*index.name) {
             return clustered::listed(cluster, collation.specification());
         }
@@ -307,6 +330,16 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         }
     }
     let index = index.ok_or_else(|| arguments::missing_field(WITHIN, "index"))?;
+    let mut namespace = namespace;
+    let mut info = call.worker.store.collection(&namespace).await?;
+    let mut series = None;
+    if info.is_none()
+        && let Some(found) = time_series::find(call, &namespace).await?
+    {
+        info = found.options(call).await?;
+        namespace = found.buckets.clone();
+        series = Some(found);
+    }
     let which = match index.value() {
         Value::String("*") => IndexSelection::All,
         Value::String(name) => IndexSelection::Names(vec![name.to_owned()]),
@@ -317,7 +350,10 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
                 .map(|name| arguments::string("dropIndexes.index", name).map(str::to_owned))
                 .collect::<Result<_>>()?,
         ),
-        Value::Document(key) => IndexSelection::Key(key.to_owned()),
+        Value::Document(key) => IndexSelection::Key(match &series {
+            Some(series) => time_series::indexes::key_of_buckets(key, series),
+            None => key.to_owned(),
+        }),
         _ => {
             return Err(Error::type_mismatch(format!(
                 "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, object']",
@@ -325,8 +361,8 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
             )));
         }
     };
-    let info = call.worker.store.collection(&namespace).await?;
     let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
+    let buckets = info.as_ref().is_some_and(|info| time_series::is_of_buckets(info.options.as_doc()));
     if let Some(cluster) = cluster {
         refuse_to_drop_cluster(&which, clustered::name(cluster))?;
     }
@@ -335,6 +371,9 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         IndexSelection::Key(key) => index_rules::is_id_key(key.as_doc()),
         IndexSelection::All => false,
     };
+    if names_id_index && buckets {
+        return Err(Error::new(Code(5979800), "It is illegal to drop the clusteredIndex"));
+    }
     if names_id_index {
         return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
     }
@@ -346,7 +385,7 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         }
         dropped => dropped?,
     };
-    reply.append("nIndexesWas", (before - usize::from(cluster.is_some())) as i32);
+    reply.append("nIndexesWas", (before - usize::from(cluster.is_some() || buckets)) as i32);
     if all {
         reply.append("msg", "non-_id indexes dropped for collection");
     }

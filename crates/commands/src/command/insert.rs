@@ -3,6 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/insert/>
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
+use crate::command::time_series;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
@@ -33,8 +34,16 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     }
     let documents = documents.ok_or_else(|| arguments::missing_field(WITHIN, "documents"))?;
     write::check_length(documents.len())?;
-    let statements = documents.into_iter().map(|document| prepare(call, document)).collect();
-    let outcomes = write::carry_out::<Bytes>(call, &namespace, options, statements).await?;
+    let statements: Vec<Result<Bytes>> = documents.iter().map(|document| prepare(call, *document)).collect();
+    let first_is_wrong = statements.first().is_some_and(Result::is_err);
+    let mut outcomes = write::carry_out::<Bytes>(call, &namespace, options, statements).await;
+    // Only what does not work is looked at again: it may be a time-series collection.
+    if (write::met_view(&outcomes) || first_is_wrong)
+        && let Some(series) = time_series::find(call, &namespace).await?
+    {
+        outcomes = time_series::writing::insert(call, &series, options, &documents).await;
+    }
+    let outcomes = outcomes?;
 
     let inserted = outcomes.statements.iter().filter(|(_, outcome)| outcome.is_ok()).count();
     call.worker.statistics().operations_insert.add(outcomes.statements.len() as u64);

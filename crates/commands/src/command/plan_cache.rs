@@ -6,27 +6,34 @@
 use crate::arguments::is_absent;
 use crate::command::options::strict_namespace;
 use crate::command::views;
-use crate::dispatch::Call;
+use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
 use store::Namespace;
 
 /// `planCacheClear`, `planCacheClearFilters`
-pub fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    check_shape(call)
+pub async fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    check_name(call).await?;
+    check_shape(call)?;
+    Ok(Disposition::Reply)
+}
+
+/// The name has to be a collection's, if it is anything's.
+async fn check_name(call: &Call<'_>) -> Result<()> {
+    let namespace = strict_namespace(call.database(), call.first())?;
+    views::refuse(call, &namespace).await
 }
 
 /// `planCacheListFilters`
-pub fn list_filters(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    strict_namespace(call.database(), call.first())?;
+pub async fn list_filters(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    check_name(call).await?;
     drop(reply.array("filters"));
-    Ok(())
+    Ok(Disposition::Reply)
 }
 
 /// The query shape that is meant, if one is, has to be one. Error 2, and those of its parts.
 fn check_shape(call: &Call<'_>) -> Result<()> {
-    strict_namespace(call.database(), call.first())?;
     let (mut query, mut has_more) = (None, false);
     let (mut sort, mut projection) = (Doc::EMPTY, Doc::EMPTY);
     for field in call.fields().filter(|field| !is_absent(*field)) {

@@ -4,7 +4,7 @@ use crate::arguments;
 use crate::command::current_op;
 use crate::command::plan_cache;
 use crate::command::statistics::{host_and_port, write_storage_stats};
-use crate::command::views;
+use crate::command::{time_series, views};
 use crate::dispatch::Call;
 use crate::logical_session::LogicalSessionId;
 use crate::reply::in_executor;
@@ -156,6 +156,13 @@ async fn collection_stats(call: &Call<'_>, namespace: &Namespace, options: Value
 async fn index_stats(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<DocBuf>> {
     let mut indexes = call.worker.store.indexes(namespace).await?;
     if indexes.is_none() {
+        if let Some(series) = time_series::find(call, namespace).await? {
+            let own = call.worker.store.indexes(&series.buckets).await?.unwrap_or_default();
+            let own = own.into_iter().filter(|index| index.name != "_id_");
+            return Ok(own
+                .map(|index| write_index(&time_series::indexes::listed(index.spec.as_doc(), &series)))
+                .collect());
+        }
         let view = views::resolve(call, namespace).await?;
         if !view.stages.as_doc().is_empty() {
             // Behind the view's own stages it would not come first.
@@ -164,15 +171,16 @@ async fn index_stats(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<
         indexes = call.worker.store.indexes(&view.base).await?;
     }
     let indexes = indexes.unwrap_or_default();
-    Ok(indexes
-        .iter()
-        .map(|index| {
-            DocBuf::build(|writer: &mut DocWriter<'_>| {
-                writer.append("name", &index.name);
-                writer.append("key", &index.key);
-                writer.append("host", &host_and_port());
-                writer.append("spec", &index.spec);
-            })
-        })
-        .collect())
+    Ok(indexes.iter().map(|index| write_index(&index.spec)).collect())
+}
+
+/// What `$indexStats` says of an index with this specification.
+fn write_index(spec: &DocBuf) -> DocBuf {
+    DocBuf::build(|writer: &mut DocWriter<'_>| {
+        for name in ["name", "key"] {
+            writer.append(name, spec.as_doc().get(name).unwrap_or(Value::Null));
+        }
+        writer.append("host", &host_and_port());
+        writer.append("spec", spec);
+    })
 }

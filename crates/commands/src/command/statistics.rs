@@ -3,7 +3,7 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::collections::full_name;
 use crate::command::options::strict_namespace;
-use crate::command::views;
+use crate::command::{time_series, views};
 use crate::dispatch::{Call, Disposition};
 use crate::host;
 use crate::read::{Visit, for_each};
@@ -12,7 +12,7 @@ use error::{Code, Error, Result};
 use query::Predicate;
 use std::sync::LazyLock;
 use store::explain::append_count;
-use store::{Cap, CollectionStats, Query, Rules};
+use store::{Cap, CollectionStats, Namespace, Query, Rules};
 
 /// The machine's name, as figures name the server.
 pub fn host_and_port() -> String {
@@ -31,14 +31,23 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
             _ => {}
         }
     }
-    let stats = call.worker.store.collection_stats(&namespace).await?;
+    let mut stats = call.worker.store.collection_stats(&namespace).await?;
+    let mut kept = namespace.clone();
     if stats.is_none() {
-        views::refuse(call, &namespace).await?;
+        match time_series::find(call, &namespace).await? {
+            Some(series) => kept = series.buckets,
+            None => views::refuse(call, &namespace).await?,
+        }
+        stats = call.worker.store.collection_stats(&kept).await?;
     }
     reply.append("ns", &namespace.to_string());
     match stats {
-        Some(stats) => {
-            let info = call.worker.store.collection(&namespace).await?;
+        Some(mut stats) => {
+            let info = call.worker.store.collection(&kept).await?;
+            if info.as_ref().is_some_and(|info| time_series::is_of_buckets(info.options.as_doc())) {
+                write_bucket_stats(&kept, &stats, scale, reply);
+                stats.indexes.retain(|(name, _)| name != "_id_");
+            }
             let rules = info.map(|info| Rules::of(info.options.as_doc())).transpose()?.flatten();
             write_storage_stats(&stats, rules.and_then(|rules| rules.cap), scale, reply);
         }
@@ -52,6 +61,15 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
         }
     }
     Ok(Disposition::Reply)
+}
+
+/// The figures of a time-series collection alone.
+fn write_bucket_stats(buckets: &Namespace, stats: &CollectionStats, scale: u64, writer: &mut DocWriter<'_>) {
+    let mut series = writer.document("timeseries");
+    series.append("bucketsNs", &buckets.to_string());
+    append_count("bucketCount", stats.documents, &mut series);
+    let average = stats.data_bytes.checked_div(stats.documents).unwrap_or_default();
+    append_count("avgBucketSize", average / scale, &mut series);
 }
 
 fn check_scale(within: &str, field: document::Element<'_>) -> Result<u64> {
@@ -194,13 +212,17 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     let store = &*call.worker.store;
-    let Some(stats) = store.collection_stats(&namespace).await? else {
+    let Some(mut stats) = store.collection_stats(&namespace).await? else {
         if views::definition(call, &namespace).await?.is_some() {
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, "Cannot validate a view"));
         }
         let message = format!("Collection '{namespace}' does not exist to validate.");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
+    let info = store.collection(&namespace).await?;
+    if info.is_some_and(|info| time_series::is_of_buckets(info.options.as_doc())) {
+        stats.indexes.retain(|(name, _)| name != "_id_");
+    }
     let findings = store.validate(&namespace).await?;
     let valid = findings.is_empty();
     reply.append("ns", &namespace.to_string());

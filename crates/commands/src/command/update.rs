@@ -4,6 +4,7 @@
 
 use crate::arguments::{self, namespace_to_write, plain_boolean, unknown_field};
 use crate::command::options;
+use crate::command::time_series;
 use crate::dispatch::{Call, Disposition};
 use crate::write;
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
@@ -39,12 +40,25 @@ pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let collation = options::settle_collation(call, &namespace, None).await?;
     let context = options::context(call, variables, collation)?;
     // What is wrong with a statement's form fails the command; what is wrong with its meaning fails the statement.
-    let read: Vec<UpdateArguments<'_>> = statements.into_iter().map(UpdateArguments::read).collect::<Result<_>>()?;
+    let read: Vec<UpdateArguments<'_>> =
+        statements.iter().map(|statement| UpdateArguments::read(*statement)).collect::<Result<_>>()?;
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
     }
     let parsed = read.into_iter().map(|statement| statement.parse(call, &context)).collect();
-    let outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, parsed).await?;
+    let parsed: Vec<Result<UpdateStatement>> = parsed;
+    let first_is_wrong = parsed.first().is_some_and(Result::is_err);
+    let mut outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, parsed).await;
+    if (write::met_view(&outcomes) || first_is_wrong)
+        && let Some(series) = time_series::find(call, &namespace).await?
+    {
+        let translated = statements.iter().map(|statement| {
+            let statement = time_series::writing::update(&series, *statement)?;
+            UpdateArguments::read(statement.as_doc())?.parse(call, &context)
+        });
+        outcomes = write::carry_out(call, &series.buckets, options.on_buckets(), translated.collect()).await;
+    }
+    let outcomes = outcomes?;
     write_reply(call, &outcomes, reply);
     Ok(Disposition::Reply)
 }

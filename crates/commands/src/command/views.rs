@@ -3,6 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/core/views/>
 
 use crate::command::options;
+use crate::command::time_series::{self, reading};
 use crate::command::{aggregate, count, distinct, find};
 use crate::dispatch::Call;
 use crate::read::{Reader, Visit, for_each};
@@ -105,8 +106,17 @@ pub fn open<'a>(
     Box::pin(async move {
         let view = resolve(call, namespace).await?;
         view.check_collation(arguments.collation.as_ref())?;
-        let pipeline = view.followed_by(arguments.pipeline);
-        let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() };
+        let mut pipeline = view.followed_by(arguments.pipeline);
+        let mut hint = None;
+        if view.base.collection.starts_with(time_series::BUCKETS)
+            && let Some(series) = time_series::find(call, namespace).await?
+        {
+            pipeline = reading::with_bounds(pipeline.as_doc(), &series).unwrap_or(pipeline);
+            let key = arguments.hint.filter(|hint| hint.as_document().is_some());
+            hint = key.map(|key| reading::hint(key, &series));
+        }
+        let hint = hint.as_ref().map(|hint| Value::Document(hint.as_doc())).or(arguments.hint);
+        let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint, ..arguments.clone() };
         let text_indexes = text_indexes::of_pipeline(call.worker, &view.base, pipeline.as_doc()).await?;
         let context = Context { text_indexes, collation: view.collation, ..context.clone() };
         aggregate::open(call, &view.base, &arguments, &context).await

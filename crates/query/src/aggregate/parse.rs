@@ -8,6 +8,7 @@ use super::group::Group;
 use super::redact::Redact;
 use super::reshape::{Project, ReplaceRoot};
 use super::sample::{self, Sample};
+use super::unpack_bucket::{UNPACK_BUCKET, UnpackBucket};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
 use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
@@ -156,6 +157,7 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
         "$replaceRoot" => Stage::ReplaceRoot(Arc::new(ReplaceRoot::parse(spec, context)?)),
         "$replaceWith" => Stage::ReplaceRoot(Arc::new(ReplaceRoot::parse_with(spec, context)?)),
         "$unwind" => Stage::Unwind(Arc::new(Unwind::parse(spec)?)),
+        UNPACK_BUCKET => Stage::UnpackBucket(Arc::new(UnpackBucket::parse(spec)?)),
         "$group" => Stage::Group(Arc::new(Group::parse(spec, context)?)),
         "$count" => Stage::Count(count_name(spec)?.into()),
         "$sortByCount" => {

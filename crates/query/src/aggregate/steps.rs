@@ -4,6 +4,7 @@ use super::bucket_auto::Buckets;
 use super::densify::Gathered;
 use super::group::Groups;
 use super::sample::Sampler;
+use super::unpack_bucket::UnpackBucket;
 use super::unwind::Unwind;
 use super::window::Partitions;
 use super::{Demand, Execution, Pace, Pacer, Stage};
@@ -49,6 +50,7 @@ enum Step {
     Project(Arc<reshape::Project>, Vec<u8>),
     ReplaceRoot(Arc<reshape::ReplaceRoot>),
     Unwind(Arc<Unwind>, Vec<u8>),
+    UnpackBucket(Arc<UnpackBucket>, Vec<u8>),
     Redact(Arc<Redact>, Vec<u8>),
     Count {
         name: Arc<str>,
@@ -143,6 +145,7 @@ impl Step {
             Stage::Project(project) => Step::Project(project.clone(), Vec::new()),
             Stage::ReplaceRoot(replace) => Step::ReplaceRoot(replace.clone()),
             Stage::Unwind(unwind) => Step::Unwind(unwind.clone(), Vec::new()),
+            Stage::UnpackBucket(unpack) => Step::UnpackBucket(unpack.clone(), Vec::new()),
             Stage::Group(group) => Step::Hold(Box::new(Groups::new(group.clone(), budget.clone()))),
             Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
             Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), budget.clone()))),
@@ -292,6 +295,9 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
         Step::ReplaceRoot(replace) => replace_root(replace, rest, item, out),
         Step::Unwind(unwind, scratch) => {
             unwind.each(item.document, scratch, &mut |document| feed(rest, item.with(document), out))
+        }
+        Step::UnpackBucket(unpack, scratch) => {
+            unpack.each(item.document, scratch, &mut |document| feed(rest, item.with(document), out))
         }
         Step::Facet(facets) => push_facets(facets, item),
         Step::Give(_) => Ok(Demand::Enough),

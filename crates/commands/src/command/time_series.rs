@@ -1,0 +1,125 @@
+//! Time-series collections, kept as MongoDB keeps them: a view over a collection of buckets.
+//!
+//! The collection `system.buckets.NAME` holds a bucket per measurement, and the view of that name unpacks them: so reading is that
+//! of views ([`views`](super::views)), and what writes is translated into statements on buckets.
+//!
+//! Source: <https://www.mongodb.com/docs/v6.0/core/timeseries-collections/>
+
+pub mod bucket;
+pub mod indexes;
+pub mod options;
+pub mod reading;
+pub mod writing;
+
+use crate::command::{view_definitions, views};
+use crate::dispatch::Call;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+use options::{Granularity, Options, Others};
+use query::aggregate::UNPACK_BUCKET;
+use store::Namespace;
+
+/// How the collections of buckets are named.
+pub const BUCKETS: &str = "system.buckets.";
+
+/// The option of a collection of buckets, as `create` takes it.
+pub const OPTION: &str = "timeseries";
+
+/// A time-series collection as its statements see it.
+#[derive(Debug)]
+pub struct Series {
+    pub time_field: Box<str>,
+    pub meta_field: Option<Box<str>>,
+    pub buckets: Namespace,
+}
+
+impl Series {
+    /// The collection whose view this is the definition of; `None` for other views.
+    pub fn of(database: &str, definition: Doc<'_>) -> Option<Series> {
+        let buckets = definition.get("viewOn")?.as_str().filter(|name| name.starts_with(BUCKETS))?;
+        let stage = definition.get("pipeline")?.as_array()?.values().next()?.as_document()?.first()?;
+        let spec = stage.value().as_document().filter(|_| stage.key() == UNPACK_BUCKET)?;
+        let field = |name: &str| Some(spec.get(name)?.as_str()?.into());
+        Some(Series {
+            time_field: field("timeField")?,
+            meta_field: field("metaField"),
+            buckets: Namespace::new(database, buckets),
+        })
+    }
+
+    /// What a path within a measurement is within a bucket, if it begins with the meta field.
+    pub fn meta_path(&self, path: &str) -> Option<String> {
+        let rest = path.strip_prefix(self.meta_field.as_deref()?)?;
+        (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
+    }
+
+    /// The options of the collection of buckets.
+    pub async fn options(&self, call: &Call<'_>) -> Result<Option<store::CollectionInfo>> {
+        call.worker.store.collection(&self.buckets).await
+    }
+}
+
+/// The time-series collection of that name, if it is one.
+pub async fn find(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Series>> {
+    let definition = views::definition(call, namespace).await?;
+    Ok(definition.and_then(|definition| Series::of(&namespace.database, definition.as_doc())))
+}
+
+/// The error with what it says of a view that is none, but a time-series collection.
+pub async fn named(call: &Call<'_>, error: Error) -> Error {
+    const IS_VIEW: &str = " is a view, not a collection";
+    let Some((before, name)) =
+        error.message().strip_suffix(IS_VIEW).and_then(|message| message.rsplit_once("Namespace "))
+    else {
+        return error;
+    };
+    let Some((database, collection)) = name.split_once('.') else { return error };
+    match find(call, &Namespace::new(database, collection)).await {
+        Ok(Some(_)) => Error::new(error.code(), format!("{before}Namespace {name} is a timeseries collection")),
+        _ => error,
+    }
+}
+
+/// `create` with `timeseries`.
+pub async fn create(call: &Call<'_>, namespace: &Namespace, options: &Options<'_>, others: Others<'_>) -> Result<()> {
+    let store = &call.worker.store;
+    if store.collection(namespace).await?.is_some() {
+        let message = format!("Collection {namespace} already exists.");
+        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+    }
+    if let Some(definition) = views::definition(call, namespace).await? {
+        let what = match Series::of(&namespace.database, definition.as_doc()) {
+            Some(_) => "timeseries collection",
+            None => "view",
+        };
+        return Err(Error::new(Code::NAMESPACE_EXISTS, format!("A {what} already exists. NS: {namespace}")));
+    }
+    let name = format!("{BUCKETS}{}", namespace.collection);
+    let buckets = Namespace::new(&namespace.database, &name);
+    let kept = options.of_buckets(others);
+    store.create_collection(&buckets, kept.as_doc()).await?;
+    let stages = options.stages();
+    let created = view_definitions::create(call, namespace, &name, stages.as_doc(), others.collation).await;
+    if created.is_err() {
+        // The error that stopped it is the one to tell.
+        drop(store.drop_collection(&buckets).await);
+    }
+    created
+}
+
+/// Lets the view know of another granularity.
+pub async fn widen(call: &Call<'_>, namespace: &Namespace, series: &Series, granularity: Granularity) -> Result<()> {
+    let options = Options::new(&series.time_field, series.meta_field.as_deref(), granularity);
+    view_definitions::modify(call, namespace, &series.buckets.collection, options.stages().as_doc()).await
+}
+
+/// The name of the time-series collection that a collection of buckets belongs to.
+pub fn owner(buckets: &Namespace) -> Option<Namespace> {
+    let name = buckets.collection.strip_prefix(BUCKETS).filter(|name| !name.is_empty())?;
+    Some(Namespace::new(&buckets.database, name))
+}
+
+/// Whether a collection keeps buckets.
+pub fn is_of_buckets(options: Doc<'_>) -> bool {
+    options.get(OPTION).and_then(Value::as_document).is_some()
+}
