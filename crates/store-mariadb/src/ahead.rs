@@ -54,9 +54,9 @@ pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, probe: &Arc<st
     let mut lease = store.pool.lease().await?;
     lease.queue_execute(probe, &[]);
     lease.queue_execute(&rows.statement(table, false), &rows.params(table, None, limit));
-    let mut may = false;
-    while let Event::Row(range) = lease.next().await? {
-        may = lease.row(range)?.next_u64()? == 0;
+    let mut may = true;
+    while let Event::Row(_) = lease.next().await? {
+        may = false;
     }
     let (mut found, mut bytes, mut received) = (Vec::new(), 0, 0);
     while let Event::Row(range) = lease.next().await? {

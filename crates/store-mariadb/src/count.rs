@@ -3,7 +3,6 @@
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
 use crate::handlers::Watch;
-use crate::names::quote;
 use crate::plan::{Access, Counting, IndexScan, MariaDbPlan, Rows, padded};
 use crate::pushdown::Condition;
 use crate::spelling;
@@ -77,12 +76,12 @@ async fn by_index(
     counting: &Counting,
     enough: Option<u64>,
 ) -> Result<u64> {
-    let from = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.key));
+    let from = index.source(table);
     let filter = |condition: &Condition| format!("WHERE {}", condition.sql);
     let matching = counting.matching.as_ref().map(filter).unwrap_or_default();
     let column = table.row_key.column();
     let sql: Arc<str> = match enough {
-        Some(_) => format!("SELECT COUNT(*) FROM (SELECT {column} FROM {from} {matching} LIMIT ?) AS found").into(),
+        Some(_) => format!("SELECT COUNT(*) FROM (SELECT k.{column} FROM {from} {matching} LIMIT ?) AS found").into(),
         None => format!("SELECT COUNT(*) FROM {from} {matching}").into(),
     };
     let params = counting.matching.iter().flat_map(Condition::params).chain(enough.map(Param::Unsigned));

@@ -69,6 +69,11 @@ impl Handlers {
             let documents = received.max((key + step + random).saturating_sub(1));
             return Examined { documents, seeks: 0, ..Examined::default() };
         }
+        if rows.index.as_ref().is_some_and(|index| index.covers) {
+            // Each document is a search of its own, behind those along the keys.
+            let (searches, keys) = (key.saturating_sub(received), (key + step).saturating_sub(received));
+            return Examined { keys: keys.max(received), entries: received, documents: received, seeks: searches };
+        }
         let keys = judged.max(key + step);
         // Rows that are found elsewhere are fetched one by one; the steps are along the keys there.
         let documents = if rows.found.is_some() { received } else { received.max(step) };

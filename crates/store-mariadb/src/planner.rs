@@ -34,7 +34,7 @@ const BRANCHES_MAX: usize = 64;
 /// A plan, on a condition.
 pub(crate) struct Planned {
     pub plan: MariaDbPlan,
-    /// A query for whether the index has keys without a place. If it does, the plan is to be made again, not [`Order::ByIndex`].
+    /// A query that gives a row if the index has keys without a place. If it does, the plan is to be made again, not [`Order::ByIndex`].
     pub probe: Option<Arc<str>>,
 }
 

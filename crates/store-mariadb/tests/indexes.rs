@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/random.rs"]
+mod random;
 mod support;
 
 use document::{DocBuf, ObjectId, Value, doc};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 use query::{Context, Predicate, Sort};
+use random::runner;
 use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, StoredDoc};
 use support::client::{Client, id};
 use support::{decode, server};
@@ -184,11 +187,6 @@ fn sort() -> impl Strategy<Value = DocBuf> {
                 paths.iter().zip([first, second]).for_each(|(path, direction)| writer.append(path, direction));
             })
         })
-}
-
-fn runner(cases: u32) -> TestRunner {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    TestRunner::new(config)
 }
 
 fn documents(random: &mut TestRunner, count: i32, odd: bool) -> Vec<DocBuf> {

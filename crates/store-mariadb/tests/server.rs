@@ -3,13 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/random.rs"]
+mod random;
 mod support;
 
 use document::{DocBuf, ObjectId, Value, doc};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
 use query::{Context, Predicate};
+use random::runner;
 use store::{Namespace, RetryKey, Statements};
 use support::client::{Client, id};
 use support::server;
@@ -228,10 +230,6 @@ fn value() -> impl Strategy<Value = DocBuf> {
         1 => any::<[u8; 5]>().prop_map(|it| doc! { "v": Value::Binary { subtype: 0, bytes: &it } }),
         1 => Just(doc! { "v": Value::Null }),
     ]
-}
-
-fn runner(cases: u32) -> TestRunner {
-    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
 }
 
 #[test]

@@ -5,9 +5,9 @@ use super::{Choice, Wanted};
 use crate::index::{Index, id_index};
 use crate::key;
 use crate::names::quote;
-use crate::plan::{Access, Counting, Found, IndexScan, KeyColumn, Rows, padded};
+use crate::plan::{Access, Counting, Found, IndexScan, KeyColumn, Rows, padded, source};
 use crate::pushdown::{Condition, Operand};
-use crate::table::{ID_KEY, ID_KEY_BYTES, Table};
+use crate::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
 use query::Predicate;
 use std::sync::Arc;
 use store::{PlanFacts, Tally};
@@ -125,6 +125,7 @@ impl<'t> Candidate<'t> {
             spec,
             multikey: self.index.is_some_and(|index| index.values.is_some()),
             counting,
+            covers: self.table.row_key == RowKey::Sequence,
             columns: self.fields.iter().map(|field| field.column.clone()).collect(),
         };
         Rows {
@@ -191,22 +192,21 @@ impl<'t> Candidate<'t> {
         Counting { matching, odd, predicate: predicate.clone() }
     }
 
-    /// The query for whether any key has no place: one row, 0 or 1.
+    /// The query for whether any key has no place: a row if there is one.
     fn probe(&self) -> Arc<str> {
-        let odd = self.index.and_then(Index::odd_column).map(|odd| quote(&odd));
         let (low, high) = (key::ODD.0.escape_ascii(), key::ODD.1.escape_ascii());
-        let (key, condition) = match (odd, self.fields.first()) {
+        let (key, condition) = match (self.index.and_then(Index::odd_column), self.fields.first()) {
             (None, Some(field)) => {
                 let column = &field.column.name;
-                (quote(self.key()), format!("{column} >= '{low}' AND {column} < '{high}'"))
+                (self.key().to_owned(), format!("{column} >= '{low}' AND {column} < '{high}'"))
             }
             (odd, _) => {
                 let odd = odd.unwrap_or_default();
-                (odd.clone(), format!("{odd} = 1"))
+                let condition = format!("{} = 1", quote(&odd));
+                (odd, condition)
             }
         };
-        let table = &self.table.quoted;
-        format!("SELECT EXISTS (SELECT 1 FROM {table} FORCE INDEX ({key}) WHERE {condition})").into()
+        format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", source(self.table, &key)).into()
     }
 }
 
@@ -222,19 +222,22 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     let found = Some(Found { table: own, group: Some(column), spec: Some(index.spec.clone()) });
     let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
-    let odd = Rows { condition: Some(Condition::new(odd, edges())), ..everything.into_rows(&Wanted::default(), None) };
+    let mut odd =
+        Rows { condition: Some(Condition::new(odd, edges())), ..everything.into_rows(&Wanted::default(), None) };
+    // The text is no column of the index.
+    odd.index.iter_mut().for_each(|index| index.covers = false);
     (representatives, odd)
 }
 
 fn fields(index: Option<&Index>, wanted: &Wanted<'_>) -> Vec<Field> {
     let Some(index) = index else {
-        let column = KeyColumn { name: quote(ID_KEY), descends: false };
+        let column = KeyColumn::named(ID_KEY, false);
         let bounds = Bounds::of("_id", &wanted.conditions, ID_KEY_BYTES);
         return vec![Field { path: "_id".into(), column, bounds }];
     };
     let field = |(position, path): (usize, &str)| Field {
         path: path.to_owned(),
-        column: KeyColumn { name: quote(&index.column(position)), descends: index.descends(position) },
+        column: KeyColumn::named(&index.column(position), index.descends(position)),
         bounds: Bounds::of(path, &wanted.conditions, index.bytes()),
     };
     index.fields().enumerate().map(field).collect()
