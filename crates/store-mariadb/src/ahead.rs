@@ -53,7 +53,7 @@ pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, probe: &Arc<st
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let mut lease = store.pool.lease().await?;
     lease.queue_execute(probe, &[]);
-    lease.queue_execute(&rows.statement(table, false), &rows.params(table, None, limit));
+    rows.queue(&mut lease, table, None, limit);
     let mut may = true;
     while let Event::Row(_) = lease.next().await? {
         may = false;

@@ -85,7 +85,7 @@ async fn by_index(
         None => format!("SELECT COUNT(*) FROM {from} {matching}").into(),
     };
     let params = counting.matching.iter().flat_map(Condition::params).chain(enough.map(Param::Unsigned));
-    connection.queue_execute(&sql, &params.collect::<Vec<_>>());
+    connection.queue_execute_anew(&sql, &params.collect::<Vec<_>>());
     let sql: Arc<str> = format!("SELECT doc FROM {from} {}", filter(&counting.odd)).into();
     connection.queue_execute(&sql, &counting.odd.params().collect::<Vec<_>>());
     let mut count = number(connection).await?;

@@ -4,7 +4,7 @@ mod bounds;
 
 use crate::connection::Event;
 use crate::failure::Result;
-use crate::plan::{Access, IndexScan, MariaDbPlan, Rows};
+use crate::plan::{Access, Branch, IndexScan, MariaDbPlan, Rows};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -100,7 +100,27 @@ impl Stages<'_> {
         self.about.write_count("alreadyHasObj", 0, writer);
     }
 
+    fn write_merged(&self, branches: &[Branch], writer: &mut DocWriter<'_>) {
+        let looked = self.plan.examined();
+        writer.append("stage", "SORT_MERGE");
+        self.about.write_figures(|_| looked.entries, writer);
+        self.about.write_count("keysExamined", looked.keys, writer);
+        let mut stages = writer.array("inputStages");
+        for branch in branches {
+            let mut stage = stages.document();
+            stage.append("stage", "IXSCAN");
+            self.write_spec(&branch.spec, false, &mut stage);
+            stage.append("direction", direction(branch.forward));
+            if let Some(condition) = &branch.condition {
+                stage.append("serverFilter", condition.sql.as_str());
+            }
+        }
+    }
+
     fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+        if let Some(branches) = rows.index.as_ref().and_then(|index| index.merged.as_ref()) {
+            return self.write_merged(branches, writer);
+        }
         // The values of arrays are read beside the index itself; they are told as one.
         let looked = match self.plan.access {
             Access::Union(ref branches) if branches.iter().any(|(filter, _)| filter.is_some()) => rows.tally.get(),
@@ -183,7 +203,7 @@ pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<Opti
     for rows in plan.all_rows() {
         let sql = match plan.single_id() {
             Some(_) => table.statements.by_id.clone(),
-            None => rows.statement(table, false),
+            None => rows.statement(table, false, PAGE_ROWS),
         };
         let mut params = rows.params(table, None, PAGE_ROWS);
         if plan.single_id().is_some() {

@@ -62,17 +62,17 @@ impl Handlers {
         Examined { keys: self.judged.max(self.key + self.step), seeks: self.key, ..Examined::default() }
     }
 
-    /// The counters in MongoDB's terms. A search finds a key, and so does a step, but for the last one of a range.
-    pub fn examined(self, rows: &Rows, received: u64) -> Examined {
+    /// The counters in MongoDB's terms, for so many rows, of which so many were joined to keys. A search finds a key, and so does a step, but for the last one of a range.
+    pub fn examined(self, rows: &Rows, received: u64, joined: u64) -> Examined {
         let Handlers { key, step, random, judged } = self;
         if rows.ids.is_none() && rows.index.is_none() && rows.found.is_none() {
             let documents = received.max((key + step + random).saturating_sub(1));
             return Examined { documents, seeks: 0, ..Examined::default() };
         }
-        if rows.index.as_ref().is_some_and(|index| index.covers) {
-            // Each document is a search of its own, behind those along the keys.
-            let (searches, keys) = (key.saturating_sub(received), (key + step).saturating_sub(received));
-            return Examined { keys: keys.max(received), entries: received, documents: received, seeks: searches };
+        if joined > 0 {
+            // Each of these documents is a search of its own, behind those along the keys.
+            let (seeks, keys) = (key.saturating_sub(joined), (key + step).saturating_sub(joined));
+            return Examined { keys: keys.max(received), entries: received, documents: received, seeks };
         }
         let keys = judged.max(key + step);
         // Rows that are found elsewhere are fetched one by one; the steps are along the keys there.

@@ -1,6 +1,11 @@
 //! A plan: which rows are read, in which order, by which statement. [`crate::planner`] makes them.
 
+mod merged;
+
+pub(crate) use merged::{Branch, column as merged_column};
+
 use crate::ahead::Ahead;
+use crate::connection::Connection;
 use crate::explain;
 use crate::names::quote;
 use crate::pushdown::Condition;
@@ -66,6 +71,9 @@ pub(crate) struct Found {
     pub spec: Option<Arc<IndexSpec>>,
 }
 
+/// A page of fewer rows is read without joining: preparing the statement would take longer than it saves.
+const JOINED_MIN: u64 = 128;
+
 /// An index that is read.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexScan {
@@ -78,6 +86,8 @@ pub(crate) struct IndexScan {
     pub columns: Vec<KeyColumn>,
     /// The condition is about the index's columns alone: see [`Rows::statement`].
     pub covers: bool,
+    /// The places that are put together in the order of `columns`; else the index is read from end to end.
+    pub merged: Option<Vec<Branch>>,
     /// How the rows divide into those to count and those to look at, where the plan's conditions are all there is to the filter.
     pub counting: Option<Box<Counting>>,
 }
@@ -189,15 +199,19 @@ impl Rows {
         self.ids.is_none() && self.index.is_none() && self.condition.is_none()
     }
 
-    /// The statement that reads a page of `table`: row key, document and the index's keys. Parameters: see [`Rows::params`].
+    /// The statement that reads a page of at most so many rows of `table`: row key, document and the index's keys. Parameters: see
+    /// [`Rows::params`].
     ///
-    /// Documents are joined to the keys of an index that says all there is to the condition. The table alone, read by the index, would
-    /// give the same, at twice the time: a row with a text of any length makes the server leave the index for each row and find
-    /// its place there again, while keys are read many at a time.
-    pub fn statement(&self, table: &Table, after: bool) -> Arc<str> {
+    /// In large pages documents are joined to the keys of an index that says all there is to the condition. The table alone, read by
+    /// the index, would give the same at twice the time: a row with a text of any length makes the server leave the index for each
+    /// row and find its place there again, while keys are read many at a time.
+    pub fn statement(&self, table: &Table, after: bool, limit: u64) -> Arc<str> {
         let key = table.row_key.column();
         if let Some(found) = &self.found {
             return self.found_elsewhere(table, found, after);
+        }
+        if let Some(branches) = self.merged() {
+            return self.merged_statement(table, branches, after);
         }
         let mut conditions = Vec::new();
         if let Some(ids) = &self.ids {
@@ -212,7 +226,7 @@ impl Rows {
         if let Some(index) = &self.index {
             // Left alone, the server would rather read the rows in order, in the hope of meeting enough of them soon.
             from = index.source(table);
-            if index.covers {
+            if self.joins(limit) {
                 from.push_str(&format!(" STRAIGHT_JOIN {} AS documents ON documents.{key} = k.{key}", table.quoted));
                 doc = "documents.doc";
             }
@@ -224,7 +238,8 @@ impl Rows {
             }
         }
         if after {
-            conditions.push(self.after(&key));
+            let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
+            conditions.push(behind(columns, &key, self.forward));
         }
         let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
         let direction = if self.forward { "" } else { " DESC" };
@@ -253,20 +268,30 @@ impl Rows {
         .into()
     }
 
-    /// The condition for rows behind a position: behind it in the first column, or level with it there and behind it in the rest.
-    fn after(&self, key: &str) -> String {
-        let compare = |descends: bool| if descends == self.forward { "<" } else { ">" };
-        let mut condition = format!("{key} {} ?", if self.forward { ">" } else { "<" });
-        for column in self.index.iter().flat_map(|index| index.columns.iter().rev()) {
-            let (name, compare) = (&column.name, compare(column.descends));
-            // The first part says nothing new, but it is what the server makes a range of.
-            condition = format!("{name} {compare}= ? AND ({name} {compare} ? OR {condition})");
+    /// Whether a page of so many rows is of documents joined to keys, so that its statement is to be prepared anew.
+    pub fn joins(&self, limit: u64) -> bool {
+        self.index.as_ref().is_some_and(|index| index.merged.is_some() || index.covers && limit >= JOINED_MIN)
+    }
+
+    fn merged(&self) -> Option<&[Branch]> {
+        self.index.as_ref()?.merged.as_deref()
+    }
+
+    /// Queues the statement for a page.
+    pub fn queue(&self, connection: &mut Connection, table: &Table, after: Option<&RowPosition>, limit: u64) {
+        let statement = self.statement(table, after.is_some(), limit);
+        let params = self.params(table, after, limit);
+        match self.joins(limit) {
+            true => connection.queue_execute_anew(&statement, &params),
+            false => connection.queue_execute(&statement, &params),
         }
-        condition
     }
 
     /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind, how many rows.
     pub fn params<'p>(&'p self, table: &Table, after: Option<&'p RowPosition>, limit: u64) -> Vec<Param<'p>> {
+        if let Some(branches) = self.merged() {
+            return merged::params(table, branches, after, limit);
+        }
         let mut params = Vec::new();
         if let Some(ids) = &self.ids {
             // Lists are made of a few lengths, so that few statements need preparing.
@@ -284,6 +309,18 @@ impl Rows {
         params.push(Param::Unsigned(limit));
         params
     }
+}
+
+/// The condition for rows behind a position: behind it in the first column, or level with it there and behind it in the rest.
+fn behind(columns: &[KeyColumn], key: &str, forward: bool) -> String {
+    let compare = |descends: bool| if descends == forward { "<" } else { ">" };
+    let mut condition = format!("{key} {} ?", if forward { ">" } else { "<" });
+    for column in columns.iter().rev() {
+        let (name, compare) = (&column.name, compare(column.descends));
+        // The first part says nothing new, but it is what the server makes a range of.
+        condition = format!("{name} {compare}= ? AND ({name} {compare} ? OR {condition})");
+    }
+    condition
 }
 
 /// Where a scan of rows has come to: a row's key, and the index's keys of it.

@@ -9,6 +9,7 @@
 
 mod bounds;
 mod candidate;
+mod merge;
 
 pub(crate) use bounds::{Bounds, KeyRange};
 
@@ -120,20 +121,30 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
     if wanted.natural.is_some() {
         return natural(table, query, wanted);
     }
-    if let Some(candidate) = best(table, wanted) {
+    let best = best(table, wanted);
+    if wanted.sort.is_some()
+        && !best.as_ref().is_some_and(Candidate::is_sorted)
+        && let Some(choice) = merge::in_order(table, query, wanted)
+    {
+        return choice;
+    }
+    if let Some(candidate) = best {
         return candidate.into_access(wanted, query.predicate);
     }
     union(table, query, wanted).unwrap_or_else(|| natural(table, query, wanted))
 }
 
 fn best<'t>(table: &'t Arc<Table>, wanted: &Wanted<'_>) -> Option<Candidate<'t>> {
-    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
-    let id = table.orders_ids.then_some(None);
-    id.into_iter()
-        .chain(secondary)
+    shown(table)
         .map(|index| Candidate::new(index, table, wanted, false))
         .filter(|candidate| candidate.score > 0)
         .max_by_key(|candidate| candidate.score)
+}
+
+/// The indexes that documents may be found by; `None` is that on `_id`.
+fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
+    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
+    table.orders_ids.then_some(None).into_iter().chain(secondary)
 }
 
 /// The table by row key, with what the server can check of the filter.
@@ -212,17 +223,7 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
 
 /// An index for each branch of an `$or`. What else the filter says is left to the evaluator.
 fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
-    let branches = match query.predicate.root() {
-        Node::Or(branches) => branches,
-        Node::And(all) => all.iter().find_map(|node| match node {
-            Node::Or(branches) => Some(branches),
-            _ => None,
-        })?,
-        _ => return None,
-    };
-    if branches.len() > BRANCHES_MAX {
-        return None;
-    }
+    let branches = branches_of(query.predicate.root())?;
     let mut parts = Vec::with_capacity(branches.len());
     for branch in branches {
         let mut part = Wanted { sort: None, ..Wanted::default() };
@@ -234,6 +235,19 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
         parts.push((Some(Predicate::of(branch.clone())), rows));
     }
     Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
+}
+
+/// The branches of the `$or` that all documents must match, if there are not too many.
+fn branches_of(root: &Node) -> Option<&[Node]> {
+    let branches = match root {
+        Node::Or(branches) => branches,
+        Node::And(all) => all.iter().find_map(|node| match node {
+            Node::Or(branches) => Some(branches),
+            _ => None,
+        })?,
+        _ => return None,
+    };
+    (branches.len() <= BRANCHES_MAX).then_some(branches)
 }
 
 /// A query, as far as planning reads it.

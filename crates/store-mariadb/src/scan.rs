@@ -161,7 +161,8 @@ async fn of(
 ) -> Result<ScanEnd> {
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let at = after.and_then(|bytes| RowPosition::read(bytes, columns));
-    let mut pages = Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 }, received: 0 };
+    let mut pages =
+        Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 }, received: 0, joined: 0 };
     if let Some(first) = plan.ahead.take().filter(|_| after.is_none())
         && !plan.counts_closely.load(Ordering::Relaxed)
         && let Some(end) = pages.deliver(first)?
@@ -178,13 +179,13 @@ async fn of(
         false => None,
     };
     let outcome = pages.read(&mut lease, table).await;
-    let received = pages.received;
+    let (received, joined) = (pages.received, pages.joined);
     let read = match watch {
         // A connection that was given up in the middle of a page tells nothing any more.
         Some(watch) if outcome.is_ok() => watch.end(&mut lease).await.ok(),
         _ => None,
     };
-    rows.tally.add(read.map_or_else(|| rows.examined(received), |read| read.examined(rows, received)));
+    rows.tally.add(read.map_or_else(|| rows.examined(received), |read| read.examined(rows, received, joined)));
     match outcome {
         // The table with the values of arrays is gone, and the index with it.
         Err(failure) if failure.is_missing_table() && rows.found.is_some() => {
@@ -264,6 +265,8 @@ struct Pages<'p, 't> {
     progress: Progress,
     /// Rows that have come.
     received: u64,
+    /// Those among them whose documents were fetched behind all keys.
+    joined: u64,
 }
 
 enum Page {
@@ -305,10 +308,7 @@ impl Pages<'_, '_> {
             limit = limit.max(INEXACT_PAGE_ROWS_MIN);
         }
         loop {
-            let at = self.progress.at.take();
-            let statement = self.rows.statement(table, at.is_some());
-            lease.queue_execute(&statement, &self.rows.params(table, at.as_ref(), limit as u64));
-            self.progress.at = at;
+            self.rows.queue(lease, table, self.progress.at.as_ref(), limit as u64);
             match self.page(lease, limit).await? {
                 Page::Stopped => return Ok(ScanEnd::Stopped(self.progress.position())),
                 Page::Read { rows } if rows < limit && self.plan.tailable => {
@@ -325,10 +325,12 @@ impl Pages<'_, '_> {
     async fn page(&mut self, lease: &mut Lease, limit: usize) -> Result<Page> {
         let columns = self.rows.index.as_ref().map_or(0, |index| index.columns.len());
         let progress = &mut self.progress;
+        let joins = u64::from(self.rows.joins(limit as u64));
         let mut rows = 0;
         while let Event::Row(range) = lease.next().await? {
             rows += 1;
             self.received += 1;
+            self.joined += joins;
             let mut row = lease.row(range)?;
             let key = row.next_bytes()?.unwrap_or_default();
             let flow = match row.next_bytes()? {

@@ -37,11 +37,12 @@ struct Asked {
     documents: Vec<DocBuf>,
     sorted: bool,
     by_index: bool,
+    merged: bool,
 }
 
-/// What the store gives for a query, read in batches.
+/// What the store gives for a query, read in batches. The limit is what the first of them holds: it makes a difference to plans alone.
 fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<&Sort>, batch: usize) -> Asked {
-    let query = Query { predicate, sort, limit: None, hint: None };
+    let query = Query { predicate, sort, limit: Some(batch as u64), hint: None };
     let plan = client.run(client.store.plan(things, query)).unwrap();
     let (mut sink, mut position): (_, Option<Position>) = (Some_(Vec::new(), batch), None);
     loop {
@@ -50,8 +51,9 @@ fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<
             ScanEnd::Stopped(reached) => position = Some(reached),
         }
     }
-    let by_index = format!("{:?}", plan.winning_plan()).contains("IXSCAN");
-    Asked { documents: sink.0, sorted: plan.facts().sorted, by_index }
+    let stages = format!("{:?}", plan.winning_plan());
+    let (by_index, merged) = (stages.contains("IXSCAN"), stages.contains("SORT_MERGE"));
+    Asked { documents: sink.0, sorted: plan.facts().sorted, by_index, merged }
 }
 
 fn number(odd: bool) -> BoxedStrategy<DocBuf> {
@@ -209,11 +211,29 @@ fn shown(documents: &[DocBuf]) -> Vec<String> {
     ids
 }
 
+/// How often indexes were used, gave the order, and gave it in several places put together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    indexes: u32,
+    orders: u32,
+    merges: u32,
+}
+
 /// Answers by indexes are those that the evaluator gives for all documents: which, in what order, how many.
-fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) -> (u32, u32) {
-    let (used, ordered) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) -> Used {
+    check_queries(client, things, documents, cases, (filter(), sort()))
+}
+
+fn check_queries(
+    client: &Client,
+    things: &Namespace,
+    documents: &[DocBuf],
+    cases: u32,
+    queries: impl Strategy<Value = (DocBuf, DocBuf)>,
+) -> Used {
+    let used = std::cell::Cell::new(Used::default());
     runner(cases)
-        .run(&(filter(), sort(), prop::sample::select(vec![1, 7, 1000])), |(filter, sort, batch)| {
+        .run(&(queries, prop::sample::select(vec![1, 7, 1000])), |((filter, sort), batch)| {
             let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
             let sort = Sort::parse(sort.as_doc(), &Context::at(0)).unwrap();
             let expected: Vec<DocBuf> =
@@ -221,9 +241,14 @@ fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) 
             let mut asked = ask(client, things, &predicate, Some(&sort), batch);
             asked.documents.retain(|it| predicate.matches(it.as_doc()).unwrap());
             prop_assert_eq!(shown(&asked.documents), shown(&expected), "{:?}", filter);
-            used.set(used.get() + u32::from(asked.by_index));
-            if asked.sorted && !sort.is_empty() {
-                ordered.set(ordered.get() + 1);
+            let in_order = asked.sorted && !sort.is_empty();
+            let before = used.get();
+            used.set(Used {
+                indexes: before.indexes + u32::from(asked.by_index),
+                orders: before.orders + u32::from(in_order),
+                merges: before.merges + u32::from(asked.merged),
+            });
+            if in_order {
                 let keys: Vec<Vec<u8>> = asked
                     .documents
                     .iter()
@@ -251,7 +276,7 @@ fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) 
             Ok(())
         })
         .unwrap();
-    (used.get(), ordered.get())
+    used.get()
 }
 
 /// For each value of a path there is a document among those that the store gives for them.
@@ -310,7 +335,7 @@ fn answers_are_the_same_with_partial_indexes() {
     });
     client.run(client.store.create_indexes(&things, specs.collect())).unwrap();
     client.insert(&things, &all[75..]).unwrap();
-    let (used, _) = check(&client, &things, &all, 400);
+    let used = check(&client, &things, &all, 400).indexes;
     assert!(used > 10, "indexes are used ({used} times)");
     let unique = doc! { "unique": true, "partialFilterExpression": &doc! { "u": &doc! { "$gt": 5 } } };
     client.run(client.store.create_indexes(&things, vec![spec("u", doc! { "u": 1 }, unique)])).unwrap();
@@ -356,14 +381,41 @@ fn answers_are_the_same_with_indexes() {
         let all = documents(&mut runner(1), 150, odd);
         client.insert(&things, &all).unwrap();
         client.run(client.store.create_indexes(&things, indexes())).unwrap();
-        let (used, ordered) = check(&client, &things, &all, 400);
+        let used = check(&client, &things, &all, 400);
         for path in ["a", "a.x"] {
             let given = check_values(&client, &things, path, &all);
             assert!(odd || given < all.len(), "{given} documents for the values of {path}");
         }
-        assert!(used > 100, "indexes are used ({used} times)");
-        assert!(odd || ordered > 50, "indexes give the order ({ordered} times)");
+        assert!(used.indexes > 100, "{used:?}");
+        assert!(odd || used.orders > 50, "{used:?}");
+        let used = check_queries(&client, &things, &all, 150, several_places());
+        assert!(odd || used.merges > 75, "{used:?}");
     }
+}
+
+/// Queries for several values of `a`, or of one thing or another, in the order of `b`.
+fn several_places() -> impl Strategy<Value = (DocBuf, DocBuf)> {
+    let values = prop::collection::vec(-4..4, 2..5);
+    (values, 0..4, prop::sample::select(vec![1, -1])).prop_map(|(values, kind, direction)| {
+        let filter = DocBuf::build(|writer| match kind {
+            0 | 1 => {
+                let mut list = writer.document("a");
+                let mut list = list.array("$in");
+                values.iter().for_each(|&value| list.push(value));
+            }
+            _ => {
+                let mut list = writer.array("$or");
+                let mut branch = |filter: DocBuf| list.push(&filter);
+                values.iter().for_each(|&value| branch(doc! { "a": value }));
+                branch(if kind == 2 {
+                    doc! { "a": 1, "b": &doc! { "$gte": 0 } }
+                } else {
+                    doc! { "a": 2, "_id": &doc! { "$ne": 3 } }
+                });
+            }
+        });
+        (filter, doc! { "b": direction })
+    })
 }
 
 /// Keys are computed by the server, so it makes no difference who writes, or how.
@@ -469,8 +521,8 @@ fn ids_are_in_order() {
     server.sql(&format!("DELETE FROM index_ids.things WHERE {odd}"));
     let all = client.find(&things, &doc! {}).unwrap();
     assert!(all.len() > 50, "{}", all.len());
-    let (used, ordered) = check(&client, &things, &all, 150);
-    assert!(used > 20 && ordered > 10, "{used} {ordered}");
+    let used = check(&client, &things, &all, 150);
+    assert!(used.indexes > 20 && used.orders > 10, "{used:?}");
 }
 
 /// The values of arrays are looked up, whoever wrote them, and documents without them are not read.

@@ -64,6 +64,13 @@ impl Statements {
         }
     }
 
+    /// Forgets a statement that is not on its way; gives the id to close.
+    pub fn forget(&mut self, sql: &Arc<str>) -> Option<u32> {
+        let Preparation::Done(id) = self.known.get(sql)?.preparation else { return None };
+        self.known.remove(sql);
+        Some(id)
+    }
+
     /// The server has prepared it. Gives an id this one replaces (a statement begun twice), to be closed.
     pub fn prepared(&mut self, sql: &Arc<str>, id: u32, types: Rc<[ColumnType]>) -> Option<u32> {
         let Some(statement) = self.known.get_mut(sql) else { return Some(id) };

@@ -5,19 +5,21 @@ use super::{Choice, Wanted};
 use crate::index::{Index, id_index};
 use crate::key;
 use crate::names::quote;
-use crate::plan::{Access, Counting, Found, IndexScan, KeyColumn, Rows, padded, source};
+use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Rows, merged_column, padded, source};
 use crate::pushdown::{Condition, Operand};
 use crate::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
 use query::Predicate;
 use std::sync::Arc;
-use store::{PlanFacts, Tally};
+use store::{IndexSpec, PlanFacts, Tally};
 
+#[derive(Clone)]
 struct Field {
     path: String,
     column: KeyColumn,
     bounds: Option<Bounds>,
 }
 
+#[derive(Clone)]
 pub(super) struct Candidate<'t> {
     /// `None`: the index on `_id`.
     index: Option<&'t Index>,
@@ -99,6 +101,82 @@ impl<'t> Candidate<'t> {
         if part.is_none() { forward } else { None }
     }
 
+    /// Whether rows come in the order wanted.
+    pub fn is_sorted(&self) -> bool {
+        self.sorted
+    }
+
+    pub fn is_bounded(&self) -> bool {
+        self.fields.iter().any(|field| field.bounds.is_some())
+    }
+
+    /// The same for each of the values that the fields in front of the sort's are bounded to, `most` in all; each gives the order wanted.
+    pub fn split(self, wanted: &Wanted<'_>, most: usize) -> Option<Vec<Candidate<'t>>> {
+        let first = wanted.sort?.parts().first()?.path.as_str();
+        let leading = self.fields.iter().position(|field| field.path == first).filter(|position| *position > 0)?;
+        let mut places = vec![self];
+        for position in 0..leading {
+            let points = places[0].fields[position].bounds.as_ref().filter(|bounds| bounds.is_points())?.plain.clone();
+            if points.is_empty() || places.len() * points.len() > most {
+                return None;
+            }
+            places = places.iter().flat_map(|place| points.iter().map(|point| place.at(position, point))).collect();
+        }
+        for place in &mut places {
+            (place.forward, place.sorted) = (place.order(wanted)?, true);
+        }
+        Some(places)
+    }
+
+    fn at(&self, position: usize, point: &KeyRange) -> Candidate<'t> {
+        let mut place = self.clone();
+        place.fields.iter_mut().skip(position).take(1).flat_map(|field| &mut field.bounds).for_each(|bounds| {
+            bounds.plain = vec![point.clone()];
+        });
+        place
+    }
+
+    /// Candidates that each give the order wanted, as one. `None` where their rows would not be of one kind.
+    pub fn merged(candidates: Vec<Candidate<'t>>, wanted: &Wanted<'_>) -> Option<Rows> {
+        // Rows with equal keys come in the order of their own, which is that of the direction.
+        let forward = candidates.first()?.forward;
+        if candidates.iter().any(|candidate| candidate.forward != forward) {
+            return None;
+        }
+        let mut branches = Vec::with_capacity(candidates.len());
+        for candidate in &candidates {
+            let columns = wanted.sort?.parts().iter().map(|part| {
+                let field = candidate.fields.iter().find(|field| field.path == part.path.as_str())?;
+                Some(field.column.clone())
+            });
+            let columns = columns.collect::<Option<Vec<_>>>()?;
+            let condition = candidate.condition(|bounds| bounds.plain.clone()).or_else(|| candidate.present());
+            let (spec, key) = (candidate.spec(), candidate.key().to_owned());
+            branches.push(Branch { spec, key, columns, forward, condition });
+        }
+        let columns = wanted.sort?.parts().iter().enumerate();
+        let columns = columns.map(|(position, part)| merged_column(position, part.ascending != forward)).collect();
+        let mut rows = candidates.into_iter().next()?.into_rows(&Wanted::default(), None);
+        (rows.condition, rows.forward) = (None, forward);
+        let index = rows.index.as_mut()?;
+        (index.columns, index.merged) = (columns, Some(branches));
+        Some(rows)
+    }
+
+    /// The query for whether any key of these indexes has no place.
+    pub fn common_probe(candidates: &[Candidate<'_>]) -> Arc<str> {
+        let mut probes: Vec<Arc<str>> = candidates.iter().map(Candidate::probe).collect();
+        probes.sort_unstable();
+        probes.dedup();
+        match probes.as_slice() {
+            [probe] => probe.clone(),
+            probes => {
+                let all: Vec<String> = probes.iter().map(|probe| format!("({probe})")).collect();
+                format!("{} LIMIT 1", all.join(" UNION ALL ")).into()
+            }
+        }
+    }
+
     pub fn into_access(self, wanted: &Wanted<'_>, predicate: &Predicate) -> Choice {
         let probe = (self.sorted && wanted.sort.is_some()).then(|| self.probe());
         let facts = PlanFacts { exact: false, sorted: self.sorted, view: false };
@@ -119,12 +197,12 @@ impl<'t> Candidate<'t> {
             [bounds.plain.as_slice(), odd].concat()
         });
         let counting = predicate.filter(|_| self.exact).map(|predicate| Box::new(self.counting(predicate)));
-        let spec = self.index.map_or_else(|| Arc::new(id_index()), |index| index.spec.clone());
         let scan = IndexScan {
             key: self.key().to_owned(),
-            spec,
+            spec: self.spec(),
             multikey: self.index.is_some_and(|index| index.values.is_some()),
             counting,
+            merged: None,
             covers: self.table.row_key == RowKey::Sequence,
             columns: self.fields.iter().map(|field| field.column.clone()).collect(),
         };
@@ -164,6 +242,10 @@ impl<'t> Candidate<'t> {
 
     fn key(&self) -> &str {
         self.index.map_or(ID_KEY, |index| &index.sql_name)
+    }
+
+    fn spec(&self) -> Arc<IndexSpec> {
+        self.index.map_or_else(|| Arc::new(id_index()), |index| index.spec.clone())
     }
 
     /// Leaves out the rows of documents that a sparse or partial index does not have.

@@ -1,0 +1,92 @@
+//! Rows of several places in indexes, each in the order wanted, as one: the first keys of each branch are put in order, and only the
+//! documents of those that come first among all are fetched.
+
+use super::{KeyColumn, RowPosition, Rows, behind, key_param, source};
+use crate::names::quote;
+use crate::pushdown::Condition;
+use crate::table::Table;
+use mariadb_wire::Param;
+use std::sync::Arc;
+use store::IndexSpec;
+
+/// One of the places.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub spec: Arc<IndexSpec>,
+    /// MariaDB's name of the index.
+    pub key: String,
+    /// The columns of the index that give the order: as many as the rows' [`super::IndexScan::columns`], of the same directions.
+    pub columns: Vec<KeyColumn>,
+    pub forward: bool,
+    pub condition: Option<Condition>,
+}
+
+/// The names under which the columns of all branches go.
+pub(crate) fn column(position: usize, descends: bool) -> KeyColumn {
+    KeyColumn { name: format!("k.{}", quote(&format!("s{position}"))), descends }
+}
+
+impl Rows {
+    /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the same in all indexes.
+    pub(super) fn merged_statement(&self, table: &Table, branches: &[Branch], goes_on: bool) -> Arc<str> {
+        let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
+        let key = table.row_key.column();
+        let order = |columns: &[KeyColumn], forward: bool| {
+            let down = |descends: bool| if descends == forward { " DESC" } else { "" };
+            let columns: String = columns.iter().map(|it| format!("{}{}, ", it.name, down(it.descends))).collect();
+            format!("ORDER BY {columns}k.{key}{}", if forward { "" } else { " DESC" })
+        };
+        let parts: Vec<String> = branches
+            .iter()
+            .map(|branch| {
+                let keys: String = branch
+                    .columns
+                    .iter()
+                    .zip(columns)
+                    .map(|(own, common)| format!(", {} AS {}", own.name, common.name.trim_start_matches("k.")))
+                    .collect();
+                let mut conditions: Vec<String> =
+                    branch.condition.iter().map(|condition| condition.sql.clone()).collect();
+                if goes_on {
+                    conditions.push(behind(&branch.columns, &format!("k.{key}"), branch.forward));
+                }
+                let filter =
+                    if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+                let from = source(table, &branch.key);
+                format!(
+                    "(SELECT k.{key} AS {key}{keys} FROM {from}{filter} {} LIMIT ?)",
+                    order(&branch.columns, branch.forward)
+                )
+            })
+            .collect();
+        let (all, order) = (parts.join(" UNION "), order(columns, self.forward));
+        let keys: String = columns.iter().map(|column| format!(", {}", column.name)).collect();
+        format!(
+            "SELECT k.{key}, documents.doc{keys} FROM ({all} {} LIMIT ?) AS k \
+             STRAIGHT_JOIN {} AS documents ON documents.{key} = k.{key} {order}",
+            order.replace("k.", ""),
+            table.quoted,
+        )
+        .into()
+    }
+}
+
+/// As [`Rows::params`].
+pub(super) fn params<'p>(
+    table: &Table,
+    branches: &'p [Branch],
+    at: Option<&'p RowPosition>,
+    limit: u64,
+) -> Vec<Param<'p>> {
+    let mut params = Vec::new();
+    for branch in branches {
+        params.extend(branch.condition.iter().flat_map(Condition::params));
+        if let Some(at) = at {
+            params.extend(at.keys.iter().flat_map(|key| [Param::Bytes(key), Param::Bytes(key)]));
+            params.push(key_param(table.row_key, &at.row));
+        }
+        params.push(Param::Unsigned(limit));
+    }
+    params.push(Param::Unsigned(limit));
+    params
+}
