@@ -81,12 +81,8 @@ CASES = {
 }
 
 
-# One statement reads these by an index and sorts what it finds; MariaDB's own figures say how much that is.
-MARIADB_SORTS = {"sort behind several points", "$or, merged in order", "multikey, and a range behind it"}
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_examined_follows_from_what_is_returned(filled, store, name):
+def test_what_is_examined_follows_from_what_is_returned(filled, name):
     query, options = CASES[name]
     command = {"find": filled.name, "filter": query, **options}
     if "sort" in options:
@@ -99,8 +95,8 @@ def test_what_is_examined_follows_from_what_is_returned(filled, store, name):
         assert found == natural
     else:
         assert sorted(one["_id"] for one in found) == sorted(one["_id"] for one in natural)
-    if not (store == "mariadb" and name in MARIADB_SORTS):
-        assert stats["totalDocsExamined"] <= 1.1 * len(found) + 10
+    print(f"{name}: {len(found)} returned, {stats['totalDocsExamined']} documents and {stats['totalKeysExamined']} keys examined")
+    assert stats["totalDocsExamined"] <= 1.1 * len(found) + 10
     assert stats["totalKeysExamined"] > 0
 
 
@@ -155,6 +151,7 @@ def stage_names(stage) -> list[str]:
 def test_distinct_looks_at_one_document_for_each_value(filled):
     for key, values in [("kind", 25), ("group", GROUPS)]:
         documents, stages = examined(filled.database, {"distinct": filled.name, "key": key})
+        print(f"distinct {key}: {values} values, {documents} documents examined")
         assert documents <= 1.1 * values + 10
         assert "DISTINCT_SCAN" in stage_names(stages)
 
@@ -162,6 +159,7 @@ def test_distinct_looks_at_one_document_for_each_value(filled):
 def test_counting_by_an_index_looks_at_keys(filled):
     for query in [{"kind": 3}, {"rank": {"$gte": 10, "$lt": 500}}]:
         documents, stages = examined(filled.database, {"count": filled.name, "query": query})
+        print(f"count {query}: {stages['nCounted']} counted, {documents} documents examined")
         assert documents <= 10 and "COUNT_SCAN" in stage_names(stages)
         assert stages["nCounted"] == filled.count_documents(query)
     assert examined(filled.database, {"count": filled.name, "query": {}})[0] == 0
@@ -182,6 +180,7 @@ def test_writes_and_joins_look_at_what_they_need(filled, profile):
     filled.update_one({"unique": -1}, {"$set": {"seen": True}}, upsert=True)
     filled.delete_one({"unique": -1})
     writes = profile(op={"$in": ["update", "remove"]})
+    print(f"unique upserts and a delete: {[entry['docsExamined'] for entry in writes]} documents examined")
     assert [entry["docsExamined"] <= 11 for entry in writes] == [True] * 3
     pipeline = [
         {"$match": {"_id": {"$in": [1, 2, 3]}}},
@@ -189,11 +188,16 @@ def test_writes_and_joins_look_at_what_they_need(filled, profile):
     ]
     assert [len(one["others"]) for one in filled.aggregate(pipeline)] == [20, 20, 20]
     (join,) = profile(**{"command.aggregate": filled.name})
+    print(f"$lookup: 63 documents returned, {join['docsExamined']} examined")
     assert join["docsExamined"] <= 1.1 * 63 + 10
 
 
-def test_what_is_past_its_time_is_found_by_its_index(db):
+def test_what_is_past_its_time_is_found_by_its_index(db, filled):
     """The filter is that by which the server deletes once a minute."""
+    statement = {"q": {"at": {"$lt": datetime.datetime(2024, 2, 28, 0, 30)}}, "limit": 0}
+    documents, stages = examined(filled.database, {"delete": filled.name, "deletes": [statement]})
+    print(f"TTL expiry: {stages['nWouldDelete']} to delete, {documents} documents examined")
+    assert stages["nWouldDelete"] == 30 and documents <= 1.1 * 30 + 10
     now = datetime.datetime.now(datetime.timezone.utc)
     times = [now + datetime.timedelta(hours=1 if number % 100 else -1) for number in range(3000)]
     db.sessions.insert_many([{"at": at} for at in times])

@@ -2,7 +2,7 @@
 //!
 //! It is made when the first array turns up in an indexed field: triggers cost every insert 3 µs of the server's time, and most
 //! fields never have one. Until then (and where the server does not let us create triggers) an array is a key that every lookup reads.
-//! Only indexes over one field that are not unique have such a table, and only for paths of one or two names.
+//! It is about an index's first field. Unique indexes have none, and only paths of one or two names do.
 
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
@@ -29,11 +29,8 @@ const TABLE_WAIT_SECONDS: u64 = 3;
 
 /// Whether the values of arrays in this index can have a table.
 fn is_suitable(index: &Index, table: &Table) -> bool {
-    let mut fields = index.fields();
-    let (first, second) = (fields.next(), fields.next());
-    let alone = second.is_none() && index.has_keys() && !index.spec.unique;
-    let path = first.filter(|_| alone && table.row_key == RowKey::Sequence);
-    path.is_some_and(|path| {
+    let can_have = index.has_keys() && !index.spec.unique && table.row_key == RowKey::Sequence;
+    index.fields().next().filter(|_| can_have).is_some_and(|path| {
         path.split('.').count() <= NAMES_MAX
             && !path.split('.').any(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
     })

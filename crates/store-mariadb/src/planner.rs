@@ -123,7 +123,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
     }
     let best = best(table, wanted);
     if wanted.sort.is_some()
-        && !best.as_ref().is_some_and(Candidate::is_sorted)
+        && !best.as_ref().is_some_and(|best| best.is_sorted() && best.is_bounded())
         && let Some(choice) = merge::in_order(table, query, wanted)
     {
         return choice;

@@ -231,10 +231,10 @@ impl<'t> Candidate<'t> {
         })
     }
 
-    /// The rows of the other documents.
+    /// The rows of the other documents. Behind the first field there may be arrays still.
     fn beside_arrays(self) -> Rows {
         let mut candidate = self;
-        for field in &mut candidate.fields {
+        if let Some(field) = candidate.fields.first_mut() {
             field.bounds = field.bounds.take().map(Bounds::without_arrays);
         }
         candidate.into_rows(&Wanted::default(), None)
