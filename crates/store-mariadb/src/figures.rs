@@ -32,7 +32,7 @@ pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> R
 }
 
 async fn of_table(connection: &mut Connection, table: &Table) -> Result<CollectionStats> {
-    let sql = "SELECT COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0) \
+    let sql = "SELECT TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH \
                FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
     let name = [Param::Text(table.schema.as_bytes()), Param::Text(table.name.as_bytes())];
     connection.queue_execute(&sql.into(), &name);
