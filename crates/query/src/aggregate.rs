@@ -172,6 +172,16 @@ impl Pipeline {
         self
     }
 
+    /// Takes a leading `$match` off.
+    fn take_match(&mut self) -> Option<Predicate> {
+        let Some(Stage::Match(first)) = self.stages.first() else { return None };
+        let first = first.as_ref().clone();
+        self.stages.remove(0);
+        // The condition may read others.
+        self.fields = None;
+        Some(first)
+    }
+
     /// Whether the pipeline begins with a `$geoNear` that does not name the field of the places.
     pub fn lacks_place(&self) -> bool {
         matches!(self.stages.first(), Some(Stage::GeoNear(source)) if source.lacks_key())

@@ -229,6 +229,14 @@ impl Accumulator {
         Ok(0)
     }
 
+    /// The operand that [`Accumulator::add`] does not look at any more, where the first values are all there.
+    pub fn unread_input(&self, state: &State) -> Option<&Operand> {
+        match (self, state) {
+            (Accumulator::Several(several), State::Several { over: true, .. }) => Some(several.input()),
+            _ => None,
+        }
+    }
+
     /// [`Accumulator::add`] for those that keep many values.
     fn collect(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
         let grown = match (self, state) {

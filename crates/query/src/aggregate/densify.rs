@@ -12,6 +12,8 @@ use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
 use crate::expression::apply;
 use crate::expression::date::calculate::Unit;
+use crate::expression::decimal;
+use crate::expression::number::Number;
 use crate::predicate::number::exact;
 use crate::sort::{Sorted, Sorter};
 use crate::spill::Budget;
@@ -79,6 +81,13 @@ impl Densify {
         }
     }
 
+    /// Whether nothing is filled in behind this value, in no partition.
+    fn is_past_bounds(&self, value: Value<'_>) -> bool {
+        let Bounds::Explicit(lower, upper) = &self.bounds else { return false };
+        let is_lower = compare(value, lower.as_value()) == Ordering::Equal;
+        self.partition.is_empty() && !is_lower && compare(value, upper.as_value()) != Ordering::Less
+    }
+
     /// The values that keep a document's partition apart, and a key for them.
     fn partition_of(&self, document: Doc<'_>) -> Result<(Vec<Option<ValueBuf>>, Vec<u8>)> {
         let (mut fields, mut key) = (Vec::new(), Vec::new());
@@ -95,15 +104,40 @@ impl Densify {
     }
 
     fn next_step(&self, value: Value<'_>) -> Result<ValueBuf> {
+        let step = self.step.as_value();
         match (value, self.unit) {
-            (Value::DateTime(moment), Some(unit)) => {
-                let amount = exact(self.step.as_value()).unwrap_or(1);
-                let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
-                Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(overflow)?).to_owned())
-            }
-            (value, _) => apply("$add", &[value, self.step.as_value()]),
+            (Value::DateTime(moment), Some(unit)) => self.moved(moment, unit, 1),
+            // Of a double that is added to a decimal 15 digits count, where `$add` takes all of them.
+            _ if is_decimal(value) || is_decimal(step) => match (Number::from_value(value), Number::from_value(step)) {
+                (Some(value), Some(step)) => {
+                    let sum = decimal::add(value.to_decimal(), step.to_decimal());
+                    Ok(Value::Decimal128(sum).to_owned())
+                }
+                _ => apply("$add", &[value, step]),
+            },
+            (value, _) => apply("$add", &[value, step]),
         }
     }
+
+    /// A step back and a step ahead again: a number gets the type that the step gives it, a day that is in no other month is lost.
+    fn back_and_ahead(&self, value: Value<'_>) -> Result<ValueBuf> {
+        let before = match (value, self.unit) {
+            (Value::DateTime(moment), Some(unit)) => self.moved(moment, unit, -1)?,
+            _ => apply("$subtract", &[value, self.step.as_value()])?,
+        };
+        self.next_step(before.as_value())
+    }
+
+    /// A moment some steps away. Error 5166406 where there is none.
+    fn moved(&self, moment: i64, unit: Unit, steps: i64) -> Result<ValueBuf> {
+        let amount = exact(self.step.as_value()).unwrap_or(1).saturating_mul(steps);
+        let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
+        Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(overflow)?).to_owned())
+    }
+}
+
+fn is_decimal(value: Value<'_>) -> bool {
+    matches!(value, Value::Decimal128(_))
 }
 
 /// The documents of a run, being sorted.
@@ -139,6 +173,7 @@ impl Hold for Gathered {
             first: None,
             last: None,
             ending: None,
+            passed: false,
             generated: 0,
         }))
     }
@@ -168,6 +203,8 @@ struct Dense {
     last: Option<ValueBuf>,
     /// After the last document: the partition that is being filled up.
     ending: Option<usize>,
+    /// The upper bound has been passed: no value is looked at any more.
+    passed: bool,
     generated: u64,
 }
 
@@ -185,7 +222,9 @@ impl Dense {
         }
         let next = match (&self.stage.bounds, &self.first) {
             (Bounds::Explicit(lower, _), _) => lower.clone(),
-            (Bounds::Full, Some(first)) => first.clone(),
+            (Bounds::Full, Some(first)) if !self.partitions.is_empty() => {
+                self.stage.back_and_ahead(first.as_value())?
+            }
             _ => value.to_owned(),
         };
         self.partitions.push(Partition { fields, next, fresh: true });
@@ -273,7 +312,8 @@ impl Dense {
     fn take_up(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let stage = self.stage.clone();
-        let Some(value) = stage.value(document.as_doc())? else {
+        let value = if self.passed { None } else { stage.value(document.as_doc())? };
+        let Some(value) = value else {
             return take(document.as_item()).map(|demand| Some(Some(demand)));
         };
         if self.first.is_none() {
@@ -314,6 +354,7 @@ impl Give for Dense {
                     self.held = Some((document, index));
                     return take(filler.as_doc().into()).map(Some);
                 }
+                self.passed = stage.is_past_bounds(value);
                 return take(document.as_item()).map(Some);
             }
             match self.take_up(take)? {

@@ -18,7 +18,7 @@ mod run;
 use super::field_tree::FieldTree;
 use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
-use crate::sort::{Sorted, Sorter};
+use crate::sort::{SortPart, Sorted, Sorter};
 use crate::spill::Budget;
 use crate::{Context, Expression, Item, ItemBuf, Sort};
 pub(super) use bounds::parse_unit;
@@ -32,6 +32,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct SetWindowFields {
     partition: Option<Expression>,
+    /// Partitions come the last one first: the field that they are kept apart by is sorted by, downwards.
+    partition_descends: bool,
     sort: Option<Sort>,
     collation: Collation,
     /// The one field that is sorted by, where it is one.
@@ -50,18 +52,38 @@ impl SetWindowFields {
     pub fn sorts_anew(&self) -> bool {
         match &self.partition {
             Some(partition) => partition.as_field().is_some(),
-            None => self.sort.is_some(),
+            None => self.sort.as_ref().is_some_and(|sort| !sort.is_empty()),
         }
     }
 
-    /// Writes the value that documents are kept apart by.
-    fn write_partition(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
+    /// Writes the value that documents are kept apart by. Where they are being sorted it may be an array yet: that the sort
+    /// cannot do its work is told first.
+    fn write_partition(&self, document: Item<'_>, is_sorted: bool, out: &mut Vec<u8>) -> Result<()> {
         let Some(partition) = &self.partition else { return Ok(()) };
         let evaluated = partition.evaluate(document)?;
         if let Some(Value::Array(_)) = evaluated.value() {
-            return Err(array_partition());
+            if is_sorted {
+                return Err(array_partition());
+            }
+            self.check_beside_array(document.document)?;
         }
+        let start = out.len();
         self.collation.encode_key(evaluated.value_or_null(), out);
+        if self.partition_descends {
+            out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
+        }
+        Ok(())
+    }
+
+    /// Error 2 where the document is kept apart by an array, and sorted by another one.
+    fn check_beside_array(&self, document: Doc<'_>) -> Result<()> {
+        let field = self.partition.as_ref().and_then(Expression::as_field);
+        let mut parts = self.sort.iter().flat_map(Sort::parts);
+        let is_other = |path: &str| field.as_deref() != Some(path);
+        let is_array = |part: &SortPart| matches!(part.path.get(document), Some(Value::Array(_)));
+        if parts.any(|part| is_other(part.path.as_str()) && is_array(part)) {
+            return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
+        }
         Ok(())
     }
 }
@@ -87,7 +109,7 @@ impl Partitions {
 impl Hold for Partitions {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let stage = &self.stage;
-        self.sorter.push_behind(document, |key| stage.write_partition(document, key))?;
+        self.sorter.push_behind(document, |key| stage.write_partition(document, false, key))?;
         Ok(Demand::More)
     }
 
@@ -136,7 +158,7 @@ impl Windows {
         }
         self.partition.complete()?;
         for (run, function) in self.runs.iter_mut().zip(&self.stage.functions) {
-            *run = Run::begin(function, &self.stage, &self.partition)?;
+            *run = Run::begin(function, &self.stage, &self.partition, run)?;
         }
         Ok(true)
     }
@@ -147,7 +169,7 @@ impl Windows {
         }
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let mut partition = Vec::new();
-        self.stage.write_partition(document.as_item(), &mut partition)?;
+        self.stage.write_partition(document.as_item(), true, &mut partition)?;
         Ok(Some((partition, document)))
     }
 }

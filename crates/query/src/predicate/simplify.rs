@@ -39,11 +39,6 @@ pub(crate) fn or(branches: Vec<Node>) -> Node {
     if any.is_empty() { Node::Never } else { shelled(any, Node::Or) }
 }
 
-pub(crate) fn nor(branches: Vec<Node>) -> Node {
-    let matches_everything = |branch: &Node| matches!(branch, Node::And(all) if all.is_empty());
-    if branches.iter().any(matches_everything) { Node::Never } else { Node::Nor(branches) }
-}
-
 /// Puts branches into MongoDB's order.
 pub(crate) fn arrange(node: &mut Node) {
     match node {
@@ -98,11 +93,11 @@ fn node_rank(node: &Node) -> u8 {
         Node::Or(_) => 1,
         Node::Path { test, .. } => test_rank(test),
         Node::Nor(_) => 21,
-        Node::Expression(_) => 23,
-        Node::Schema(_) => 25,
-        Node::KeyRange(_) => 23,
+        Node::Expression(_) => 24,
+        Node::Schema(_) => 26,
+        Node::KeyRange(_) => 24,
         Node::Text(_) => 27,
-        Node::Never => 24,
+        Node::Never => 25,
         Node::Near(_) => 27,
     }
 }
@@ -120,12 +115,12 @@ fn test_rank(test: &Test) -> u8 {
         Test::Regex(_) => 10,
         Test::Mod { .. } => 11,
         Test::Exists => 12,
-        Test::Geometry(_) => 26,
+        Test::Geometry(_) => 23,
         Test::In(_) => 13,
         Test::Collated(test, _) => test_rank(test),
         Test::Bits(bits) => 14 + bits.condition as u8,
         Test::Not(_) | Test::And(_) => 20,
         Test::Type(_) => 22,
-        Test::Never => 24,
+        Test::Never => 25,
     }
 }

@@ -6,7 +6,7 @@
 use super::{joined, source};
 use crate::aggregate::add_fields::set_path;
 use crate::expression::check_field_path;
-use crate::{Context, Expression, Item, Predicate, text};
+use crate::{Context, Expression, Folding, Item, Predicate, text};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -57,13 +57,15 @@ impl GraphLookup {
             Error::failed_to_parse(format!("missing 'from' option to $graphLookup stage specification: {spec}"))
         })?;
         let from = source("$graphLookup", from)?;
+        // No constant of it is computed before there is a document.
+        let unfolded = &Context { folding: Folding::Never, ..context.clone() };
         let (mut start, mut depth_max, mut restriction) = (None, None, None);
         let (mut target, mut connect_from, mut connect_to, mut depth_field) = (None, None, None, None);
         for (name, value) in spec.iter() {
             match name {
-                "startWith" => start = Some(Expression::parse(value, context)?),
+                "startWith" => start = Some(Expression::parse(value, unfolded)?),
                 "maxDepth" => depth_max = Some(parse_depth(value)?),
-                "restrictSearchWithMatch" => restriction = Some(parse_restriction(value, context)?),
+                "restrictSearchWithMatch" => restriction = Some(parse_restriction(value, unfolded)?),
                 "from" => {}
                 "as" => target = Some(string(name, value)?),
                 "connectFromField" => connect_from = Some(string(name, value)?),
@@ -126,25 +128,14 @@ impl GraphLookup {
 
     /// The condition that a document's field has one of the values, and the search's restriction.
     fn predicate(&self, values: &[ValueBuf]) -> Result<Predicate> {
-        let mut bytes = Vec::new();
-        let mut conditions = ArrayWriter::begin(&mut bytes);
-        // Regular expressions are values here, which `$in` would take for patterns; a missing field is not null.
-        let (patterns, plain): (Vec<_>, Vec<_>) = values.iter().partition(|value| value.kind() == Kind::Regex);
-        let mut condition = DocBuf::new();
-        let list = crate::expression::Evaluated::array(|list| plain.iter().for_each(|value| list.push(*value)));
-        condition.append("$in", list.value_or_null());
-        conditions.push(&DocBuf::build(|writer| writer.append(&self.connect_to, &condition)));
-        for pattern in patterns {
-            let mut equals = DocBuf::new();
-            equals.append("$eq", pattern);
-            conditions.push(&DocBuf::build(|writer| writer.append(&self.connect_to, &equals)));
-        }
-        drop(conditions);
-        let mut exists = DocBuf::new();
-        exists.append("$exists", true);
-        let mut filter = DocBuf::new();
-        filter.append("$or", Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)));
-        filter.append(&self.connect_to, &exists);
+        // A missing field is not null.
+        let exists = DocBuf::build(|writer| writer.append("$exists", true));
+        let list = crate::expression::Evaluated::array(|list| values.iter().for_each(|value| list.push(value)));
+        let condition = DocBuf::build(|writer| writer.append("$in", list.value_or_null()));
+        let conditions =
+            [&condition, &exists].map(|test| DocBuf::build(|writer| writer.append(&self.connect_to, test)));
+        let all = crate::expression::Evaluated::array(|list| conditions.iter().for_each(|one| list.push(one)));
+        let filter = DocBuf::build(|writer| writer.append("$and", all.value_or_null()));
         Ok(Predicate::parse(filter.as_doc(), &self.context)?.and(self.restriction.clone()))
     }
 

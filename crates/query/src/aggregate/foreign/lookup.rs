@@ -153,10 +153,15 @@ impl Lookup {
             None => Predicate::everything(),
         };
         let within = Context { pipelines_around: context.pipelines_around + 1, ..context };
-        let pipeline = match &self.pipeline {
+        let mut pipeline = match &self.pipeline {
             Some(pipeline) => pipeline.clone(),
             // Once more, and as much within others as the first time.
             None => Pipeline::parse(self.stages.as_value().as_array().unwrap_or(Doc::EMPTY), &within)?,
+        };
+        // Conditions on either side are tested in the order of their kinds, not as they were written.
+        let predicate = match self.fields.as_ref().and_then(|_| pipeline.take_match()) {
+            Some(first) => predicate.and(first).arranged(),
+            None => predicate,
         };
         Ok((predicate, pipeline))
     }

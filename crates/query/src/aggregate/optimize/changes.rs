@@ -58,7 +58,6 @@ impl Changes {
                 let rename = |path: &str| self.old_path(path).unwrap_or_else(|| path.to_owned());
                 free.then(|| Node::Expression(Arc::new(expression.renamed(&rename))))?
             }
-            Node::Never => Node::Never,
             _ => return None,
         })
     }

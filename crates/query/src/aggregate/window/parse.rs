@@ -87,7 +87,8 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
         Error::new(Code(40414), "BSON field '$setWindowFields.output' is missing but a required field")
     })?;
     let folding = Context { folding: Folding::AtOnce, ..context.clone() };
-    let partition = partition.map(|partition| Expression::parse(partition, &folding)).transpose()?;
+    let partition = partition.map(|partition| Expression::parse_folding(partition, &folding)).transpose()?;
+    let (partition, failure) = partition.map_or((None, None), |(partition, failure)| (Some(partition), failure));
     let sort = sort.map(|sort| parse_sort(sort, context)).transpose()?;
     let sort_by = match sort.as_ref().map(Sort::parts) {
         Some([only]) => Some(Expression::field(only.path.as_str())?),
@@ -106,6 +107,8 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
         fields.insert(path, functions.len());
         functions.push(function);
     }
+    // A constant that cannot be computed is looked at when all has been parsed.
+    failure.map_or(Ok(()), Err)?;
     if partition.as_ref().is_some_and(Expression::is_root) {
         return Err(Error::new(Code(16409), "FieldPath::tail() called on single element path"));
     }
@@ -114,7 +117,11 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     }
     // A constant keeps nothing apart.
     let partition = partition.filter(|partition| partition.as_literal().is_none());
-    Ok(SetWindowFields { partition, sort, sort_by, functions, fields, collation: context.collation.clone() })
+    let by_path = |path: &str| partition.as_ref().and_then(Expression::as_field).is_some_and(|field| field == path);
+    let parts = sort.as_ref().map_or(&[][..], Sort::parts);
+    let partition_descends = parts.iter().any(|part| !part.ascending && by_path(part.path.as_str()));
+    let collation = context.collation.clone();
+    Ok(SetWindowFields { partition, partition_descends, sort, sort_by, functions, fields, collation })
 }
 
 fn object<'v>(element: Element<'v>, value: Value<'v>) -> Result<Doc<'v>> {

@@ -308,6 +308,11 @@ pub(super) struct MovingAverage {
 }
 
 impl MovingAverage {
+    /// For the next partition. Where there has been a decimal, results remain decimals.
+    pub fn begin_again(&self) -> MovingAverage {
+        MovingAverage { current: None, has_decimal: self.has_decimal }
+    }
+
     pub fn add(&mut self, number: Number, alpha: Decimal128) {
         self.has_decimal |= number.is_decimal();
         self.current = Some(match self.current {

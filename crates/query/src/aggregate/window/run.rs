@@ -40,7 +40,8 @@ pub(super) enum Outcome {
 }
 
 impl Run {
-    pub fn begin(function: &Function, stage: &SetWindowFields, partition: &Partition) -> Result<Run> {
+    /// `before`: the run over the partition before.
+    pub fn begin(function: &Function, stage: &SetWindowFields, partition: &Partition, before: &Run) -> Result<Run> {
         let windowing = |bounds: &Bounds| {
             let ascending =
                 stage.sort.as_ref().and_then(|sort| sort.parts().first()).is_some_and(|part| part.ascending);
@@ -62,7 +63,10 @@ impl Run {
             Function::Rank | Function::DenseRank | Function::DocumentNumber => {
                 Run::Rank { rank: 0, count: 0, before: None }
             }
-            Function::MovingAverage { .. } => Run::MovingAverage(MovingAverage::default()),
+            Function::MovingAverage { .. } => Run::MovingAverage(match before {
+                Run::MovingAverage(before) => before.begin_again(),
+                _ => MovingAverage::default(),
+            }),
             Function::LinearFill(_) => Run::Linear(Linear::default()),
             Function::CarryForward(_) => Run::Carried(None),
             Function::Shift { .. } => Run::Idle,
@@ -91,7 +95,13 @@ impl Run {
         {
             let end = windowing.window(bounds, row, partition.len())?.end;
             for index in *taken..end {
-                let grown = accumulator.add(state, &Row::of(partition.get(index)?.as_item()))?;
+                let lent = partition.get(index)?;
+                let row = Row::of(lent.as_item());
+                if let Some(input) = accumulator.unread_input(state) {
+                    // A window computes what it has no place for, too, and may fail over it.
+                    input.evaluate_in(&row)?;
+                }
+                let grown = accumulator.add(state, &row)?;
                 *memory_bytes = memory_bytes.saturating_add_signed(grown);
             }
             *taken = end.max(*taken);
@@ -218,7 +228,9 @@ fn derivative(
             let message = "$derivative where the sortBy is a Date requires an 'unit'";
             return Err(Error::new(Code(5624901), message));
         }
-        if unit.is_none() && !value.kind().is_number() {
+    }
+    for place in &places {
+        if unit.is_none() && !place.value_or_null().kind().is_number() {
             let message = "$derivative (with no 'unit') expects the sortBy field to be numeric";
             return Err(Error::new(Code(5624902), message));
         }
