@@ -259,20 +259,24 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     let (start, end) = (date(start, "startDate")?, date(end, "endDate")?);
     let unit = unit(name, unit_argument)?;
     let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
-    let count = |moment: i64| count_units(unit, zone.to_local(moment), moment, first_day);
-    Ok((count(end) - count(start)).into())
+    let count = |moment: i64| count_units(unit, zone.to_local(moment), first_day);
+    let counted = count(end) - count(start);
+    Ok(match unit {
+        // By local time, where zones are off by parts of an hour; whole units that clocks were put forward by are none.
+        Unit::Milliseconds(length) => counted - (zone.offset_ms(end) - zone.offset_ms(start)) / length,
+        _ => counted,
+    }
+    .into())
 }
 
 /// How many units have begun up to a moment, counted from a fixed one.
-fn count_units(unit: Unit, local: i64, moment: i64, first_day: i64) -> i64 {
+fn count_units(unit: Unit, local: i64, first_day: i64) -> i64 {
     let (date, _) = calendar::split(local);
     match unit {
         Unit::Months(length) => (date.year * 12 + date.month - 1).div_euclid(length),
         // 1970-01-01 was a Thursday, three days from Monday.
         Unit::Days(7) => (date.days + 3 - first_day).div_euclid(7),
         Unit::Days(_) => date.days,
-        // Hours go by local time too, where zones are off by parts of an hour.
-        Unit::Milliseconds(length) if length < HOUR_MS => moment.div_euclid(length),
         Unit::Milliseconds(length) => local.div_euclid(length),
     }
 }
@@ -302,12 +306,18 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     let unit = unit(name, unit_argument)?;
     let size = if has_size.is_truthy() { bin_size(name, size)? } else { 1 };
     let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
-    let local = truncated(unit, size, zone.to_local(moment), first_day)
-        .ok_or_else(|| Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}")))?;
-    // An hour that clocks show twice is still two hours.
+    let out_of_range = || Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}"));
     let truncated = match unit {
-        Unit::Milliseconds(_) => local.checked_sub(zone.offset_ms(moment)),
-        _ => Some(zone.to_moment(local)),
+        // Hours and less are all as long; the zone says where they begin.
+        Unit::Milliseconds(length) => {
+            let reference = zone.to_moment(REFERENCE_DAYS * DAY_MS);
+            let bin = length.checked_mul(size).ok_or_else(out_of_range)?;
+            let since = moment.checked_sub(reference).ok_or_else(out_of_range)?;
+            moment.checked_sub(since.rem_euclid(bin))
+        }
+        unit => truncated(unit, size, zone.to_local(moment), first_day)
+            .map(|local| Some(zone.to_moment(local)))
+            .ok_or_else(out_of_range)?,
     };
     Ok(truncated.map_or(Evaluated::NULL, |truncated| Value::DateTime(truncated).into()))
 }
@@ -330,10 +340,11 @@ fn bin_size(name: &str, size: &Evaluated<'_>) -> Result<i64> {
     Ok(whole)
 }
 
-/// Bins are counted from 2000-01-01, or from the first day of a week on or behind it.
+/// 2000-01-01, from which bins are counted.
+const REFERENCE_DAYS: i64 = 10_957;
+
+/// Days and longer units. Their bins are counted from 2000-01-01, or from the first day of a week on or behind it.
 fn truncated(unit: Unit, size: i64, local: i64, first_day: i64) -> Option<i64> {
-    // 2000-01-01 was a Saturday.
-    const REFERENCE_DAYS: i64 = 10_957;
     let floor = |value: i64, bin: i64| value.checked_sub(value.rem_euclid(bin));
     match unit {
         Unit::Months(length) => {
@@ -342,13 +353,11 @@ fn truncated(unit: Unit, size: i64, local: i64, first_day: i64) -> Option<i64> {
             calendar::days(2000, 1 + months, 1).checked_mul(DAY_MS)
         }
         Unit::Days(length) => {
+            // 2000-01-01 was a Saturday.
             let reference = if length == 7 { REFERENCE_DAYS + (first_day - 5).rem_euclid(7) } else { REFERENCE_DAYS };
             let days = floor(local.div_euclid(DAY_MS) - reference, length.checked_mul(size)?)?;
             (days + reference).checked_mul(DAY_MS)
         }
-        Unit::Milliseconds(length) => {
-            let reference = REFERENCE_DAYS * DAY_MS;
-            floor(local.checked_sub(reference)?, length.checked_mul(size)?)?.checked_add(reference)
-        }
+        Unit::Milliseconds(_) => None,
     }
 }
