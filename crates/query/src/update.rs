@@ -137,7 +137,7 @@ impl Update {
         let applied = match &self.kind {
             Kind::Replacement(replacement) => {
                 replacement.check_inherited_id(base)?;
-                replacement.apply(base, self.now_ms, &mut changed)?
+                replacement.insert(base, self.now_ms, &mut changed)?
             }
             Kind::Pipeline(transformation) => transform(transformation, base, true, &mut changed)?,
             Kind::Operators(operators) => {

@@ -7,13 +7,11 @@ use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
-use document::path::{End, Path};
 use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use query::Predicate;
 use std::hash::BuildHasher;
-use std::ops::ControlFlow;
 use store::Query;
 
 const WITHIN: &str = "distinct";
@@ -76,9 +74,28 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     Ok(Disposition::Reply)
 }
 
+/// The values that a path leads to; of an array at its end each element. In an array a number picks an element, and leads
+/// nowhere else; other names lead on in each document of it.
+fn reach<'d>(document: Doc<'d>, components: &[Box<str>], reached: &mut Vec<Value<'d>>) {
+    let Some((name, rest)) = components.split_first() else { return };
+    match (document.get(name), rest.first()) {
+        (None, _) => {}
+        (Some(Value::Array(elements)), None) => reached.extend(elements.values()),
+        (Some(value), None) => reached.push(value),
+        (Some(Value::Document(inner)), Some(_)) => reach(inner, rest, reached),
+        (Some(Value::Array(array)), Some(next)) if next.bytes().all(|byte| byte.is_ascii_digit()) => {
+            reach(array, rest, reached);
+        }
+        (Some(Value::Array(array)), Some(_)) => {
+            array.values().filter_map(Value::as_document).for_each(|inner| reach(inner, rest, reached));
+        }
+        (Some(_), Some(_)) => {}
+    }
+}
+
 /// The different values a path leads to. Arrays count by their elements.
 struct DistinctValues {
-    path: Path,
+    components: Vec<Box<str>>,
     values: Vec<ValueBuf>,
     /// Places in `values`, found by the value's hash.
     places: HashTable<usize>,
@@ -90,7 +107,7 @@ struct DistinctValues {
 impl DistinctValues {
     fn new(key: &str, collation: Collation) -> Self {
         DistinctValues {
-            path: Path::new(key),
+            components: key.split('.').map(Into::into).collect(),
             values: Vec::new(),
             places: HashTable::new(),
             hasher: ahash::RandomState::new(),
@@ -101,18 +118,8 @@ impl DistinctValues {
 
     fn add(&mut self, document: Doc<'_>) -> Result<()> {
         let mut reached = Vec::new();
-        // Nothing breaks the visit, so it always runs to its end.
-        let _ = self.path.visit(document, End::Whole, &mut |found| {
-            reached.extend(found.value);
-            ControlFlow::Continue(())
-        });
-        for value in reached {
-            match value {
-                Value::Array(elements) => elements.values().try_for_each(|element| self.add_value(element))?,
-                value => self.add_value(value)?,
-            }
-        }
-        Ok(())
+        reach(document, &self.components, &mut reached);
+        reached.into_iter().try_for_each(|value| self.add_value(value))
     }
 
     fn add_value(&mut self, value: Value<'_>) -> Result<()> {

@@ -94,6 +94,14 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     context.requests.take();
     check_upsert(arguments.upsert, &predicate)?;
+    // What is asked for by its id alone is not sorted, however little sense the order makes.
+    let sort = match arguments.sort.filter(|_| !is_by_id(&arguments)) {
+        Some(sort) => Some(Sort::parse(sort, &context)?),
+        None => None,
+    };
+    if sort.as_ref().is_some_and(|sort| sort.needs().contains(Meta::TextScore)) && predicate.text_search().is_none() {
+        return Err(Meta::TextScore.unavailable());
+    }
     let projection = match arguments.fields {
         Some(fields) => Some(Projection::parse(fields, &predicate, &context)?),
         None => None,
@@ -106,10 +114,6 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         .as_ref()
         .filter(|projection| projection.needs_match_details() || projection.needs().contains(Meta::TextScore))
         .map(|_| predicate.clone());
-    let sort = match arguments.sort {
-        Some(sort) => Some(Sort::parse(sort, &context)?),
-        None => None,
-    };
     if context.requests.take().contains(Meta::SortKey) {
         return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
     }
@@ -149,6 +153,19 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         reply.append("retriedStmtId", 0);
     }
     Ok(Disposition::Reply)
+}
+
+/// Whether the command names one `_id` and nothing that would have to be looked at beside it.
+fn is_by_id(arguments: &Arguments<'_>) -> bool {
+    let beside = arguments.fields.is_some() || arguments.hint.is_some() || arguments.collation.is_some();
+    let mut fields = arguments.query.unwrap_or(Doc::EMPTY).elements();
+    let (Some(only), None) = (fields.next(), fields.next()) else { return false };
+    let is_value = match only.value() {
+        Value::Document(value) => !value.first().is_some_and(|first| first.key_bytes().starts_with(b"$")),
+        Value::Regex { .. } | Value::Array(_) | Value::Null | Value::Undefined => false,
+        _ => true,
+    };
+    !beside && only.key_bytes() == b"_id" && is_value
 }
 
 fn update_statement(

@@ -44,7 +44,7 @@ impl BucketAuto {
                     return Err(Error::new(Code(40239), message));
                 }
                 "groupBy" => group_by = Some(Operand::parse(value, context)?),
-                "buckets" => buckets = Some(parse_count(value)?),
+                "buckets" => buckets = Some(parse_number(value)?),
                 "output" => {
                     output = Some(value.as_document().ok_or_else(|| {
                         let kind = value.kind().alias();
@@ -60,6 +60,10 @@ impl BucketAuto {
         let (Some(group_by), Some(buckets)) = (group_by, buckets) else {
             return Err(Error::new(Code(40246), "$bucketAuto requires 'groupBy' and 'buckets' to be specified"));
         };
+        let buckets = usize::try_from(buckets).ok().filter(|buckets| *buckets > 0).ok_or_else(|| {
+            let message = format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {buckets}");
+            Error::new(Code(40243), message)
+        })?;
         let counting = doc! { "count": &doc! { "$sum": 1 } };
         let fields = parse_fields(output.filter(|output| !output.is_empty()).unwrap_or(counting.as_doc()), context)?;
         if fields.iter().any(|(_, accumulator)| accumulator.reads_key()) {
@@ -69,7 +73,7 @@ impl BucketAuto {
     }
 }
 
-fn parse_count(value: Value<'_>) -> Result<usize> {
+fn parse_number(value: Value<'_>) -> Result<i32> {
     if !value.kind().is_number() {
         let kind = value.kind().alias();
         let message = format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {kind}");
@@ -84,13 +88,7 @@ fn parse_count(value: Value<'_>) -> Result<usize> {
             format!("The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {found}");
         return Err(Error::new(Code(40242), message));
     };
-    match usize::try_from(count) {
-        Ok(count) if count > 0 => Ok(count),
-        _ => {
-            let message = format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {count}");
-            Err(Error::new(Code(40243), message))
-        }
-    }
+    Ok(count)
 }
 
 /// The documents of a run, sorted by the values they are put into buckets by.

@@ -154,6 +154,9 @@ impl UnionWith {
     }
 
     fn over(collection: &str, documents: Option<Vec<DocBuf>>, stages: Doc<'_>, context: &Context) -> Result<UnionWith> {
+        if collection.is_empty() && documents.is_none() {
+            return Err(Error::new(Code::INVALID_NAMESPACE, "Namespace is not a valid collection name"));
+        }
         let (collection, stages) = context.views.resolve(collection, stages);
         let context = Context { text_indexes: context.text_indexes.within(collection), ..context.clone() };
         let pipeline = sub_pipeline("$unionWith", stages.as_doc(), &context)?;

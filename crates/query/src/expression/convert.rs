@@ -187,6 +187,11 @@ fn to_int32(value: Value<'_>) -> Result<Option<Value<'static>>> {
         Value::Int64(number) => {
             i32::try_from(number).map_err(|_| failure(format!("Conversion would overflow target type {WHERE}: ")))?
         }
+        // A fraction beyond the largest whole number is too much already.
+        Value::Double(number) if number > f64::from(i32::MAX) || number < f64::from(i32::MIN) => {
+            whole(value)?;
+            return Err(overflow(value));
+        }
         value if value.kind().is_number() => i32::try_from(whole(value)?).map_err(|_| overflow(value))?,
         _ => return Ok(None),
     })))
@@ -209,7 +214,8 @@ fn to_double(value: Value<'_>) -> Result<Option<Value<'static>>> {
         Value::String(text) => parse_double(text)?,
         Value::Decimal128(number) => {
             let double = number.to_f64();
-            if double.is_infinite() && super::decimal::is_finite(number) {
+            let vanishes = !double.is_normal() && double.is_finite() && !Number::Decimal(number).is_zero();
+            if vanishes || double.is_infinite() && super::decimal::is_finite(number) {
                 return Err(overflow(value));
             }
             double
@@ -233,6 +239,8 @@ fn parse_double(text: &str) -> Result<f64> {
         Ok(number) if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) => {
             failed("Out of range")
         }
+        // Smaller than doubles with all their digits are.
+        Ok(number) if !number.is_normal() && number.is_finite() && has_digit_but_zero(text) => failed("Out of range"),
         Ok(number) => Ok(number),
         Err(_) => {
             let magnitude = text.trim_start_matches(['+', '-']);
@@ -240,6 +248,12 @@ fn parse_double(text: &str) -> Result<f64> {
             failed(if has_digits { "Did not consume whole string." } else { "Did not consume any digits" })
         }
     }
+}
+
+/// Whether the number is other than zero, whatever its exponent.
+fn has_digit_but_zero(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
 fn to_decimal(value: Value<'_>) -> Result<Option<Value<'static>>> {

@@ -4,7 +4,7 @@ use super::Test;
 use super::bits::{BitCondition, Bits};
 use super::in_list::InList;
 use super::number::exact;
-use super::parse::{Level, comparable, is_operator_document, is_pathless, parse_filter};
+use super::parse::{Level, comparable, has_reference_field, is_operator_document, is_pathless, parse_filter};
 use super::regex::Regex;
 use super::type_set::TypeSet;
 use crate::{geo, text};
@@ -319,7 +319,7 @@ fn parse_element_match(field: &str, operand: Value<'_>, level: Level<'_>) -> Res
     let Value::Document(filter) = operand else { return Err(Error::bad_value("$elemMatch needs an Object")) };
     let level = level.inside_element()?;
     let first = filter.first().map_or("", Element::key);
-    if first.starts_with('$') && !is_pathless(&first[1..]) && is_operator_document(filter) {
+    if first.starts_with('$') && !is_pathless(&first[1..]) && !has_reference_field(filter) {
         return Ok(Test::ElementSatisfies(parse_operators(field, filter, level)?));
     }
     Ok(Test::ElementMatches(Box::new(parse_filter(filter, level)?)))

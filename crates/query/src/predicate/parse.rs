@@ -96,11 +96,16 @@ pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
     let mut all = Vec::new();
     for element in filter.elements() {
         let name = element.key();
-        if let Some(operator) = name.strip_prefix('$') {
+        if let Some(operator) = name.strip_prefix('$').filter(|_| !is_reference_field(name)) {
             parse_pathless(operator, element, level, &mut all)?;
             continue;
         }
         let path = Path::new(name);
+        if is_reference_field(name) {
+            // Nothing that would be an operator elsewhere is one here.
+            all.push(Node::Path { path, test: level.collated(Test::Equal(comparable(element.value())?)) });
+            continue;
+        }
         match element.value() {
             Value::Document(operators) if operators.first().is_some_and(|it| is_near(it.key())) => {
                 if !level.near || !level.whole_document {
@@ -125,6 +130,16 @@ pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
 /// Whether a document in a value's place holds operators: its first name begins with `$` and it is no DBRef.
 pub(crate) fn is_operator_document(document: Doc<'_>) -> bool {
     document.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) && !is_db_ref(document)
+}
+
+/// Whether a name with `$` is one of those that a DBRef has: a field, not an operator.
+fn is_reference_field(name: &str) -> bool {
+    matches!(name, "$ref" | "$id" | "$db")
+}
+
+/// Whether a document may stand for a part of a DBRef.
+pub(super) fn has_reference_field(document: Doc<'_>) -> bool {
+    document.elements().any(|element| is_reference_field(element.key()))
 }
 
 fn is_db_ref(document: Doc<'_>) -> bool {

@@ -3,7 +3,7 @@
 use super::apply::header;
 use crate::{Context, Predicate};
 use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Kind, Value, ValueBuf};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 
 #[derive(Clone, Debug)]
 pub(super) enum Pull {
@@ -33,7 +33,11 @@ impl Pull {
     pub fn parse(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
             Value::Document(condition) if !is_value_condition(condition) => {
-                Ok(Pull::Documents(Predicate::parse(condition, context)?))
+                let predicate = Predicate::parse(condition, context)?;
+                if predicate.has_expression() {
+                    return Err(Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, "$expr is not allowed in this context"));
+                }
+                Ok(Pull::Documents(predicate))
             }
             Value::Document(_) | Value::Regex { .. } => {
                 let mut wrapped = Vec::new();

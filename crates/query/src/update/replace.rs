@@ -38,6 +38,12 @@ impl Replacement {
         }
     }
 
+    /// Writes the document that is inserted where there is none. That may have fields with `$` in front, as inserted ones may.
+    pub fn insert(&self, base: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
+        let inserted = Replacement { dollar_field: None, ..self.clone() };
+        inserted.apply(base, now_ms, out)
+    }
+
     /// Writes the new document, `_id` first; `false` where the replacement, `_id` included, is the old one to the byte.
     pub fn apply(&self, old: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
         if let Some(name) = &self.dollar_field {

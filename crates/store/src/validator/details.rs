@@ -202,25 +202,48 @@ impl Telling<'_> {
             writer.append("reason", "field was missing");
             return;
         };
-        writer.append("reason", reason(name, inverted));
-        match values.as_slice() {
-            [value] => writer.append("consideredValue", *value),
-            values => {
-                let mut array = writer.array("consideredValues");
-                values.iter().for_each(|value| array.push(*value));
-            }
+        let expected = expected_types(name);
+        let is_expected = |value: &Value<'_>| expected.contains(&value.kind().alias());
+        if !expected.is_empty() && !inverted && !values.iter().any(is_expected) {
+            writer.append("reason", "type did not match");
+            write_some(writer, ["consideredType", "consideredTypes"], &types(&values));
+            write_some(writer, ["expectedType", "expectedTypes"], expected);
+            write_considered(writer, &values);
+            return;
         }
+        let reason = match name {
+            "$geoWithin" | "$geoIntersects" => self.reason_of_places(path, name, inverted),
+            name => reason(name, inverted),
+        };
+        writer.append("reason", reason);
+        write_considered(writer, &values);
         if name == "$type" {
-            match values.as_slice() {
-                [value] => writer.append("consideredType", value.kind().alias()),
-                values => {
-                    let mut aliases: Vec<&str> = values.iter().map(|value| value.kind().alias()).collect();
-                    aliases.sort_unstable();
-                    aliases.dedup();
-                    let mut array = writer.array("consideredTypes");
-                    aliases.iter().for_each(|alias| array.push(*alias));
-                }
+            write_some(writer, ["consideredType", "consideredTypes"], &types(&values));
+        }
+    }
+
+    /// Why a place is not where it should be, or is where it should not be.
+    fn reason_of_places(&self, path: &str, name: &str, inverted: bool) -> &'static str {
+        let anywhere = DocBuf::build(|writer| {
+            let mut condition = writer.document(path);
+            let mut within = condition.document("$geoWithin");
+            let mut corners = within.array("$box");
+            for corner in [f64::MIN, f64::MAX] {
+                let mut place = corners.array();
+                place.push(corner);
+                place.push(corner);
             }
+        });
+        match (name, inverted) {
+            (_, false) if !self.matches_filter(&anywhere) => "could not find a valid geometry at the given path",
+            ("$geoWithin", false) => {
+                "none of the considered geometries were contained within the expression’s geometry"
+            }
+            (_, false) => "none of the considered geometries intersected the expression’s geometry",
+            ("$geoWithin", true) => {
+                "at least one of considered geometries was contained within the expression’s geometry"
+            }
+            (_, true) => "at least one of considered geometries intersected the expression’s geometry",
         }
     }
 
@@ -244,6 +267,49 @@ impl Telling<'_> {
             ControlFlow::Continue(())
         });
         found.then_some(values)
+    }
+}
+
+/// The types that an operator is about; none where it is about all of them.
+fn expected_types(name: &str) -> &'static [&'static str] {
+    match name {
+        "$size" | "$elemMatch" => &["array"],
+        "$mod" => &["decimal", "double", "int", "long"],
+        "$regex" => &["regex", "string", "symbol"],
+        "$bitsAllSet" | "$bitsAllClear" | "$bitsAnySet" | "$bitsAnyClear" => {
+            &["binData", "decimal", "double", "int", "long"]
+        }
+        _ => &[],
+    }
+}
+
+/// The types of values, each once and in order.
+fn types(values: &[Value<'_>]) -> Vec<&'static str> {
+    let mut aliases: Vec<&str> = values.iter().map(|value| value.kind().alias()).collect();
+    aliases.sort_unstable();
+    aliases.dedup();
+    aliases
+}
+
+/// One type by its name, several as an array under the second name.
+fn write_some(writer: &mut DocWriter<'_>, [one, several]: [&str; 2], types: &[&str]) {
+    match types {
+        [] => {}
+        [only] => writer.append(one, *only),
+        types => {
+            let mut array = writer.array(several);
+            types.iter().for_each(|alias| array.push(*alias));
+        }
+    }
+}
+
+fn write_considered(writer: &mut DocWriter<'_>, values: &[Value<'_>]) {
+    match values {
+        [value] => writer.append("consideredValue", *value),
+        values => {
+            let mut array = writer.array("consideredValues");
+            values.iter().for_each(|value| array.push(*value));
+        }
     }
 }
 

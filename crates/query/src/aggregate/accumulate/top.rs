@@ -50,7 +50,7 @@ impl Top {
                         let message = "invalid parameter: expected an object (sortBy)";
                         return Err(Error::new(Code(10065), message));
                     };
-                    sort = Some(if order.is_empty() { Sort::default() } else { Sort::parse_stage(order, context)? });
+                    sort = Some(order);
                 }
                 _ => return Err(Error::new(Code(5788002), format!("Unknown argument to {operator} '{name}'"))),
             }
@@ -60,6 +60,7 @@ impl Top {
         }
         let output = output.ok_or_else(|| Error::new(Code(5788004), "Missing value for 'output'"))?;
         let sort = sort.ok_or_else(|| Error::new(Code(5788005), "Missing value for 'sortBy'"))?;
+        let sort = if sort.is_empty() { Sort::default() } else { Sort::parse_stage(sort, context)? };
         let operand = |path: &str| Operand::parse(Value::String(&format!("${path}")), context);
         let parts = sort.parts().iter().map(|part| Ok((operand(part.path.as_str())?, part.ascending)));
         let (order, collation) = (parts.collect::<Result<_>>()?, context.collation.clone());
