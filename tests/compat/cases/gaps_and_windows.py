@@ -92,3 +92,13 @@ BLOCKS += [
           for failing in ({"$slice": ["$l", " "]}, {"$toDouble": "$s"}) for fields in ({}, {"localField": "n", "foreignField": "a"}) for more in ({}, {"let": {"x": 1}})),
     ),
 ]  # fmt: skip
+BLOCKS += [
+    pipelines("windows: one array twice", documents, *(window({"$sum": 1}, partitionBy=partition, sortBy=order) for partition in ("$n.c", "$n", "$d") for order in ({"n": -1}, {"n.c": 1}, {"n": 1, "d": 1}, {"d.b": 1})))
+    for documents in ([{"_id": 1, "n": []}], [{"_id": 1, "n": [{"c": 1}], "d": [{"b": 1}]}], [{"_id": 1, "n": [[1]], "d": [{}]}])
+]  # fmt: skip
+BLOCKS += [
+    pipelines(
+        "what is never met: $nor of everything", [{"_id": 1, "o": []}],
+        *([{"$addFields": {"n.b": {"$mergeObjects": ["$o", {"b": 4}]}}}, {"$match": filter}] for filter in ({"$nor": [{"n": 1}, {}]}, {"$and": [{"$nor": [{}, {"n": 1}]}]}, {"$nor": [{"n": 1}]}, {"$nor": [{"x": 1}]})),
+    ),
+]  # fmt: skip

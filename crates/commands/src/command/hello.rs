@@ -4,7 +4,6 @@
 
 use crate::arguments;
 use crate::dispatch::{Call, Disposition};
-use crate::envelope;
 use crate::logical_session;
 use crate::server::Topology;
 use bytes::Bytes;
@@ -66,6 +65,8 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
     let mut arguments = Arguments::default();
     for field in call.fields() {
         match field.key() {
+            // Of what these may be, null is as good as nothing.
+            "helloOk" | "topologyVersion" | "maxAwaitTimeMS" if field.value() == Value::Null => {}
             "helloOk" => arguments.hello_ok = arguments::boolean("hello", field)?,
             "compression" => arguments.compression = Some(field),
             "client" => {
@@ -75,7 +76,7 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
             }
             "topologyVersion" => arguments.topology_version = Some(arguments::document("hello", field)?),
             "maxAwaitTimeMS" => {
-                arguments.await_time = Some(envelope::max_time(field)?.unwrap_or(Duration::ZERO));
+                arguments.await_time = Some(Duration::from_millis(arguments::non_negative("hello", field)?));
             }
             // There are no users yet, so no user has a mechanism, and a speculative login is not taken up. What else a
             // client may say here (`hostInfo`, `loadBalanced`, `backpressure` …) asks for nothing.

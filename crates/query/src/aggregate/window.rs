@@ -79,12 +79,27 @@ impl SetWindowFields {
     fn check_beside_array(&self, document: Doc<'_>) -> Result<()> {
         let field = self.partition.as_ref().and_then(Expression::as_field);
         let mut parts = self.sort.iter().flat_map(Sort::parts);
-        let is_other = |path: &str| field.as_deref() != Some(path);
-        let is_array = |part: &SortPart| matches!(part.path.get(document), Some(Value::Array(_)));
+        // What leads through the same array is no other one.
+        let leads_on = |path: &str, from: &str| {
+            path.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let is_other =
+            |path: &str| !field.as_deref().is_some_and(|field| leads_on(field, path) || leads_on(path, field));
+        let is_array = |part: &SortPart| meets_array(document, part.path.as_str());
         if parts.any(|part| is_other(part.path.as_str()) && is_array(part)) {
             return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
         }
         Ok(())
+    }
+}
+
+/// Whether a path leads to an array, or through one.
+fn meets_array(document: Doc<'_>, path: &str) -> bool {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    match (document.get(name), rest) {
+        (Some(Value::Array(_)), _) => true,
+        (Some(Value::Document(inner)), Some(rest)) => meets_array(inner, rest),
+        _ => false,
     }
 }
 

@@ -176,7 +176,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
     match operator {
         "and" => all.push(super::simplify::and(parse_branches(element, level)?)),
         "or" => all.push(super::simplify::or(parse_branches(element, level)?)),
-        "nor" => all.push(Node::Nor(parse_branches(element, level)?)),
+        "nor" => all.push(super::simplify::nor(parse_branches(element, level)?)),
         "comment" => {}
         "alwaysTrue" => check_one(element)?,
         "alwaysFalse" => {

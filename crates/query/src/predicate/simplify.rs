@@ -39,6 +39,15 @@ pub(crate) fn or(branches: Vec<Node>) -> Node {
     if any.is_empty() { Node::Never } else { shelled(any, Node::Or) }
 }
 
+pub(crate) fn nor(mut branches: Vec<Node>) -> Node {
+    let matches_everything = |branch: &Node| matches!(branch, Node::And(all) if all.is_empty());
+    // Nothing is looked at beside a branch that every document satisfies.
+    if let Some(at) = branches.iter().position(matches_everything) {
+        branches = vec![branches.swap_remove(at)];
+    }
+    Node::Nor(branches)
+}
+
 /// Puts branches into MongoDB's order.
 pub(crate) fn arrange(node: &mut Node) {
     match node {

@@ -22,6 +22,8 @@ pub struct GraphLookup {
     depth_max: Option<i64>,
     depth_field: Option<Vec<Box<str>>>,
     restriction: Predicate,
+    /// A constant of the restriction that cannot be computed: told of with the first search.
+    failure: Option<Error>,
     context: Context,
 }
 
@@ -59,13 +61,16 @@ impl GraphLookup {
         let from = source("$graphLookup", from)?;
         // No constant of it is computed before there is a document.
         let unfolded = &Context { folding: Folding::Never, ..context.clone() };
-        let (mut start, mut depth_max, mut restriction) = (None, None, None);
+        let (mut start, mut depth_max, mut restriction, mut failure) = (None, None, None, None);
         let (mut target, mut connect_from, mut connect_to, mut depth_field) = (None, None, None, None);
         for (name, value) in spec.iter() {
             match name {
                 "startWith" => start = Some(Expression::parse(value, unfolded)?),
                 "maxDepth" => depth_max = Some(parse_depth(value)?),
-                "restrictSearchWithMatch" => restriction = Some(parse_restriction(value, unfolded)?),
+                "restrictSearchWithMatch" => {
+                    restriction = Some(parse_restriction(value, unfolded)?);
+                    failure = parse_restriction(value, &Context { folding: Folding::AtOnce, ..context.clone() }).err();
+                }
                 "from" => {}
                 "as" => target = Some(string(name, value)?),
                 "connectFromField" => connect_from = Some(string(name, value)?),
@@ -97,6 +102,7 @@ impl GraphLookup {
             depth_max,
             depth_field: depth_field.map(components),
             restriction: restriction.unwrap_or_else(Predicate::everything),
+            failure,
             context: context.clone(),
         })
     }
@@ -128,6 +134,9 @@ impl GraphLookup {
 
     /// The condition that a document's field has one of the values, and the search's restriction.
     fn predicate(&self, values: &[ValueBuf]) -> Result<Predicate> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
         // A missing field is not null.
         let exists = DocBuf::build(|writer| writer.append("$exists", true));
         let list = crate::expression::Evaluated::array(|list| values.iter().for_each(|value| list.push(value)));
