@@ -22,11 +22,19 @@ HALF_DONE = "of a write that fails MongoDB leaves behind what it has written so 
 PLACE_KEPT = "a field that one stage takes away and a later one sets keeps its place in MongoDB"
 NOT_ASKED_FOR = "what is read before a $limit ends it, and fails; without the $limit MongoDB fails as we do"
 COLUMNS = "MongoDB keeps the fields of measurements in the order of a hash table"
+LED_ASTRAY = "where a field of the path is missing, `.$` of MongoDB 6.0 goes on with the rest of the path in the document around it"
+NAMED_COLUMN = "MongoDB keeps partitions apart by a field of a made-up name, which `$$ROOT` and an empty result show"
 READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all where its optimizer writes out a $match"
 
 TAKING = {"$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
+# A field's name of 16 random bytes, with what it holds.
+MADE_UP = re.compile(r", '[A-Za-z0-9+/]{22}==': ('[^']*'|[^,{}\[\]]+)")
 NUMBER = re.compile(r"Decimal128\('(-?)([0-9.]+)(E[+-]\d+)?'\)")
+
+
+def same_but_for(pattern: re.Pattern, ours: str, theirs: str) -> bool:
+    return bool(pattern.search(theirs)) and pattern.sub("", theirs) == ours
 
 
 def _rounded(match: re.Match) -> str:
@@ -82,7 +90,17 @@ def _rounded_grid(command, ours: str, theirs: str) -> bool:
     return "$densify" in _stages(command) and not ours.startswith("error") and nine(ours) == nine(theirs)
 
 
+def _led_astray(command, ours: str, theirs: str) -> bool:
+    fields = command.get("projection", command.get("fields"))
+    if not isinstance(fields, dict) or not re.match("error 5124[67]:", theirs) or ours.startswith("error"):
+        return False
+    inner = {name for path in fields if path.endswith(".$") for name in path.split(".")[1:-1]}
+    return not inner.isdisjoint(path.split(".")[0] for path in fields if not path.endswith(".$"))
+
+
 KNOWN = {
+    LED_ASTRAY: _led_astray,
+    NAMED_COLUMN: lambda command, ours, theirs: "$$ROOT" in str(command) and same_but_for(MADE_UP, ours, theirs),
     ROUNDED: _rounded_grid,
     LAST_DIGIT: _last_digit,
     # What was cut in two is refused by the library of regular expressions, too.

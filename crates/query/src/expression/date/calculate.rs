@@ -121,12 +121,11 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
         return Err(Error::new(Code(5976500), message));
     }
     let moment = unit.begin(moment);
+    let back = |local| zone.to_moment_from(moment, local);
     let moved = match unit {
         Unit::Milliseconds(length) => shifted(moment, moved_by, length),
-        Unit::Days(length) => {
-            shifted(zone.to_local(moment), moved_by, length * DAY_MS).map(|local| zone.to_moment(local))
-        }
-        Unit::Months(length) => add_months(zone.to_local(moment), moved_by * length).map(|local| zone.to_moment(local)),
+        Unit::Days(length) => shifted(zone.to_local(moment), moved_by, length * DAY_MS).map(back),
+        Unit::Months(length) => add_months(zone.to_local(moment), moved_by * length).map(back),
     };
     moved.map(|moved| Value::DateTime(moved).into()).ok_or_else(|| match unit {
         Unit::Milliseconds(1) => Error::new(Code(159), format!("Overflow while adding {moved_by}ms to {moment}ms")),

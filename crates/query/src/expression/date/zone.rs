@@ -67,15 +67,20 @@ impl Zone {
         milliseconds.saturating_add(self.offset_ms(milliseconds))
     }
 
-    /// The moment at which clocks show a local time: the first one where they show it twice, and as if they had not been
+    /// As [`Zone::to_moment`], where a moment is moved to a local time: clocks that show it twice have not been changed since.
+    pub fn to_moment_from(&self, start: i64, local: i64) -> i64 {
+        let unchanged = local.saturating_sub(self.offset_ms(start));
+        if self.to_local(unchanged) == local { unchanged } else { self.to_moment(local) }
+    }
+
+    /// The moment at which clocks show a local time: the second one where they show it twice, and as if they had not been
     /// changed yet where they leave it out.
     pub fn to_moment(&self, local: i64) -> i64 {
-        let before = local.saturating_sub(self.offset_ms(local.saturating_sub(super::calendar::DAY_MS)));
-        if self.to_local(before) == local {
-            return before;
-        }
         let after = local.saturating_sub(self.offset_ms(local.saturating_add(super::calendar::DAY_MS)));
-        if self.to_local(after) == local { after } else { before }
+        if self.to_local(after) == local {
+            return after;
+        }
+        local.saturating_sub(self.offset_ms(local.saturating_sub(super::calendar::DAY_MS)))
     }
 }
 
