@@ -244,3 +244,9 @@ def test_top_counts_operations_by_collection(client, db):
     assert counted["total"]["time"] >= counted["insert"]["time"] > 0
     db.c.drop()
     assert f"{db.name}.c" not in client.admin.command("top")["totals"]
+
+
+def test_commands_tell_which_api_they_are_in(client):
+    commands = client.admin.command("listCommands")["commands"]
+    versions = {name: commands[name]["apiVersions"] for name in ("find", "aggregate", "hello", "top", "serverStatus", "distinct")}
+    assert versions == {"find": ["1"], "aggregate": ["1"], "hello": ["1"], "top": [], "serverStatus": [], "distinct": []}

@@ -6,7 +6,8 @@ use crate::command::index_specification;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 
-const COMMANDS: [&str; 27] = [
+/// The commands that are in it.
+pub const COMMANDS: [&str; 27] = [
     "abortTransaction",
     "aggregate",
     "authenticate",

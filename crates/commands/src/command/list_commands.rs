@@ -1,6 +1,7 @@
 //! `listCommands`, from the table of facts.
 
 use crate::dispatch::Call;
+use crate::strict_api;
 use crate::table::{Access, COMMANDS};
 use document::DocWriter;
 use error::Result;
@@ -14,7 +15,9 @@ pub fn list_commands(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         entry.append("secondaryOk", matches!(spec.access, Access::Nothing | Access::Read));
         entry.append("adminOnly", spec.admin_database_only);
         let mut versions = entry.array("apiVersions");
-        versions.push("1");
+        if strict_api::COMMANDS.contains(&spec.name) {
+            versions.push("1");
+        }
         drop(versions);
         drop(entry.array("deprecatedApiVersions"));
     }
