@@ -102,3 +102,9 @@ BLOCKS += [
         *([{"$addFields": {"n.b": {"$mergeObjects": ["$o", {"b": 4}]}}}, {"$match": filter}] for filter in ({"$nor": [{"n": 1}, {}]}, {"$and": [{"$nor": [{}, {"n": 1}]}]}, {"$nor": [{"n": 1}]}, {"$nor": [{"x": 1}]})),
     ),
 ]  # fmt: skip
+
+BLOCKS += [
+    pipelines("windows: arrays among partitions", [{"_id": number, "c": value} for number, value in enumerate((5, [1, 9], 3, None))][:count],
+              *([*window({"$sum": "$_id"}, partitionBy=partition, sortBy=order), {"$limit": limit}] for partition in ("$c", {"$ifNull": ["$c", 7]}) for order in ({"_id": 1}, {"c": -1}) for limit in (1, 2, 9)))
+    for count in (2, 3, 4)
+]  # fmt: skip

@@ -68,11 +68,26 @@ impl SetWindowFields {
             self.check_beside_array(document.document)?;
         }
         let start = out.len();
-        self.collation.encode_key(evaluated.value_or_null(), out);
+        let value = match evaluated.value_or_null() {
+            // It is sorted by one of its elements, as any array is.
+            Value::Array(array) => self.sorted_element(array),
+            value => value,
+        };
+        self.collation.encode_key(value, out);
         if self.partition_descends {
             out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
         }
         Ok(())
+    }
+
+    /// The smallest element of an array, or the largest where partitions descend.
+    fn sorted_element<'d>(&self, array: Doc<'d>) -> Value<'d> {
+        let compare = |a: &Value<'d>, b: &Value<'d>| self.collation.compare(*a, *b);
+        let extreme = match self.partition_descends {
+            false => array.values().min_by(compare),
+            true => array.values().max_by(compare),
+        };
+        extreme.unwrap_or(Value::Undefined)
     }
 
     /// Error 2 where the document is kept apart by an array, and sorted by another one.
