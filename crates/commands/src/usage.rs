@@ -28,9 +28,12 @@ impl Count {
 /// Names that clients think of are counted whether there are such collections or not, but not without end.
 const NAMESPACES_MAX: usize = 10_000;
 
-/// What is told apart, as `top` names it. The first is all of it.
+/// What is told apart, as `top` names it: all of it, what it did to the collection, and what kind of command it was.
 const KINDS: [&str; 9] =
     ["total", "readLock", "writeLock", "queries", "getmore", "insert", "update", "remove", "commands"];
+const TOTAL: usize = 0;
+const READ_LOCK: usize = 1;
+const WRITE_LOCK: usize = 2;
 
 type Counts = [Count; KINDS.len()];
 
@@ -43,28 +46,19 @@ impl Usage {
     pub fn note(&self, spec: &Spec, body: Doc<'_>, time: Duration) {
         let Some(namespace) = collection(spec, body) else { return };
         let count = Count { time, operations: statements(spec, body) };
-        let kind = match current_op::kind(body) {
-            "query" => "queries",
-            "command" => "commands",
-            other => other,
-        };
         let lock = match spec.access {
-            Access::Read => "readLock",
-            Access::Write | Access::Admin => "writeLock",
+            Access::Read => READ_LOCK,
+            Access::Write | Access::Admin => WRITE_LOCK,
             Access::Nothing => return,
         };
+        let kind = kind_of(body);
+        let add = |counts: &mut Counts| [TOTAL, lock, kind].into_iter().for_each(|kind| counts[kind].add(count));
         let mut all = self.lock();
-        if !all.contains_key(&namespace) {
-            if all.len() >= NAMESPACES_MAX {
-                return;
-            }
-            all.insert(Namespace::new(namespace.database, namespace.collection), Counts::default());
+        if let Some(counts) = all.get_mut(&namespace) {
+            return add(counts);
         }
-        let Some(counts) = all.get_mut(&namespace) else { return };
-        for (name, counted) in KINDS.iter().zip(counts) {
-            if *name == "total" || *name == lock || *name == kind {
-                counted.add(count);
-            }
+        if all.len() < NAMESPACES_MAX {
+            add(all.entry(Namespace::new(namespace.database, namespace.collection)).or_default());
         }
     }
 
@@ -75,6 +69,18 @@ impl Usage {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, Counts, ahash::RandomState>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Where the command's kind stands among [`KINDS`].
+fn kind_of(body: Doc<'_>) -> usize {
+    match current_op::kind(body) {
+        "query" => 3,
+        "getmore" => 4,
+        "insert" => 5,
+        "update" => 6,
+        "remove" => 7,
+        _ => 8,
     }
 }
 
