@@ -83,3 +83,26 @@ def test_a_pipeline_can_be_killed(big, client, name):
     killed = time.monotonic()
     thread.join()
     assert outcome[0][1] == 11601 and time.monotonic() - killed < 2
+
+
+def test_others_are_served_beside_a_long_condition(own_server, database_name):
+    """A worker that has all rows of a long scan before it does not take them one after the other."""
+    server = own_server("--threads", "1")
+    with server.client() as busy, server.client() as other:
+        collection = busy[database_name].c
+        collection.insert_many([{"_id": i, "r": i} for i in range(20_000)])
+        refused = []
+
+        def run():
+            refused.append(took(lambda: list(collection.aggregate([{"$sort": {"r": 1}}, SLOW], maxTimeMS=2500))))
+
+        other.admin.command("ping")
+        thread = threading.Thread(target=run)
+        thread.start()
+        longest = 0.0
+        while thread.is_alive():
+            began = time.monotonic()
+            other.admin.command("ping")
+            longest = max(longest, time.monotonic() - began)
+            time.sleep(0.01)
+        assert refused[0][1] == 50 and longest < 1, longest

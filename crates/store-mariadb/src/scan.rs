@@ -23,6 +23,7 @@ use mariadb_wire::row::BinaryRow;
 use query::Predicate;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use store::{Examined, Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
 
 /// Bytes of documents that a page should hold once their size is known.
@@ -38,6 +39,10 @@ const INEXACT_PAGE_ROWS_MIN: usize = 16;
 
 /// When the sink stops, so many rows are read and dropped to keep the connection; for more it is closed.
 const DRAIN_BYTES_MAX: usize = 16 << 20;
+
+/// Rows that have come are taken for so long before others of the worker are let in; and rows between two looks at the clock.
+const SLICE: Duration = Duration::from_millis(2);
+const ROWS_PER_LOOK: usize = 8;
 
 /// How far a scan has come.
 struct Progress {
@@ -326,8 +331,14 @@ impl Pages<'_, '_> {
         let columns = self.rows.index.as_ref().map_or(0, |index| index.columns.len());
         let progress = &mut self.progress;
         let joins = u64::from(self.rows.joins(limit as u64));
-        let mut rows = 0;
+        let mut rows = 0_usize;
+        let mut began = Instant::now();
         while let Event::Row(range) = lease.next().await? {
+            // A condition may take its time with each row, while the socket always has more of them.
+            if rows % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 && began.elapsed() > SLICE {
+                tokio::task::yield_now().await;
+                began = Instant::now();
+            }
             rows += 1;
             self.received += 1;
             self.joined += joins;
