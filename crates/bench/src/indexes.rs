@@ -8,7 +8,6 @@ use crate::report::{Report, Row, Samples};
 use crate::target::{Target, TargetArgs};
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, DocBuf, doc};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -133,11 +132,9 @@ impl Contestant {
             self.samples[number].record(before.elapsed());
             check(work, reply)?;
         }
-        if work == Work::Insert {
-            // What a server puts off until nothing comes in is work that inserts make, and no read's that comes behind them.
-            sleep(SETTLING);
-        }
-        self.samples[number].stop(&self.target, started);
+        // What a server puts off until nothing comes in is work that inserts make, and no read's that comes behind them.
+        let rest = if work == Work::Insert { SETTLING } else { Duration::ZERO };
+        self.samples[number].stop_after(rest, &self.target, started);
         Ok(())
     }
 
