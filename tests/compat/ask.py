@@ -233,7 +233,7 @@ class Asked:
     def wrote_before_failing(self) -> bool:
         """Whether it is a write that both refused with the same error, and what was written before is the difference."""
         (ours, theirs), *_ = self.pairs
-        return self.block.writes and bool(code_of(ours)) and code_of(ours) == code_of(theirs)
+        return self.block.writes and bool(code_of(ours)) and code_of(ours) == code_of(theirs) and len(ours) == len(theirs)
 
     def oracle(self, commands: list[dict]) -> list[bytes]:
         side = self.pair.sides[1]
