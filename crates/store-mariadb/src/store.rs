@@ -250,14 +250,6 @@ impl DocumentStore for MariaDbStore {
         told(collections::drop_database(self, database))
     }
 
-    fn create_indexes<'a>(
-        &'a self,
-        namespace: &'a Namespace,
-        indexes: Vec<IndexSpec>,
-    ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
-        self.build_indexes(namespace, indexes, Arc::default())
-    }
-
     fn build_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,

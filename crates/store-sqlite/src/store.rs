@@ -363,14 +363,6 @@ impl DocumentStore for SqliteStore {
         self.define(move |writer| writer.drop_database(&database))
     }
 
-    fn create_indexes<'a>(
-        &'a self,
-        namespace: &'a Namespace,
-        indexes: Vec<IndexSpec>,
-    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
-        self.build_indexes(namespace, indexes, Arc::default())
-    }
-
     fn build_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,

@@ -182,7 +182,9 @@ pub trait DocumentStore {
         &'a self,
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
-    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>>;
+    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
+        self.build_indexes(namespace, indexes, Arc::default())
+    }
 
     /// As [`DocumentStore::create_indexes`], telling how far it is.
     fn build_indexes<'a>(
@@ -190,10 +192,7 @@ pub trait DocumentStore {
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
         progress: Arc<Progress>,
-    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
-        let _ = progress;
-        self.create_indexes(namespace, indexes)
-    }
+    ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>>;
 
     /// Puts another specification in the place of an index's, with the same name and key. What it may change is what an index
     /// does not depend on: `expireAfterSeconds`, `hidden`, `prepareUnique`. Errors 26 and 27.

@@ -306,10 +306,11 @@ impl DocumentStore for MemoryStore {
         done(Ok(collections.len() < before))
     }
 
-    fn create_indexes<'a>(
+    fn build_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
         indexes: Vec<IndexSpec>,
+        _progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
         let mut collections = self.collections.borrow_mut();
         let created_collection = !collections.contains_key(namespace);
