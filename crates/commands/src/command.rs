@@ -42,6 +42,7 @@ pub mod plan_cache;
 pub mod probes;
 pub mod profile;
 pub mod refused;
+pub mod selkie_cache;
 pub mod server_status;
 pub mod sessions;
 pub mod shutdown;

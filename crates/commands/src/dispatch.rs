@@ -1,5 +1,6 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
+use crate::answers::{self, Depends, Kept, Looked};
 use crate::between_servers;
 use crate::clock;
 use crate::collection_uuid;
@@ -11,6 +12,7 @@ use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
 use crate::table::{self, Access, Handler, Spec};
 use crate::text_indexes;
+use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
@@ -20,6 +22,7 @@ use query::Context;
 use query::fulltext::TextIndexes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What the connection does with what [`run`] appended.
@@ -44,6 +47,10 @@ pub struct Call<'a> {
     pub now_ms: i64,
     /// What answers `$text`, should the command have one.
     text_indexes: TextIndexes,
+    /// What the answer depends on, where it is to be kept.
+    pub depends: Depends,
+    /// The answer's beginning, where that is kept and the handler has only to open a cursor behind it.
+    pub beginning: Option<Arc<Kept>>,
 }
 
 impl<'a> Call<'a> {
@@ -66,6 +73,8 @@ impl<'a> Call<'a> {
             running,
             now_ms,
             text_indexes: TextIndexes::default(),
+            depends: Depends::default(),
+            beginning: None,
         }
     }
 
@@ -106,42 +115,79 @@ impl<'a> Call<'a> {
     }
 }
 
+/// What became of a request that was to be answered without waiting.
+pub enum AtOnce {
+    /// It may have to wait, nothing has happened, and [`run`] is to be asked.
+    No,
+    /// The reply's body is written.
+    Written,
+    /// This is the reply's body, to be sent from where it lies.
+    Kept(Bytes),
+}
+
+/// Kept replies from this size on are sent from where they lie; smaller ones are copied, which is cheaper.
+const SENT_AS_KEPT_BYTES: usize = 16 << 10;
+
 /// Carries out a request that has nothing to wait for, as [`run`] does but without a future; most requests are like that, and
-/// futures that hold a whole command are large and go through memory several times. `false`: it may have to wait, nothing has
-/// happened, and [`run`] is to be asked.
-pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> bool {
+/// futures that hold a whole command are large and go through memory several times.
+pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> AtOnce {
     let (body, first) = envelope::body(request);
     let Some((first, index)) = first.and_then(|first| Some((first, table::find(first.key_bytes())?))) else {
-        return false;
+        return AtOnce::No;
     };
-    let Some(spec) = table::COMMANDS.get(index) else { return false };
+    let Some(spec) = table::COMMANDS.get(index) else { return AtOnce::No };
     if matches!(request.kind, RequestKind::Query { .. }) {
-        return false;
+        return AtOnce::No;
     }
     let start = reply.len();
+    // Who watches operations is shown those of the ordinary way.
+    let answers = worker.server.answers.as_ref().filter(|_| spec.cacheable && !worker.server.profiling.is_attentive());
+    if let Some(answers) = answers {
+        let began = Instant::now();
+        let running = Running::default();
+        let mut call = Call::new(worker, session, request, spec, first, &running);
+        // What is wrong is told on the ordinary way.
+        let kept = call.begin(body).is_ok().then(|| answers.at_once(&call)).flatten();
+        if let Some(kept) = kept {
+            count(worker, index);
+            count_answer(worker, spec, &kept);
+            worker.shared.usage.note(spec, body, began.elapsed());
+            if kept.body.len() >= SENT_AS_KEPT_BYTES {
+                return AtOnce::Kept(kept.body.clone());
+            }
+            reply.extend_from_slice(&kept.body);
+            return AtOnce::Written;
+        }
+    }
     let mut answer = |handler: &dyn Fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<bool>| {
         let running = Running::default();
         let mut call = Call::new(worker, session, request, spec, first, &running);
         call.begin(body)?;
+        if let Some(answers) = answers {
+            call.depends.begin(answers.make_at_once(&call));
+        }
         let mut writer = DocWriter::begin(reply);
         let answered = handler(&mut call, &mut writer)?;
         writer.append("ok", 1.0);
+        drop(writer);
+        if let Some(making) = call.depends.take().filter(|_| answered) {
+            making.finish(reply.get(start..).unwrap_or_default(), call.now_ms);
+        }
         Ok(answered)
     };
     match &spec.handler {
-        // Who watches operations is shown those of the ordinary way.
-        Handler::Mostly(..) if worker.server.profiling.is_attentive() => false,
+        Handler::Mostly(..) if worker.server.profiling.is_attentive() => AtOnce::No,
         Handler::Mostly(at_once, _) if (at_once.is_likely)(request) => {
             let began = Instant::now();
             let answered = catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| (at_once.handler)(call, writer))));
             if matches!(answered, Ok(Ok(true))) {
                 count(worker, index);
                 worker.shared.usage.note(spec, body, began.elapsed());
-                return true;
+                return AtOnce::Written;
             }
             // What is wrong will be found again, and told, on the ordinary way.
             reply.truncate(start);
-            false
+            AtOnce::No
         }
         Handler::Immediate(handler) => {
             count(worker, index);
@@ -151,9 +197,9 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             if let Err(error) = answered {
                 report(worker, Some(index), &error, start, reply);
             }
-            true
+            AtOnce::Written
         }
-        Handler::Mostly(..) | Handler::Waiting(_) => false,
+        Handler::Mostly(..) | Handler::Waiting(_) => AtOnce::No,
     }
 }
 
@@ -185,6 +231,20 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
         profiling::note(worker, session, request, command, &running, reply, elapsed);
     }
     disposition
+}
+
+/// Counts what a command does whose answer was kept.
+fn count_answer(worker: &Worker, spec: &Spec, kept: &Kept) {
+    let statistics = worker.statistics();
+    if spec.name != "find" {
+        statistics.operations_command.add(1);
+        return;
+    }
+    statistics.operations_query.add(1);
+    // Larger batches are not gone through to be counted.
+    let documents = answers::batch(kept).and_then(|batch| batch.value().as_array());
+    let small = documents.filter(|documents| documents.size() < SENT_AS_KEPT_BYTES);
+    statistics.documents_returned.add(small.map_or(1, |documents| documents.elements().count()) as u64);
 }
 
 /// Notes that a command is carried out.
@@ -236,15 +296,36 @@ async fn carry_out(
         Box::pin(collection_uuid::settle(&mut call, wanted)).await?;
     }
     call.text_indexes = text_indexes::mentioned(&call).await?;
+    if let Some(answers) = worker.server.answers.as_ref().filter(|_| spec.cacheable) {
+        match Box::pin(answers.look_up(&call)).await? {
+            Looked::Answer(kept) => {
+                count_answer(worker, spec, &kept);
+                reply.extend_from_slice(&kept.body);
+                return Ok(Disposition::Reply);
+            }
+            Looked::Beginning(kept) => call.beginning = Some(kept),
+            Looked::Make(making) => call.depends.begin(Some(making)),
+            Looked::Nothing => {}
+        }
+    }
     let retryable_write = call.envelope.txn_number.is_some();
-    let mut writer = DocWriter::begin(reply);
-    let outcome = match &spec.handler {
-        Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
-        Handler::Waiting(handler) | Handler::Mostly(_, handler) => handler(&mut call, &mut writer).await,
+    let start = reply.len();
+    let outcome = {
+        let mut writer = DocWriter::begin(reply);
+        let outcome = match &spec.handler {
+            Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
+            Handler::Waiting(handler) | Handler::Mostly(_, handler) => handler(&mut call, &mut writer).await,
+        };
+        if outcome.is_ok() {
+            writer.append("ok", 1.0);
+        }
+        outcome
     };
     match outcome {
         Ok(disposition) => {
-            writer.append("ok", 1.0);
+            if let Some(making) = call.depends.take() {
+                making.finish(reply.get(start..).unwrap_or_default(), call.now_ms);
+            }
             Ok(disposition)
         }
         Err(error) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {

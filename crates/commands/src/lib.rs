@@ -5,10 +5,12 @@
 //! ([`envelope`]), carries the command out against the worker's store and writes the reply. Errors become replies in
 //! [`reply`] and nowhere else. Nothing here touches a socket or knows how documents are kept.
 //!
-//! In reading order: [`server`] (what lives how long), [`table`], [`dispatch`], [`envelope`], [`arguments`], then a file per
+//! In reading order: [`server`] (what lives how long), [`table`], [`dispatch`], [`envelope`], [`answers`] (the document
+//! cache), [`arguments`], then a file per
 //! command under `command/`; behind them [`read`] (plans, scans, batches), [`cursor`], [`logical_session`], [`running`]
 //! (maxTimeMS, killOp), [`profiling`] and [`statistics`].
 
+pub mod answers;
 pub mod arguments;
 mod between_servers;
 mod clock;
@@ -35,7 +37,7 @@ pub mod time_to_live;
 mod usage;
 mod write;
 
-pub use dispatch::{Disposition, run, run_at_once};
+pub use dispatch::{AtOnce, Disposition, run, run_at_once};
 pub use log_lines::LogLines;
 pub use server::{ClientSession, Server, Settings, Topology, Worker};
 pub use statistics::Statistics;

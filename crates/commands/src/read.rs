@@ -13,6 +13,7 @@ mod whole;
 pub use batch::{Batch, REPLY_DOCUMENTS_BYTES_MAX};
 pub use sinks::{Visit, for_each, transcode};
 
+use crate::answers::{Origin, Rest};
 use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
@@ -83,6 +84,8 @@ pub struct Reader {
     tail: Option<bool>,
     /// What is left of the time the client gave for the whole read (`maxTimeMS`).
     pub time_left: Option<Duration>,
+    /// What the cache keeps its batches by.
+    pub origin: Option<Arc<Origin>>,
 }
 
 /// A pipeline at work.
@@ -113,7 +116,7 @@ impl Reader {
     pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, request: Request<'_>) -> Result<Reader> {
         let predicate = request.predicate.unwrap_or_else(Predicate::everything);
         let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
-        let mut sort = request.sort;
+        let sort = request.sort;
         // No store knows what the order is that metadata gives, nor which documents come first in it.
         let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
         let query = Query {
@@ -123,6 +126,50 @@ impl Reader {
             hint: request.hint,
         };
         let plan = store.plan(namespace, query).await?;
+        Ok(Reader::on(plan, predicate, Request { sort, predicate: None, ..request }))
+    }
+
+    /// Reads on from where another read was, by its plan, which needs no sort and no pipeline here.
+    pub fn resume(rest: &Rest, request: Request<'_>) -> Reader {
+        let mut request = request;
+        let predicate = request.predicate.take().unwrap_or_else(Predicate::everything);
+        let mut reader = Reader::on(rest.plan.clone(), predicate, request);
+        reader.advance(rest);
+        reader
+    }
+
+    /// Puts the read where another one was by the same plan.
+    pub fn advance(&mut self, rest: &Rest) {
+        if let Source::Scan { position, .. } = &mut self.source {
+            *position = Some(rest.position.clone());
+        }
+        (self.skip, self.limit) = (rest.skip, rest.limit);
+    }
+
+    /// Notes that there is nothing left to read.
+    pub fn end(&mut self) {
+        self.done = true;
+    }
+
+    /// Where the read goes on; `None` where what it has read so far is part of that.
+    pub fn rest(&self) -> Option<Rest> {
+        let streams = self.sort.is_none()
+            && self.pipeline.is_none()
+            && self.pending.is_none()
+            && self.describer.is_none()
+            && self.tail.is_none();
+        match &self.source {
+            Source::Scan { plan, position: Some(position), exhausted: false } if streams => {
+                Some(Rest { plan: plan.clone(), position: position.clone(), skip: self.skip, limit: self.limit })
+            }
+            _ => None,
+        }
+    }
+
+    fn on(plan: Arc<dyn Plan>, predicate: Predicate, request: Request<'_>) -> Reader {
+        let mut sort = request.sort;
+        let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
         let facts = *plan.facts();
         let needs = sort.as_ref().map_or(request.needs, |sort| request.needs.and(sort.needs()));
         let sorted = facts.sorted && by_fields;
@@ -139,7 +186,7 @@ impl Reader {
             request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
         let fields = request.fields.filter(|_| describer.is_none());
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
-        Ok(Reader {
+        Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: (details || !facts.exact).then_some(predicate),
             positional: None,
@@ -159,7 +206,8 @@ impl Reader {
             returned: 0,
             tail: None,
             time_left: None,
-        })
+            origin: None,
+        }
     }
 
     /// Follows a capped collection by a plan of [`DocumentStore::tail`].
@@ -209,6 +257,7 @@ impl Reader {
             returned: 0,
             tail: None,
             time_left: None,
+            origin: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What lives how long: the process, a worker thread, a client connection.
 
+use crate::answers::Answers;
 use crate::clock;
 use crate::cursor::Cursors;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
@@ -11,7 +12,7 @@ use crate::usage::Usage;
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, Value};
 use query::spill::SpillSpace;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -60,6 +61,8 @@ pub struct Settings {
 pub struct Server {
     pub settings: Settings,
     pub engine: Arc<dyn Engine>,
+    /// The document cache, if there is one.
+    pub answers: Option<Answers>,
     pub cursors: Cursors,
     /// When the process began to serve.
     pub started: Instant,
@@ -83,12 +86,13 @@ pub struct Parameters {
 }
 
 impl Server {
-    pub fn new(settings: Settings, engine: Arc<dyn Engine>) -> Arc<Server> {
+    pub fn new(settings: Settings, engine: Arc<dyn Engine>, answers: Option<Answers>) -> Arc<Server> {
         let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
         let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
         Arc::new(Server {
             settings,
             engine,
+            answers,
             cursors: Cursors::default(),
             started: Instant::now(),
             started_ms: clock::now_ms(),
@@ -177,6 +181,8 @@ pub struct Worker {
     pub server: Arc<Server>,
     pub store: Rc<dyn DocumentStore>,
     pub shared: Arc<WorkerShared>,
+    /// Used again and again for what answers are kept by.
+    pub(crate) key_buffer: RefCell<Vec<u8>>,
     object_ids: ObjectIds,
     timestamp_counter: Cell<u32>,
     swept_ms: Cell<i64>,
@@ -196,6 +202,7 @@ impl Worker {
             server,
             store,
             shared,
+            key_buffer: RefCell::default(),
             object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
             timestamp_counter: Cell::new(0),
             swept_ms: Cell::new(clock::now_ms()),
@@ -263,6 +270,8 @@ pub struct ClientSession {
     pub identity: Arc<ClientIdentity>,
     /// The logical session noted last, and when; saves noting it with each command.
     noted: Cell<(LogicalSessionId, i64)>,
+    /// Whether answers may come from the cache, and go into it.
+    pub uses_cache: Cell<bool>,
 }
 
 impl ClientSession {
@@ -272,6 +281,7 @@ impl ClientSession {
             client,
             identity: Arc::new(ClientIdentity { connection_id, client, metadata: OnceLock::new() }),
             noted: Cell::new(([0; 16], 0)),
+            uses_cache: Cell::new(true),
         }
     }
 

@@ -433,6 +433,7 @@ pub static COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "mapReduce",
+        cacheable: false,
         aliases: &["mapreduce"],
         handler: waiting!(command::map_reduce::map_reduce),
         help: "Checked, and refused: JavaScript does not run here.",
@@ -515,6 +516,12 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::probes::roles),
         help: "Roles: there are none yet.",
         ..SERVER
+    },
+    Spec {
+        name: "selkieCache",
+        handler: immediate!(command::selkie_cache::selkie_cache),
+        help: "Figures of the document cache, why a command is kept or not, and whether this connection uses the cache.",
+        ..NOTHING
     },
     Spec {
         name: "serverStatus",

@@ -95,6 +95,12 @@ impl<'b> ArrayWriter<'b> {
         value.write_raw(self.document.buffer);
     }
 
+    /// The last bytes written so far; all there are, if they are fewer.
+    pub fn end(&self, bytes: usize) -> &[u8] {
+        let buffer = &self.document.buffer;
+        buffer.get(buffer.len().saturating_sub(bytes)..).unwrap_or_default()
+    }
+
     /// Appends a value whose bytes are at hand.
     pub fn push_raw(&mut self, kind: Kind, raw: &[u8]) {
         self.header(kind);

@@ -1,18 +1,27 @@
 //! One request: carried out, answered, or deliberately not answered.
 
 use crate::connection::{Broken, Conversation};
+use bytes::Bytes;
 use commands::Disposition;
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 
 /// What became of a request that was to be answered without waiting.
 pub(crate) enum AtOnce {
     Answered,
-    /// The socket did not take the whole reply: what is left of it, from the offset on.
-    Unsent(Vec<u8>, usize),
+    /// The socket did not take the whole reply.
+    Unsent(Box<Unsent>),
     /// It may have to wait for something.
     Waits(Message),
+}
+
+/// A reply in the pieces it is sent in, of which the first bytes are sent.
+pub(crate) struct Unsent {
+    front: Vec<u8>,
+    body: Bytes,
+    checksum: Bytes,
+    sent: usize,
 }
 
 /// Answers without a future where neither the command nor the socket makes anybody wait. Half of what a small request costs
@@ -29,19 +38,34 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     }
     let mut reply = worker.buffers.take_reply();
     let start = reply_to.begin(&mut reply);
-    if !commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
-        worker.buffers.give_reply(reply);
-        return Ok(AtOnce::Waits(Message::Request(request)));
-    }
-    reply_to.finish(&mut reply, start, worker.reply_id(), false);
-    let sent = match conversation.stream.try_write(&reply) {
+    let (body, checksum) = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
+        commands::AtOnce::No => {
+            worker.buffers.give_reply(reply);
+            return Ok(AtOnce::Waits(Message::Request(request)));
+        }
+        commands::AtOnce::Written => {
+            reply_to.finish(&mut reply, start, worker.reply_id(), false);
+            (Bytes::new(), Bytes::new())
+        }
+        commands::AtOnce::Kept(body) => {
+            let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), &body);
+            (body, checksum.map_or(Bytes::new(), |checksum| Bytes::copy_from_slice(&checksum)))
+        }
+    };
+    let length = reply.len() + body.len() + checksum.len();
+    let tried = if body.is_empty() {
+        conversation.stream.try_write(&reply)
+    } else {
+        conversation.stream.try_write_vectored(&[&reply[..], &body, &checksum].map(IoSlice::new))
+    };
+    let sent = match tried {
         Ok(sent) => sent,
         Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
         Err(error) => return Err(error.into()),
     };
     worker.commands.statistics().network_bytes_out.add(sent as u64);
-    if sent < reply.len() {
-        return Ok(AtOnce::Unsent(reply, sent));
+    if sent < length {
+        return Ok(AtOnce::Unsent(Box::new(Unsent { front: reply, body, checksum, sent })));
     }
     worker.buffers.give_reply(reply);
     Ok(AtOnce::Answered)
@@ -52,10 +76,14 @@ pub(crate) async fn respond(conversation: &Conversation, left: AtOnce) -> Result
     match left {
         AtOnce::Waits(Message::Request(request)) => carry_out(conversation, request).await,
         AtOnce::Waits(Message::Refused(refused)) => refuse(conversation, refused).await,
-        AtOnce::Unsent(reply, sent) => {
-            let written = write(conversation, reply.get(sent..).unwrap_or_default()).await;
-            conversation.worker().buffers.give_reply(reply);
-            written
+        AtOnce::Unsent(unsent) => {
+            let Unsent { front, body, checksum, mut sent } = *unsent;
+            for part in [&front[..], &body, &checksum] {
+                write(conversation, part.get(sent..).unwrap_or_default()).await?;
+                sent = sent.saturating_sub(part.len());
+            }
+            conversation.worker().buffers.give_reply(front);
+            Ok(())
         }
         AtOnce::Answered => Ok(()),
     }

@@ -44,15 +44,42 @@ impl ReplyTo {
         start
     }
 
+    /// Completes the front of a message whose body lies elsewhere; gives the checksum that goes behind the body, where there is one.
+    pub fn finish_around(
+        &self,
+        buffer: &mut [u8],
+        start: ReplyStart,
+        reply_id: i32,
+        body: &[u8],
+    ) -> Option<[u8; op_msg::CHECKSUM_BYTES]> {
+        let ReplyStart(at) = start;
+        let has_checksum = matches!(self.format, ReplyFormat::Msg { checksum: true });
+        let bytes = buffer.len() - at + body.len();
+        self.finish_front(buffer, at, bytes, reply_id, false);
+        has_checksum.then(|| {
+            let checksum = crc32c::crc32c(&buffer[at..]);
+            crc32c::crc32c_append(checksum, body).to_le_bytes()
+        })
+    }
+
     /// Completes the message that began at `start` and reaches to the end of `buffer`. `more_to_come`: another reply to the
     /// same request follows without being asked for.
     pub fn finish(&self, buffer: &mut Vec<u8>, start: ReplyStart, reply_id: i32, more_to_come: bool) {
         let ReplyStart(start) = start;
+        let bytes = buffer.len() - start;
+        if self.finish_front(buffer, start, bytes, reply_id, more_to_come) {
+            let checksum = crc32c::crc32c(&buffer[start..]);
+            buffer.extend_from_slice(&checksum.to_le_bytes());
+        }
+    }
+
+    /// Writes the header and the flags of a message of so many bytes without its checksum; gives whether it has one.
+    fn finish_front(&self, buffer: &mut [u8], start: usize, bytes: usize, reply_id: i32, more_to_come: bool) -> bool {
         let (opcode, checksum) = match self.format {
             ReplyFormat::Msg { checksum } => (OpCode::MSG, checksum),
             ReplyFormat::Reply | ReplyFormat::QueryFailure => (OpCode::REPLY, false),
         };
-        let length = buffer.len() - start + if checksum { op_msg::CHECKSUM_BYTES } else { 0 };
+        let length = bytes + if checksum { op_msg::CHECKSUM_BYTES } else { 0 };
         let header = Header { length, request_id: reply_id, response_to: self.request_id, opcode };
         buffer[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
         if opcode == OpCode::MSG {
@@ -60,9 +87,6 @@ impl ReplyTo {
             let flags = more | if checksum { op_msg::CHECKSUM_PRESENT } else { 0 };
             buffer[start + HEADER_BYTES..start + HEADER_BYTES + 4].copy_from_slice(&flags.to_le_bytes());
         }
-        if checksum {
-            let checksum = crc32c::crc32c(&buffer[start..]);
-            buffer.extend_from_slice(&checksum.to_le_bytes());
-        }
+        checksum
     }
 }

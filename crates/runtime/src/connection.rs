@@ -59,6 +59,14 @@ impl Life {
 }
 
 impl Stream {
+    /// As [`Stream::try_write`], of several pieces one behind the other.
+    pub fn try_write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_write_vectored(pieces),
+            Stream::Unix(stream) => stream.try_write_vectored(pieces),
+        }
+    }
+
     /// Writes what the socket takes now; `WouldBlock` when it takes nothing.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {

@@ -61,6 +61,12 @@ pub struct ServeArgs {
     /// Operations that take longer, in milliseconds, are logged, and profiled at level 1 [default: 100]
     #[arg(long, value_name = "MS")]
     pub slow_ms: Option<i64>,
+    /// Which answers are kept and given again: off, results, documents or both [default: off]
+    #[arg(long, value_name = "MODE")]
+    pub cache: Option<String>,
+    /// The memory that kept answers take [default: 268435456]
+    #[arg(long, value_name = "BYTES")]
+    pub cache_bytes: Option<i64>,
 }
 
 impl ServeArgs {
@@ -73,6 +79,8 @@ impl ServeArgs {
             ("--threads", self.threads.map(Raw::Integer)),
             ("--log", self.log.map(Raw::Text)),
             ("--slow-ms", self.slow_ms.map(Raw::Integer)),
+            ("--cache", self.cache.map(Raw::Text)),
+            ("--cache-bytes", self.cache_bytes.map(Raw::Integer)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),
             ("--topology", self.topology.map(Raw::Text)),

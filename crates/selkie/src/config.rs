@@ -37,6 +37,12 @@ pub struct Written {
     pub cursor_timeout_seconds: Option<Setting<u64>>,
     pub slow_ms: Option<Setting<i64>>,
     pub slow_log: Option<Setting<bool>>,
+    pub cache: Option<Setting<CacheMode>>,
+    pub cache_bytes: Option<Setting<usize>>,
+    pub cache_soft_ttl_ms: Option<Setting<i64>>,
+    pub cache_hard_ttl_ms: Option<Setting<i64>>,
+    pub cache_only: Option<Setting<Vec<String>>>,
+    pub cache_except: Option<Setting<Vec<String>>>,
 }
 
 /// A value and where it was written.
@@ -80,6 +86,26 @@ pub struct Config {
     pub cursor_timeout: Duration,
     pub slow_ms: i64,
     pub slow_log: bool,
+    pub cache: Cache,
+}
+
+/// What is kept of answers.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    pub mode: CacheMode,
+    pub bytes: usize,
+    pub soft_ttl_ms: Option<i64>,
+    pub hard_ttl_ms: Option<i64>,
+    pub only: Vec<String>,
+    pub except: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    Off,
+    Results,
+    Documents,
+    Both,
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +164,12 @@ impl Written {
             cursor_timeout_seconds: self.cursor_timeout_seconds.or(beneath.cursor_timeout_seconds),
             slow_ms: self.slow_ms.or(beneath.slow_ms),
             slow_log: self.slow_log.or(beneath.slow_log),
+            cache: self.cache.or(beneath.cache),
+            cache_bytes: self.cache_bytes.or(beneath.cache_bytes),
+            cache_soft_ttl_ms: self.cache_soft_ttl_ms.or(beneath.cache_soft_ttl_ms),
+            cache_hard_ttl_ms: self.cache_hard_ttl_ms.or(beneath.cache_hard_ttl_ms),
+            cache_only: self.cache_only.or(beneath.cache_only),
+            cache_except: self.cache_except.or(beneath.cache_except),
         }
     }
 }
@@ -148,7 +180,9 @@ impl Config {
         let listen = resolve_listen(&written)?;
         let topology = resolve_topology(&written, &listen)?;
         let store = resolve_store(&written)?;
+        let cache = resolve_cache(&written, &store)?;
         Ok(Config {
+            cache,
             topology,
             store,
             listen,
@@ -197,6 +231,36 @@ fn resolve_store(written: &Written) -> Result<Store, ConfigError> {
         (Some(data), None) => Ok(Store::Embedded(data.value.clone())),
         (None, None) => Ok(Store::Embedded(PathBuf::from(parameter::DEFAULT_DATA))),
     }
+}
+
+fn resolve_cache(written: &Written, store: &Store) -> Result<Cache, ConfigError> {
+    let mode = written.cache.as_ref().map_or(CacheMode::Off, |setting| setting.value);
+    if let (Some(setting), Store::Embedded(_)) = (&written.cache, store)
+        && matches!(mode, CacheMode::Results | CacheMode::Both)
+    {
+        return Err(setting.refuse(
+            "result sets are MariaDB's, and documents lie in the embedded store; write documents, or name a MariaDB server",
+        ));
+    }
+    let (soft, hard) = (&written.cache_soft_ttl_ms, &written.cache_hard_ttl_ms);
+    if let (Some(soft), Some(hard)) = (soft, hard)
+        && soft.value >= hard.value
+    {
+        return Err(soft.refuse(format!(
+            "soft-ttl-ms is {}, and hard-ttl-ms {}: an answer would be gone before it is made anew; the soft one has to be smaller",
+            soft.value, hard.value
+        )));
+    }
+    let age = |setting: &Option<Setting<i64>>| setting.as_ref().map(|setting| setting.value);
+    let list = |setting: &Option<Setting<Vec<String>>>| setting.as_ref().map_or_else(Vec::new, |it| it.value.clone());
+    Ok(Cache {
+        mode,
+        bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
+        soft_ttl_ms: age(soft),
+        hard_ttl_ms: age(hard),
+        only: list(&written.cache_only),
+        except: list(&written.cache_except),
+    })
 }
 
 fn resolve_topology(written: &Written, listen: &[ListenAddress]) -> Result<Topology, ConfigError> {

@@ -1,8 +1,9 @@
 //! `selkie serve`: the parts put together, from the store to the sockets.
 
 use crate::cli::presentable_arguments;
-use crate::config::{Config, Store};
+use crate::config::{Cache, CacheMode, Config, Store};
 use crate::temporary_files::TemporaryFiles;
+use commands::answers::{Answers, Rules};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use mongo_session::MongoService;
@@ -29,7 +30,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let config = Config { listen: listening.addresses().to_vec(), ..config };
     warn_of_open_doors(&config);
     let engine = open_store(&config.store)?;
-    let server = Server::new(settings(&config), engine.clone());
+    let server = Server::new(settings(&config), engine.clone(), answers(&config, &*engine));
     let service = Arc::new(MongoService::new(server).with_housekeeping(crate::memory::give_back));
     let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
     engine.close();
@@ -45,6 +46,19 @@ fn warn_of_open_doors(config: &Config) {
         tracing::warn!("{warning}");
         commands::log_lines::recent().push_startup_warning(&warning);
     }
+}
+
+/// The document cache, told of what the store changes.
+fn answers(config: &Config, engine: &dyn Engine) -> Option<Answers> {
+    let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, only, except } = config.cache.clone();
+    if !matches!(mode, CacheMode::Documents | CacheMode::Both) {
+        return None;
+    }
+    let settings =
+        cache::Settings { bytes, shards: 2 * config.threads, soft_ttl_ms, hard_ttl_ms, ignores_overtaking: false };
+    let cache = cache::Cache::new(settings);
+    engine.watch(Arc::new(cache::Watching(cache.clone())));
+    Some(Answers { cache, rules: Rules { only, except } })
 }
 
 fn settings(config: &Config) -> Settings {

@@ -11,7 +11,7 @@ use mariadb_wire::row::TextRow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use store::{DocumentStore, Engine};
+use store::{DocumentStore, Engine, Watch, Watcher};
 
 /// What `max_allowed_packet` must be: a document of 16 MiB as JSON, with the growth that ordinary content has.
 const PACKET_BYTES_MIN: u64 = 32 << 20;
@@ -25,6 +25,8 @@ pub struct MariaDbEngine {
     facts: Facts,
     /// Counts changes of collections' options, for the workers' catalogs to notice.
     changes: Arc<AtomicU64>,
+    /// Who keeps answers.
+    watcher: Arc<Watcher>,
 }
 
 /// What was found out at the start.
@@ -51,7 +53,7 @@ impl MariaDbEngine {
                 .join()
                 .unwrap_or_else(|_| Err(Error::internal("start-up failed")))
         })?;
-        Ok(Arc::new(MariaDbEngine { target, options, facts, changes: Arc::default() }))
+        Ok(Arc::new(MariaDbEngine { target, options, facts, changes: Arc::default(), watcher: Arc::default() }))
     }
 
     pub(crate) fn packet_bytes_max(&self) -> u64 {
@@ -119,7 +121,12 @@ impl Engine for MariaDbEngine {
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             self.packet_bytes_max(),
             self.facts.counts_by_one,
+            self.watcher.clone(),
         ))
+    }
+
+    fn watch(&self, watch: Arc<dyn Watch>) {
+        self.watcher.set(watch);
     }
 
     fn close(&self) {}

@@ -1,7 +1,7 @@
 //! The half that serves one worker: the contract of crate `store`, carried out by the modules beside it.
 
 use crate::catalog::Catalog;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::lane::Lane;
 use crate::options::{Options, Target};
 use crate::plan::MariaDbPlan;
@@ -10,8 +10,9 @@ use crate::pool::Pool;
 use crate::table::Table;
 use crate::{ahead, collections, count, explain, figures, indexes, scan, write};
 use ::store::{
-    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, WriteBatch, rules,
+    BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
+    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Watch,
+    Watcher, WriteBatch, rules,
 };
 use ahash::AHashSet;
 use document::{Collation, Doc, DocBuf};
@@ -38,6 +39,8 @@ pub(crate) struct MariaDbStore {
     pub tidied: Cell<Instant>,
     /// Tables on which the server did not let us create triggers; asked no more.
     pub no_triggers: RefCell<AHashSet<String>>,
+    /// Who is told of what is written here.
+    pub watcher: Arc<Watcher>,
 }
 
 impl MariaDbStore {
@@ -47,6 +50,7 @@ impl MariaDbStore {
         catalog: Catalog,
         packet_bytes_max: u64,
         counts_by_one: bool,
+        watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
         let pool = Pool::new(target, options);
         Rc::new(MariaDbStore {
@@ -57,7 +61,22 @@ impl MariaDbStore {
             counts_by_one,
             tidied: Cell::new(Instant::now()),
             no_triggers: RefCell::default(),
+            watcher,
         })
+    }
+
+    /// Does what changes collections, of whose documents nothing is known.
+    async fn redefining<T>(&self, namespaces: &[&Namespace], work: impl Future<Output = Result<T>>) -> Result<T> {
+        let note = |changes: &mut Changes, _: &dyn Watch| namespaces.iter().for_each(|name| changes.anything(name));
+        self.watcher.around(note, Failure::is_lost, work).await
+    }
+
+    /// Does what changes a collection's indexes, which takes long and leaves answers as they are but for their order and for what
+    /// is refused.
+    async fn indexing<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let outcome = work.await;
+        drop(self.watcher.announce_anything(namespace));
+        outcome
     }
 
     /// Whether a name is a view's; to be asked where there is no collection of that name.
@@ -210,7 +229,7 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         options: Doc<'a>,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(collections::create(self, namespace, options))
+        told(async move { self.redefining(&[namespace], collections::create(self, namespace, options)).await })
     }
 
     fn modify_collection<'a>(
@@ -218,11 +237,11 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         options: Doc<'a>,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(collections::modify(self, namespace, options))
+        told(async move { self.redefining(&[namespace], collections::modify(self, namespace, options)).await })
     }
 
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<usize>>> {
-        told(collections::drop(self, namespace))
+        told(async move { self.redefining(&[namespace], collections::drop(self, namespace)).await })
     }
 
     fn rename_collection<'a>(
@@ -231,7 +250,7 @@ impl DocumentStore for MariaDbStore {
         to: &'a Namespace,
         drop_target: bool,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(collections::rename(self, from, to, drop_target))
+        told(async move { self.redefining(&[from, to], collections::rename(self, from, to, drop_target)).await })
     }
 
     fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<Vec<CollectionInfo>>> {
@@ -247,7 +266,10 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
-        told(collections::drop_database(self, database))
+        told(async move {
+            let everything = Namespace::new(database, "");
+            self.redefining(&[&everything], collections::drop_database(self, database)).await
+        })
     }
 
     fn build_indexes<'a>(
@@ -256,11 +278,11 @@ impl DocumentStore for MariaDbStore {
         indexes: Vec<IndexSpec>,
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
-        told(async move { indexes::create(self, namespace, indexes, &progress).await })
+        told(async move { self.indexing(namespace, indexes::create(self, namespace, indexes, &progress)).await })
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(indexes::modify(self, namespace, index))
+        told(async move { self.indexing(namespace, indexes::modify(self, namespace, index)).await })
     }
 
     fn drop_indexes<'a>(
@@ -268,7 +290,7 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         which: IndexSelection,
     ) -> LocalBoxFuture<'a, error::Result<usize>> {
-        told(indexes::drop(self, namespace, which))
+        told(async move { self.indexing(namespace, indexes::drop(self, namespace, which)).await })
     }
 
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use store::{DocumentStore, Engine};
+use store::{DocumentStore, Engine, Watch, Watcher};
 
 /// The file in the data directory that holds all databases.
 const FILE_NAME: &str = "selkie.sqlite";
@@ -60,6 +60,8 @@ pub struct Shared {
     version: AtomicU64,
     /// The writer is about to begin the log anew, for which no read may be under way.
     reads_wait: AtomicBool,
+    /// Who keeps answers.
+    pub watcher: Watcher,
 }
 
 impl Shared {
@@ -133,6 +135,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         catalog: RwLock::new(catalog),
         version: AtomicU64::new(0),
         reads_wait: AtomicBool::new(false),
+        watcher: Watcher::default(),
     });
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
     let syncer = Syncer::start(&shared.path).map_err(|error| refuse("open the log in", &error))?;
@@ -174,6 +177,10 @@ fn lock_directory(directory: &Path) -> Result<File> {
 impl Engine for SqliteEngine {
     fn open(self: Arc<Self>) -> Result<Rc<dyn DocumentStore>> {
         Ok(Rc::new(SqliteStore::open(self.shared.clone(), self.writer.clone())?))
+    }
+
+    fn watch(&self, watch: Arc<dyn Watch>) {
+        self.shared.watcher.set(watch);
     }
 
     fn close(&self) {

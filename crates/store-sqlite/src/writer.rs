@@ -27,6 +27,7 @@ use crate::engine::Shared;
 use crate::failure::{Attempt, Failure};
 use crate::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
+use document::Doc;
 use error::{Error, Result};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{BatchOutcome, Looked, Progress, WriteBatch};
+use store::{BatchOutcome, Changes, Looked, Namespace, Progress, WriteBatch};
 
 pub use queue::WriterHandle;
 use queue::{Job, Queue, Waited, Write};
@@ -82,6 +83,7 @@ pub fn start(
         key: Vec::new(),
         looked: Looked::default(),
         undo: Undo::default(),
+        changes: Changes::default(),
         late: AHashMap::new(),
         looked_at: None,
         cleaning: cleaning::Cleaning::default(),
@@ -122,6 +124,8 @@ pub struct Writer {
     /// How the running statement has found its documents.
     looked: Looked,
     undo: Undo,
+    /// What the running transaction changes, for whoever keeps answers.
+    changes: Changes,
     /// Entries gathered for later, by the collection's id; and when somebody looked before there were many.
     late: AHashMap<i64, late::Late>,
     looked_at: Option<Instant>,
@@ -274,8 +278,11 @@ impl Writer {
 
     fn commit(&mut self) -> Attempt<()> {
         self.write_counters()?;
+        let changes = std::mem::take(&mut self.changes);
+        let announced = self.shared.watcher.get().filter(|_| !changes.is_empty()).map(|watch| watch.announce(changes));
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.publish();
+        drop(announced);
         Ok(())
     }
 
@@ -287,6 +294,7 @@ impl Writer {
         }
         self.catalog = self.shared.catalog().1;
         self.deltas.clear();
+        self.changes = Changes::default();
         self.roll_back_late();
         for (index, before) in std::mem::take(&mut self.undo).multikey.into_iter().rev() {
             index.multikey.restore(before);
@@ -336,6 +344,23 @@ impl Writer {
         });
         delta.documents += documents;
         delta.data_bytes += data_bytes;
+    }
+
+    /// Notes a change of a document, if anybody keeps answers.
+    fn note_change(&mut self, collection: &Collection, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
+        let namespace = &collection.namespace;
+        match self.shared.watcher.get().filter(|_| !self.changes.covers(namespace)) {
+            Some(watch) if watch.wants_images(namespace) => self.changes.document(namespace, before, after),
+            Some(_) => self.changes.anything(namespace),
+            None => {}
+        }
+    }
+
+    /// Notes that a collection changes in whatever way, if anybody keeps answers.
+    fn note_any_change(&mut self, namespace: &Namespace) {
+        if self.shared.watcher.get().is_some() {
+            self.changes.anything(namespace);
+        }
     }
 
     /// Has the log moved into the file in the background; where writers outrun that, moves it here, so that it begins anew.

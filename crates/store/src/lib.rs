@@ -1,6 +1,7 @@
 //! What every document store offers, whatever it keeps documents in.
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
+//! [`watch`] (who is told of changes),
 //! [`catalog`] (collections, indexes, figures), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
 //! and [`DocumentStore`], the contract itself.
 //!
@@ -24,6 +25,7 @@ pub mod testing;
 pub mod type_bracket;
 pub mod validator;
 pub mod views;
+pub mod watch;
 pub mod write;
 
 pub use catalog::{
@@ -37,6 +39,7 @@ pub use progress::Progress;
 pub use read::{Flow, Plan, PlanFacts, Position, Query, ScanEnd, Sink, StoredDoc};
 pub use rules::{Cap, Rules};
 pub use validator::Validator;
+pub use watch::{Announced, Change, Changes, Watch, Watcher};
 pub use write::{
     BatchOutcome, DeleteStatement, Looked, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
     WriteBatch,
@@ -52,6 +55,9 @@ use std::sync::Arc;
 pub trait Engine: Send + Sync {
     /// Opens the half that lives on the calling worker thread, inside its tokio runtime.
     fn open(self: Arc<Self>) -> Result<Rc<dyn DocumentStore>>;
+
+    /// Has `watch` told of every change from now on. Called before the first worker opens its half.
+    fn watch(&self, watch: Arc<dyn Watch>);
 
     /// Writes down what is pending and closes; called once, after the last worker has stopped.
     fn close(&self);

@@ -8,6 +8,8 @@ use crate::command::{explain, foreign, geo_near, options, source_mentions, sourc
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
+use cache::scope::Answer;
+use cache::{Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
@@ -94,6 +96,9 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         filled.map_err(in_pipeline)?;
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
+    if !reader.is_done() {
+        call.depends.refuse(Refusal::Continues);
+    }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
@@ -166,7 +171,11 @@ pub async fn open(
         resolved => resolved?,
     };
     let context = resolved.as_ref().unwrap_or(context);
+    if resolved.is_some() {
+        call.depends.refuse(Refusal::NoCollection);
+    }
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
+        call.depends.refuse(Refusal::NoCollection);
         let pipeline = Pipeline::parse(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
             return foreign::open_over(call, documents, pipeline, &budget).await.map_err(in_pipeline);
@@ -186,6 +195,7 @@ pub async fn open(
     }
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     if pipeline.has_foreign() {
+        call.depends.on(|| Scope::everything(namespace.clone(), view_mentions::namespaces(call, arguments.pipeline)));
         let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;
         return match opened.map_err(in_pipeline)? {
             Some(reader) => Ok(reader),
@@ -194,6 +204,7 @@ pub async fn open(
     }
     let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
+    call.depends.on(|| Scope::matching(namespace.clone(), source.predicate.clone(), Answer::Documents));
     let request = Request {
         predicate: Some(source.predicate),
         sort: source.sort,

@@ -6,6 +6,8 @@ use crate::arguments::{self, non_negative, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
+use cache::scope::Answer;
+use cache::{Refusal, Scope};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
@@ -88,12 +90,14 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         parsed => parsed?,
     };
     call.worker.statistics().operations_command.add(1);
+    call.depends.on(|| Scope::matching(namespace.clone(), predicate.clone(), Answer::Number));
 
     let store = &*call.worker.store;
     let enough = arguments.enough();
     let query = Query { predicate: &predicate, sort: None, limit: enough, hint: arguments.hint };
     let plan = store.plan(&namespace, query).await?;
     if plan.facts().view {
+        call.depends.refuse(Refusal::NoCollection);
         append_count("n", views::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }

@@ -7,6 +7,9 @@ use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
+use cache::scope::Answer;
+use cache::{Refusal, Scope};
+use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
@@ -53,12 +56,17 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let context = options::context(call, None, collation)?;
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     call.worker.statistics().operations_command.add(1);
+    call.depends.on(|| {
+        let answer = Answer::Values(Path::new(arguments.key));
+        Scope::matching(namespace.clone(), predicate.clone(), answer)
+    });
 
     let store = &*call.worker.store;
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
     let plan = store.plan_different(&namespace, query, arguments.key, &context.collation).await?;
     let mut values = DistinctValues::new(arguments.key, context.collation);
     if plan.facts().view {
+        call.depends.refuse(Refusal::NoCollection);
         values.collation = views::resolve(call, &namespace).await?.collation;
         views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
         values.write(reply.array("values"));

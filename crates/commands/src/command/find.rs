@@ -2,12 +2,15 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
+use crate::answers::{self, Kept};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::command::{index_bounds, options, views};
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
+use cache::scope::{Answer, Reach};
+use cache::{Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Meta, Needs, Predicate, Projection, Sort};
@@ -210,6 +213,15 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let request = arguments.prepare(call, collation.clone())?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);
+    if let Some(beginning) = call.beginning.take() {
+        return go_on(call, &namespace, &arguments, request, &beginning, reply);
+    }
+    call.depends.on(|| {
+        let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
+        Scope::matching(namespace.clone(), predicate, Answer::Documents)
+    });
+    let order = request.sort.clone().filter(|sort| call.depends.is_asked() && sort.needs().is_empty());
+    let first_few = request.limit.filter(|_| request.projection.is_none() && request.skip == 0);
 
     let tail = if arguments.tailable { worker.store.tail(&namespace).await? } else { None };
     let mut reader = match tail {
@@ -221,6 +233,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     };
     let view = reader.is_view();
     if view {
+        call.depends.refuse(Refusal::NoCollection);
         reader = views::open_find(call, &namespace, &arguments).await?;
     }
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -230,16 +243,65 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
         let filled = reader.fill(call, &mut batch).await;
         filled.map_err(|error| in_executor(error, "Executor error during find command"))?;
         worker.statistics().documents_returned.add(batch.len() as u64);
+        if let (Some(sort), Some(limit)) = (order, first_few)
+            && batch.len() as u64 == limit
+            && reader.is_done()
+        {
+            note_last(call, sort, batch.last());
+        }
     }
     // There is nothing to follow in a collection that has no document yet.
     let dead = reader.is_tail() && reader.examined == 0 && batch_size > 0;
     let keep = !reader.is_done() && !arguments.single_batch && !dead;
     // An empty batch has not looked at the collection yet: without one there is nothing to come back for.
     let keep = keep && (batch_size > 0 || view || worker.store.collection(&namespace).await?.is_some());
+    if keep {
+        reader.origin = call.depends.goes_on(reader.rest());
+    }
     let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
+}
+
+/// Opens a cursor behind a first batch that is kept.
+fn go_on(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    arguments: &Arguments<'_>,
+    request: Request<'_>,
+    beginning: &Kept,
+    reply: &mut DocWriter<'_>,
+) -> Result<Disposition> {
+    let Some(rest) = &beginning.rest else { return Err(Error::internal("a kept answer does not go on")) };
+    let mut cursor = reply.document("cursor");
+    answers::write_batch(beginning, &mut cursor);
+    let id = if arguments.single_batch {
+        0
+    } else {
+        let origin = answers::origin(call, namespace, &request);
+        let mut reader = Reader::resume(rest, request);
+        reader.origin = Some(origin);
+        keep_cursor(call, namespace, reader, arguments.no_cursor_timeout)
+    };
+    cursor.append("id", id);
+    append_namespace(&mut cursor, namespace);
+    Ok(Disposition::Reply)
+}
+
+/// What comes behind the last document in the order that was asked for does not matter to the answer.
+fn note_last(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
+    let mut key = Vec::new();
+    if let Some(last) = last
+        && sort.natural().is_none()
+        && sort.key(last, &mut key).is_ok()
+    {
+        call.depends.narrow(|scope| {
+            if let Reach::Matching { answer, .. } = &mut scope.reach {
+                *answer = Answer::First { sort: Box::new(sort), last: key.into() };
+            }
+        });
+    }
 }
 
 /// Enters a read that goes on into the registry; gives its cursor's id.

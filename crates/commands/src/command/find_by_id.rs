@@ -8,10 +8,13 @@
 use crate::dispatch::Call;
 use crate::read;
 use crate::reply::{append_names, in_executor};
+use cache::Scope;
+use cache::scope::Answer;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::Result;
 use mongo_wire::Request;
-use store::StoredDoc;
+use query::Predicate;
+use store::{Namespace, StoredDoc};
 
 /// Whether a request has the look of it: cheap, and wrong in few cases.
 pub fn is_likely(request: &Request) -> bool {
@@ -43,6 +46,14 @@ pub fn find_by_id(call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<bool> {
     statistics.documents_returned.add(found.into());
     cursor.append("id", 0i64);
     append_names(&mut cursor, call.database(), collection);
+    let filter = call.fields().find(|field| field.key_bytes() == b"filter").and_then(|it| it.value().as_document());
+    if let Some(Ok(predicate)) = filter.filter(|_| call.depends.is_asked()).map(|filter| {
+        // An `_id` that could be looked up compares by its bytes, whatever the collation.
+        Predicate::parse_query(filter, &call.context())
+    }) {
+        let namespace = Namespace::new(call.database(), collection);
+        call.depends.on(|| Scope::matching(namespace, predicate, Answer::Documents));
+    }
     Ok(true)
 }
 

@@ -1,14 +1,16 @@
 //! `getMore` and `killCursors`.
 
+use crate::answers::{self, Kept, Looked};
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::options::as_count;
 use crate::cursor::{self, Killed};
 use crate::dispatch::{Call, Disposition};
-use crate::read::Batch;
+use crate::read::{Batch, Reader};
 use crate::reply::{append_namespace, in_executor};
 use document::{DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::Namespace;
 
@@ -66,7 +68,13 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     // Zero stands for as many as fit.
     let documents_max = if batch_size == 0 { usize::MAX } else { as_count(batch_size) };
     let mut cursor = reply.document("cursor");
-    {
+    if let Some(kept) = kept_batch(call, reader, batch_size) {
+        answers::write_batch(&kept, &mut cursor);
+        match &kept.rest {
+            Some(rest) => reader.advance(rest),
+            None => reader.end(),
+        }
+    } else {
         let mut batch = Batch::begin(&mut cursor, "nextBatch", documents_max);
         loop {
             // From now on, so that nothing comes unseen between the look and the wait.
@@ -84,6 +92,9 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             call.running.facts.note_wait(waiting.elapsed());
         }
         worker.statistics().documents_returned.add(batch.len() as u64);
+        if !reader.is_done() {
+            call.depends.goes_on(reader.rest());
+        }
     }
     reader.time_left = reader.time_left.map(|left| left.saturating_sub(began.elapsed()));
     let goes_on = if reader.is_done() {
@@ -100,6 +111,19 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         }
         _ => Disposition::Reply,
     })
+}
+
+/// The next batch, if it is kept; if not, and it is worth keeping, that is noted.
+fn kept_batch(call: &Call<'_>, reader: &Reader, batch_size: u64) -> Option<Arc<Kept>> {
+    let (answers, origin) = (call.worker.server.answers.as_ref()?, reader.origin.as_ref()?);
+    match answers.next_batch(call, origin, &reader.rest()?, batch_size) {
+        Looked::Answer(kept) => Some(kept),
+        Looked::Make(making) => {
+            call.depends.begin(Some(making));
+            None
+        }
+        Looked::Beginning(_) | Looked::Nothing => None,
+    }
 }
 
 fn during_get_more(error: Error) -> Error {

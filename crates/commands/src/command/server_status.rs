@@ -1,6 +1,7 @@
 //! `serverStatus`: the process's figures.
 
 use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
+use crate::command::selkie_cache;
 use crate::command::statistics::host_and_port;
 use crate::dispatch::Call;
 use crate::host;
@@ -26,6 +27,7 @@ const SECTIONS: &[Section] = &[
     ("mem", memory),
     ("metrics", metrics),
     ("selkie", selkie),
+    ("cache", cache),
 ];
 
 pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -47,6 +49,13 @@ pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// What the document cache does; nothing where there is none.
+fn cache(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    if let Some(answers) = &server.answers {
+        selkie_cache::write_figures(answers, writer);
+    }
 }
 
 /// `top`: how collections were used.

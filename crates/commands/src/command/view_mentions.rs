@@ -42,6 +42,13 @@ fn check_collation(view: &Collation, wanted: &Collation, call: &Call<'_>, name: 
     Err(Error::new(Code(167), message))
 }
 
+/// The collections that the stages read beside their own.
+pub fn namespaces(call: &Call<'_>, pipeline: Doc<'_>) -> Vec<Namespace> {
+    let mut names = BTreeSet::new();
+    mentioned(pipeline, &mut names);
+    names.into_iter().map(|name| Namespace::new(call.database(), &name)).collect()
+}
+
 /// The names of other collections that the stages read.
 fn mentioned(stages: Doc<'_>, names: &mut BTreeSet<String>) {
     for (stage, spec) in

@@ -8,6 +8,7 @@ use crate::command::{aggregate, count, distinct, find};
 use crate::dispatch::Call;
 use crate::read::{Reader, Visit, for_each};
 use crate::text_indexes;
+use cache::Refusal;
 use document::{ArrayWriter, Collation, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
@@ -104,6 +105,7 @@ pub fn open<'a>(
     context: &'a Context,
 ) -> LocalBoxFuture<'a, Result<Reader>> {
     Box::pin(async move {
+        call.depends.refuse(Refusal::NoCollection);
         let view = resolve(call, namespace).await?;
         view.check_collation(arguments.collation.as_ref())?;
         let mut pipeline = view.followed_by(arguments.pipeline);

@@ -12,6 +12,7 @@ pub struct Batch<'b> {
     documents: Documents<'b>,
     documents_max: usize,
     bytes: usize,
+    last_bytes: usize,
 }
 
 /// Where the documents go.
@@ -23,12 +24,12 @@ enum Documents<'b> {
 
 impl<'b> Batch<'b> {
     pub fn begin(cursor: &'b mut DocWriter<'_>, key: &str, documents_max: usize) -> Batch<'b> {
-        Batch { documents: Documents::Reply(cursor.array(key)), documents_max, bytes: 0 }
+        Batch { documents: Documents::Reply(cursor.array(key)), documents_max, bytes: 0, last_bytes: 0 }
     }
 
     /// A batch that no client will see.
     pub fn kept(items: &'b mut Vec<ItemBuf>, documents_max: usize) -> Batch<'b> {
-        Batch { documents: Documents::Kept(items), documents_max, bytes: 0 }
+        Batch { documents: Documents::Kept(items), documents_max, bytes: 0, last_bytes: 0 }
     }
 
     /// Error 10334 where a pipeline's result is too large for a client.
@@ -77,7 +78,16 @@ impl<'b> Batch<'b> {
             Documents::Kept(items) => items.push(item.to_owned()),
         }
         self.bytes += size;
+        self.last_bytes = size;
         true
+    }
+
+    /// The document taken last, of a batch in a reply.
+    pub fn last(&self) -> Option<Doc<'_>> {
+        match &self.documents {
+            Documents::Reply(array) => Doc::from_bytes(array.end(self.last_bytes)),
+            Documents::Kept(_) => None,
+        }
     }
 
     /// Takes a document that `write` puts at the end of the reply; false when it does not fit any more.
@@ -104,6 +114,7 @@ impl<'b> Batch<'b> {
         };
         if taken {
             self.bytes += size;
+            self.last_bytes = size;
         }
         Ok(taken)
     }

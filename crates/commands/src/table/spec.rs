@@ -26,7 +26,7 @@ pub struct AtOnce {
 }
 
 pub type WaitingHandler =
-    for<'a, 'b> fn(&'a mut Call<'b>, &'a mut DocWriter<'b>) -> LocalBoxFuture<'a, Result<Disposition>>;
+    for<'a, 'b, 'c> fn(&'a mut Call<'b>, &'a mut DocWriter<'c>) -> LocalBoxFuture<'a, Result<Disposition>>;
 
 /// What a command touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

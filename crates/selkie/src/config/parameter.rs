@@ -1,6 +1,6 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
-use super::{Origin, Setting, TopologyKind, Written, suggest};
+use super::{CacheMode, Origin, Setting, TopologyKind, Written, suggest};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,6 +17,9 @@ pub const DEFAULT_COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor
 /// More threads than this are a slip of the finger.
 const THREADS_MAX: i64 = 1024;
 const DAY_SECONDS: i64 = 86_400;
+/// Less would not hold the answers of one page.
+const CACHE_BYTES_MIN: i64 = 1 << 20;
+pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 
 pub fn default_listen() -> ListenAddress {
     ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 27017)))
@@ -63,6 +66,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("", "The process: addresses, threads, log."),
     ("store", "Where documents lie: in a directory of this machine (the default), or in MariaDB."),
     ("mongodb", "What MongoDB clients see."),
+    ("cache", "Answers that are kept and given again for as long as they are right."),
 ];
 
 macro_rules! read {
@@ -222,6 +226,68 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "A cursor that nobody asks for so long is closed, unless it was opened with noCursorTimeout.",
         read: read!(cursor_timeout_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
+    Parameter {
+        section: "cache",
+        name: "mode",
+        flag: Some("--cache"),
+        kind: "\"off\", \"results\", \"documents\" or \"both\"",
+        default: "\"off\"",
+        example: "\"documents\"",
+        about: "What is kept: result sets of MariaDB by their SQL (`results`), replies to MongoDB clients by their command (`documents`), \
+                both, or nothing.",
+        read: read!(cache, cache_mode),
+    },
+    Parameter {
+        section: "cache",
+        name: "bytes",
+        flag: Some("--cache-bytes"),
+        kind: "bytes, from 1048576",
+        default: "268435456",
+        example: "1073741824",
+        about: "The memory that answers take, all in all. What is asked for least goes first.",
+        read: read!(cache_bytes, |raw| integer(raw, CACHE_BYTES_MIN, i64::MAX).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "cache",
+        name: "soft-ttl-ms",
+        flag: None,
+        kind: "milliseconds, from 1",
+        default: "# none",
+        example: "30000",
+        about: "An answer older than this is made anew by one of those who ask for it; the others get the old one meanwhile. Changes \
+                remove answers at once in any case.",
+        read: read!(cache_soft_ttl_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000 * 365)),
+    },
+    Parameter {
+        section: "cache",
+        name: "hard-ttl-ms",
+        flag: None,
+        kind: "milliseconds, from 1",
+        default: "# none",
+        example: "60000",
+        about: "An answer older than this is not given any more.",
+        read: read!(cache_hard_ttl_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000 * 365)),
+    },
+    Parameter {
+        section: "cache",
+        name: "only",
+        flag: None,
+        kind: "list of collections",
+        default: "# all",
+        example: "[\"shop.articles\", \"blog.*\"]",
+        about: "The collections whose answers are kept: `database.collection`, or `database.*`.",
+        read: read!(cache_only, patterns),
+    },
+    Parameter {
+        section: "cache",
+        name: "except",
+        flag: None,
+        kind: "list of collections",
+        default: "# none",
+        example: "[\"shop.sessions\"]",
+        about: "Collections whose answers are not kept, whatever `only` says.",
+        read: read!(cache_except, patterns),
+    },
 ];
 
 /// The parameter with this name in this section.
@@ -297,6 +363,28 @@ fn topology(raw: Raw) -> Result<TopologyKind, String> {
         "replica-set" => Some(TopologyKind::ReplicaSet),
         "standalone" => Some(TopologyKind::Standalone),
         _ => None,
+    })
+}
+
+fn cache_mode(raw: Raw) -> Result<CacheMode, String> {
+    one_of(raw, "a mode", &["off", "results", "documents", "both"], |name| match name {
+        "off" => Some(CacheMode::Off),
+        "results" => Some(CacheMode::Results),
+        "documents" => Some(CacheMode::Documents),
+        "both" => Some(CacheMode::Both),
+        _ => None,
+    })
+}
+
+fn patterns(raw: Raw) -> Result<Vec<String>, String> {
+    list(raw, "collections", |item| {
+        let pattern = text(item, "database.collection")?;
+        match pattern.split_once('.') {
+            Some((database, collection)) if !database.is_empty() && !collection.is_empty() => Ok(pattern),
+            _ => Err(format!(
+                "{pattern:?} names no collection; write database.collection, or database.* for all of them"
+            )),
+        }
     })
 }
 

@@ -15,13 +15,14 @@ use ahash::AHashSet;
 use document::{Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
+use query::predicate::{Node, Test};
 use query::update::Applied;
 use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
 use std::sync::Arc;
 use store::{
-    DeleteStatement, Flow, Looked, Namespace, Plan, Position, Query, ReturnImage, ScanEnd, StatementOutcome,
-    UpdateStatement, Validator,
+    Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Position, Query, ReturnImage, ScanEnd, StatementOutcome,
+    UpdateStatement, Validator, Watch,
 };
 
 /// Documents of one transaction of a statement that changes many.
@@ -320,15 +321,15 @@ impl<C: Change> Running<'_, C> {
         let mut lease = self.store.pool.lease().await?;
         multikey::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
-        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
+        let writing = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
             let old = Param::Text(&found.json);
             match decision {
                 Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, old]),
                 _ => connection.queue_execute(&table.statements.replace, &[Param::Text(&json), key, old]),
             }
             Ok(1)
-        })
-        .await;
+        });
+        let wrote = self.announced(Some(document), Doc::from_bytes(&changed), writing).await;
         drop(lease);
         match wrote.map_err(|failure| self.refused(failure, table, Doc::from_bytes(&changed).unwrap_or(document)))? {
             Wrote::Done(_) => Ok(Some(None)),
@@ -343,6 +344,33 @@ impl<C: Change> Running<'_, C> {
             return failure;
         }
         Failure::Other(refusal::of(failure, self.namespace, table, document))
+    }
+
+    /// Does a write of one document, announced to whoever keeps answers.
+    async fn announced<T>(
+        &self,
+        before: Option<Doc<'_>>,
+        after: Option<Doc<'_>>,
+        writing: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let note = |changes: &mut Changes, watch: &dyn Watch| match watch.wants_images(self.namespace) {
+            true => changes.document(self.namespace, before, after),
+            false => changes.anything(self.namespace),
+        };
+        self.store.watcher.around(note, Failure::is_lost, writing).await
+    }
+
+    async fn announced_anything<T>(&self, writing: impl Future<Output = Result<T>>) -> Result<T> {
+        let note = |changes: &mut Changes, _: &dyn Watch| changes.anything(self.namespace);
+        self.store.watcher.around(note, Failure::is_lost, writing).await
+    }
+
+    /// The `_id` that is all there is to the filter.
+    fn named_id(&self) -> Option<Value<'_>> {
+        match self.statement.predicate().root() {
+            Node::Path { path, test: Test::Equal(id) } if *path == *"_id" => Some(id.as_value()),
+            _ => None,
+        }
     }
 
     async fn adopt(&self, ledger: &mut Ledger) -> Result<bool> {
@@ -381,7 +409,7 @@ impl<C: Change> Running<'_, C> {
         table.check_indexed(document)?;
         multikey::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
         let cap = table.cap();
-        let wrote = write(&mut lease, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
+        let writing = write(&mut lease, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
             let Some(cap) = cap else {
                 connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
                 return Ok(1);
@@ -390,8 +418,12 @@ impl<C: Change> Running<'_, C> {
             connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
             table.queue_trim(connection, cap);
             Ok(3)
-        })
-        .await;
+        });
+        let wrote = match cap {
+            None => self.announced(None, Some(document), writing).await,
+            // The oldest may go.
+            Some(_) => self.announced_anything(writing).await,
+        };
         drop(lease);
         match wrote {
             // Somebody inserted it in between: now it may match.
@@ -419,7 +451,12 @@ impl<C: Change> Running<'_, C> {
         } else {
             return Ok(None);
         }
-        let matched = lease.finish().await?.affected_rows;
+        let note = |changes: &mut Changes, _: &dyn Watch| match self.named_id() {
+            Some(id) => changes.id(self.namespace, id),
+            None => changes.anything(self.namespace),
+        };
+        // Queued statements are sent when their answers are waited for.
+        let matched = self.store.watcher.around(note, Failure::is_lost, lease.finish()).await?.affected_rows;
         Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
     }
 
@@ -506,11 +543,14 @@ impl<C: Change> Running<'_, C> {
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
         multikey::prepare(self.store, &mut lease, table, after).await?;
         let mut unrecorded = Ledger::new(None);
-        let wrote = write(&mut lease, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
+        let writing = write(&mut lease, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
             pending.iter().for_each(|one| one.queue(connection, table));
             Ok(pending.len())
-        })
-        .await;
+        });
+        let note = |changes: &mut Changes, watch: &dyn Watch| {
+            pending.iter().for_each(|one| one.note(self.namespace, changes, watch));
+        };
+        let wrote = self.store.watcher.around(note, Failure::is_lost, writing).await;
         let affected = match wrote {
             Ok(Wrote::Done(affected)) => affected,
             Err(failure) if failure.is_lost() => return Err(failure),
@@ -553,7 +593,8 @@ impl<C: Change> Running<'_, C> {
                 return Ok(());
             };
             one.queue(connection, table);
-            match connection.finish().await {
+            let note = |changes: &mut Changes, watch: &dyn Watch| one.note(self.namespace, changes, watch);
+            match self.store.watcher.around(note, Failure::is_lost, connection.finish()).await {
                 Ok(ok) if ok.affected_rows > 0 => {
                     outcome.matched += 1;
                     outcome.modified += u64::from(one.replacement.is_some());
@@ -583,6 +624,18 @@ struct Pending {
 }
 
 impl Pending {
+    fn note(&self, namespace: &Namespace, changes: &mut Changes, watch: &dyn Watch) {
+        let mut before = Vec::new();
+        let known = !changes.covers(namespace)
+            && watch.wants_images(namespace)
+            && spelling::read(&self.json, &mut before).is_ok();
+        let after = self.replacement.as_ref().map(|(_, document)| document.as_doc());
+        match Doc::from_bytes(&before).filter(|_| known) {
+            Some(before) => changes.document(namespace, Some(before), after),
+            None => changes.anything(namespace),
+        }
+    }
+
     fn queue(&self, connection: &mut Connection, table: &Table) {
         let key = key_param(table.row_key, &self.key);
         match &self.replacement {

@@ -264,6 +264,7 @@ impl Writer {
         let pending = self.deltas.get(&collection.id).map_or((0, 0), |delta| (delta.documents, delta.data_bytes));
         let deleted = self.connection.execute(&format!("DELETE FROM {}", collection.sql.table), [])?;
         self.note(collection, -(stored.0 + pending.0), -(stored.1 + pending.1));
+        self.note_any_change(&collection.namespace);
         Ok(deleted as u64)
     }
 

@@ -69,6 +69,7 @@ impl Writer {
 
     pub(super) fn put(&mut self, collection: Collection) -> Arc<Collection> {
         let collection = Arc::new(collection);
+        self.note_any_change(&collection.namespace);
         Arc::make_mut(&mut self.catalog).put(collection.clone());
         collection
     }
@@ -93,6 +94,7 @@ impl Writer {
     /// Drops a collection; gives how many indexes it had.
     pub fn drop_collection(&mut self, namespace: &Namespace) -> Attempt<Option<usize>> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(None) };
+        self.note_any_change(namespace);
         Arc::make_mut(&mut self.catalog).remove(namespace);
         for sql in [
             "DELETE FROM collections WHERE id = ?1",
@@ -149,6 +151,7 @@ impl Writer {
             &*to.database,
             &*to.collection,
         ))?;
+        self.note_any_change(from);
         Arc::make_mut(&mut self.catalog).remove(from);
         self.put(Collection { namespace: to.clone(), ..Collection::clone(&collection) });
         Ok(())

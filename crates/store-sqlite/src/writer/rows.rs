@@ -51,6 +51,7 @@ impl Writer {
             self.gather(collection, seq, &entries)?;
         }
         self.note(collection, 1, document.size() as i64);
+        self.note_change(collection, None, Some(document));
         match collection.cap() {
             Some(cap) => self.trim(collection, cap),
             None => Ok(()),
@@ -71,9 +72,9 @@ impl Writer {
                 let mut rows = statement.query([])?;
                 let Some(row) = rows.next()? else { return Ok(()) };
                 let (seq, document) = scan::stored(row, collection)?;
-                (seq, Old::of(collection, document)?)
+                (seq, document.to_owned())
             };
-            self.delete_document(collection, seq, &old)?;
+            self.delete_document(collection, seq, &Old::of(collection, old.as_doc())?)?;
         }
     }
 
@@ -82,7 +83,7 @@ impl Writer {
         &mut self,
         collection: &Arc<Collection>,
         seq: i64,
-        old: &Old,
+        old: &Old<'_>,
         new: Doc<'_>,
     ) -> Attempt<()> {
         let new_entries = entries(collection, new)?;
@@ -96,16 +97,18 @@ impl Writer {
         }
         self.remove_entries(collection, seq, &gone)?;
         self.connection.prepare_cached(&collection.sql.update)?.execute((seq, new.as_bytes()))?;
-        self.note(collection, 0, new.size() as i64 - old.size as i64);
+        self.note(collection, 0, new.size() as i64 - old.document.size() as i64);
+        self.note_change(collection, Some(old.document), Some(new));
         Ok(())
     }
 
-    pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old) -> Attempt<()> {
+    pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old<'_>) -> Attempt<()> {
         self.enter_late_of(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.remove_entries(collection, seq, &old.entries.keys)?;
         self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
-        self.note(collection, -1, -(old.size as i64));
+        self.note(collection, -1, -(old.document.size() as i64));
+        self.note_change(collection, Some(old.document), None);
         Ok(())
     }
 
@@ -195,14 +198,14 @@ impl Writer {
 }
 
 /// What must be known of a document to take it out again.
-pub struct Old {
-    pub size: usize,
+pub struct Old<'d> {
+    pub document: Doc<'d>,
     pub entries: Entries,
 }
 
-impl Old {
-    pub fn of(collection: &Collection, document: Doc<'_>) -> Attempt<Old> {
-        Ok(Old { size: document.size(), entries: entries(collection, document)? })
+impl<'d> Old<'d> {
+    pub fn of(collection: &Collection, document: Doc<'d>) -> Attempt<Old<'d>> {
+        Ok(Old { document, entries: entries(collection, document)? })
     }
 }
 

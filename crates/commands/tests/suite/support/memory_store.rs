@@ -20,6 +20,8 @@ impl Engine for MemoryEngine {
         Ok(Rc::new(MemoryStore::default()))
     }
 
+    fn watch(&self, _watch: Arc<dyn Watch>) {}
+
     fn close(&self) {}
 
     fn describe(&self) -> String {

@@ -2,7 +2,7 @@
 
 mod memory_store;
 
-use commands::{ClientSession, Disposition, Server, Settings, Topology, Worker};
+use commands::{AtOnce, ClientSession, Disposition, Server, Settings, Topology, Worker};
 use document::DocBuf;
 use memory_store::MemoryEngine;
 use mongo_wire::Request;
@@ -31,7 +31,7 @@ impl Bench {
             workers: 1,
             disk: None,
         };
-        let server = Server::new(settings, Arc::new(MemoryEngine));
+        let server = Server::new(settings, Arc::new(MemoryEngine), None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Bench { worker: Worker::open(server).unwrap(), session: ClientSession::new(1, None), runtime }
     }
@@ -55,8 +55,8 @@ impl Bench {
     pub fn run_request(&mut self, request: &Request) -> (bson::Document, Disposition) {
         let mut reply = Vec::new();
         let disposition = match commands::run_at_once(&self.worker, &self.session, request, &mut reply) {
-            true => Disposition::Reply,
-            false => self.runtime.block_on(commands::run(&self.worker, &self.session, request, &mut reply)),
+            AtOnce::Written | AtOnce::Kept(_) => Disposition::Reply,
+            AtOnce::No => self.runtime.block_on(commands::run(&self.worker, &self.session, request, &mut reply)),
         };
         document::validate::check(&reply).expect("a reply is valid BSON");
         (bson::Document::from_reader(&*reply).unwrap(), disposition)

@@ -1,0 +1,238 @@
+//! The whole cache: its parts, the time they share, and what the store tells it.
+
+use crate::figures::{Figures, Refusal};
+use crate::recent::Announcement;
+use crate::scope::Scope;
+use crate::shard::{Flight, Found, New, Shard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use store::{Announced, Changes, Namespace, Watch};
+use tokio::sync::watch;
+
+/// How much is kept and for how long.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Memory for answers, keys and what they depend on.
+    pub bytes: usize,
+    /// Parts of the cache, each with a lock of its own.
+    pub shards: usize,
+    /// Older answers are made anew by one of those who ask; the others get the old one meanwhile.
+    pub soft_ttl_ms: Option<i64>,
+    /// Older answers are not given.
+    pub hard_ttl_ms: Option<i64>,
+    /// Keeps answers that a change has overtaken: wrong, and there for tests that are to find it out.
+    pub ignores_overtaking: bool,
+}
+
+/// Answers of one kind, shared by all workers.
+pub struct Cache<A> {
+    settings: Settings,
+    shards: Box<[Mutex<Shard<A>>]>,
+    hasher: ahash::RandomState,
+    /// Goes up with each change that is settled.
+    time: AtomicU64,
+    /// Writes from elsewhere cannot be followed: nothing is given, nothing is kept.
+    blind: AtomicBool,
+}
+
+/// What is found for a question.
+pub enum Begun<A> {
+    Hit(Arc<A>),
+    /// Somebody else is asking the same: worth waiting for, and looking again then.
+    Wait(watch::Receiver<()>),
+    /// The caller is to ask the store.
+    Fill(Fill<A>),
+    /// The caller is to ask the store, and to keep the answer for itself.
+    Blind,
+}
+
+/// An answer that is being made. Dropped without an answer, those who wait for it go on by themselves.
+pub struct Fill<A> {
+    cache: Arc<Cache<A>>,
+    key: Box<[u8]>,
+    hash: u64,
+    /// When the store was asked, at the earliest.
+    began: u64,
+    started: Instant,
+    flight: Option<Flight>,
+}
+
+impl<A: Send + Sync + 'static> Cache<A> {
+    pub fn new(settings: Settings) -> Arc<Cache<A>> {
+        let settings = Settings { shards: settings.shards.max(1), ..settings };
+        Arc::new(Cache {
+            shards: (0..settings.shards).map(|_| Mutex::default()).collect(),
+            settings,
+            hasher: ahash::RandomState::new(),
+            time: AtomicU64::new(1),
+            blind: AtomicBool::new(false),
+        })
+    }
+
+    /// The answer to a question, if there is one that is right.
+    pub fn get(&self, key: &[u8], now_ms: i64) -> Option<Arc<A>> {
+        if self.blind.load(Ordering::SeqCst) {
+            return None;
+        }
+        let hash = self.hasher.hash_one(key);
+        self.shard(hash).look_up(key, hash, now_ms, &self.settings)
+    }
+
+    /// The answer, or leave to make it. `alone`: there is no waiting for others who make it.
+    pub fn begin(self: &Arc<Self>, key: &[u8], now_ms: i64, alone: bool) -> Begun<A> {
+        if self.blind.load(Ordering::SeqCst) {
+            return Begun::Blind;
+        }
+        let hash = self.hasher.hash_one(key);
+        let mut shard = self.shard(hash);
+        let flight = match shard.find(key, hash, now_ms, &self.settings) {
+            Found::Answer(answer) => return Begun::Hit(answer),
+            Found::UnderWay(_) if alone => None,
+            Found::UnderWay(flight) => return Begun::Wait(flight),
+            Found::Nothing if alone => None,
+            Found::Nothing => shard.take_off(key, hash),
+        };
+        drop(shard);
+        let began = self.time.load(Ordering::SeqCst);
+        Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, began, started: Instant::now(), flight })
+    }
+
+    /// Forgets everything, and keeps nothing until it is told that writes from elsewhere are followed again.
+    pub fn set_blind(&self, blind: bool) {
+        let was = self.blind.swap(blind, Ordering::SeqCst);
+        if was != blind {
+            let mut changes = Changes::default();
+            changes.anything(&Namespace::new("", ""));
+            let announcement = self.note(changes);
+            self.settle(&announcement);
+        }
+    }
+
+    pub fn is_blind(&self) -> bool {
+        self.blind.load(Ordering::SeqCst)
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn figures(&self) -> Figures {
+        let mut sum = Figures::default();
+        self.shards.iter().for_each(|shard| sum.add(&lock(shard).figures()));
+        sum
+    }
+
+    /// Whether the answer to a question is kept, or why it was not when it was made last, if that is known. Counts nothing.
+    pub fn why(&self, key: &[u8], now_ms: i64) -> Result<(), Option<Refusal>> {
+        let hash = self.hasher.hash_one(key);
+        self.shard(hash).why(key, hash, now_ms, &self.settings)
+    }
+
+    /// Notes that an answer was not even looked for.
+    pub fn refuse(&self, why: Refusal) {
+        if let Some(shard) = self.shards.first() {
+            lock(shard).count_refusal(why);
+        }
+    }
+
+    fn note(&self, changes: Changes) -> Arc<Announcement> {
+        // What is remembered for answers in the making is to be small.
+        const IMAGES_BYTES_MAX: usize = 64 << 10;
+        let small = (changes.bytes() > IMAGES_BYTES_MAX).then(|| Announcement::new(changes.without_images()));
+        let announcement = Announcement::new(changes);
+        let kept = small.unwrap_or_else(|| announcement.clone());
+        self.shards.iter().for_each(|shard| lock(shard).take_note(&announcement, &kept));
+        kept
+    }
+
+    fn settle(&self, announcement: &Announcement) {
+        announcement.settle(self.time.fetch_add(1, Ordering::SeqCst));
+    }
+
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<A>> {
+        // The tables inside go by the other bits.
+        let at = (hash >> 40) as usize % self.shards.len();
+        lock(&self.shards[at])
+    }
+}
+
+impl<A: Send + Sync + 'static> Fill<A> {
+    /// Keeps the answer, if it is still right and worth it. `bytes`: what it takes in memory.
+    pub fn finish(mut self, answer: Arc<A>, bytes: usize, scope: Scope, now_ms: i64) -> Result<(), Refusal> {
+        let new = New {
+            key: std::mem::take(&mut self.key),
+            hash: self.hash,
+            answer,
+            answer_bytes: bytes,
+            scope,
+            began: self.began,
+            now_ms,
+            took_us: self.started.elapsed().as_micros() as u64,
+        };
+        let mut shard = self.cache.shard(self.hash);
+        if let Some(flight) = &self.flight {
+            shard.land(&new.key, flight);
+        }
+        if self.cache.is_blind() {
+            return Err(Refusal::Blind);
+        }
+        shard.store(new, &self.cache.settings)
+    }
+
+    /// Gives up: the answer is not to be kept.
+    pub fn refuse(self, why: Refusal) {
+        self.cache.shard(self.hash).refuse(why, self.hash);
+    }
+}
+
+impl<A> Drop for Fill<A> {
+    fn drop(&mut self) {
+        if let Some(flight) = self.flight.take()
+            && !self.key.is_empty()
+        {
+            let at = (self.hash >> 40) as usize % self.cache.shards.len();
+            lock(&self.cache.shards[at]).land(&self.key, &flight);
+        }
+    }
+}
+
+fn lock<A>(shard: &Mutex<Shard<A>>) -> MutexGuard<'_, Shard<A>> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes that a store has announced to this cache.
+struct Noted<A: Send + Sync + 'static> {
+    cache: Arc<Cache<A>>,
+    announcement: Option<Arc<Announcement>>,
+}
+
+/// A cache as stores know it.
+pub struct Watching<A>(pub Arc<Cache<A>>);
+
+impl<A: Send + Sync + 'static> Watch for Watching<A> {
+    fn wants_images(&self, namespace: &Namespace) -> bool {
+        self.0.shards.iter().any(|shard| lock(shard).knows(namespace))
+    }
+
+    fn announce(&self, changes: Changes) -> Box<dyn Announced> {
+        let announcement = self.0.note(changes);
+        Box::new(Noted { cache: self.0.clone(), announcement: Some(announcement) })
+    }
+}
+
+impl<A: Send + Sync + 'static> Announced for Noted<A> {
+    fn lose(mut self: Box<Self>) {
+        if let Some(announcement) = self.announcement.take() {
+            announcement.lose();
+        }
+    }
+}
+
+impl<A: Send + Sync + 'static> Drop for Noted<A> {
+    fn drop(&mut self) {
+        if let Some(announcement) = &self.announcement {
+            self.cache.settle(announcement);
+        }
+    }
+}

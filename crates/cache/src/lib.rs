@@ -1,0 +1,27 @@
+//! Answers that have been given before, kept for as long as they are right.
+//!
+//! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Scope`]), and
+//! every change of a document, told by the store ([`store::Watch`]). What goes out are answers that are still right.
+//!
+//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it), [`filed`] (which answers a change
+//! may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
+//! [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`].
+//!
+//! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
+//! change that matters to it: it is gone before the change can be seen, and one that was made while the change was on its way is not kept.
+//! A read notes the time ([`Fill`]) before it asks the store; what it found is kept unless a change that matters was not settled by then.
+
+mod cache;
+mod figures;
+mod filed;
+mod queues;
+mod recent;
+pub mod scope;
+mod shard;
+
+#[cfg(test)]
+mod tests;
+
+pub use cache::{Begun, Cache, Fill, Settings, Watching};
+pub use figures::{Figures, Refusal};
+pub use scope::{Answer, Scope};

@@ -1,0 +1,147 @@
+//! What an answer depends on, and whether a change matters to it.
+
+use document::path::Path;
+use document::{Doc, DocBuf};
+use query::{Predicate, Sort};
+use std::ops::ControlFlow;
+use store::{Change, Namespace};
+
+/// What an answer was made from.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub namespace: Namespace,
+    /// What is known of the documents of `namespace` that count.
+    pub reach: Reach,
+    /// Other collections, of which every document counts.
+    pub others: Vec<Namespace>,
+}
+
+/// Which documents of a collection count.
+#[derive(Clone, Debug)]
+pub enum Reach {
+    /// Those that match.
+    Matching { predicate: Box<Predicate>, answer: Answer },
+    /// All, in whatever way.
+    Everything,
+}
+
+/// What is said of the documents that match.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// What is in them.
+    Documents,
+    /// What is in those that come first in an order: up to this sort key.
+    First { sort: Box<Sort>, last: Box<[u8]> },
+    /// How many there are.
+    Number,
+    /// The values that a path leads to.
+    Values(Path),
+}
+
+impl Scope {
+    /// An answer made from documents that match.
+    pub fn matching(namespace: Namespace, predicate: Predicate, answer: Answer) -> Scope {
+        Scope { namespace, reach: Reach::Matching { predicate: Box::new(predicate), answer }, others: Vec::new() }
+    }
+
+    /// An answer made from all documents of some collections.
+    pub fn everything(namespace: Namespace, others: Vec<Namespace>) -> Scope {
+        Scope { namespace, reach: Reach::Everything, others }
+    }
+
+    /// Whether a change in a collection can change the answer. Where that cannot be told, it can.
+    pub fn is_affected(&self, namespace: &Namespace, change: &Change) -> bool {
+        if self.others.iter().any(|other| covers(namespace, other)) {
+            return true;
+        }
+        covers(namespace, &self.namespace)
+            && match change {
+                Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after)),
+                Change::Id(id) => match &self.reach {
+                    Reach::Matching { predicate, .. } => crate::filed::may_match_id(predicate, id.as_value()),
+                    Reach::Everything => true,
+                },
+                Change::Anything => true,
+            }
+    }
+
+    /// The same for a change of one document of the scope's own collection.
+    pub fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>) -> bool {
+        let Reach::Matching { predicate, answer } = &self.reach else { return true };
+        let matches = |document: Option<Doc<'_>>| document.map_or(Ok(false), |document| predicate.matches(document));
+        // Who cannot be asked may match.
+        let (Ok(was), Ok(is)) = (matches(before), matches(after)) else { return true };
+        let (before, after) = (before.filter(|_| was), after.filter(|_| is));
+        match answer {
+            Answer::Documents => was || is,
+            Answer::First { sort, last } => {
+                [before, after].into_iter().flatten().any(|document| comes_first(sort, document, last))
+            }
+            Answer::Number => was != is,
+            Answer::Values(path) => match (before, after) {
+                (None, None) => false,
+                (Some(before), Some(after)) => values(path, before) != values(path, after),
+                _ => true,
+            },
+        }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let reach = match &self.reach {
+            Reach::Matching { predicate, answer } => {
+                predicate_bytes(predicate.root())
+                    + match answer {
+                        Answer::First { last, .. } => last.len() + 200,
+                        Answer::Values(path) => path.as_str().len() + 100,
+                        Answer::Documents | Answer::Number => 0,
+                    }
+            }
+            Reach::Everything => 0,
+        };
+        reach + self.others.len() * 64
+    }
+}
+
+/// Whether what is said of a namespace is said of a collection: a namespace without a collection stands for all of a database, one
+/// without a database for everything.
+pub(crate) fn covers(namespace: &Namespace, collection: &Namespace) -> bool {
+    namespace.database.is_empty()
+        || namespace.database == collection.database
+            && (namespace.collection.is_empty() || namespace.collection == collection.collection)
+}
+
+fn as_doc(document: &Option<DocBuf>) -> Option<Doc<'_>> {
+    document.as_ref().map(DocBuf::as_doc)
+}
+
+fn comes_first(sort: &Sort, document: Doc<'_>, last: &[u8]) -> bool {
+    let mut key = Vec::new();
+    sort.key(document, &mut key).is_err() || key.as_slice() <= last
+}
+
+/// All that a path leads to, as bytes that are the same when it is the same.
+fn values(path: &Path, document: Doc<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = path.visit(document, document::path::End::Expanded, &mut |reached| {
+        match reached.value {
+            // The type counts: a list of values gives the first of those that are equal.
+            Some(value) => bytes.extend_from_slice(DocBuf::build(|writer| writer.append("", value)).as_bytes()),
+            None => bytes.push(0),
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    bytes
+}
+
+fn predicate_bytes(node: &query::predicate::Node) -> usize {
+    use query::predicate::Node;
+    const NODE: usize = size_of::<Node>();
+    match node {
+        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
+            NODE + branches.iter().map(predicate_bytes).sum::<usize>()
+        }
+        Node::Path { path, .. } => NODE + path.as_str().len() + 150,
+        _ => NODE + 500,
+    }
+}

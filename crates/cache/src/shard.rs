@@ -1,0 +1,363 @@
+//! One part of the cache, behind one lock: the answers whose keys' hashes fall to it.
+
+use crate::cache::Settings;
+use crate::figures::{Figures, Refusal};
+use crate::filed::{self, Filed, Place};
+use crate::queues::{Queues, Standing, Verdict};
+use crate::recent::{Announcement, Recent};
+use crate::scope::{Reach, Scope, covers};
+use ahash::AHashMap;
+use hashbrown::HashTable;
+use std::sync::Arc;
+use store::{Change, Namespace};
+use tokio::sync::watch;
+
+/// Filters of a collection that every change has to be held against, in each part. Beyond, the oldest goes.
+const LISTED_MAX: usize = 128;
+
+/// What an answer takes beside its key, its scope and itself: its place in the tables here.
+const OVERHEAD_BYTES: usize = 320;
+
+/// An answer that takes so many microseconds per kilobyte to make is worth more than most.
+const DEAR_US_PER_KB: u64 = 200;
+
+/// Questions whose answers were not kept are remembered up to this number, so that nobody waits for them.
+const REFUSED_MAX: usize = 4096;
+
+/// What is found for a question.
+pub enum Found<A> {
+    Answer(Arc<A>),
+    /// Somebody else is asking the same.
+    UnderWay(watch::Receiver<()>),
+    Nothing,
+}
+
+/// Somebody asks the store, and others wait for it. Dropped when that is over.
+pub type Flight = watch::Sender<()>;
+
+pub struct Shard<A> {
+    slots: Vec<Option<Slot<A>>>,
+    generations: Vec<u32>,
+    free: Vec<u32>,
+    by_key: HashTable<u32>,
+    collections: hashbrown::HashMap<Namespace, Filed, ahash::RandomState>,
+    recent: Recent,
+    queues: Queues,
+    flights: AHashMap<Box<[u8]>, watch::Receiver<()>>,
+    refused: AHashMap<u64, Refusal>,
+    bytes: usize,
+    figures: Figures,
+    found: Vec<u32>,
+}
+
+struct Slot<A> {
+    key: Box<[u8]>,
+    hash: u64,
+    answer: Arc<A>,
+    scope: Scope,
+    place: Place,
+    standing: Standing,
+    bytes: usize,
+    stored_ms: i64,
+    took_us: u64,
+    /// Somebody makes a newer one.
+    refreshed: bool,
+}
+
+/// Why an answer goes.
+#[derive(Clone, Copy)]
+enum Reason {
+    Changed,
+    Memory,
+    Age,
+    Replaced,
+}
+
+/// A new answer.
+pub struct New<A> {
+    pub key: Box<[u8]>,
+    pub hash: u64,
+    pub answer: Arc<A>,
+    pub answer_bytes: usize,
+    pub scope: Scope,
+    pub began: u64,
+    pub now_ms: i64,
+    pub took_us: u64,
+}
+
+impl<A> Default for Shard<A> {
+    fn default() -> Self {
+        Shard {
+            slots: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            by_key: HashTable::new(),
+            collections: hashbrown::HashMap::default(),
+            recent: Recent::default(),
+            queues: Queues::default(),
+            flights: AHashMap::default(),
+            refused: AHashMap::default(),
+            bytes: 0,
+            figures: Figures::default(),
+            found: Vec::new(),
+        }
+    }
+}
+
+impl<A> Shard<A> {
+    /// The answer that is kept, if it may be given.
+    pub fn look_up(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Option<Arc<A>> {
+        let number = *self.by_key.find(hash, |&number| self.has_key(number, key))?;
+        let slot = self.slots.get_mut(number as usize)?.as_mut()?;
+        let age_ms = now_ms.saturating_sub(slot.stored_ms);
+        if settings.hard_ttl_ms.is_some_and(|limit| age_ms >= limit) {
+            self.remove(number, Reason::Age);
+            return None;
+        }
+        if settings.soft_ttl_ms.is_some_and(|limit| age_ms >= limit) {
+            if !slot.refreshed {
+                // The first to notice makes a newer one.
+                slot.refreshed = true;
+                return None;
+            }
+            self.figures.stale += 1;
+        }
+        slot.standing.note_use();
+        self.figures.hits += 1;
+        self.figures.saved_us += slot.took_us;
+        Some(slot.answer.clone())
+    }
+
+    /// As [`Shard::look_up`]; where there is nothing, the caller has to ask the store or wait for somebody who does.
+    pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Found<A> {
+        if let Some(answer) = self.look_up(key, hash, now_ms, settings) {
+            return Found::Answer(answer);
+        }
+        match self.flights.get(key).filter(|flight| flight.has_changed().is_ok()) {
+            Some(flight) => {
+                self.figures.waits += 1;
+                Found::UnderWay(flight.clone())
+            }
+            None => {
+                self.figures.misses += 1;
+                Found::Nothing
+            }
+        }
+    }
+
+    /// Notes that the caller asks the store, for others to wait; not where it is known that nothing will come of it.
+    pub fn take_off(&mut self, key: &[u8], hash: u64) -> Option<Flight> {
+        if self.refused.contains_key(&hash) {
+            return None;
+        }
+        let (flight, waiting) = watch::channel(());
+        self.flights.insert(key.into(), waiting);
+        Some(flight)
+    }
+
+    /// Notes that the caller has asked the store. Those who wait look again when the flight is dropped, after this.
+    pub fn land(&mut self, key: &[u8], flight: &Flight) {
+        if self.flights.get(key).is_some_and(|waiting| waiting.same_channel(&flight.subscribe())) {
+            self.flights.remove(key);
+        }
+    }
+
+    /// Keeps an answer, or says why not.
+    pub fn store(&mut self, new: New<A>, settings: &Settings) -> Result<(), Refusal> {
+        let limit = settings.bytes / settings.shards;
+        let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.scope.bytes() + new.answer_bytes;
+        if bytes > limit {
+            self.refuse(Refusal::TooLarge, new.hash);
+            return Err(Refusal::TooLarge);
+        }
+        if !settings.ignores_overtaking && self.recent.may_have_missed(new.began, &new.scope) {
+            self.refuse(Refusal::Overtaken, new.hash);
+            return Err(Refusal::Overtaken);
+        }
+        self.refused.remove(&new.hash);
+        if let Some(&old) = self.by_key.find(new.hash, |&number| self.has_key(number, &new.key)) {
+            self.remove(old, Reason::Replaced);
+        }
+        let New { key, hash, answer, scope, now_ms, took_us, .. } = new;
+        let place = match &scope.reach {
+            Reach::Everything => Place::Everything,
+            Reach::Matching { predicate, .. } => filed::under(predicate).map_or(Place::List, Place::Under),
+        };
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.generations.push(0);
+            self.slots.len() as u32 - 1
+        });
+        let is_dear = took_us * 1024 >= DEAR_US_PER_KB * bytes as u64;
+        let generation = self.generations.get(number as usize).copied().unwrap_or_default();
+        let standing = self.queues.enter((number, generation), hash, bytes, is_dear);
+        self.file(number, &scope, &place);
+        self.bytes += bytes;
+        self.figures.stored += 1;
+        if let Some(slot) = self.slots.get_mut(number as usize) {
+            let stored_ms = now_ms;
+            *slot =
+                Some(Slot { key, hash, answer, scope, place, standing, bytes, stored_ms, took_us, refreshed: false });
+        }
+        let slots = &self.slots;
+        let hash_of = |&number: &u32| slots.get(number as usize).and_then(Option::as_ref).map_or(0, |slot| slot.hash);
+        self.by_key.insert_unique(hash, number, hash_of);
+        self.make_room(limit);
+        Ok(())
+    }
+
+    fn file(&mut self, number: u32, scope: &Scope, place: &Place) {
+        let filed = self.collections.entry_ref(&scope.namespace).or_default();
+        filed.add(number, place);
+        let surplus = match filed.listed() {
+            (count, Some(oldest)) if count > LISTED_MAX && matches!(place, Place::List) => Some(oldest),
+            _ => None,
+        };
+        for other in &scope.others {
+            self.collections.entry_ref(other).or_default().add(number, &Place::Everything);
+        }
+        if let Some(oldest) = surplus {
+            self.remove(oldest, Reason::Memory);
+        }
+    }
+
+    fn make_room(&mut self, limit: usize) {
+        while self.bytes > limit {
+            let (slots, generations) = (&mut self.slots, &self.generations);
+            let mut standings = Vec::new();
+            let chosen = self.queues.choose(
+                limit,
+                |ticket| verdict(slots, generations, ticket),
+                |(number, _), standing| standings.push((number, standing)),
+            );
+            for (number, standing) in standings {
+                if let Some(Some(slot)) = slots.get_mut(number as usize) {
+                    slot.standing = standing;
+                }
+            }
+            match chosen {
+                Some((number, _)) => self.remove(number, Reason::Memory),
+                None => break,
+            }
+        }
+        let (slots, generations) = (&self.slots, &self.generations);
+        self.queues.tidy(self.by_key.len(), |ticket| verdict(slots, generations, ticket));
+    }
+
+    fn remove(&mut self, number: u32, reason: Reason) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::take) else { return };
+        if let Ok(entry) = self.by_key.find_entry(slot.hash, |&other| other == number) {
+            entry.remove();
+        }
+        self.unfile(number, &slot.scope.namespace, &slot.place);
+        for other in &slot.scope.others {
+            self.unfile(number, other, &Place::Everything);
+        }
+        self.queues.leave(slot.standing, slot.bytes);
+        self.bytes -= slot.bytes;
+        if let Some(generation) = self.generations.get_mut(number as usize) {
+            *generation = generation.wrapping_add(1);
+        }
+        self.free.push(number);
+        let count = match reason {
+            Reason::Changed => &mut self.figures.invalidated,
+            Reason::Memory => &mut self.figures.evicted,
+            Reason::Age => &mut self.figures.expired,
+            Reason::Replaced => &mut self.figures.replaced,
+        };
+        *count += 1;
+    }
+
+    fn unfile(&mut self, number: u32, namespace: &Namespace, place: &Place) {
+        if let Some(filed) = self.collections.get_mut(namespace) {
+            filed.remove(number, place);
+            if filed.is_empty() {
+                self.collections.remove(namespace);
+            }
+        }
+    }
+
+    /// Throws out what changes can have made wrong, and remembers them for answers that are being made.
+    pub fn take_note(&mut self, announcement: &Arc<Announcement>, kept: &Arc<Announcement>) {
+        for (namespace, change) in announcement.changes.iter() {
+            self.invalidate(namespace, change);
+        }
+        self.recent.push(kept.clone());
+    }
+
+    fn invalidate(&mut self, namespace: &Namespace, change: &Change) {
+        self.figures.changes += 1;
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        if namespace.collection.is_empty() {
+            let named = self.collections.iter().filter(|(collection, _)| covers(namespace, collection));
+            named.for_each(|(_, filed)| filed.all(&mut found));
+        } else if let Some(filed) = self.collections.get(namespace) {
+            match change {
+                Change::Document { before, after } => {
+                    let images = [before, after].map(|image| image.as_ref().map(document::DocBuf::as_doc));
+                    filed.of_documents(images, &mut found);
+                }
+                Change::Id(id) => filed.of_id(id.as_value(), &mut found),
+                Change::Anything => filed.all(&mut found),
+            }
+        }
+        for &number in &found {
+            let slot = self.slots.get(number as usize).and_then(Option::as_ref);
+            if slot.is_some_and(|slot| slot.scope.is_affected(namespace, change)) {
+                self.remove(number, Reason::Changed);
+            }
+        }
+        self.figures.examined += found.len() as u64;
+        self.found = found;
+    }
+
+    /// Whether answers are kept that were made from this collection.
+    pub fn knows(&self, namespace: &Namespace) -> bool {
+        self.collections.contains_key(namespace)
+    }
+
+    /// Whether an answer is kept, or why it was not when it was made last.
+    pub fn why(&self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Result<(), Option<Refusal>> {
+        let number = self.by_key.find(hash, |&number| self.has_key(number, key));
+        let slot = number.and_then(|&number| self.slots.get(number as usize)?.as_ref());
+        match slot {
+            Some(slot) if settings.hard_ttl_ms.is_none_or(|limit| now_ms - slot.stored_ms < limit) => Ok(()),
+            _ => Err(self.refused.get(&hash).copied()),
+        }
+    }
+
+    pub fn count_refusal(&mut self, why: Refusal) {
+        self.figures.refuse(why);
+    }
+
+    /// Notes that an answer is not kept.
+    pub fn refuse(&mut self, why: Refusal, hash: u64) {
+        self.figures.refuse(why);
+        // What was overtaken once need not be the next time.
+        if why != Refusal::Overtaken {
+            if self.refused.len() >= REFUSED_MAX {
+                self.refused.clear();
+            }
+            self.refused.insert(hash, why);
+        }
+    }
+
+    pub fn figures(&self) -> Figures {
+        let (answers, bytes) = (self.by_key.len() as u64, self.bytes as u64);
+        Figures { answers, bytes, ..self.figures.clone() }
+    }
+
+    fn has_key(&self, number: u32, key: &[u8]) -> bool {
+        self.slots.get(number as usize).and_then(Option::as_ref).is_some_and(|slot| *slot.key == *key)
+    }
+}
+
+fn verdict<A>(slots: &[Option<Slot<A>>], generations: &[u32], (number, generation): (u32, u32)) -> Verdict {
+    match slots.get(number as usize).and_then(Option::as_ref) {
+        Some(slot) if generations.get(number as usize) == Some(&generation) => {
+            Verdict::Standing { standing: slot.standing, bytes: slot.bytes, hash: slot.hash }
+        }
+        _ => Verdict::Gone,
+    }
+}

@@ -1,0 +1,297 @@
+//! The cache beside a store that is as simple as can be: a map behind a lock.
+
+use crate::scope::{Answer, Scope};
+use crate::{Begun, Cache, Refusal, Settings, Watching};
+use document::path::Path;
+use document::{Doc, DocBuf, doc};
+use proptest::prelude::*;
+use query::{Context, Predicate, Sort};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use store::{Changes, Namespace, Watch};
+
+fn settings(bytes: usize) -> Settings {
+    Settings { bytes, shards: 2, soft_ttl_ms: None, hard_ttl_ms: None, ignores_overtaking: false }
+}
+
+fn namespace() -> Namespace {
+    Namespace::new("d", "c")
+}
+
+fn predicate(filter: &DocBuf) -> Predicate {
+    Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap()
+}
+
+fn scope(filter: &DocBuf, answer: Answer) -> Scope {
+    Scope::matching(namespace(), predicate(filter), answer)
+}
+
+fn keep(cache: &Arc<Cache<u64>>, key: &str, scope: Scope) -> Result<(), Refusal> {
+    match cache.begin(key.as_bytes(), 0, false) {
+        Begun::Fill(fill) => fill.finish(Arc::new(0), 100, scope, 0),
+        _ => panic!("{key} is not to be made"),
+    }
+}
+
+fn change(cache: &Arc<Cache<u64>>, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
+    let mut changes = Changes::default();
+    changes.document(&namespace(), before, after);
+    drop(Watching(cache.clone()).announce(changes));
+}
+
+fn has(cache: &Arc<Cache<u64>>, key: &str) -> bool {
+    cache.get(key.as_bytes(), 0).is_some()
+}
+
+#[test]
+fn a_change_takes_the_answers_it_matters_to_and_no_others() {
+    let cache = Cache::new(settings(1 << 20));
+    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
+    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Answer::Documents)).unwrap();
+    keep(&cache, "a 5", scope(&doc! { "a": 5 }, Answer::Documents)).unwrap();
+    keep(&cache, "a 6", scope(&doc! { "a": 6.0 }, Answer::Documents)).unwrap();
+    keep(&cache, "number of a 5", scope(&doc! { "a": 5 }, Answer::Number)).unwrap();
+    keep(&cache, "values of b", scope(&doc! { "a": &doc! { "$gt": 1 } }, Answer::Values(Path::new("b")))).unwrap();
+    keep(&cache, "elsewhere", Scope::everything(Namespace::new("d", "other"), vec![])).unwrap();
+    let (before, after) = (doc! { "_id": 1, "a": 5, "b": 1, "x": 1 }, doc! { "_id": 1, "a": 5.0, "b": 1, "x": 2 });
+    change(&cache, Some(before.as_doc()), Some(after.as_doc()));
+    let left = |keys: &[&str]| keys.iter().map(|key| has(&cache, key)).collect::<Vec<_>>();
+    assert_eq!(left(&["id 1", "id 2", "a 5", "a 6"]), [false, true, false, true]);
+    assert_eq!(left(&["number of a 5", "values of b", "elsewhere"]), [true, true, true]);
+    let moved = doc! { "_id": 1, "a": 6, "b": 2 };
+    change(&cache, Some(after.as_doc()), Some(moved.as_doc()));
+    assert_eq!(left(&["a 6", "number of a 5", "values of b", "elsewhere"]), [false, false, false, true]);
+}
+
+#[test]
+fn what_comes_behind_the_last_document_does_not_matter() {
+    let cache = Cache::new(settings(1 << 20));
+    let sort = Sort::parse(doc! { "n": -1 }.as_doc(), &Context::at(0)).unwrap();
+    let mut last = Vec::new();
+    sort.key(doc! { "n": 100 }.as_doc(), &mut last).unwrap();
+    let first = Answer::First { sort: Box::new(sort), last: last.into() };
+    keep(&cache, "top", scope(&doc! {}, first)).unwrap();
+    change(&cache, None, Some(doc! { "_id": 1, "n": 99 }.as_doc()));
+    assert!(has(&cache, "top"));
+    change(&cache, Some(doc! { "_id": 2, "n": 100 }.as_doc()), None);
+    assert!(!has(&cache, "top"));
+}
+
+#[test]
+fn an_answer_that_a_change_overtook_is_not_kept() {
+    let cache = Cache::new(settings(1 << 20));
+    let fill = |key: &str| match cache.begin(key.as_bytes(), 0, false) {
+        Begun::Fill(fill) => fill,
+        _ => panic!(),
+    };
+    let (one, two) = (fill("one"), fill("two"));
+    let mut changes = Changes::default();
+    changes.document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
+    let under_way = Watching(cache.clone()).announce(changes);
+    let during = fill("during");
+    let id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
+    assert_eq!(one.finish(Arc::new(0), 1, id(1), 0), Err(Refusal::Overtaken));
+    assert_eq!(two.finish(Arc::new(0), 1, id(2), 0), Ok(()));
+    drop(under_way);
+    assert_eq!(during.finish(Arc::new(0), 1, id(1), 0), Err(Refusal::Overtaken));
+    assert_eq!(fill("after").finish(Arc::new(0), 1, id(1), 0), Ok(()));
+}
+
+#[test]
+fn those_who_ask_the_same_wait_for_one_of_them() {
+    let cache = Cache::<u64>::new(settings(1 << 20));
+    let Begun::Fill(fill) = cache.begin(b"k", 0, false) else { panic!() };
+    let Begun::Wait(waiting) = cache.begin(b"k", 0, false) else { panic!() };
+    assert!(matches!(cache.begin(b"k", 0, true), Begun::Fill(_)));
+    assert!(waiting.has_changed().is_ok());
+    fill.finish(Arc::new(7), 1, scope(&doc! {}, Answer::Documents), 0).unwrap();
+    assert!(waiting.has_changed().is_err());
+    assert!(matches!(cache.begin(b"k", 0, false), Begun::Hit(answer) if *answer == 7));
+    // One that comes to nothing lets the others go on.
+    let Begun::Fill(fill) = cache.begin(b"l", 0, false) else { panic!() };
+    drop(fill);
+    assert!(matches!(cache.begin(b"l", 0, false), Begun::Fill(_)));
+}
+
+#[test]
+fn ages_are_kept_to() {
+    let settings = Settings { soft_ttl_ms: Some(10), hard_ttl_ms: Some(100), ..settings(1 << 20) };
+    let cache = Cache::new(settings);
+    keep(&cache, "k", scope(&doc! {}, Answer::Documents)).unwrap();
+    assert!(cache.get(b"k", 9).is_some());
+    assert!(cache.get(b"k", 10).is_none(), "one of them makes it anew");
+    assert!(cache.get(b"k", 11).is_some(), "the others get the old one");
+    assert!(cache.get(b"k", 100).is_none());
+    assert_eq!(cache.figures().expired, 1);
+}
+
+#[test]
+fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
+    let cache = Cache::new(settings(200_000));
+    let by_id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
+    for round in 0..3 {
+        for id in 0..50 {
+            let key = format!("hot {id}");
+            if !has(&cache, &key) {
+                keep(&cache, &key, by_id(id)).unwrap();
+            }
+            let _ = round;
+        }
+    }
+    let before = (0..50).filter(|id| has(&cache, &format!("hot {id}"))).count();
+    for id in 0..20_000 {
+        keep(&cache, &format!("scan {id}"), by_id(id)).unwrap();
+        assert!(cache.figures().bytes <= 200_000);
+    }
+    let after = (0..50).filter(|id| has(&cache, &format!("hot {id}"))).count();
+    assert_eq!((before, after), (50, 50));
+    assert!(cache.figures().bytes > 180_000);
+}
+
+fn value() -> impl Strategy<Value = document::ValueBuf> {
+    use document::Value;
+    let leaf = prop_oneof![
+        (0..4_i32).prop_map(|number| Value::Int32(number).to_owned()),
+        (0..4_i64).prop_map(|number| Value::Int64(number).to_owned()),
+        (0..8_i32).prop_map(|half| Value::Double(f64::from(half) / 2.0).to_owned()),
+        "[ab]{0,2}".prop_map(|text| Value::String(&text).to_owned()),
+        Just(Value::Null.to_owned()),
+    ];
+    (leaf, 0..3_u8).prop_map(|(leaf, shape)| match shape {
+        0 => leaf,
+        1 => doc_of("x", &leaf).as_doc().to_value(),
+        _ => array_of(&leaf),
+    })
+}
+
+trait ToValue {
+    fn to_value(self) -> document::ValueBuf;
+}
+
+impl ToValue for Doc<'_> {
+    fn to_value(self) -> document::ValueBuf {
+        document::Value::Document(self).to_owned()
+    }
+}
+
+fn doc_of(key: &str, value: &document::ValueBuf) -> DocBuf {
+    DocBuf::build(|writer| writer.append(key, value))
+}
+
+fn array_of(value: &document::ValueBuf) -> document::ValueBuf {
+    document::Value::Array(doc_of("0", value).as_doc()).to_owned()
+}
+
+fn random_document() -> impl Strategy<Value = DocBuf> {
+    (0..3_i32, value(), value()).prop_map(|(id, a, b)| {
+        DocBuf::build(|writer| {
+            writer.append("_id", id);
+            writer.append("a", &a);
+            writer.append("b", &b);
+        })
+    })
+}
+
+fn random_filter() -> impl Strategy<Value = DocBuf> {
+    let test = (prop_oneof![Just("_id"), Just("a"), Just("a.x"), Just("b")], value(), 0..4_u8).prop_map(
+        |(path, value, kind)| match kind {
+            0 => doc_of(path, &value),
+            1 => doc_of(path, &doc_of("$gte", &value).as_doc().to_value()),
+            2 => doc_of(path, &doc_of("$in", &array_of(&value)).as_doc().to_value()),
+            _ => doc_of(path, &doc_of("$ne", &value).as_doc().to_value()),
+        },
+    );
+    (prop::collection::vec(test, 1..3), 0..3_u8).prop_map(|(tests, join)| {
+        let join = ["$and", "$or", "$nor"][usize::from(join)];
+        DocBuf::build(|writer| {
+            let mut array = writer.array(join);
+            tests.iter().for_each(|test| array.push(test));
+        })
+    })
+}
+
+proptest! {
+    /// What a filter is filed under finds it for every document that matches.
+    #[test]
+    fn a_filter_is_found_for_what_matches(filter in random_filter(), before in random_document(), after in random_document()) {
+        let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
+        let cache = Cache::<u64>::new(settings(1 << 20));
+        keep(&cache, "k", Scope::matching(namespace(), predicate.clone(), Answer::Documents)).unwrap();
+        let matters = predicate.matches(before.as_doc()).unwrap() || predicate.matches(after.as_doc()).unwrap();
+        change(&cache, Some(before.as_doc()), Some(after.as_doc()));
+        prop_assert_eq!(has(&cache, "k"), !matters);
+    }
+}
+
+/// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
+fn stale_reads(ignores_overtaking: bool, time: Duration) -> u64 {
+    const KEYS: i32 = 4;
+    let cache = Cache::<u64>::new(Settings { ignores_overtaking, ..settings(1 << 20) });
+    let stored: Arc<Mutex<BTreeMap<i32, u64>>> = Arc::default();
+    let acknowledged: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(0)).collect());
+    let (stale, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut threads = Vec::new();
+    for id in 0..KEYS {
+        let (cache, stored, acknowledged, over) = (cache.clone(), stored.clone(), acknowledged.clone(), over.clone());
+        threads.push(std::thread::spawn(move || {
+            let mut version = 0;
+            while !over.load(Ordering::Relaxed) {
+                let (before, after) = (doc! { "_id": id, "v": version }, doc! { "_id": id, "v": version + 1 });
+                version += 1;
+                let mut changes = Changes::default();
+                changes.document(&namespace(), Some(before.as_doc()), Some(after.as_doc()));
+                let announced = Watching(cache.clone()).announce(changes);
+                stored.lock().unwrap().insert(id, version as u64);
+                drop(announced);
+                acknowledged[id as usize].store(version as u64, Ordering::SeqCst);
+                std::thread::yield_now();
+            }
+        }));
+    }
+    for reader in 0..2_i32 {
+        let (cache, stored, acknowledged, over) = (cache.clone(), stored.clone(), acknowledged.clone(), over.clone());
+        let stale = stale.clone();
+        threads.push(std::thread::spawn(move || {
+            let mut id = reader;
+            while !over.load(Ordering::Relaxed) {
+                id = (id + 1) % KEYS;
+                let least = acknowledged[id as usize].load(Ordering::SeqCst);
+                let key = id.to_le_bytes();
+                let version = match cache.begin(&key, 0, true) {
+                    Begun::Hit(version) => *version,
+                    Begun::Fill(fill) => {
+                        let version = stored.lock().unwrap().get(&id).copied().unwrap_or(0);
+                        std::thread::yield_now();
+                        let scope = scope(&doc! { "_id": id }, Answer::Documents);
+                        let _ = fill.finish(Arc::new(version), 8, scope, 0);
+                        version
+                    }
+                    _ => continue,
+                };
+                if version < least {
+                    stale.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }));
+    }
+    let began = Instant::now();
+    while began.elapsed() < time && !(ignores_overtaking && stale.load(Ordering::Relaxed) > 0) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    over.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    stale.load(Ordering::Relaxed)
+}
+
+#[test]
+fn no_read_is_stale_however_reads_and_writes_meet() {
+    assert_eq!(stale_reads(false, Duration::from_secs(2)), 0);
+}
+
+/// The same finds out when answers are kept that a change has overtaken.
+#[test]
+fn a_planted_bug_is_found() {
+    assert!(stale_reads(true, Duration::from_secs(60)) > 0);
+}

@@ -1,0 +1,304 @@
+//! The document cache: replies to commands, given again for as long as they are right.
+//!
+//! Between the session and the command: a command that only reads is looked up by what it says, less what does not matter to its answer
+//! ([`key`]). Where nothing is found, its handler says what the answer depends on ([`Making`]), and the reply is kept as it was sent.
+//! A cursor that goes on is kept with its plan and its position, so that a hit goes on from there.
+
+mod key;
+mod rules;
+
+pub use key::why_not;
+pub use rules::Rules;
+
+use crate::dispatch::Call;
+use crate::envelope;
+use crate::read::Request;
+use bytes::Bytes;
+use cache::{Begun, Cache, Fill, Refusal, Scope};
+use document::{Doc, DocWriter, Element, Value};
+use mongo_wire::request::RequestKind;
+use query::Predicate;
+use std::cell::RefCell;
+use std::sync::Arc;
+use store::{Namespace, Plan, Position};
+
+/// What a kept answer takes beside its bytes.
+const KEPT_OVERHEAD_BYTES: usize = 160;
+
+/// A reply that is kept.
+pub struct Kept {
+    /// The reply's body.
+    pub body: Bytes,
+    /// Where its cursor goes on.
+    pub rest: Option<Rest>,
+}
+
+/// Where a read goes on behind a batch.
+#[derive(Clone, Debug)]
+pub struct Rest {
+    pub plan: Arc<dyn Plan>,
+    pub position: Position,
+    pub skip: u64,
+    pub limit: Option<u64>,
+}
+
+/// What a cursor's batches are kept by: the command that opened it, and what its answer depends on.
+#[derive(Debug)]
+pub struct Origin {
+    key: Box<[u8]>,
+    scope: Scope,
+}
+
+/// The cache as commands see it.
+pub struct Answers {
+    pub cache: Arc<Cache<Kept>>,
+    pub rules: Rules,
+}
+
+/// An answer that is being made to be kept. The handler says what it depends on; one that says nothing is not kept.
+pub struct Making {
+    fill: Fill<Kept>,
+    key: Box<[u8]>,
+    scope: Option<Scope>,
+    rest: Option<Rest>,
+    refusal: Option<Refusal>,
+}
+
+/// What the cache has for a command.
+pub enum Looked {
+    /// The whole reply.
+    Answer(Arc<Kept>),
+    /// The first batch; the handler opens a cursor behind it.
+    Beginning(Arc<Kept>),
+    Make(Box<Making>),
+    Nothing,
+}
+
+impl Answers {
+    /// The reply to a command, if it is kept and there is no more to do than to send it.
+    pub fn at_once(&self, call: &Call<'_>) -> Option<Arc<Kept>> {
+        let mut buffer = call.worker.key_buffer.borrow_mut();
+        let key = self.key(call, &mut buffer)?;
+        self.cache.get(key, call.now_ms).filter(|kept| kept.rest.is_none())
+    }
+
+    /// As [`Answers::look_up`], for a command that is answered without waiting.
+    pub fn make_at_once(&self, call: &Call<'_>) -> Option<Box<Making>> {
+        let mut buffer = call.worker.key_buffer.borrow_mut();
+        let key = self.key(call, &mut buffer)?;
+        match self.cache.begin(key, call.now_ms, true) {
+            Begun::Fill(fill) => Some(Making::new(fill, key)),
+            _ => None,
+        }
+    }
+
+    /// What there is for a command. Waits for somebody who is finding it out.
+    pub async fn look_up(&self, call: &Call<'_>) -> error::Result<Looked> {
+        let mut key = Vec::new();
+        if self.key(call, &mut key).is_none() {
+            return Ok(Looked::Nothing);
+        }
+        let mut alone = false;
+        loop {
+            match self.begin(call, &key, alone) {
+                Begun::Hit(kept) if kept.rest.is_some() => return Ok(Looked::Beginning(kept)),
+                Begun::Hit(kept) => return Ok(Looked::Answer(kept)),
+                Begun::Wait(mut flight) => {
+                    // It ends when the flight does, whatever came of it.
+                    let landed = async { Ok(flight.changed().await.is_ok()) };
+                    call.running.within(landed).await?;
+                    alone = true;
+                }
+                Begun::Fill(fill) => return Ok(Looked::Make(Making::new(fill, &key))),
+                Begun::Blind => return Ok(Looked::Nothing),
+            }
+        }
+    }
+
+    fn begin(&self, call: &Call<'_>, key: &[u8], alone: bool) -> Begun<Kept> {
+        if let Some(kept) = self.cache.get(key, call.now_ms) {
+            return Begun::Hit(kept);
+        }
+        if key::is_volatile(&call.envelope.fields) {
+            self.cache.refuse(Refusal::Volatile);
+            return Begun::Blind;
+        }
+        self.cache.begin(key, call.now_ms, alone)
+    }
+
+    /// What the command is kept by; `None` where it is not to be looked for.
+    fn key<'b>(&self, call: &Call<'_>, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+        if !is_cacheable(call) || !call.session.uses_cache.get() {
+            return None;
+        }
+        let collection = call.first().value().as_str()?;
+        if why_not(call.database(), collection).is_some() || !self.rules.allow(call.database(), collection) {
+            return None;
+        }
+        key::write(&call.envelope, buffer);
+        Some(buffer)
+    }
+
+    /// Looks for the next batch of a cursor.
+    pub fn next_batch(&self, call: &Call<'_>, origin: &Origin, rest: &Rest, batch_size: u64) -> Looked {
+        if !call.session.uses_cache.get() {
+            return Looked::Nothing;
+        }
+        let mut key = origin.key.to_vec();
+        key::write_position(rest, batch_size, &mut key);
+        match self.cache.begin(&key, call.now_ms, true) {
+            Begun::Hit(kept) => Looked::Answer(kept),
+            Begun::Fill(fill) => {
+                let mut making = Making::new(fill, &origin.key);
+                making.scope = Some(origin.scope.clone());
+                Looked::Make(making)
+            }
+            Begun::Wait(_) | Begun::Blind => Looked::Nothing,
+        }
+    }
+}
+
+/// Whether the command is one of those that are kept.
+fn is_cacheable(call: &Call<'_>) -> bool {
+    call.spec.cacheable && matches!(call.request.kind, RequestKind::Msg { .. })
+}
+
+impl Making {
+    fn new(fill: Fill<Kept>, key: &[u8]) -> Box<Making> {
+        Box::new(Making { fill, key: key.into(), scope: None, rest: None, refusal: None })
+    }
+
+    /// Keeps the reply.
+    pub fn finish(self, body: &[u8], now_ms: i64) {
+        let Making { fill, scope, rest, refusal, .. } = self;
+        match (scope, refusal) {
+            (Some(scope), None) => {
+                let bytes = body.len() + KEPT_OVERHEAD_BYTES + rest.as_ref().map_or(0, |_| 512);
+                let kept = Kept { body: Bytes::copy_from_slice(body), rest };
+                // Why it was not kept is counted there.
+                let _ = fill.finish(Arc::new(kept), bytes, scope, now_ms);
+            }
+            (_, refusal) => fill.refuse(refusal.unwrap_or(Refusal::NoCollection)),
+        }
+    }
+
+    pub fn fail(self) {
+        self.fill.refuse(Refusal::Failed);
+    }
+}
+
+/// The place in a [`Call`] where handlers say what their answers depend on.
+#[derive(Default)]
+pub struct Depends(RefCell<Option<Box<Making>>>);
+
+impl Depends {
+    pub fn begin(&self, making: Option<Box<Making>>) {
+        *self.0.borrow_mut() = making;
+    }
+
+    pub fn take(&self) -> Option<Box<Making>> {
+        self.0.borrow_mut().take()
+    }
+
+    /// Whether the answer is to be kept.
+    pub fn is_asked(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// The answer depends on this.
+    pub fn on(&self, scope: impl FnOnce() -> Scope) {
+        if let Some(making) = &mut *self.0.borrow_mut() {
+            making.scope = Some(scope());
+        }
+    }
+
+    /// The answer is not to be kept.
+    pub fn refuse(&self, why: Refusal) {
+        if let Some(making) = &mut *self.0.borrow_mut() {
+            making.refusal = Some(why);
+        }
+    }
+
+    /// Narrows what the answer depends on, now that it is known.
+    pub fn narrow(&self, narrow: impl FnOnce(&mut Scope)) {
+        if let Some(scope) = self.0.borrow_mut().as_mut().and_then(|making| making.scope.as_mut()) {
+            narrow(scope);
+        }
+    }
+
+    /// The answer is the beginning of one that goes on there; nowhere that could be kept, if `None`. Gives what the cursor is kept by.
+    pub fn goes_on(&self, rest: Option<Rest>) -> Option<Arc<Origin>> {
+        let mut making = self.0.borrow_mut();
+        let making = making.as_mut()?;
+        match (&making.scope, rest) {
+            (Some(scope), Some(rest)) => {
+                making.rest = Some(rest);
+                Some(Arc::new(Origin { key: making.key.clone(), scope: scope.clone() }))
+            }
+            _ => {
+                making.refusal = Some(Refusal::Continues);
+                None
+            }
+        }
+    }
+}
+
+/// What the batches of a cursor are kept by that goes on from a kept beginning.
+pub fn origin(call: &Call<'_>, namespace: &Namespace, request: &Request<'_>) -> Arc<Origin> {
+    let mut key = Vec::new();
+    key::write(&call.envelope, &mut key);
+    let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
+    let scope = Scope::matching(namespace.clone(), predicate, cache::scope::Answer::Documents);
+    Arc::new(Origin { key: key.into(), scope })
+}
+
+/// Writes a kept batch into a reply's cursor, under the name it was kept by.
+pub fn write_batch(kept: &Kept, cursor: &mut DocWriter<'_>) {
+    if let Some(batch) = batch(kept) {
+        cursor.append_element(batch);
+    }
+}
+
+/// The batch of a kept reply.
+pub fn batch(kept: &Kept) -> Option<Element<'_>> {
+    let cursor = Doc::from_bytes(&kept.body)?.get("cursor").and_then(Value::as_document)?;
+    cursor.first()
+}
+
+/// The namespace, key and reasons of a command within another one, for those who ask why.
+pub fn reason(call: &Call<'_>, command: Doc<'_>) -> (&'static str, &'static str) {
+    let Some(answers) = &call.worker.server.answers else {
+        return ("no", "there is no cache: the server was started without --cache, or with one that keeps result sets");
+    };
+    let Some(first) = command.first() else { return ("no", "there is no command") };
+    let Some(spec) = crate::table::find(first.key_bytes()).and_then(|at| crate::table::COMMANDS.get(at)) else {
+        return ("no", "there is no such command");
+    };
+    if !spec.cacheable {
+        return ("no", "commands of this name are not kept: find, count, distinct and aggregate are");
+    }
+    let Some(collection) = first.value().as_str() else { return ("no", "it names no collection") };
+    if let Some(why) = why_not(call.database(), collection) {
+        return ("no", why);
+    }
+    if !answers.rules.allow(call.database(), collection) {
+        return ("no", "the rules leave this collection out");
+    }
+    let fields: smallvec::SmallVec<[Element<'_>; 8]> = envelope::own_fields(command).collect();
+    if key::is_volatile(&fields) {
+        return ("no", "it has something in it whose value depends on more than documents, or that writes");
+    }
+    if !call.session.uses_cache.get() {
+        return ("no", "this connection does not use the cache");
+    }
+    if answers.cache.is_blind() {
+        return ("no", "writes from elsewhere cannot be followed at the moment");
+    }
+    let mut key = Vec::new();
+    key::write_parts(call.database(), first, &fields, &mut key);
+    match answers.cache.why(&key, call.now_ms) {
+        Ok(()) => ("yes", "the answer is kept"),
+        Err(None) => ("no", "it was not asked since, or has gone: by a change, for want of memory, or for its age"),
+        Err(Some(why)) => ("no", why.explanation()),
+    }
+}

@@ -1,0 +1,66 @@
+//! `selkieCache`: the document cache's figures, why a command's answer is kept or not, and whether a connection uses the cache.
+//!
+//! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`, `{selkieCache: 1, use: false}`.
+
+use crate::answers::{self, Answers};
+use crate::arguments::{self, unknown_field};
+use crate::dispatch::Call;
+use cache::Refusal;
+use document::DocWriter;
+use error::Result;
+
+const WITHIN: &str = "selkieCache";
+
+pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut why = None;
+    for field in call.fields() {
+        match field.key() {
+            "why" => why = Some(arguments::document(WITHIN, field)?),
+            "use" => call.session.uses_cache.set(arguments::boolean(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
+    }
+    if let Some(command) = why {
+        let (kept, reason) = answers::reason(call, command);
+        let mut why = reply.document("why");
+        why.append("kept", kept == "yes");
+        why.append("reason", reason);
+    }
+    reply.append("uses", call.session.uses_cache.get());
+    if let Some(answers) = &call.worker.server.answers {
+        write_figures(answers, &mut reply.document("cache"));
+    }
+    Ok(())
+}
+
+/// Writes what the cache has done so far.
+pub fn write_figures(answers: &Answers, writer: &mut DocWriter<'_>) {
+    let figures = answers.cache.figures();
+    let mut count = |name: &str, count: u64| writer.append(name, count as i64);
+    count("hits", figures.hits);
+    count("misses", figures.misses);
+    count("waits", figures.waits);
+    count("stale", figures.stale);
+    count("stored", figures.stored);
+    count("answers", figures.answers);
+    count("bytes", figures.bytes);
+    count("bytesMax", answers.cache.settings().bytes as u64);
+    count("savedMicros", figures.saved_us);
+    count("changes", figures.changes);
+    count("examined", figures.examined);
+    {
+        let mut gone = writer.document("gone");
+        for (name, count) in [
+            ("changed", figures.invalidated),
+            ("memory", figures.evicted),
+            ("age", figures.expired),
+            ("replaced", figures.replaced),
+        ] {
+            gone.append(name, count as i64);
+        }
+    }
+    let mut refused = writer.document("notKept");
+    for (why, count) in Refusal::ALL.into_iter().zip(figures.refused) {
+        refused.append(why.name(), count as i64);
+    }
+}
