@@ -55,6 +55,14 @@ pub struct Answers {
     pub rules: Rules,
 }
 
+/// What is kept, on the way of a request.
+#[derive(Default)]
+pub struct Caches {
+    pub answers: Option<Answers>,
+    /// What the result-set cache of the store tells of itself, if there is one.
+    pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+}
+
 /// An answer that is being made to be kept. The handler says what it depends on; one that says nothing is not kept.
 pub struct Making {
     fill: Fill<Kept>,

@@ -1,6 +1,6 @@
 //! What lives how long: the process, a worker thread, a client connection.
 
-use crate::answers::Answers;
+use crate::answers::{Answers, Caches};
 use crate::clock;
 use crate::cursor::Cursors;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
@@ -63,6 +63,8 @@ pub struct Server {
     pub engine: Arc<dyn Engine>,
     /// The document cache, if there is one.
     pub answers: Option<Answers>,
+    /// What the result-set cache tells of itself, if there is one.
+    pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
     pub cursors: Cursors,
     /// When the process began to serve.
     pub started: Instant,
@@ -86,13 +88,14 @@ pub struct Parameters {
 }
 
 impl Server {
-    pub fn new(settings: Settings, engine: Arc<dyn Engine>, answers: Option<Answers>) -> Arc<Server> {
+    pub fn new(settings: Settings, engine: Arc<dyn Engine>, caches: Caches) -> Arc<Server> {
         let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
         let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
         Arc::new(Server {
             settings,
             engine,
-            answers,
+            answers: caches.answers,
+            results: caches.results,
             cursors: Cursors::default(),
             started: Instant::now(),
             started_ms: clock::now_ms(),

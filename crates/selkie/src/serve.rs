@@ -3,7 +3,7 @@
 use crate::cli::presentable_arguments;
 use crate::config::{Cache, CacheMode, Config, Store};
 use crate::temporary_files::TemporaryFiles;
-use commands::answers::{Answers, Rules};
+use commands::answers::{Answers, Kept, Rules};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use mongo_session::MongoService;
@@ -13,7 +13,8 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Engine;
+use store::{Engine, Watch};
+use store_mariadb::ResultSet;
 
 /// How often workers look after idle cursors and large buffers.
 const TICK: Duration = Duration::from_secs(5);
@@ -29,8 +30,9 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     })?;
     let config = Config { listen: listening.addresses().to_vec(), ..config };
     warn_of_open_doors(&config);
-    let engine = open_store(&config.store)?;
-    let server = Server::new(settings(&config), engine.clone(), answers(&config, &*engine));
+    let caches = Caches::new(&config);
+    let engine = open_store(&config.store, caches.results.clone())?;
+    let server = Server::new(settings(&config), engine.clone(), caches.begin(&config, &*engine));
     let service = Arc::new(MongoService::new(server).with_housekeeping(crate::memory::give_back));
     let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
     engine.close();
@@ -48,17 +50,49 @@ fn warn_of_open_doors(config: &Config) {
     }
 }
 
-/// The document cache, told of what the store changes.
-fn answers(config: &Config, engine: &dyn Engine) -> Option<Answers> {
-    let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, only, except } = config.cache.clone();
-    if !matches!(mode, CacheMode::Documents | CacheMode::Both) {
-        return None;
+/// What is kept: replies, rows, both or nothing.
+struct Caches {
+    replies: Option<Arc<cache::Cache<Kept>>>,
+    results: Option<Arc<cache::Cache<ResultSet>>>,
+}
+
+impl Caches {
+    fn new(config: &Config) -> Caches {
+        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, .. } = config.cache;
+        let settings = |bytes| cache::Settings {
+            bytes,
+            shards: 2 * config.threads,
+            soft_ttl_ms,
+            hard_ttl_ms,
+            ignores_overtaking: false,
+        };
+        let (replies, results) = match mode {
+            CacheMode::Off => (None, None),
+            CacheMode::Results => (None, Some(bytes)),
+            CacheMode::Documents => (Some(bytes), None),
+            // What is kept as a reply is not asked for as rows.
+            CacheMode::Both => (Some(bytes - bytes / 2), Some(bytes / 2)),
+        };
+        Caches {
+            replies: replies.map(|bytes| cache::Cache::new(settings(bytes))),
+            results: results.map(|bytes| cache::Cache::new(settings(bytes))),
+        }
     }
-    let settings =
-        cache::Settings { bytes, shards: 2 * config.threads, soft_ttl_ms, hard_ttl_ms, ignores_overtaking: false };
-    let cache = cache::Cache::new(settings);
-    engine.watch(Arc::new(cache::Watching(cache.clone())));
-    Some(Answers { cache, rules: Rules { only, except } })
+
+    /// Has the store tell them of what changes.
+    fn begin(self, config: &Config, engine: &dyn Engine) -> commands::answers::Caches {
+        let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
+        let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
+        let watches: Vec<_> = replies.into_iter().chain(results).collect();
+        if !watches.is_empty() {
+            engine.watch(Arc::new(store::watch::All(watches)));
+        }
+        let Cache { only, except, .. } = config.cache.clone();
+        commands::answers::Caches {
+            answers: self.replies.map(|cache| Answers { cache, rules: Rules { only, except } }),
+            results: self.results.map(|cache| Box::new(move || cache.figures()) as Box<_>),
+        }
+    }
 }
 
 fn settings(config: &Config) -> Settings {
@@ -151,11 +185,12 @@ fn raise_open_files_limit() {
     }
 }
 
-fn open_store(store: &Store) -> anyhow::Result<Arc<dyn Engine>> {
+fn open_store(store: &Store, results: Option<Arc<cache::Cache<ResultSet>>>) -> anyhow::Result<Arc<dyn Engine>> {
     match store {
         Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()).map_err(sentence),
         Store::MariaDb(url) => {
-            store_mariadb::MariaDbEngine::connect(url, store_mariadb::Options::default()).map_err(sentence)
+            let options = store_mariadb::Options { results, ..Default::default() };
+            store_mariadb::MariaDbEngine::connect(url, options).map_err(sentence)
         }
     }
 }

@@ -33,6 +33,7 @@ mod plan;
 mod planner;
 mod pool;
 mod pushdown;
+mod results;
 mod scan;
 mod spelling;
 mod store;
@@ -41,3 +42,4 @@ mod write;
 
 pub use engine::MariaDbEngine;
 pub use options::Options;
+pub use results::ResultSet;

@@ -1,11 +1,14 @@
 //! Where the server is: a `mysql://` URL, taken apart.
 
+use crate::results::ResultSet;
+use cache::Cache;
 use error::{Error, Result};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How many connections and how large, as a whole process or worker may use them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Connections that one worker keeps open at the most.
     pub connections_per_worker_max: usize,
@@ -13,6 +16,8 @@ pub struct Options {
     pub idle_timeout: std::time::Duration,
     /// How long connecting may take.
     pub connect_timeout: std::time::Duration,
+    /// Where result sets are kept, if they are.
+    pub results: Option<Arc<Cache<ResultSet>>>,
 }
 
 impl Default for Options {
@@ -21,6 +26,7 @@ impl Default for Options {
             connections_per_worker_max: 32,
             idle_timeout: std::time::Duration::from_secs(60),
             connect_timeout: std::time::Duration::from_secs(10),
+            results: None,
         }
     }
 }

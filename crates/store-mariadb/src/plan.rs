@@ -31,6 +31,8 @@ pub(crate) struct MariaDbPlan {
     pub counts_closely: AtomicBool,
     /// What is known of its rows already.
     pub ahead: Ahead,
+    /// What is looked for, where rows that are kept will do.
+    pub reads: Option<Box<Predicate>>,
 }
 
 /// Which rows are read, and in which order.
@@ -136,6 +138,7 @@ impl MariaDbPlan {
             tailable: false,
             counts_closely: AtomicBool::default(),
             ahead: Ahead::default(),
+            reads: None,
         }
     }
 

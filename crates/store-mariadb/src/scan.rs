@@ -8,11 +8,12 @@
 
 use crate::ahead;
 use crate::connection::Event;
-use crate::failure::{Result, sql};
+use crate::failure::{Failure, Result, sql};
 use crate::handlers::Watch;
 use crate::lane;
 use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
 use crate::pool::Lease;
+use crate::results::{self, Delivered, Kept, Recording};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
@@ -97,10 +98,17 @@ pub(crate) async fn rows(
         Access::Nothing => Ok(ScanEnd::Exhausted),
         Access::Rows(rows) => {
             if let (Some(id), None) = (plan.single_id(), after) {
+                let recording = match results::of_id(store, plan, table, id).await {
+                    Kept::Rows(set) => match results::deliver(&set, None, take).await? {
+                        Delivered::End(end) => return Ok(end),
+                        Delivered::GoesOn(_) => return Ok(ScanEnd::Exhausted),
+                    },
+                    Kept::Nothing(recording) => recording,
+                };
                 match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
                     Ok(row) => {
                         rows.tally.add(rows.examined(u64::from(row.is_some())));
-                        return lookup(row, take);
+                        return lookup(row, recording.map(|recording| (recording, plan)), take);
                     }
                     Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
                     // Tried again below, on a connection of its own.
@@ -165,14 +173,26 @@ async fn of(
     take: &mut Take<'_>,
 ) -> Result<ScanEnd> {
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
-    let at = after.and_then(|bytes| RowPosition::read(bytes, columns));
-    let mut pages =
-        Pages { plan, rows, wanted, take, progress: Progress { at, rows: 0, bytes: 0 }, received: 0, joined: 0 };
-    if let Some(first) = plan.ahead.take().filter(|_| after.is_none())
+    let mut at = after.and_then(|bytes| RowPosition::read(bytes, columns));
+    let mut recording = match results::of_rows(store, plan, table, rows, at.as_ref(), wanted).await {
+        Kept::Rows(set) => match results::deliver(&set, after, take).await? {
+            Delivered::End(end) => return Ok(end),
+            Delivered::GoesOn(reached) => {
+                at = reached.and_then(|reached| RowPosition::read(&reached.0, columns)).or(at);
+                None
+            }
+        },
+        Kept::Nothing(recording) => recording,
+    };
+    let is_beginning = at.is_none();
+    let progress = Progress { at, rows: 0, bytes: 0 };
+    let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, recording: recording.take() };
+    if let Some(first) = plan.ahead.take().filter(|_| is_beginning)
         && !plan.counts_closely.load(Ordering::Relaxed)
         && let Some(end) = pages.deliver(first)?
     {
         rows.tally.add(rows.examined(pages.received));
+        pages.keep(&end);
         return Ok(end);
     }
     let mut lease = store.pool.lease().await?;
@@ -184,6 +204,9 @@ async fn of(
         false => None,
     };
     let outcome = pages.read(&mut lease, table).await;
+    if let Ok(end) = &outcome {
+        pages.keep(end);
+    }
     let (received, joined) = (pages.received, pages.joined);
     let read = match watch {
         // A connection that was given up in the middle of a page tells nothing any more.
@@ -224,11 +247,26 @@ fn index_dropped(name: &str) -> Error {
 }
 
 /// The row of one id, or none.
-fn lookup(row: Option<lane::Row>, take: &mut Take<'_>) -> Result<ScanEnd> {
-    let Some((payload, types)) = row else { return Ok(ScanEnd::Exhausted) };
-    let mut row = BinaryRow::new(&payload, &types)?;
-    let key = row.next_bytes()?.unwrap_or_default();
-    let Some(json) = row.next_bytes()? else { return Ok(ScanEnd::Exhausted) };
+fn lookup(
+    row: Option<lane::Row>,
+    recording: Option<(Box<Recording>, &MariaDbPlan)>,
+    take: &mut Take<'_>,
+) -> Result<ScanEnd> {
+    let mut row = match &row {
+        Some((payload, types)) => Some(BinaryRow::new(payload, types)?),
+        None => None,
+    };
+    let mut parts = || {
+        let Some(row) = &mut row else { return Ok(None) };
+        let key = row.next_bytes()?.unwrap_or_default();
+        Ok::<_, Failure>(row.next_bytes()?.map(|json| (key, json)))
+    };
+    let found = parts()?;
+    if let Some((mut recording, plan)) = recording {
+        found.into_iter().for_each(|(key, json)| recording.note(key, || Position(key.to_vec()), Some(json)));
+        recording.finish(plan, true);
+    }
+    let Some((key, json)) = found else { return Ok(ScanEnd::Exhausted) };
     Ok(match take(key, json)? {
         Flow::Continue => ScanEnd::Exhausted,
         Flow::StopAfter => ScanEnd::Stopped(Position(key.to_vec())),
@@ -272,6 +310,8 @@ struct Pages<'p, 't> {
     received: u64,
     /// Those among them whose documents were fetched behind all keys.
     joined: u64,
+    /// Where rows are noted that are to be kept.
+    recording: Option<Box<Recording>>,
 }
 
 enum Page {
@@ -283,20 +323,33 @@ enum Page {
 }
 
 impl Pages<'_, '_> {
+    /// Keeps the rows that were taken.
+    fn keep(&mut self, end: &ScanEnd) {
+        if let Some(recording) = self.recording.take() {
+            recording.finish(self.plan, *end == ScanEnd::Exhausted);
+        }
+    }
+
     /// Gives rows that are here already; how the scan ends, if it does with them.
     fn deliver(&mut self, first: ahead::Rows) -> Result<Option<ScanEnd>> {
         for row in first.rows {
             self.received += 1;
-            let flow = match row.json {
+            let row_json = row.json;
+            let flow = match &row_json {
                 Some(json) => {
                     self.progress.bytes += json.len();
-                    (self.take)(&row.at.row, &json)?
+                    (self.take)(&row.at.row, json)?
                 }
                 None => Flow::Continue,
             };
             if flow != Flow::StopBefore {
                 self.progress.rows += 1;
-                self.progress.at = Some(row.at);
+                let at = self.progress.at.insert(row.at);
+                if let Some(recording) = &mut self.recording {
+                    let mut place = Vec::new();
+                    at.write(&mut place);
+                    recording.note(&at.row, || Position(place), row_json.as_deref());
+                }
             }
             if flow != Flow::Continue {
                 return Ok(Some(ScanEnd::Stopped(self.progress.position())));
@@ -344,7 +397,8 @@ impl Pages<'_, '_> {
             self.joined += joins;
             let mut row = lease.row(range)?;
             let key = row.next_bytes()?.unwrap_or_default();
-            let flow = match row.next_bytes()? {
+            let json = row.next_bytes()?;
+            let flow = match json {
                 Some(json) => {
                     progress.bytes += json.len();
                     (self.take)(key, json)?
@@ -359,6 +413,9 @@ impl Pages<'_, '_> {
                 at.keys.resize_with(columns, Vec::new);
                 for key in &mut at.keys {
                     replace(key, row.next_bytes()?.unwrap_or_default());
+                }
+                if let Some(recording) = &mut self.recording {
+                    recording.note(key, || progress.position(), json);
                 }
             }
             if flow != Flow::Continue {

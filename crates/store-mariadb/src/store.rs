@@ -7,6 +7,7 @@ use crate::options::{Options, Target};
 use crate::plan::MariaDbPlan;
 use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
+use crate::results::ResultSet;
 use crate::table::Table;
 use crate::{ahead, collections, count, explain, figures, indexes, scan, write};
 use ::store::{
@@ -15,6 +16,7 @@ use ::store::{
     Watcher, WriteBatch, rules,
 };
 use ahash::AHashSet;
+use cache::Cache;
 use document::{Collation, Doc, DocBuf};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
@@ -39,6 +41,8 @@ pub(crate) struct MariaDbStore {
     pub tidied: Cell<Instant>,
     /// Tables on which the server did not let us create triggers; asked no more.
     pub no_triggers: RefCell<AHashSet<String>>,
+    /// Rows that are kept.
+    pub results: Option<Arc<Cache<ResultSet>>>,
     /// Who is told of what is written here.
     pub watcher: Arc<Watcher>,
 }
@@ -52,6 +56,7 @@ impl MariaDbStore {
         counts_by_one: bool,
         watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
+        let results = options.results.clone();
         let pool = Pool::new(target, options);
         Rc::new(MariaDbStore {
             lane: Lane::new(pool.clone()),
@@ -61,6 +66,7 @@ impl MariaDbStore {
             counts_by_one,
             tidied: Cell::new(Instant::now()),
             no_triggers: RefCell::default(),
+            results,
             watcher,
         })
     }
@@ -93,7 +99,11 @@ impl MariaDbStore {
         if table.is_none() && self.is_view(namespace).await? {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
-        Ok(Arc::new(self.plan_on(namespace, table, &query).await?))
+        let mut plan = self.plan_on(namespace, table, &query).await?;
+        if self.results.is_some() {
+            plan.reads = Some(Box::new(query.predicate.clone()));
+        }
+        Ok(Arc::new(plan))
     }
 
     /// The plan for a query on a collection's table, if there is one.

@@ -27,8 +27,29 @@ pub trait Announced: Send {
     fn lose(self: Box<Self>);
 }
 
+/// Several who are told, one after the other.
+pub struct All(pub Vec<std::sync::Arc<dyn Watch>>);
+
+impl Watch for All {
+    fn wants_images(&self, namespace: &Namespace) -> bool {
+        self.0.iter().any(|watch| watch.wants_images(namespace))
+    }
+
+    fn announce(&self, changes: Changes) -> Box<dyn Announced> {
+        Box::new(AllAnnounced(self.0.iter().map(|watch| watch.announce(changes.clone())).collect()))
+    }
+}
+
+struct AllAnnounced(Vec<Box<dyn Announced>>);
+
+impl Announced for AllAnnounced {
+    fn lose(self: Box<Self>) {
+        self.0.into_iter().for_each(Announced::lose);
+    }
+}
+
 /// Changes that become visible together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Changes {
     list: Vec<(Namespace, Change)>,
     bytes: usize,

@@ -2,10 +2,11 @@
 //!
 //! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`, `{selkieCache: 1, use: false}`.
 
-use crate::answers::{self, Answers};
+use crate::answers;
 use crate::arguments::{self, unknown_field};
 use crate::dispatch::Call;
-use cache::Refusal;
+use crate::server::Server;
+use cache::{Figures, Refusal};
 use document::DocWriter;
 use error::Result;
 
@@ -27,15 +28,22 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
         why.append("reason", reason);
     }
     reply.append("uses", call.session.uses_cache.get());
-    if let Some(answers) = &call.worker.server.answers {
-        write_figures(answers, &mut reply.document("cache"));
-    }
+    write_figures(&call.worker.server, &mut reply.document("cache"));
     Ok(())
 }
 
-/// Writes what the cache has done so far.
-pub fn write_figures(answers: &Answers, writer: &mut DocWriter<'_>) {
-    let figures = answers.cache.figures();
+/// Writes what the caches have done so far: the document cache, and within it the result-set cache; what there is not, is left out.
+pub fn write_figures(server: &Server, writer: &mut DocWriter<'_>) {
+    if let Some(answers) = &server.answers {
+        write(&answers.cache.figures(), writer);
+        writer.append("bytesMax", answers.cache.settings().bytes as i64);
+    }
+    if let Some(results) = &server.results {
+        write(&results(), &mut writer.document("results"));
+    }
+}
+
+fn write(figures: &Figures, writer: &mut DocWriter<'_>) {
     let mut count = |name: &str, count: u64| writer.append(name, count as i64);
     count("hits", figures.hits);
     count("misses", figures.misses);
@@ -44,7 +52,6 @@ pub fn write_figures(answers: &Answers, writer: &mut DocWriter<'_>) {
     count("stored", figures.stored);
     count("answers", figures.answers);
     count("bytes", figures.bytes);
-    count("bytesMax", answers.cache.settings().bytes as u64);
     count("savedMicros", figures.saved_us);
     count("changes", figures.changes);
     count("examined", figures.examined);

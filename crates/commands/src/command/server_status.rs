@@ -51,11 +51,9 @@ pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
     Ok(())
 }
 
-/// What the document cache does; nothing where there is none.
+/// What the caches do; nothing where there are none.
 fn cache(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
-    if let Some(answers) = &server.answers {
-        selkie_cache::write_figures(answers, writer);
-    }
+    selkie_cache::write_figures(server, writer);
 }
 
 /// `top`: how collections were used.

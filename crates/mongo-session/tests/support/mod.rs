@@ -43,7 +43,7 @@ impl TestServer {
         let [ListenAddress::Tcp(address)] = *listening.addresses() else { panic!("one address") };
         let directory = tempfile::tempdir().unwrap();
         let engine = store_sqlite::open(directory.path(), Default::default()).unwrap();
-        let service = MongoService::new(Server::new(settings, engine.clone(), None));
+        let service = MongoService::new(Server::new(settings, engine.clone(), Default::default()));
         let running = selkie_runtime::process::start(listening, Arc::new(service)).unwrap();
         TestServer { running: Some(running), address, engine, _directory: directory }
     }

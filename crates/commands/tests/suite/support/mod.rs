@@ -31,7 +31,7 @@ impl Bench {
             workers: 1,
             disk: None,
         };
-        let server = Server::new(settings, Arc::new(MemoryEngine), None);
+        let server = Server::new(settings, Arc::new(MemoryEngine), Default::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Bench { worker: Worker::open(server).unwrap(), session: ClientSession::new(1, None), runtime }
     }
