@@ -7,7 +7,7 @@
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
-//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
+//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], [`mod@truth`] (which measures nothing, and looks for stale reads), and [`compare`], which starts the [`servers`] itself and runs all of
 //! them.
 
 mod aggregate;
@@ -24,6 +24,7 @@ mod process;
 mod report;
 mod servers;
 mod target;
+mod truth;
 mod wekan;
 
 /// `selkie bench …`
@@ -43,6 +44,8 @@ pub enum Bench {
     Wekan(wekan::WekanArgs),
     /// Starts mongod, Selkie on its own store and Selkie on a private MariaDB, and measures all of it side by side
     Compare(compare::CompareArgs),
+    /// Reads and writes at random over many connections, and looks for answers that are stale or made up; fails if there are any
+    Truth(truth::TruthArgs),
 }
 
 /// Runs one experiment and prints its table.
@@ -55,5 +58,6 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Indexes(args) => indexes::run(&args),
         Bench::Wekan(args) => wekan::run(&args),
         Bench::Compare(args) => compare::run(&args),
+        Bench::Truth(args) => truth::run(&args),
     }
 }

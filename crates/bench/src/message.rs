@@ -26,7 +26,12 @@ pub struct Message {
 impl Message {
     /// A command on [`DATABASE`].
     pub fn command(body: DocBuf) -> Message {
-        Self::build(body, None)
+        Self::build(body, DATABASE, None)
+    }
+
+    /// A command on another database.
+    pub fn command_on(database: &str, body: DocBuf) -> Message {
+        Self::build(body, database, None)
     }
 
     /// A command with a document sequence beside its body.
@@ -38,11 +43,11 @@ impl Message {
         documents.for_each(|document| section.extend_from_slice(document.as_bytes()));
         let length = (section.len() - 1) as i32;
         section[1..5].copy_from_slice(&length.to_le_bytes());
-        Self::build(body, Some(&section))
+        Self::build(body, DATABASE, Some(&section))
     }
 
-    fn build(mut body: DocBuf, section: Option<&[u8]>) -> Message {
-        body.append("$db", DATABASE);
+    fn build(mut body: DocBuf, database: &str, section: Option<&[u8]>) -> Message {
+        body.append("$db", database);
         let mut bytes = vec![0; HEADER_BYTES + 4];
         bytes.push(0);
         bytes.extend_from_slice(body.as_bytes());

@@ -1,0 +1,193 @@
+//! A checker for stale reads: many connections read and write at random, and every answer is held against what may be true.
+//!
+//! Documents are functions of their number and version ([`layout`]), so that the model is no more than two numbers per document: the
+//! version that has been acknowledged and the one that has been started ([`model`]). [`check`] judges answers by them, [`read`] and
+//! [`write`](mod@write) make the operations, a [`lane`] is a connection, [`crowd`] a thread with many of them, [`sql`] writes beside them.
+
+mod check;
+mod crowd;
+mod kind;
+mod lane;
+mod layout;
+mod model;
+mod observe;
+mod read;
+mod tally;
+mod write;
+
+use crate::client::{Address, Connection};
+use crate::dataset::drop_collection;
+use crate::message::{Message, check_ok};
+use crate::target::Target;
+use anyhow::{Context, Result, bail};
+use document::{Doc, Value, doc};
+use kind::Kind;
+use layout::{Id, Layout, MAIN, Place, RENAMED, SIDE, TERRITORY, TURNS, Version, shown};
+use model::Model;
+use read::{away, home};
+use std::time::{Duration, Instant};
+use tally::Tally;
+use write::list;
+
+#[derive(clap::Args, Debug, Clone)]
+pub struct TruthArgs {
+    /// The server, as `mongodb://host:port` or `mongodb://%2Fpath%2Fto.sock`; several are gateways to the same data
+    #[arg(long = "uri", value_name = "URI", required = true)]
+    pub uris: Vec<String>,
+
+    /// End after so many operations
+    #[arg(long, default_value_t = 1_000_000)]
+    pub operations: u64,
+
+    /// End after so long, if that is earlier
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+
+    /// Connections that each keep one request under way
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub connections: u64,
+
+    /// Threads that drive them
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub threads: u64,
+
+    /// The same seed makes the same choices, as far as the server's timing lets them be the same
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Documents in the main collection; they are rounded up to whole territories of 64
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
+    pub documents: u32,
+
+    /// Bytes that each document carries along
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=4096))]
+    pub pad: u32,
+
+    /// Of a hundred operations, how many are reads
+    #[arg(long, default_value_t = 85, value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub reads: u64,
+
+    /// A collection is renamed, dropped or made anew every so many milliseconds; 0 leaves that out
+    #[arg(long, default_value_t = 50, value_name = "MS")]
+    pub move_ms: u64,
+
+    /// An index comes or goes, or a validator is set, every so many milliseconds; 0 leaves that out
+    #[arg(long, default_value_t = 2000, value_name = "MS")]
+    pub define_ms: u64,
+
+    /// What is written by SQL, or by another of several gateways, may be unknown for so long
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    pub staleness_ms: u64,
+
+    /// Connect again for so long when the server goes away, instead of giving up
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    pub ride_out: u64,
+}
+
+/// Documents of one insert.
+const LOAD_BATCH: usize = 1000;
+
+pub fn run(args: &TruthArgs) -> Result<()> {
+    let addresses = args.uris.iter().map(|uri| Target::parse(uri).map(|target| target.address));
+    let addresses = addresses.collect::<Result<Vec<_>>>()?;
+    let layout = Layout { main: args.documents.next_multiple_of(TERRITORY), pad: args.pad as usize };
+    let sources = addresses.len();
+    let tolerance = Duration::from_millis(args.staleness_ms);
+    let model = Model::new(layout, sources, tolerance, |id| first_version(&layout, id));
+    load(&addresses[0], &layout).context("loading")?;
+    let before = cache_figures(&addresses)?;
+    let began = Instant::now();
+    let tally = crowd::drive_all(args, &addresses, &model)?;
+    let elapsed = began.elapsed();
+    let after = cache_figures(&addresses)?;
+    report(&tally, elapsed, &before, &after);
+    if tally.violation_count > 0 {
+        bail!("{} answers were wrong", tally.violation_count);
+    }
+    Ok(())
+}
+
+/// Documents begin with version 1, what is renamed with being not there.
+fn first_version(layout: &Layout, id: Id) -> Version {
+    match layout.place(id) {
+        Place::Home(_) | Place::Away(_) => TURNS - 1,
+        _ => 1,
+    }
+}
+
+fn load(address: &Address, layout: &Layout) -> Result<()> {
+    let mut connection = Connection::open(address)?;
+    connection.handshake()?;
+    for (collection, ids, place) in [(MAIN, 0..layout.main, Place::Main), (SIDE, layout.side(), Place::Side)] {
+        drop_collection(&mut connection, collection)?;
+        let ids: Vec<Id> = ids.filter(|id| shown(place, *id, 1).is_some()).collect();
+        for ids in ids.chunks(LOAD_BATCH) {
+            let documents = list(ids.iter().map(|id| layout.document(*id, 1)));
+            connection.run(doc! { "insert": collection, "documents": &documents })?;
+        }
+    }
+    let index = |name, key| doc! { "key": &key, "name": name };
+    let indexes = list([
+        index("g", doc! { "g": 1i32 }),
+        index("t n", doc! { "t": 1i32, "n": 1i32 }),
+        index("b", doc! { "b": 1i32 }),
+        index("j", doc! { "j": 1i32 }),
+    ]);
+    connection.run(doc! { "createIndexes": MAIN, "indexes": &indexes })?;
+    for number in 0..RENAMED {
+        drop_collection(&mut connection, &home(number))?;
+        drop_collection(&mut connection, &away(number))?;
+    }
+    Ok(())
+}
+
+/// The numbers in the section `cache` of serverStatus, summed over the servers; empty where there is none.
+fn cache_figures(addresses: &[Address]) -> Result<Vec<(String, i64)>> {
+    let mut figures: Vec<(String, i64)> = Vec::new();
+    for address in addresses {
+        let mut connection = Connection::open(address)?;
+        let status = Message::command_on("admin", doc! { "serverStatus": 1i32 });
+        let reply = check_ok(connection.round_trip(&status)?)?;
+        if let Some(Value::Document(section)) = reply.get("cache") {
+            collect_numbers("", section, &mut figures);
+        }
+    }
+    Ok(figures)
+}
+
+fn collect_numbers(prefix: &str, section: Doc<'_>, figures: &mut Vec<(String, i64)>) {
+    for (name, value) in section.iter() {
+        let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        if let Value::Document(inner) = value {
+            collect_numbers(&name, inner, figures);
+        } else if let (Some(number), false) = (value.to_i64(), matches!(value, Value::Boolean(_))) {
+            match figures.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += number,
+                None => figures.push((name, number)),
+            }
+        }
+    }
+}
+
+fn report(tally: &Tally, elapsed: Duration, before: &[(String, i64)], after: &[(String, i64)]) {
+    for kind in Kind::ALL.iter().filter(|kind| tally.of(**kind) > 0) {
+        println!("{:>12}  {}", tally.of(*kind), kind.name());
+    }
+    let operations = tally.operations();
+    let seconds = elapsed.as_secs_f64();
+    println!("{operations:>12}  operations in {seconds:.1} s, {:.0} a second", operations as f64 / seconds);
+    if tally.refused > 0 {
+        println!("{:>12}  reads given up by the server while an index was dropped", tally.refused);
+    }
+    if tally.unknown > 0 {
+        println!("{:>12}  documents whose last write was lost with its connection", tally.unknown);
+    }
+    for (name, number) in after {
+        let earlier = before.iter().find(|(known, _)| known == name).map_or(0, |(_, number)| *number);
+        println!("{:>12}  cache: {name}{}", number - earlier, if earlier == 0 { "" } else { " (difference)" });
+    }
+    println!("{:>12}  wrong answers", tally.violation_count);
+    for violation in &tally.violations {
+        println!("\n  {violation}");
+    }
+}
