@@ -7,8 +7,8 @@
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
-//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], [`mod@truth`] (which measures nothing, and looks for stale reads), and [`compare`], which starts the [`servers`] itself and runs all of
-//! them.
+//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
+//! them. [`mod@truth`] measures nothing, and looks for stale reads.
 
 mod aggregate;
 mod cars;
@@ -23,6 +23,7 @@ mod message;
 mod process;
 mod report;
 mod servers;
+mod sql;
 mod target;
 mod truth;
 mod wekan;

@@ -81,7 +81,7 @@ fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())
 }
 
-fn percent_decode(text: &str) -> String {
+pub fn percent_decode(text: &str) -> String {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

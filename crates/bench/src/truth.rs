@@ -12,12 +12,14 @@ mod layout;
 mod model;
 mod observe;
 mod read;
+mod sql;
 mod tally;
 mod write;
 
 use crate::client::{Address, Connection};
 use crate::dataset::drop_collection;
 use crate::message::{Message, check_ok};
+use crate::sql::SqlTarget;
 use crate::target::Target;
 use anyhow::{Context, Result, bail};
 use document::{Doc, Value, doc};
@@ -79,6 +81,18 @@ pub struct TruthArgs {
     #[arg(long, default_value_t = 0, value_name = "MS")]
     pub staleness_ms: u64,
 
+    /// Also write by SQL to the MariaDB behind the gateways: `mysql://user:password@host:port`
+    #[arg(long, value_name = "URL")]
+    pub sql: Option<String>,
+
+    /// Connections that write by SQL
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub sql_connections: u64,
+
+    /// How long each of them rests between two writes, in microseconds
+    #[arg(long, default_value_t = 500, value_name = "US")]
+    pub sql_pause_us: u64,
+
     /// Connect again for so long when the server goes away, instead of giving up
     #[arg(long, default_value_t = 0, value_name = "S")]
     pub ride_out: u64,
@@ -91,13 +105,15 @@ pub fn run(args: &TruthArgs) -> Result<()> {
     let addresses = args.uris.iter().map(|uri| Target::parse(uri).map(|target| target.address));
     let addresses = addresses.collect::<Result<Vec<_>>>()?;
     let layout = Layout { main: args.documents.next_multiple_of(TERRITORY), pad: args.pad as usize };
-    let sources = addresses.len();
+    let sql = args.sql.as_deref().map(SqlTarget::parse).transpose()?;
+    // What is written by SQL is one source more.
+    let sources = addresses.len() + usize::from(sql.is_some());
     let tolerance = Duration::from_millis(args.staleness_ms);
     let model = Model::new(layout, sources, tolerance, |id| first_version(&layout, id));
     load(&addresses[0], &layout).context("loading")?;
     let before = cache_figures(&addresses)?;
     let began = Instant::now();
-    let tally = crowd::drive_all(args, &addresses, &model)?;
+    let tally = crowd::drive_all(args, &addresses, sql.as_ref(), &model)?;
     let elapsed = began.elapsed();
     let after = cache_figures(&addresses)?;
     report(&tally, elapsed, &before, &after);

@@ -3,20 +3,23 @@
 use super::TruthArgs;
 use super::lane::{Lane, Shared};
 use super::model::{Later, Model, Source};
+use super::sql::SqlWriter;
 use super::tally::Tally;
 use super::write;
 use crate::client::Address;
 use crate::dataset::SplitMix;
+use crate::sql::SqlTarget;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{Timespec, epoll};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Drives all connections to the end and gives what they have counted together.
-pub fn drive_all(args: &TruthArgs, addresses: &[Address], model: &Model) -> Result<Tally> {
-    let stop = AtomicBool::new(false);
+pub fn drive_all(args: &TruthArgs, addresses: &[Address], sql: Option<&SqlTarget>, model: &Model) -> Result<Tally> {
+    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let threads = args.threads.min(args.connections);
     let mut sum = Tally::default();
     std::thread::scope(|scope| {
@@ -34,8 +37,28 @@ pub fn drive_all(args: &TruthArgs, addresses: &[Address], model: &Model) -> Resu
                 })
             })
             .collect();
-        for thread in threads {
-            sum.add(thread.join().map_err(|_| anyhow!("a thread panicked"))??);
+        let writers: Vec<_> = sql
+            .iter()
+            .flat_map(|target| (0..args.sql_connections).map(move |number| (number, *target)))
+            .map(|(number, target)| {
+                let (stop, done) = (&stop, &done);
+                let random = SplitMix(args.seed.wrapping_mul(1000).wrapping_add(500 + number));
+                let pause = Duration::from_micros(args.sql_pause_us);
+                let writer = SqlWriter { model, source: addresses.len(), random, pause };
+                scope.spawn(move || {
+                    let driven = writer.drive(target, done);
+                    if driven.is_err() {
+                        stop.store(true, Relaxed);
+                    }
+                    driven
+                })
+            })
+            .collect();
+        let driven: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+        done.store(true, Relaxed);
+        let written = writers.into_iter().map(ScopedJoinHandle::join);
+        for tally in driven.into_iter().chain(written) {
+            sum.add(tally.map_err(|_| anyhow!("a thread panicked"))??);
         }
         Ok(sum)
     })

@@ -1,0 +1,149 @@
+//! Writes the same documents by SQL, past all gateways.
+
+use super::kind::Kind;
+use super::layout::{BLOCK, Id, Layout, Version, shown};
+use super::model::{Later, Model, Source};
+use super::read::collection;
+use super::tally::Tally;
+use crate::dataset::SplitMix;
+use crate::message::DATABASE;
+use crate::sql::{Refused, SqlConnection, SqlTarget};
+use anyhow::Result;
+use mariadb_wire::Param;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A thread that writes by SQL.
+pub struct SqlWriter<'m> {
+    pub model: &'m Model,
+    pub source: Source,
+    pub random: SplitMix,
+    /// Between two writes.
+    pub pause: Duration,
+}
+
+/// Deadlocks, waits for locks that take too long, and tables and rows that are another version meanwhile: nothing was done.
+const TRY_AGAIN: [u16; 5] = [1213, 1205, 1412, 1020, 1615];
+
+impl SqlWriter<'_> {
+    /// Writes until the others are done, and some milliseconds longer so that what is due can be told.
+    pub fn drive(mut self, target: &SqlTarget, done: &AtomicBool) -> Result<Tally> {
+        let mut connection = SqlConnection::open(target)?;
+        let (mut tally, mut later) = (Tally::default(), Later::default());
+        while !done.load(Relaxed) {
+            self.model.settle(&mut later);
+            std::thread::sleep(self.pause);
+            let id = self.random.below(self.model.layout.side().end.into()) as Id;
+            if !self.model.claim(id) {
+                continue;
+            }
+            let judged = self.write(&mut connection, id, &mut later)?;
+            tally.count(Kind::Sql, judged);
+        }
+        Ok(tally)
+    }
+
+    /// Writes to the claimed block of the document and releases it.
+    fn write(&mut self, connection: &mut SqlConnection, id: Id, later: &mut Later) -> Result<Result<(), String>> {
+        let ids = match self.random.below(4) {
+            0 => self.model.layout.block(id / BLOCK).step_by(3).collect(),
+            _ => vec![id],
+        };
+        // What is rolled back has never begun.
+        if self.random.below(10) == 0 {
+            self.statements(connection, &ids, "ROLLBACK")?;
+            self.model.release(id);
+            return Ok(Ok(()));
+        }
+        // All of it may be seen as soon as the statement is on its way, and nothing before.
+        let versions: Vec<Version> = ids.iter().map(|id| self.model.current(*id)).collect();
+        ids.iter().for_each(|id| self.model.begin(*id));
+        let rows = self.statements_from(connection, &ids, &versions, "COMMIT")?;
+        ids.iter().for_each(|id| self.model.acknowledge(*id, self.source, later));
+        self.model.release(id);
+        let expected = ids.len() as u64;
+        Ok(if rows == expected {
+            Ok(())
+        } else {
+            Err(format!("SQL changed {rows} rows instead of {expected}: {ids:?}"))
+        })
+    }
+
+    fn statements(&mut self, connection: &mut SqlConnection, ids: &[Id], end: &str) -> Result<u64> {
+        let versions: Vec<Version> = ids.iter().map(|id| self.model.current(*id)).collect();
+        self.statements_from(connection, ids, &versions, end)
+    }
+
+    /// Takes the documents from these versions to the next, in one transaction that is tried until MariaDB takes it.
+    fn statements_from(
+        &mut self,
+        connection: &mut SqlConnection,
+        ids: &[Id],
+        versions: &[Version],
+        end: &str,
+    ) -> Result<u64> {
+        loop {
+            match self.transaction(connection, ids, versions, end) {
+                Err(error) if error.downcast_ref::<Refused>().is_some_and(|one| TRY_AGAIN.contains(&one.code)) => {
+                    connection.query("ROLLBACK")?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn transaction(
+        &mut self,
+        connection: &mut SqlConnection,
+        ids: &[Id],
+        versions: &[Version],
+        end: &str,
+    ) -> Result<u64> {
+        let alone = ids.len() == 1 && end == "COMMIT";
+        if !alone {
+            connection.query("START TRANSACTION")?;
+        }
+        let mut rows = 0;
+        for (id, version) in ids.iter().zip(versions) {
+            rows += self.one(connection, *id, *version)?;
+        }
+        if !alone {
+            connection.query(end)?;
+        }
+        Ok(rows)
+    }
+
+    /// Takes one document to its next version; gives 1 if there was one to change.
+    fn one(&mut self, connection: &mut SqlConnection, id: Id, version: Version) -> Result<u64> {
+        let layout = &self.model.layout;
+        let place = layout.place(id);
+        let table = format!("`{DATABASE}`.`{}`", collection(place));
+        let key = id.to_string();
+        let key = Param::Text(key.as_bytes());
+        let next = version + 1;
+        let json = json(layout, id, next);
+        let whole = Param::Text(json.as_bytes());
+        match (shown(place, id, version).is_some(), shown(place, id, next).is_some()) {
+            (_, false) => connection.execute(&format!("DELETE FROM {table} WHERE id = ?"), &[key]),
+            (false, true) => connection.execute(&format!("INSERT INTO {table} (doc) VALUES (?)"), &[whole]),
+            (true, true) if self.random.below(3) == 0 => {
+                connection.execute(&format!("UPDATE {table} SET doc = ? WHERE id = ?"), &[whole, key])
+            }
+            (true, true) => {
+                let fields = layout.fields(id, next);
+                let number = |number: i32| Param::Signed(number.into());
+                let sql = format!(
+                    "UPDATE {table} SET doc = JSON_SET(doc, '$.v', ?, '$.g', ?, '$.n', ?, '$.s', ?) WHERE id = ?"
+                );
+                let text = Param::Text(fields.s.as_bytes());
+                connection.execute(&sql, &[number(fields.v), number(fields.g), number(fields.n), text, key])
+            }
+        }
+    }
+}
+
+fn json(layout: &Layout, id: Id, version: Version) -> String {
+    let mut out = Vec::new();
+    document::json::bson_to_json(layout.document(id, version).as_doc(), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
