@@ -48,6 +48,35 @@ def test_wekan(server):
     assert "8 sessions, 20 polls a second each" in printed
 
 
+@pytest.fixture
+def start(store) -> list[str]:
+    """Options for experiments that start their servers themselves: MariaDB too where that is the store."""
+    return ["--mariadbd", "mariadbd"] if store == "mariadb" else []
+
+
+def test_cars_by_mode(store):
+    mariadbd = "mariadbd" if store == "mariadb" else "none"
+    mongod = os.environ.get("MONGOD")
+    printed = bench("cars", "--modes", "all", "--mariadbd", mariadbd, "--iterations", "3", *(["--mongod", mongod] if mongod else []))
+    assert "embedded, none | embedded, documents" in printed
+    assert store != "mariadb" or "MariaDB, none | MariaDB, results | MariaDB, documents" in printed
+
+
+def test_warm(start):
+    printed = bench("warm", "--documents", "1000", "--operations", "2000", *start)
+    assert "| embedded | documents" in printed
+
+
+def test_invalidation(start):
+    printed = bench("invalidation", "--documents", "1000", "--filters", "50", "--writes", "200", *start)
+    assert "{n: {$gte: …, $lt: …}}" in printed
+
+
+def test_hits(start):
+    printed = bench("hits", "--small", "2000", "--large", "10", *start)
+    assert "plain buffer" in printed
+
+
 def test_compare(store, tmp_path):
     if store != "embedded":
         pytest.skip("it starts both stores")

@@ -3,6 +3,8 @@
 //! The experiment is the one MariaDB published for MaxScale's document cache: the collection is dropped and loaded, each query
 //! is run to warm up and checked to give what it should, then every query is timed many times over one connection.
 
+mod modes;
+
 use crate::client::Connection;
 use crate::dataset::{CARS, TOYOTAS, drop_collection, insert_cars, load_cars};
 use crate::message::{Message, check_ok, cursor_batch};
@@ -10,6 +12,7 @@ use crate::report::{Report, Row, Samples};
 use crate::target::{Target, TargetArgs};
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, doc};
+use modes::ModesArgs;
 use std::time::Instant;
 
 #[derive(clap::Args, Debug, Clone)]
@@ -17,13 +20,16 @@ pub struct CarsArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// How often each query is timed on each server
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
-    pub iterations: u64,
+    /// How often each query is timed on each server [default: 500, with --modes 100]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
 
     /// How often the collection is dropped and loaded anew; 0 leaves that out
     #[arg(long, default_value_t = 10)]
     pub loads: u64,
+
+    #[command(flatten)]
+    pub modes: ModesArgs,
 }
 
 const COLLECTION: &str = "cars";
@@ -39,6 +45,8 @@ struct Question {
 
 struct Contestant {
     target: Target,
+    collection: String,
+    questions: Vec<Question>,
     connection: Connection,
     /// Length of the right reply to each question: what timed replies are checked against.
     reply_bytes: Vec<usize>,
@@ -47,17 +55,26 @@ struct Contestant {
 }
 
 pub fn run(args: &CarsArgs) -> Result<()> {
+    if args.modes.is_wanted() {
+        return modes::run(&args.modes, args.iterations.unwrap_or(100), args.target.json.as_deref());
+    }
     let mut report = Report::default();
-    report.extend(measure(&args.target.targets()?, args.iterations, args.loads)?);
+    report.extend(measure(&args.target.targets()?, args.iterations.unwrap_or(500), args.loads)?);
     report.publish(args.target.json.as_deref())
 }
 
 pub fn measure(targets: &[Target], iterations: u64, loads: u64) -> Result<Vec<Row>> {
-    let questions = questions();
+    let places = targets.iter().map(|target| (target, COLLECTION)).collect::<Vec<_>>();
+    measure_in(&places, iterations, loads)
+}
+
+/// As [`measure`], with a collection for each target: several may serve the same data.
+pub fn measure_in(targets: &[(&Target, &str)], iterations: u64, loads: u64) -> Result<Vec<Row>> {
     let mut contestants = targets
         .iter()
-        .map(|target| Contestant::prepare(target, &questions).with_context(|| target.name.clone()))
+        .map(|(target, collection)| Contestant::prepare(target, collection).with_context(|| target.name.clone()))
         .collect::<Result<Vec<_>>>()?;
+    let names = questions(COLLECTION).into_iter().map(|question| question.name).collect::<Vec<_>>();
     for turn in 0..loads as usize {
         for index in 0..contestants.len() {
             let contestant = turn_of(&mut contestants, turn + index);
@@ -66,15 +83,15 @@ pub fn measure(targets: &[Target], iterations: u64, loads: u64) -> Result<Vec<Ro
     }
     for turn in 0..iterations.div_ceil(TURN) {
         let count = TURN.min(iterations - turn * TURN);
-        for (number, question) in questions.iter().enumerate() {
+        for (number, name) in names.iter().enumerate() {
             for index in 0..contestants.len() {
                 let contestant = turn_of(&mut contestants, turn as usize + index);
-                let timed = contestant.time(number, question, count);
-                timed.with_context(|| format!("{}: {}", contestant.target.name, question.name))?;
+                let timed = contestant.time(number, count);
+                timed.with_context(|| format!("{}: {name}", contestant.target.name))?;
             }
         }
     }
-    Ok(rows(&questions, &contestants, loads > 0))
+    Ok(rows(&names, &contestants, loads > 0))
 }
 
 /// Whose turn it is: everyone begins once, so that nobody always comes after the same one.
@@ -83,17 +100,17 @@ fn turn_of(contestants: &mut [Contestant], index: usize) -> &mut Contestant {
     &mut contestants[index % count]
 }
 
-fn rows(questions: &[Question], contestants: &[Contestant], loaded: bool) -> Vec<Row> {
-    let reads = questions.iter().enumerate().flat_map(|(number, question)| {
-        contestants.iter().map(move |one| one.samples[number].row(question.name, &one.target, false))
+fn rows(names: &[&str], contestants: &[Contestant], loaded: bool) -> Vec<Row> {
+    let reads = names.iter().enumerate().flat_map(|(number, name)| {
+        contestants.iter().map(move |one| one.samples[number].row(name, &one.target, false))
     });
     let loads = contestants.iter().map(|one| one.loading.row("insertMany of 10,000", &one.target, true));
     reads.chain(loads.filter(|_| loaded)).collect()
 }
 
-fn questions() -> Vec<Question> {
+fn questions(collection: &str) -> Vec<Question> {
     let find = |filter: Option<&DocBuf>, batch_size: Option<i32>| {
-        let mut body = doc! { "find": COLLECTION };
+        let mut body = doc! { "find": collection };
         filter.inspect(|filter| body.append("filter", *filter));
         batch_size.inspect(|size| body.append("batchSize", *size));
         Message::command(body)
@@ -110,21 +127,23 @@ fn questions() -> Vec<Question> {
 }
 
 impl Contestant {
-    fn prepare(target: &Target, questions: &[Question]) -> Result<Contestant> {
+    fn prepare(target: &Target, collection: &str) -> Result<Contestant> {
+        let questions = questions(collection);
         let mut connection = Connection::open(&target.address)?;
         connection.handshake()?;
-        load_cars(&mut connection, COLLECTION, CARS)?;
+        load_cars(&mut connection, collection, CARS)?;
         let reply_bytes = questions
             .iter()
             .map(|question| warm_up(&mut connection, question).with_context(|| question.name))
             .collect::<Result<_>>()?;
         let samples = questions.iter().map(|_| Samples::new()).collect::<Result<_>>()?;
         let loading = Samples::of_many(CARS)?;
-        Ok(Contestant { target: target.clone(), connection, reply_bytes, samples, loading })
+        let (target, collection) = (target.clone(), collection.to_owned());
+        Ok(Contestant { target, collection, questions, connection, reply_bytes, samples, loading })
     }
 
-    fn time(&mut self, number: usize, question: &Question, count: u64) -> Result<()> {
-        let samples = &mut self.samples[number];
+    fn time(&mut self, number: usize, count: u64) -> Result<()> {
+        let (question, samples) = (&self.questions[number], &mut self.samples[number]);
         let started = Samples::start(&self.target);
         for _ in 0..count {
             let before = Instant::now();
@@ -140,8 +159,8 @@ impl Contestant {
 
     /// Loads the collection in one command. It is the same one afterwards, for the queries.
     fn time_load(&mut self) -> Result<()> {
-        let message = insert_cars(COLLECTION, 0, CARS);
-        drop_collection(&mut self.connection, COLLECTION)?;
+        let message = insert_cars(&self.collection, 0, CARS);
+        drop_collection(&mut self.connection, &self.collection)?;
         let started = Samples::start(&self.target);
         let before = Instant::now();
         let reply = self.connection.round_trip(&message)?;
@@ -173,6 +192,9 @@ mod tests {
 
     #[test]
     fn the_first_turn_goes_round() {
-        assert_eq!(questions().iter().map(|question| question.documents).collect::<Vec<_>>(), [101, 10_000, 579, 1, 1]);
+        assert_eq!(
+            questions(COLLECTION).iter().map(|question| question.documents).collect::<Vec<_>>(),
+            [101, 10_000, 579, 1, 1]
+        );
     }
 }

@@ -61,17 +61,14 @@ pub fn run(args: &CompareArgs) -> Result<()> {
 }
 
 fn start(args: &CompareArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Vec<Contestant>> {
-    let selkie = match &args.selkie {
-        Some(program) => program.clone(),
-        None => std::env::current_exe()?,
-    };
+    let selkie = servers::program(args.selkie.as_ref())?;
     let mut contestants = Vec::new();
     if let Some(program) = &args.mongod {
         contestants.push(servers::mongod(program, folder)?);
     }
-    contestants.push(servers::selkie(EMBEDDED, &selkie, folder, None)?);
+    contestants.push(servers::selkie(EMBEDDED, &selkie, folder, None, &[])?);
     if let Some(mariadb) = mariadb {
-        contestants.push(servers::selkie(MARIADB, &selkie, folder, Some(mariadb))?);
+        contestants.push(servers::selkie(MARIADB, &selkie, folder, Some(mariadb), &[])?);
     }
     Ok(contestants)
 }

@@ -112,6 +112,39 @@ impl SplitMix {
     }
 }
 
+/// YCSB's scrambled zipfian distribution: a few of the numbers below a bound are drawn very often, and they lie scattered.
+/// Source: <https://github.com/brianfrankcooper/YCSB/blob/master/core/src/main/java/site/ycsb/generator/ZipfianGenerator.java>
+pub struct Zipfian {
+    bound: u64,
+    zeta: f64,
+    eta: f64,
+}
+
+/// YCSB's constant.
+const SKEW: f64 = 0.99;
+
+impl Zipfian {
+    pub fn below(bound: u64) -> Zipfian {
+        let zeta_of = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-SKEW)).sum::<f64>();
+        let zeta = zeta_of(bound);
+        let eta = (1.0 - (2.0 / bound as f64).powf(1.0 - SKEW)) / (1.0 - zeta_of(2) / zeta);
+        Zipfian { bound, zeta, eta }
+    }
+
+    pub fn next(&self, random: &mut SplitMix) -> u64 {
+        let uniform = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let scaled = uniform * self.zeta;
+        let rank = if scaled < 1.0 {
+            0
+        } else if scaled < 1.0 + 0.5f64.powf(SKEW) {
+            1
+        } else {
+            (self.bound as f64 * (self.eta * uniform - self.eta + 1.0).powf(1.0 / (1.0 - SKEW))) as u64
+        };
+        SplitMix(rank).below(self.bound)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +158,15 @@ mod tests {
         let mean = cars.iter().map(|car| car.as_bytes().len()).sum::<usize>() / cars.len();
         assert!((150..250).contains(&mean), "{mean}");
         assert_eq!(car(4711), car(4711));
+    }
+
+    #[test]
+    fn a_fifth_of_the_numbers_is_drawn_four_times_of_five() {
+        let (zipfian, mut random) = (Zipfian::below(10_000), SplitMix(1));
+        let mut counts = vec![0; 10_000];
+        (0..200_000).for_each(|_| counts[zipfian.next(&mut random) as usize] += 1);
+        counts.sort_by_key(|count| std::cmp::Reverse(*count));
+        let share = counts[..2000].iter().sum::<u32>() as f64 / 200_000.0;
+        assert!((0.75..0.9).contains(&share), "{share}");
     }
 }

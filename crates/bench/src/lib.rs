@@ -8,15 +8,19 @@
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
-//! them. [`mod@truth`] measures nothing, and looks for stale reads.
+//! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost; they start
+//! their servers themselves, and ask for [`cache_figures`]. [`mod@truth`] measures nothing, and looks for stale reads.
 
 mod aggregate;
+mod cache_figures;
 mod cars;
 mod client;
 mod compare;
 mod dataset;
 mod drive;
+mod hits;
 mod indexes;
+mod invalidation;
 mod load;
 mod memory;
 mod message;
@@ -26,6 +30,7 @@ mod servers;
 mod sql;
 mod target;
 mod truth;
+mod warm;
 mod wekan;
 
 /// `selkie bench …`
@@ -45,6 +50,12 @@ pub enum Bench {
     Wekan(wekan::WekanArgs),
     /// Starts mongod, Selkie on its own store and Selkie on a private MariaDB, and measures all of it side by side
     Compare(compare::CompareArgs),
+    /// How often a cache has the answer while documents are written, against how often it has it while they are not
+    Warm(warm::WarmArgs),
+    /// What a write pays for ten thousand cached filters
+    Invalidation(invalidation::InvalidationArgs),
+    /// What a cached answer costs, against ping and against bytes that are merely sent
+    Hits(hits::HitsArgs),
     /// Reads and writes at random over many connections, and looks for answers that are stale or made up; fails if there are any
     Truth(truth::TruthArgs),
 }
@@ -59,6 +70,9 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Indexes(args) => indexes::run(&args),
         Bench::Wekan(args) => wekan::run(&args),
         Bench::Compare(args) => compare::run(&args),
+        Bench::Warm(args) => warm::run(&args),
+        Bench::Invalidation(args) => invalidation::run(&args),
+        Bench::Hits(args) => hits::run(&args),
         Bench::Truth(args) => truth::run(&args),
     }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -88,6 +89,51 @@ pub struct Contestant {
     _server: Server,
 }
 
+/// The Selkie to start: the one that is named, else this program.
+pub fn program(named: Option<&PathBuf>) -> Result<PathBuf> {
+    match named {
+        Some(program) => Ok(program.clone()),
+        None => std::env::current_exe().context("finding this program"),
+    }
+}
+
+/// The options of experiments that start Selkie themselves.
+#[derive(clap::Args, Debug, Clone)]
+pub struct StartArgs {
+    /// The Selkie to measure; this program if not given
+    #[arg(long, value_name = "PROGRAM")]
+    pub selkie: Option<PathBuf>,
+
+    /// Measure Selkie on MariaDB as well, on this mariadbd
+    #[arg(long, value_name = "PROGRAM")]
+    pub mariadbd: Option<PathBuf>,
+}
+
+/// A folder for servers that are started, with the MariaDB that some of them need. What is in it goes away with it, so it has to outlive them.
+pub struct Ground {
+    selkie: PathBuf,
+    pub mariadb: Option<Mariadb>,
+    folder: TempDir,
+}
+
+impl Ground {
+    pub fn prepare(args: &StartArgs) -> Result<Ground> {
+        let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
+        let mariadb = args.mariadbd.as_ref().map(|program| Mariadb::start(program, folder.path())).transpose()?;
+        Ok(Ground { selkie: program(args.selkie.as_ref())?, mariadb, folder })
+    }
+
+    /// The stores that are wanted: the embedded one, and MariaDB if there is one.
+    pub fn stores(&self) -> Vec<(&'static str, Option<&Mariadb>)> {
+        let mariadb = self.mariadb.as_ref().map(|mariadb| ("MariaDB", Some(mariadb)));
+        [("embedded", None)].into_iter().chain(mariadb).collect()
+    }
+
+    pub fn start(&self, name: &str, mariadb: Option<&Mariadb>, options: &[&str]) -> Result<Contestant> {
+        selkie(name, &self.selkie, self.folder.path(), mariadb, options)
+    }
+}
+
 /// Starts mongod, standalone, with default settings.
 pub fn mongod(program: &Path, folder: &Path) -> Result<Contestant> {
     let data = folder.join("mongod");
@@ -98,8 +144,14 @@ pub fn mongod(program: &Path, folder: &Path) -> Result<Contestant> {
     contestant("MongoDB", server, &port)
 }
 
-/// Starts `selkie serve` on its own store, or on the MariaDB that `mariadb` names.
-pub fn selkie(name: &str, program: &Path, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Contestant> {
+/// Starts `selkie serve` on its own store, or on the MariaDB that `mariadb` names, with these options.
+pub fn selkie(
+    name: &str,
+    program: &Path,
+    folder: &Path,
+    mariadb: Option<&Mariadb>,
+    options: &[&str],
+) -> Result<Contestant> {
     let port = free_port()?.to_string();
     let listen = format!("127.0.0.1:{port}");
     let data = folder.join(format!("data of {name}"));
@@ -108,7 +160,8 @@ pub fn selkie(name: &str, program: &Path, folder: &Path, mariadb: Option<&Mariad
         Some(url) => [OsStr::new("--mariadb"), OsStr::new(url)],
         None => [OsStr::new("--data"), data.as_os_str()],
     };
-    let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], &store].concat();
+    let options: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+    let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], &store, &options].concat();
     let mut contestant = contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)?;
     contestant.target.behind.extend(mariadb.map(|mariadb| mariadb.server.pid()));
     Ok(contestant)

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct TargetArgs {
     /// A server, as `mongodb://host:port`, `mongodb://%2Fpath%2Fto.sock` or `name=mongodb://…`; the first is what the others are
     /// compared with
-    #[arg(long = "uri", value_name = "[NAME=]URI", required = true)]
+    #[arg(long = "uri", value_name = "[NAME=]URI")]
     pub uris: Vec<String>,
 
     /// A process that works for the server of that name besides the one that listens, such as the mariadbd behind a gateway
@@ -34,6 +34,9 @@ pub struct Target {
 
 impl TargetArgs {
     pub fn targets(&self) -> Result<Vec<Target>> {
+        if self.uris.is_empty() {
+            bail!("name a server, by --uri mongodb://host:port");
+        }
         let mut targets = self.uris.iter().map(|uri| Target::parse(uri)).collect::<Result<Vec<_>>>()?;
         for entry in &self.pids {
             let (name, pid) = entry.split_once('=').context("--pid takes NAME=PID")?;

@@ -16,13 +16,13 @@ mod sql;
 mod tally;
 mod write;
 
+use crate::cache_figures::CacheFigures;
 use crate::client::{Address, Connection};
 use crate::dataset::drop_collection;
-use crate::message::{Message, check_ok};
 use crate::sql::SqlTarget;
 use crate::target::Target;
 use anyhow::{Context, Result, bail};
-use document::{Doc, Value, doc};
+use document::doc;
 use kind::Kind;
 use layout::{Id, Layout, MAIN, Place, RENAMED, SIDE, TERRITORY, TURNS, Version, shown};
 use model::Model;
@@ -70,7 +70,7 @@ pub struct TruthArgs {
     pub reads: u64,
 
     /// A collection is renamed, dropped or made anew every so many milliseconds; 0 leaves that out
-    #[arg(long, default_value_t = 50, value_name = "MS")]
+    #[arg(long, default_value_t = 100, value_name = "MS")]
     pub move_ms: u64,
 
     /// An index comes or goes, or a validator is set, every so many milliseconds; 0 leaves that out
@@ -111,11 +111,11 @@ pub fn run(args: &TruthArgs) -> Result<()> {
     let tolerance = Duration::from_millis(args.staleness_ms);
     let model = Model::new(layout, sources, tolerance, |id| first_version(&layout, id));
     load(&addresses[0], &layout).context("loading")?;
-    let before = cache_figures(&addresses)?;
+    let before = CacheFigures::of(&addresses)?;
     let began = Instant::now();
     let tally = crowd::drive_all(args, &addresses, sql.as_ref(), &model)?;
     let elapsed = began.elapsed();
-    let after = cache_figures(&addresses)?;
+    let after = CacheFigures::of(&addresses)?;
     report(&tally, elapsed, &before, &after);
     if tally.violation_count > 0 {
         bail!("{} answers were wrong", tally.violation_count);
@@ -157,35 +157,7 @@ fn load(address: &Address, layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// The numbers in the section `cache` of serverStatus, summed over the servers; empty where there is none.
-fn cache_figures(addresses: &[Address]) -> Result<Vec<(String, i64)>> {
-    let mut figures: Vec<(String, i64)> = Vec::new();
-    for address in addresses {
-        let mut connection = Connection::open(address)?;
-        let status = Message::command_on("admin", doc! { "serverStatus": 1i32 });
-        let reply = check_ok(connection.round_trip(&status)?)?;
-        if let Some(Value::Document(section)) = reply.get("cache") {
-            collect_numbers("", section, &mut figures);
-        }
-    }
-    Ok(figures)
-}
-
-fn collect_numbers(prefix: &str, section: Doc<'_>, figures: &mut Vec<(String, i64)>) {
-    for (name, value) in section.iter() {
-        let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        if let Value::Document(inner) = value {
-            collect_numbers(&name, inner, figures);
-        } else if let (Some(number), false) = (value.to_i64(), matches!(value, Value::Boolean(_))) {
-            match figures.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += number,
-                None => figures.push((name, number)),
-            }
-        }
-    }
-}
-
-fn report(tally: &Tally, elapsed: Duration, before: &[(String, i64)], after: &[(String, i64)]) {
+fn report(tally: &Tally, elapsed: Duration, before: &CacheFigures, after: &CacheFigures) {
     for kind in Kind::ALL.iter().filter(|kind| tally.of(**kind) > 0) {
         println!("{:>12}  {}", tally.of(*kind), kind.name());
     }
@@ -198,9 +170,8 @@ fn report(tally: &Tally, elapsed: Duration, before: &[(String, i64)], after: &[(
     if tally.unknown > 0 {
         println!("{:>12}  documents whose last write was lost with its connection", tally.unknown);
     }
-    for (name, number) in after {
-        let earlier = before.iter().find(|(known, _)| known == name).map_or(0, |(_, number)| *number);
-        println!("{:>12}  cache: {name}{}", number - earlier, if earlier == 0 { "" } else { " (difference)" });
+    for (name, number) in after.all() {
+        println!("{:>12}  cache: {name}, and now {number}", number - before.get(name));
     }
     println!("{:>12}  wrong answers", tally.violation_count);
     for violation in &tally.violations {
