@@ -115,6 +115,10 @@ class Pair:
                 commands.append({"insert": name, "documents": documents, "ordered": False})
         return commands
 
+    def look(self, collections) -> list[dict]:
+        """The commands that tell what the collections hold."""
+        return [{"find": name, "sort": {"_id": 1}, "batchSize": 1000} for name in collections]
+
     def reset(self, block: Block):
         """An empty database, with the block's indexes and the like."""
         self.ask([{"dropDatabase": 1}, *({"create": name} for name in block.collections), *block.setup])
@@ -152,8 +156,7 @@ class Pair:
 
     def run_writes(self, block: Block) -> list:
         """Of each case the answer, and what its collections hold then."""
-        load = self.load(block.collections)
-        look = [{"find": name, "sort": {"_id": 1}, "batchSize": 1000} for name in block.collections]
+        load, look = self.load(block.collections), self.look(block.collections)
         everything = [command for case in block.cases for command in [*load, plain(case), *look]]
         answers, length = self.ask(everything), len(load) + 1 + len(look)
         return [answers[at + len(load) : at + length] for at in range(0, len(answers), length)]
@@ -184,18 +187,23 @@ class Asked:
     def __init__(self, pair: Pair, block: Block, command: dict, pairs: list):
         self.pair, self.block, self.command, self.pairs = pair, block, command, pairs
 
-    def classic(self) -> bytes | None:
-        """The answer of MongoDB's classic engine alone; `None` where what was asked about is there no longer."""
+    def classic(self, ours: bytes) -> bytes | None:
+        """In the place of `ours` the answer of MongoDB's classic engine alone; `None` where what was asked about is there no longer."""
         if self.block.script or "aggregate" not in self.command and self.command[next(iter(self.command))] != "v":
             return None
         engine = lambda classic: {"setParameter": 1, CLASSIC: classic, "$db": "admin"}
         load = self.pair.load(self.block.collections) if self.block.writes else []
-        return self.oracle([engine(True), *load, self.command, engine(False)])[-2]
+        look = self.pair.look(self.block.collections) if self.block.writes else []
+        answers = self.oracle([engine(True), *load, self.command, *look, engine(False)])[1 + len(load) : -1]
+        return answers[next(at for at, pair in enumerate(self.pairs) if pair[0] is ours)]
 
     def unindexed(self) -> bytes | None:
-        """The answer of MongoDB without the indexes that were set up."""
-        if self.block.script or self.block.writes or not any("createIndexes" in one for one in self.block.setup):
+        """The answer of MongoDB without the indexes that were set up, or without the one by `_id`."""
+        if self.block.script or self.block.writes:
             return None
+        if not any("createIndexes" in one for one in self.block.setup):
+            hinted = "hint" not in self.command and next(iter(self.command)) in ("find", "aggregate", "count")
+            return self.oracle([{**self.command, "hint": {"$natural": 1}}])[0] if hinted else None
         name = self.command[next(iter(self.command))]
         answers = self.oracle([{"dropIndexes": name, "index": "*"}, self.command, *self.block.setup])
         return answers[1]
@@ -210,7 +218,7 @@ class Asked:
                 yield self.oracle([*load, command])[-1]
         except (AttributeError, KeyError, TypeError):
             return  # A command that is not made as it should be has no parts.
-        if self.command.get("aggregate") == "v" and not self.block.writes:
+        if self.command[next(iter(self.command))] == "v" and not self.block.writes:
             # What a view makes of documents need not tell them apart.
             documents = self.block.collections.get(COLLECTION, [])
             loads = [self.pair.load({**self.block.collections, COLLECTION: [document]}) for document in documents]
@@ -252,9 +260,14 @@ def alone(command: dict, collections: dict):
             yield from alone({**command, "pipeline": kept}, collections)
         for stage in command["pipeline"] if len(command["pipeline"]) > 1 else ():
             yield {**command, "pipeline": [stage]}
+        for stage in command["pipeline"]:
+            for pipeline in stage.get("$facet", {}).values():
+                yield {**command, "pipeline": pipeline}
     if name == "find" and command.get("filter") and command.get("projection"):
         yield {**command, "filter": {}}
         yield {**command, "projection": {}}
+    if name == "find" and isinstance(command.get("filter", {}).get("$expr"), list):
+        yield from ({**command, "filter": {"$expr": one}} for one in command["filter"]["$expr"])
     if "upsert" in str(command):
         statements = [{**one, "upsert": False} for one in command.get("updates", ())]
         yield {**command, "updates": statements} if statements else {**command, "upsert": False}

@@ -8,7 +8,7 @@ import re
 
 import bson
 
-from compat.compare import PLAIN, code_of, loosely, same, shown
+from compat.compare import PLAIN, UNORDERED, code_of, loosely, same, shown
 
 ENGINE = "MongoDB 6.0 runs leading $group and $lookup stages in a second engine; its first, asked as well, answers as we do"
 LAST_DIGIT = "MongoDB's decimal library is not correctly rounded: the last of 34 digits, or whether zeros follow"
@@ -24,13 +24,27 @@ NOT_ASKED_FOR = "what is read before a $limit ends it, and fails; without the $l
 COLUMNS = "MongoDB keeps the fields of measurements in the order of a hash table"
 LED_ASTRAY = "where a field of the path is missing, `.$` of MongoDB 6.0 goes on with the rest of the path in the document around it"
 NAMED_COLUMN = "MongoDB keeps partitions apart by a field of a made-up name, which `$$ROOT` and an empty result show"
+BY_POSITION = "MongoDB 6.0 sorts ahead of an $unwind even by the field that the $unwind numbers elements in"
+SORTED_AHEAD = "MongoDB sorts ahead of an $unwind or a $match that takes away what cannot be sorted"
+NEVER_MET = "a condition that nothing meets, where MongoDB moves it ahead of stages that would fail"
+READ_AHEAD = "MongoDB's $facet reads all that comes in, whatever a $limit in it asks for"
+GROUP_ORDER = "groups come in no order, and what comes behind tells which was first"
+IN_TURN = "in which order MongoDB tests the conditions that it has no index for, where it has one for `_id`"
+KEY_BYTES = "the bytes of a collation's keys are those of another version of Unicode's tables"
+PARTS_OF_SCHEMA = "MongoDB tests each part of a $jsonSchema where it comes among other conditions; which of them fails first differs"
 READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all where its optimizer writes out a $match"
 
 TAKING = {"$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
 # A field's name of 16 random bytes, with what it holds.
 MADE_UP = re.compile(r", '[A-Za-z0-9+/]{22}==': ('[^']*'|[^,{}\[\]]+)")
-NUMBER = re.compile(r"Decimal128\('(-?)([0-9.]+)(E[+-]\d+)?'\)")
+# A decimal, or the text made of one.
+NUMBER = re.compile(r"'(-?)(\d+(?:\.\d+)?)(E[+-]\d+)?'")
+# Stages whose results depend on which documents come first.
+TELLING_FIRST = {"$skip", "$limit"}
+# What no document meets, and where it is written.
+NEVER = re.compile(r"'\$(all|in)': \[\]|'\$expr': (?!'\$|[\[{])|'\$jsonSchema'|'\$sampleRate'|'\$alwaysFalse'")
+PARALLEL = "cannot sort with keys that are parallel arrays"
 
 
 def same_but_for(pattern: re.Pattern, ours: str, theirs: str) -> bool:
@@ -45,7 +59,34 @@ def _rounded(match: re.Match) -> str:
 def _last_digit(command, ours: str, theirs: str) -> bool:
     if not re.search(r"\$(pow|exp|ln|log|log10|sqrt|a?(sin|cos|tan)h?|atan2|(degrees|radians)To)", str(command)):
         return False
-    return "Decimal128" in theirs and NUMBER.sub(_rounded, ours) == NUMBER.sub(_rounded, theirs)
+    lines = lambda text: sorted(NUMBER.sub(_rounded, text).strip("[]").replace("}, {", "}\n{").split("\n"))
+    return "Decimal128" in theirs + str(command) + ours and lines(ours) == lines(theirs)
+
+
+def _by_position(command, ours: str, theirs: str) -> bool:
+    stages = command.get("pipeline", [])
+    unwound = [stage["$unwind"].get("includeArrayIndex") for stage in stages if isinstance(stage.get("$unwind"), dict)]
+    names = {name.split(".")[0] for name in unwound if isinstance(name, str)}
+    sorts = [path for stage in stages for path in stage.get("$sort", ())]
+    return not ours.startswith("error") and any(path.split(".")[0] in names for path in sorts)
+
+
+def _group_order(command, ours: bytes, theirs: bytes, setup=()) -> bool:
+    """The same documents in another order, or as many where a stage tells which came first."""
+    names = _stages([*setup, command])
+    batches = []
+    for answer in (ours, theirs):
+        try:
+            cursor = bson.decode(answer, PLAIN).get("cursor", {})
+        except bson.errors.InvalidBSON:
+            return False
+        batches.append(cursor.get("firstBatch"))
+    first = next((place for place, name in enumerate(names) if name in (*UNORDERED, "$bucket")), None)
+    if first is None or None in batches or len(batches[0]) != len(batches[1]):
+        return False
+    ours, theirs = (sorted(map(str, batch)) for batch in batches)
+    ended = cursor.get("id") == 0 and not {"$out", "$merge"} & set(names)
+    return ours == theirs or not ended or not TELLING_FIRST.isdisjoint(names[first:])
 
 
 def _stages(command) -> list[str]:
@@ -85,6 +126,21 @@ def _but_for_fields(command, ours: bytes, theirs: bytes, types_of_ok: bool = Tru
     return same(command, *replies)
 
 
+def _key_bytes(command, ours: bytes, theirs: bytes) -> bool:
+    """The same but for the keys that are taken in an index with a collation."""
+
+    def without_keys(value, name=""):
+        if isinstance(value, dict):
+            return {key: without_keys(inner, key) for key, inner in value.items() if key != "keyValue"}
+        if isinstance(value, list):
+            return [without_keys(inner) for inner in value]
+        return value.split(" dup key: ")[0] if name == "errmsg" else value
+
+    if b"hexEncoded" not in ours or b"hexEncoded" not in theirs:
+        return False
+    return same(command, *(bson.encode(without_keys(bson.decode(answer, PLAIN)), codec_options=PLAIN) for answer in (ours, theirs)), messages=True)
+
+
 def _rounded_grid(command, ours: str, theirs: str) -> bool:
     nine = lambda text: re.sub(r"-?\d+\.\d+(e[+-]\d+)?", lambda number: f"{float(number.group()):.9g}", text)
     return "$densify" in _stages(command) and not ours.startswith("error") and nine(ours) == nine(theirs)
@@ -103,12 +159,19 @@ KNOWN = {
     NAMED_COLUMN: lambda command, ours, theirs: "$$ROOT" in str(command) and same_but_for(MADE_UP, ours, theirs),
     ROUNDED: _rounded_grid,
     LAST_DIGIT: _last_digit,
+    BY_POSITION: _by_position,
+    SORTED_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and PARALLEL in theirs and {"$unwind", "$match"} & set(_stages(command)),
+    NEVER_MET: lambda command, ours, theirs: ours.startswith("error") and theirs in ("[]", "{'n': 0}", "{'values': []}") and NEVER.search(str(command)),
+    READ_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and {"$facet", "$limit"} <= set(_stages(command)),
+    # The second engine's code.
+    ENGINE: lambda command, ours, theirs: theirs == ours.replace("error 40066:", "error 4934200:"),
+    IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and "'restrictSearchWithMatch': {" in str(command) and "$expr" in str(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
     READ_BACK: lambda command, ours, theirs: "Failed to optimize" in theirs and "unknown top level operator: $" in theirs and "$all" in str(command),
 }
 # Those where fields stand in another order: the replies are compared, not what is shown of them.
-KNOWN_ORDERS = {HASH_ORDER: _hash_order, OF_VIEW: _of_view}
+KNOWN_ORDERS = {HASH_ORDER: _hash_order, OF_VIEW: _of_view, KEY_BYTES: _key_bytes}
 
 
 def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None:
@@ -124,6 +187,11 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         # A time-series collection is a view.
         if _but_for_fields(command, ours, theirs, types_of_ok="count" not in command and "distinct" not in command):
             return COLUMNS
+    text = str([command, asked.block.setup])
+    if "'$jsonSchema'" in text and "'$expr'" in text and our.startswith("error") != their.startswith("error"):
+        return PARTS_OF_SCHEMA
+    if _group_order(command, ours, theirs, asked.block.setup):
+        return GROUP_ORDER
     if _place_kept(command, ours, theirs, asked.block.setup):
         return PLACE_KEPT
     if asked.wrote_before_failing():
@@ -136,5 +204,5 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     answer = asked.unindexed()
     if answer is not None and same(command, ours, answer):
         return BY_INDEX
-    answer = asked.classic()
+    answer = asked.classic(ours)
     return ENGINE if answer is not None and same(command, ours, answer) else None

@@ -78,8 +78,13 @@ impl Collation {
 
     /// The key by which a string is compared, itself as a string; `None` for what is compared by its own bytes.
     pub fn key_of_string(&self, value: Value<'_>) -> Option<String> {
+        Some(String::from_utf8_lossy(&self.sort_key(value)?).into_owned())
+    }
+
+    /// The bytes of a string's key; `None` for what is compared by its own bytes.
+    pub fn sort_key(&self, value: Value<'_>) -> Option<Vec<u8>> {
         let (collator, text) = (self.0.as_deref()?, value.as_str()?);
-        Some(String::from_utf8_lossy(&collator.sort_key(text)).into_owned())
+        Some(collator.sort_key(text))
     }
 
     /// Whether values of this kind compare in another way than by their bytes: strings, and what may hold them.

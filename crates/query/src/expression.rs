@@ -182,11 +182,15 @@ impl Expression {
             Expr::Root(path) if path.is_empty() => known = false,
             Expr::Root(path) => paths.push(path.to_string()),
             Expr::Metadata(_) => known = false,
-            // Of these MongoDB does not know what they read.
-            Expr::Call(function, _) if function.folding() == functions::Folding::None => known = false,
+            Expr::Call(function, _) if matches!(function.name, "$rand" | "$function") => known = false,
             _ => {}
         });
         known.then_some(paths)
+    }
+
+    /// Whether it is computed for each document anew, constant as its arguments may be.
+    pub(crate) fn is_never_folded(&self) -> bool {
+        matches!(&self.root, Expr::Call(function, _) if function.folding() == functions::Folding::None)
     }
 
     /// Whether its value depends on the document.

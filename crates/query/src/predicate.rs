@@ -16,7 +16,7 @@ mod operators;
 mod parse;
 pub mod regex;
 pub mod schema;
-mod simplify;
+pub(crate) mod simplify;
 pub mod test;
 pub mod text;
 pub mod type_set;

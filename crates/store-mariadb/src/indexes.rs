@@ -11,7 +11,7 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use ahash::AHashSet;
-use document::{Doc, DocBuf, Path, Value};
+use document::{Collation, Doc, DocBuf, Path, Value};
 use error::{Code, Error};
 use std::sync::Arc;
 use store::index_rules;
@@ -159,7 +159,8 @@ async fn first_duplicate(
         }
     }
     Ok(found.map(|values| {
-        store::duplicate::duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), values.as_doc())
+        let (name, pattern) = (&index.spec.name, index.spec.key.as_doc());
+        store::duplicate::duplicate_key(namespace, name, pattern, values.as_doc(), &Collation::SIMPLE)
     }))
 }
 

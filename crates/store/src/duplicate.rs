@@ -1,22 +1,93 @@
 //! The error of a unique index: code 11000 with MongoDB's message, `keyPattern` and `keyValue`.
 
 use crate::Namespace;
-use document::{Doc, DocBuf, Value};
+use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error};
 use query::text;
 use std::fmt::Write;
 
 /// `E11000 duplicate key error collection: db.coll index: a_1 dup key: { a: 5 }`.
 ///
-/// `key_value` holds the values that are taken, under the names of the index's fields.
-pub fn duplicate_key(namespace: &Namespace, index: &str, key_pattern: Doc<'_>, key_value: Doc<'_>) -> Error {
-    let mut message = format!("E11000 duplicate key error collection: {namespace} index: {index} dup key: ");
-    write_document(key_value, &mut message);
+/// `key_value` holds the values that are taken, under the names of the index's fields. Where the index has a collation, strings are
+/// told by their keys: as hexadecimal digits, within documents and arrays as they are.
+pub fn duplicate_key(
+    namespace: &Namespace,
+    index: &str,
+    key_pattern: Doc<'_>,
+    key_value: Doc<'_>,
+    collation: &Collation,
+) -> Error {
+    let mut message = format!("E11000 duplicate key error collection: {namespace} index: {index}");
+    let Some(specification) = collation.specification() else {
+        message.push_str(" dup key: ");
+        write_document(key_value, &mut message);
+        return refusal(message, key_pattern, key_value, |_| {});
+    };
+    let keys: Vec<Option<String>> = key_value.values().map(|value| key_in_digits(value, collation)).collect();
+    let spelled = |prefix: &str| {
+        DocBuf::build(|writer| {
+            for ((name, value), key) in key_value.iter().zip(&keys) {
+                match key {
+                    Some(key) => writer.append(name, format!("{prefix}{key}").as_str()),
+                    None => writer.append(name, with_keys(value, collation).as_value()),
+                }
+            }
+        })
+    };
+    message.push_str(" collation: ");
+    write_document(specification.as_doc(), &mut message);
+    message.push_str(" dup key: ");
+    write_document(spelled("0x").as_doc(), &mut message);
+    refusal(message, key_pattern, spelled("").as_doc(), |writer| {
+        if keys.iter().any(Option::is_some) {
+            let mut encoded = writer.array("hexEncoded");
+            keys.iter().for_each(|key| encoded.push(key.is_some()));
+        }
+        writer.append("collation", specification.as_doc());
+    })
+}
+
+fn refusal(message: String, key_pattern: Doc<'_>, key_value: Doc<'_>, rest: impl Fn(&mut DocWriter<'_>)) -> Error {
     let details = DocBuf::build(|writer| {
         writer.append("keyPattern", key_pattern);
         writer.append("keyValue", key_value);
+        rest(writer);
     });
     Error::new(Code::DUPLICATE_KEY, message).with_details(details.into_vec())
+}
+
+fn key_in_digits(value: Value<'_>, collation: &Collation) -> Option<String> {
+    let key = collation.sort_key(value)?;
+    Some(key.iter().fold(String::with_capacity(2 * key.len()), |mut digits, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    }))
+}
+
+/// The value with the keys of strings in their places.
+fn with_keys(value: Value<'_>, collation: &Collation) -> ValueBuf {
+    match value {
+        Value::Document(document) => {
+            let inner = DocBuf::build(|writer| {
+                for (name, value) in document.iter() {
+                    writer.append(name, with_keys(value, collation).as_value());
+                }
+            });
+            Value::Document(inner.as_doc()).to_owned()
+        }
+        Value::Array(array) => {
+            let mut bytes = Vec::new();
+            let mut writer = ArrayWriter::begin(&mut bytes);
+            array.values().for_each(|value| writer.push(with_keys(value, collation).as_value()));
+            drop(writer);
+            Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)).to_owned()
+        }
+        value => match collation.key_of_string(value) {
+            Some(key) => Value::String(&key).to_owned(),
+            None => value.to_owned(),
+        },
+    }
 }
 
 /// Writes a document as MongoDB's messages spell it: `{ a: 5, b: "x" }`. Strings are not escaped, as there.
@@ -33,11 +104,12 @@ pub fn write_value(value: Value<'_>, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use document::{ObjectId, array, doc};
+    use document::{ObjectId, Path, array, doc};
 
     fn check(key_value: DocBuf, expected: &str) {
         let pattern = doc! { "_id": 1 };
-        let error = duplicate_key(&Namespace::new("t", "c"), "_id_", pattern.as_doc(), key_value.as_doc());
+        let error =
+            duplicate_key(&Namespace::new("t", "c"), "_id_", pattern.as_doc(), key_value.as_doc(), &Collation::SIMPLE);
         let text = format!("E11000 duplicate key error collection: t.c index: _id_ dup key: {expected}");
         assert_eq!(error.message(), text);
         assert_eq!(error.code(), Code::DUPLICATE_KEY);
@@ -61,5 +133,22 @@ mod tests {
         check(doc! { "_id": Value::Timestamp { time: 3, increment: 4 } }, "{ _id: Timestamp(3, 4) }");
         check(doc! { "_id": Value::MinKey }, "{ _id: MinKey }");
         check(doc! { "a": Value::Null, "b.c": &array![1, 2] }, "{ a: null, b.c: [ 1, 2 ] }");
+    }
+
+    #[test]
+    fn strings_are_told_by_their_keys_where_there_is_a_collation() {
+        let specification = doc! { "locale": "en", "strength": 2 };
+        let collation = Collation::parse(specification.as_doc(), "").unwrap();
+        let pattern = doc! { "a": 1, "b": 1, "c": 1 };
+        let values = doc! { "a": "abc", "b": 5, "c": &doc! { "a": "x" } };
+        let namespace = Namespace::new("t", "c");
+        let error = duplicate_key(&namespace, "i", pattern.as_doc(), values.as_doc(), &collation);
+        let key = key_in_digits(Value::String("abc"), &collation).unwrap();
+        let end = format!("version: \"57.1\" }} dup key: {{ a: \"0x{key}\", b: 5, c: {{ a: ");
+        assert!(error.message().contains(&end), "{}", error.message());
+        let details = Doc::from_bytes(error.details().unwrap()).unwrap();
+        let told = Path::new("keyValue.a").get(details);
+        assert_eq!(told, Some(Value::String(&key)));
+        assert_eq!(details.get("hexEncoded"), Some(array![true, false, false].as_value()));
     }
 }

@@ -183,6 +183,8 @@ impl Hold for Gathered {
 struct Partition {
     /// The values that keep it apart, as new documents have them.
     fields: Vec<Option<ValueBuf>>,
+    /// The same as the document spells them that gaps are filled in front of: a collation takes several spellings for one.
+    fields_ahead: Vec<Option<ValueBuf>>,
     /// The next value of its grid.
     next: ValueBuf,
     /// Nothing of its grid has been passed yet.
@@ -213,6 +215,7 @@ impl Dense {
     fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> Result<usize> {
         let (fields, key) = self.stage.partition_of(document)?;
         if let Some(index) = self.known.get(&key) {
+            self.partitions[*index].fields_ahead = fields;
             return Ok(*index);
         }
         self.memory_bytes += 2 * key.len() + size_of::<Partition>();
@@ -227,7 +230,7 @@ impl Dense {
             }
             _ => value.to_owned(),
         };
-        self.partitions.push(Partition { fields, next, fresh: true });
+        self.partitions.push(Partition { fields_ahead: fields.clone(), fields, next, fresh: true });
         self.known.insert(key, self.partitions.len() - 1);
         Ok(self.partitions.len() - 1)
     }
@@ -301,7 +304,8 @@ impl Dense {
         }
         let mut document = DocBuf::new();
         if let Some(partition) = self.partitions.get(index) {
-            for (path, field) in stage.partition.iter().zip(&partition.fields) {
+            let fields = if self.ending.is_some() { &partition.fields } else { &partition.fields_ahead };
+            for (path, field) in stage.partition.iter().zip(fields) {
                 document = with_field(&document, path.as_str(), field.as_ref().map(ValueBuf::as_value));
             }
         }
@@ -363,7 +367,8 @@ impl Give for Dense {
                 None => {
                     self.ending = Some(0);
                     if let (Bounds::Explicit(lower, _), true) = (&self.stage.bounds, self.partitions.is_empty()) {
-                        self.partitions.push(Partition { fields: Vec::new(), next: lower.clone(), fresh: true });
+                        let (fields, fields_ahead, next) = (Vec::new(), Vec::new(), lower.clone());
+                        self.partitions.push(Partition { fields, fields_ahead, next, fresh: true });
                     }
                 }
             }

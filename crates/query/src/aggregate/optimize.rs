@@ -9,15 +9,18 @@ use super::foreign::Foreign;
 use super::{Pipeline, Source, Stage};
 use crate::Predicate;
 use crate::metadata::{Meta, Needs};
+use crate::predicate::simplify::is_conjunction;
 use crate::predicate::{Node, Test};
 pub(crate) use changes::Changes;
+use changes::is_within;
 use std::sync::Arc;
 
 /// Rearranges a pipeline without changing what it gives:
 ///
 /// - the parts of a `$match` move in front of stages that do not write what they read, each as far as it can;
 /// - neighboring `$match` stages become one, of neighboring `$sort` stages the last remains;
-/// - `$skip` and `$limit` move in front of stages that make one document of one, `$lookup` and `$graphLookup` among them;
+/// - `$skip` and `$limit` move in front of stages that make one document of one, `$lookup` among them;
+/// - `$sort` moves in front of `$unwind`, where it is by other fields;
 /// - `$sort` learns of a `$limit` behind it, and keeps no more documents than that.
 pub(super) fn rearrange(stages: &mut Vec<Stage>) {
     let mut arranged = Vec::with_capacity(stages.len());
@@ -34,15 +37,19 @@ pub(super) fn rearrange(stages: &mut Vec<Stage>) {
 fn append(arranged: &mut Vec<Stage>, stage: Stage) {
     match stage {
         Stage::Match(predicate) => append_match(arranged, predicate.root().clone()),
+        Stage::Skip(0) => {}
         Stage::Skip(_) | Stage::Limit(_) => {
             let transformations = arranged.iter().rev().take_while(|stage| keeps_number(stage)).count();
             arranged.insert(arranged.len() - transformations, stage);
         }
         stage if sorts_anew(&stage) => {
-            if matches!(arranged.last(), Some(Stage::Sort { .. })) {
-                arranged.pop();
+            let unwinds = arranged.iter().rev().take_while(|before| is_sorted_as_well_before(before, &stage)).count();
+            let mut at = arranged.len() - unwinds;
+            if at > 0 && matches!(arranged[at - 1], Stage::Sort { .. }) {
+                at -= 1;
+                arranged.remove(at);
             }
-            arranged.push(stage);
+            arranged.insert(at, stage);
         }
         stage => arranged.push(stage),
     }
@@ -57,6 +64,14 @@ fn sorts_anew(stage: &Stage) -> bool {
     }
 }
 
+/// Whether documents can be sorted before they are unwound. MongoDB 6.0 takes no heed of the field for positions.
+fn is_sorted_as_well_before(unwind: &Stage, sort: &Stage) -> bool {
+    let (Stage::Unwind(unwind), Stage::Sort { sort, .. }) = (unwind, sort) else { return false };
+    let written = unwind.written();
+    let is_other = |path: &str| !written.iter().any(|field| is_within(path, field) || is_within(field, path));
+    sort.parts().iter().all(|part| part.meta.is_some() || is_other(part.path.as_str()))
+}
+
 pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
     matches!(stage, Stage::AddFields(_) | Stage::Project(_) | Stage::ReplaceRoot(_))
 }
@@ -64,7 +79,7 @@ pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
 /// Whether the stage gives as many documents as it gets, each of one of them.
 fn keeps_number(stage: &Stage) -> bool {
     match stage {
-        Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_) | Foreign::GraphLookup(_)),
+        Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_)),
         stage => makes_one_of_one(stage),
     }
 }
@@ -116,6 +131,8 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
 fn conditions(root: Node) -> Vec<Node> {
     match root {
         Node::And(parts) => parts,
+        // What it says of fields that have to be there can be tested apart.
+        Node::Schema(schema) => schema.conditions(),
         other => vec![other],
     }
 }
@@ -146,7 +163,8 @@ fn matched_within(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
     Some(Stage::Foreign(Arc::new(Foreign::UnionWith(union))))
 }
 
-fn matching(all: Vec<Node>) -> Stage {
+fn matching(mut all: Vec<Node>) -> Stage {
+    all.sort_by_key(is_conjunction);
     Stage::Match(Arc::new(Predicate::all_of(all)))
 }
 

@@ -92,30 +92,30 @@ impl SetWindowFields {
 
     /// Error 2 where the document is kept apart by an array, and sorted by another one.
     fn check_beside_array(&self, document: Doc<'_>) -> Result<()> {
-        let field = self.partition.as_ref().and_then(Expression::as_field);
-        let mut parts = self.sort.iter().flat_map(Sort::parts);
-        // What leads through the same array is no other one.
-        let leads_on = |path: &str, from: &str| {
-            path.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let is_other =
-            |path: &str| !field.as_deref().is_some_and(|field| leads_on(field, path) || leads_on(path, field));
-        let is_array = |part: &SortPart| meets_array(document, part.path.as_str());
-        if parts.any(|part| is_other(part.path.as_str()) && is_array(part)) {
+        let field = self.partition.as_ref().and_then(Expression::as_field).unwrap_or_default();
+        let own = array_on(document, &field);
+        let is_other = |part: &SortPart| array_on(document, part.path.as_str()).is_some_and(|array| Some(array) != own);
+        if self.sort.iter().flat_map(Sort::parts).any(is_other) {
             return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
         }
         Ok(())
     }
 }
 
-/// Whether a path leads to an array, or through one.
-fn meets_array(document: Doc<'_>, path: &str) -> bool {
-    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
-    match (document.get(name), rest) {
-        (Some(Value::Array(_)), _) => true,
-        (Some(Value::Document(inner)), Some(rest)) => meets_array(inner, rest),
-        _ => false,
+/// The part of a path that leads to the first array on it.
+fn array_on<'p>(document: Doc<'_>, path: &'p str) -> Option<&'p str> {
+    let mut value = Value::Document(document);
+    let mut length = 0;
+    for name in path.split('.') {
+        let Value::Document(inner) = value else { return None };
+        value = inner.get(name)?;
+        length += name.len();
+        if let Value::Array(_) = value {
+            return path.get(..length);
+        }
+        length += 1;
     }
+    None
 }
 
 fn array_partition() -> Error {

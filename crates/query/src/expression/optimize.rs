@@ -21,10 +21,13 @@ impl Expr {
                 Folding::Arguments => return call(function, arguments, collation),
                 Folding::Full => call(function, arguments, collation)?,
             },
-            Expr::Form(form) => match form.optimize(collation)? {
-                Some(simpler) => *self = simpler,
-                None => return Ok(()),
-            },
+            Expr::Form(form) => {
+                // What is put in its place has been optimized by now.
+                if let Some(simpler) = form.optimize(collation)? {
+                    *self = simpler;
+                }
+                return Ok(());
+            }
         }
         let constant = match self {
             Expr::Document(fields) => fields.iter().all(|(_, value)| value.is_constant()),

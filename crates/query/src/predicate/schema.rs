@@ -11,12 +11,14 @@ mod unordered;
 
 use super::regex::Regex;
 use super::type_set::TypeSet;
+use super::{Node, Test};
 use crate::expression::decimal;
 use document::path::{End, Path};
 use document::{Decimal128, Doc, Kind, Value, ValueBuf, compare};
 use error::Result;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A schema, or one nested in another.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +93,37 @@ impl Schema {
         parse::parse_top(schema)
     }
 
+    /// The schema of a document as conditions: about fields that have to be there, and a schema of the rest.
+    pub(crate) fn conditions(&self) -> Vec<Node> {
+        let (mut all, mut rest) = (Vec::new(), Vec::new());
+        for rule in &self.rules {
+            match rule.about_existence() {
+                Some(Node::And(parts)) => all.extend(parts),
+                Some(condition) => all.push(condition),
+                None => rest.push(rule.clone()),
+            }
+        }
+        if !rest.is_empty() {
+            all.insert(0, Node::Schema(Arc::new(Schema { rules: rest })));
+        }
+        all
+    }
+
+    /// Whether it asks more than one thing of a document.
+    pub(crate) fn is_conjunction(&self) -> bool {
+        let count = |rule: &Rule| match rule {
+            Rule::Required(paths) => paths.len(),
+            Rule::Properties(properties) => properties.len(),
+            Rule::AllOf(schemas) => schemas.len(),
+            _ => 1,
+        };
+        self.rules.iter().map(count).sum::<usize>() > 1
+    }
+
+    fn about_existence(&self) -> Option<Node> {
+        self.rules.iter().map(Rule::about_existence).collect::<Option<Vec<_>>>().map(Node::And)
+    }
+
     pub(crate) fn matches(&self, document: Doc<'_>) -> Result<bool> {
         self.holds_for(Value::Document(document))
     }
@@ -111,6 +144,19 @@ impl Others {
 }
 
 impl Rule {
+    /// The condition on a document, where it is about nothing but what fields there are.
+    fn about_existence(&self) -> Option<Node> {
+        let each = |schemas: &[Schema]| schemas.iter().map(Schema::about_existence).collect::<Option<Vec<_>>>();
+        let exists = |path: &Path| Node::Path { path: path.clone(), test: Test::Exists };
+        Some(match self {
+            Rule::Required(paths) => Node::And(paths.iter().map(exists).collect()),
+            Rule::AllOf(schemas) => Node::And(each(schemas)?),
+            Rule::AnyOf(schemas) => Node::Or(each(schemas)?),
+            Rule::Not(schema) => Node::Nor(vec![schema.about_existence()?]),
+            _ => return None,
+        })
+    }
+
     fn holds_for(&self, value: Value<'_>) -> Result<bool> {
         match self {
             Rule::Type(types) => Ok(types.contains(value.kind())),

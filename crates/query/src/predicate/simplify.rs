@@ -13,6 +13,7 @@ pub(crate) fn and(branches: Vec<Node>) -> Node {
     for branch in branches {
         match branch {
             Node::And(inner) => nested.extend(inner),
+            branch if is_conjunction(&branch) => nested.push(branch),
             branch => all.push(branch),
         }
     }
@@ -23,6 +24,15 @@ pub(crate) fn and(branches: Vec<Node>) -> Node {
         return Node::Never;
     }
     shelled(all, Node::And)
+}
+
+/// Whether it is several conditions, all of which have to hold.
+pub(crate) fn is_conjunction(node: &Node) -> bool {
+    match node {
+        Node::And(_) => true,
+        Node::Schema(schema) => schema.is_conjunction(),
+        _ => false,
+    }
 }
 
 pub(crate) fn or(branches: Vec<Node>) -> Node {

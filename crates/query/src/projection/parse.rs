@@ -190,15 +190,15 @@ impl<'c> Parser<'c> {
         if !flag {
             return Err(Error::new(Code(31395), "positional projection cannot be used with exclusion"));
         }
-        if self.filter_has_expression {
-            return Err(Error::new(Code(224), "$expr is not allowed in this context"));
-        }
         if self.has_positional {
             return Err(Error::new(Code(31276), "Cannot specify more than one positional projection per query."));
         }
         self.has_positional = true;
         if self.has_element_match {
             return Err(Error::new(Code(31256), "Cannot specify positional operator and $elemMatch."));
+        }
+        if self.filter_has_expression {
+            return Err(Error::new(Code(224), "$expr is not allowed in this context"));
         }
         Ok(())
     }

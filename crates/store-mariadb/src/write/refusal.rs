@@ -3,7 +3,7 @@
 use crate::failure::{Failure, sql};
 use crate::indexes::array_in_unique;
 use crate::table::Table;
-use document::{Doc, DocBuf, Path, Value};
+use document::{Collation, Doc, DocBuf, Path, Value};
 use error::{Code, Error};
 use store::Namespace;
 use store::duplicate::duplicate_key;
@@ -34,12 +34,12 @@ fn duplicate(message: &str, namespace: &Namespace, table: &Table, document: Doc<
     let Some(index) = table.indexes.iter().find(|index| index.sql_name == name) else {
         let pattern = document::doc! { "_id": 1 };
         let value = DocBuf::build(|writer| writer.append("_id", document.get("_id").unwrap_or(Value::Null)));
-        return duplicate_key(namespace, "_id_", pattern.as_doc(), value.as_doc());
+        return duplicate_key(namespace, "_id_", pattern.as_doc(), value.as_doc(), &Collation::SIMPLE);
     };
     let value = DocBuf::build(|writer| {
         for (path, _) in index.spec.key.as_doc().iter() {
             writer.append(path, Path::new(path).get(document).unwrap_or(Value::Null));
         }
     });
-    duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), value.as_doc())
+    duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), value.as_doc(), &Collation::SIMPLE)
 }

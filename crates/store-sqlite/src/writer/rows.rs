@@ -8,7 +8,7 @@ use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
 use crate::keys::{self, Key};
 use crate::scan;
-use document::{Doc, DocBuf, Value};
+use document::{Collation as Spelling, Doc, DocBuf, Value};
 use error::Error;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
@@ -233,10 +233,18 @@ fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {
     let mut value = DocBuf::new();
     value.append("_id", document.get("_id").unwrap_or(Value::Null));
     let pattern = document::doc! { "_id": 1 };
-    store::duplicate::duplicate_key(&collection.namespace, "_id_", pattern.as_doc(), value.as_doc())
+    store::duplicate::duplicate_key(
+        &collection.namespace,
+        "_id_",
+        pattern.as_doc(),
+        value.as_doc(),
+        &collection.collation,
+    )
 }
 
 pub fn duplicate(collection: &Collection, index: &Index, document: Doc<'_>, key: &[u8]) -> Error {
     let values = keys::key_values(document, index, key);
-    store::duplicate::duplicate_key(&collection.namespace, &index.spec.name, index.spec.key.as_doc(), values.as_doc())
+    let (name, pattern) = (&index.spec.name, index.spec.key.as_doc());
+    let collation = index.fields.first().map_or(&Spelling::SIMPLE, |field| &field.collation);
+    store::duplicate::duplicate_key(&collection.namespace, name, pattern, values.as_doc(), collation)
 }

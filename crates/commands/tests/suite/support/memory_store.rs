@@ -1,6 +1,6 @@
 //! A store that keeps documents in vectors: the contract at its plainest. Scans everything, sorts nothing, filters nothing.
 
-use document::{Doc, DocBuf, Value, compare};
+use document::{Collation, Doc, DocBuf, Value, compare};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
 use query::update::Applied;
@@ -76,7 +76,13 @@ impl Collection {
         if self.documents.iter().any(|other| compare::equal(other.as_doc().get("_id").unwrap(), id)) {
             let pattern = document::doc! { "_id": 1 };
             let value = document::doc! { "_id": id };
-            return Err(duplicate::duplicate_key(namespace, "_id_", pattern.as_doc(), value.as_doc()));
+            return Err(duplicate::duplicate_key(
+                namespace,
+                "_id_",
+                pattern.as_doc(),
+                value.as_doc(),
+                &Collation::SIMPLE,
+            ));
         }
         self.documents.push(document);
         Ok(StatementOutcome { matched: 1, ..Default::default() })

@@ -24,7 +24,7 @@ pub(super) fn safe_part(condition: &Node) -> Option<Node> {
 
 fn safe_test(test: &Test) -> Option<Test> {
     match test {
-        Test::Type(_) | Test::Regex(_) | Test::Mod { .. } => Some(test.clone()),
+        Test::Type(_) | Test::Regex(_) | Test::Mod { .. } | Test::Bits(_) => Some(test.clone()),
         Test::Equal(value)
         | Test::Less(value)
         | Test::LessOrEqual(value)

@@ -3,7 +3,7 @@
 use crate::aggregate::Stage;
 use crate::aggregate::foreign::Foreign;
 use crate::predicate::{Node, Test};
-use document::path::Path;
+use document::path::{Path, position};
 use std::sync::Arc;
 
 /// What a stage makes of the paths of a document. The number of documents may change, too.
@@ -65,7 +65,7 @@ impl Changes {
     fn undone_path(&self, path: &Path) -> Option<Path> {
         match self.old_path(path.as_str()) {
             Some(old) => Some(Path::new(&old)),
-            None => (!self.touches(path.as_str())).then(|| path.clone()),
+            None => (!self.touches(read_part(path))).then(|| path.clone()),
         }
     }
 
@@ -82,10 +82,17 @@ impl Changes {
     }
 }
 
+/// What of a path names fields: a position behind them may be an element's as well as a field's.
+fn read_part(path: &Path) -> &str {
+    let names = path.components().enumerate().take_while(|(at, name)| *at == 0 || position(name).is_none());
+    let length = names.map(|(_, name)| name.len() + 1).sum::<usize>().saturating_sub(1);
+    path.as_str().get(..length).unwrap_or(path.as_str())
+}
+
 /// Conditions that MongoDB leaves in their place.
 fn is_about_arrays(test: &Test) -> bool {
     match test {
-        Test::ElementMatches(_) | Test::ElementSatisfies(_) | Test::Size(_) | Test::Never | Test::Geometry(_) => true,
+        Test::ElementMatches(_) | Test::ElementSatisfies(_) | Test::Size(_) | Test::Never => true,
         Test::Not(test) => is_about_arrays(test),
         Test::And(tests) => tests.iter().any(is_about_arrays),
         Test::Collated(test, _) => is_about_arrays(test),
@@ -94,6 +101,6 @@ fn is_about_arrays(test: &Test) -> bool {
 }
 
 /// Whether a path is the other one or leads on from it.
-fn is_within(path: &str, other: &str) -> bool {
+pub(super) fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -150,7 +150,8 @@ fn parse_bound<T>(
         value => {
             let expression = Expression::parse(value, context)?;
             // What reads nothing and is no constant fails, and says how below.
-            if !expression.is_constant() && expression.paths().is_none_or(|paths| !paths.is_empty()) {
+            let is_read = expression.is_never_folded() || expression.paths().is_none_or(|paths| !paths.is_empty());
+            if !expression.is_constant() && is_read {
                 return Err(Error::failed_to_parse("Window bounds expression must be a constant."));
             }
             offset(expression.evaluate(Doc::EMPTY)?.value_or_null()).map(Bound::By)

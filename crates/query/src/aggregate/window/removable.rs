@@ -40,7 +40,25 @@ impl RemovableSum {
         } else if value == f64::NEG_INFINITY && !is_finite_decimal(number) {
             self.negative_infinities += quantity;
         } else {
-            self.sum.add(if quantity > 0 { number } else { negated(number) });
+            self.take(number, quantity > 0);
+        }
+    }
+
+    /// A finite number is added, or its negation.
+    fn take(&mut self, number: Number, adding: bool) {
+        if adding {
+            return self.sum.add(number);
+        }
+        // The smallest integer has no negation: it goes in two parts, so that the sum remains one of integers.
+        let (negated, rest) = match number {
+            Number::Int32(value) => (Number::Int32(value.saturating_neg()), value == i32::MIN),
+            Number::Int64(value) => (Number::Int64(value.saturating_neg()), value == i64::MIN),
+            Number::Double(value) => (Number::Double(-value), false),
+            Number::Decimal(value) => (Number::Decimal(decimal::negate(value)), false),
+        };
+        self.sum.add(negated);
+        if rest {
+            self.sum.add(Number::Int32(1));
         }
     }
 
@@ -79,18 +97,6 @@ fn is_finite_decimal(number: Number) -> bool {
     matches!(number, Number::Decimal(number) if decimal::is_finite(number))
 }
 
-fn negated(number: Number) -> Number {
-    match number {
-        Number::Int32(value) => match value.checked_neg() {
-            Some(value) => Number::Int32(value),
-            None => Number::Int64(-i64::from(value)),
-        },
-        Number::Int64(value) => value.checked_neg().map_or(Number::Double(-(value as f64)), Number::Int64),
-        Number::Double(value) => Number::Double(-value),
-        Number::Decimal(value) => Number::Decimal(decimal::negate(value)),
-    }
-}
-
 /// An average; null over nothing.
 #[derive(Debug, Default)]
 pub(super) struct RemovableAverage {
@@ -121,8 +127,8 @@ impl RemovableAverage {
 /// `$stdDevPop` and `$stdDevSamp`.
 #[derive(Debug, Default)]
 pub(super) struct RemovableDeviation {
-    sum: f64,
-    squares: f64,
+    sum: Sum,
+    squares: Sum,
     count: i64,
     /// Values that are not finite, which leave no figure.
     special: i64,
@@ -138,18 +144,18 @@ impl RemovableDeviation {
         }
         if self.count == 0 {
             self.count += quantity;
-            self.sum += value;
+            self.sum.add(number);
             return;
         }
         if self.count + quantity == 0 {
             *self = RemovableDeviation { special: self.special, ..RemovableDeviation::default() };
             return;
         }
-        let difference = self.count as f64 * value - self.sum;
+        let difference = self.count as f64 * value - self.sum.total().to_f64();
         self.count += quantity;
-        self.sum += value * quantity as f64;
+        self.sum.add(Number::Double(value * quantity as f64));
         let weight = (self.count * (self.count - quantity)) as f64;
-        self.squares += difference * difference * quantity as f64 / weight;
+        self.squares.add(Number::Double(difference * difference * quantity as f64 / weight));
     }
 
     pub fn value(&mut self, sample: bool) -> ValueBuf {
@@ -161,11 +167,12 @@ impl RemovableDeviation {
             return Value::Null.to_owned();
         }
         // Rounding may leave less than nothing; a single value has no spread.
-        if self.squares < 0.0 || !sample && count == 1 {
-            self.squares = 0.0;
+        let squares = self.squares.total().to_f64();
+        if squares < 0.0 || !sample && count == 1 {
+            self.squares = Sum::default();
             return Value::Int32(0).to_owned();
         }
-        Value::Double((self.squares / count as f64).sqrt()).to_owned()
+        Value::Double((squares / count as f64).sqrt()).to_owned()
     }
 }
 
@@ -180,6 +187,10 @@ pub(super) struct RemovableCovariance {
 
 impl RemovableCovariance {
     pub fn add(&mut self, x: Number, y: Number) -> Result<()> {
+        if let Some(special) = special_of(x, y) {
+            self.products.add(special);
+            return Ok(());
+        }
         let before = self.x.value();
         self.x.add(x);
         self.y.add(y);
@@ -191,6 +202,10 @@ impl RemovableCovariance {
     }
 
     pub fn remove(&mut self, x: Number, y: Number) -> Result<()> {
+        if let Some(special) = special_of(x, y) {
+            self.products.remove(special);
+            return Ok(());
+        }
         if self.count <= 1 {
             *self = RemovableCovariance::default();
             return Ok(());
@@ -210,6 +225,9 @@ impl RemovableCovariance {
         if count <= 0 {
             return Ok(Value::Null.to_owned());
         }
+        if !sample && count == 1 {
+            return Ok(Value::Double(0.0).to_owned());
+        }
         // No negative zero: the sum began at zero.
         let sum = match self.products.value() {
             Number::Decimal(sum) => Number::Decimal(decimal::add(sum, decimal::from_i64(0))),
@@ -217,6 +235,21 @@ impl RemovableCovariance {
         };
         apply("$divide", &[sum.to_value(), Value::Double(count as f64)])
     }
+}
+
+/// What a pair that is not finite adds to the products; it has no part in means and count.
+fn special_of(x: Number, y: Number) -> Option<Number> {
+    let is_finite = |number: Number| number.to_f64().is_finite() || is_finite_decimal(number);
+    if is_finite(x) && is_finite(y) {
+        return None;
+    }
+    let specials = [x, y].map(|number| if is_finite(number) { 0.0 } else { number.to_f64() });
+    // Infinities of one sign stay, of both come to NaN.
+    let special = specials[0] + specials[1];
+    Some(match x.is_decimal() || y.is_decimal() {
+        true => Number::Decimal(decimal::from_f64(special)),
+        false => Number::Double(special),
+    })
 }
 
 fn product_of_differences(x: (Number, Number), y: (Number, Number)) -> Result<Number> {
