@@ -67,6 +67,9 @@ pub struct ServeArgs {
     /// The memory that kept answers take [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     pub cache_bytes: Option<i64>,
+    /// How writes that others make in MariaDB are noticed: follow, strict or none [default: follow]
+    #[arg(long, value_name = "WAY")]
+    pub foreign_writes: Option<String>,
 }
 
 impl ServeArgs {
@@ -81,6 +84,7 @@ impl ServeArgs {
             ("--slow-ms", self.slow_ms.map(Raw::Integer)),
             ("--cache", self.cache.map(Raw::Text)),
             ("--cache-bytes", self.cache_bytes.map(Raw::Integer)),
+            ("--foreign-writes", self.foreign_writes.map(Raw::Text)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),
             ("--topology", self.topology.map(Raw::Text)),

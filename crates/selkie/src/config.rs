@@ -39,6 +39,7 @@ pub struct Written {
     pub slow_log: Option<Setting<bool>>,
     pub cache: Option<Setting<CacheMode>>,
     pub cache_bytes: Option<Setting<usize>>,
+    pub foreign_writes: Option<Setting<ForeignWrites>>,
     pub cache_soft_ttl_ms: Option<Setting<i64>>,
     pub cache_hard_ttl_ms: Option<Setting<i64>>,
     pub cache_only: Option<Setting<Vec<String>>>,
@@ -94,10 +95,20 @@ pub struct Config {
 pub struct Cache {
     pub mode: CacheMode,
     pub bytes: usize,
+    #[allow(dead_code)]
+    pub foreign_writes: ForeignWrites,
     pub soft_ttl_ms: Option<i64>,
     pub hard_ttl_ms: Option<i64>,
     pub only: Vec<String>,
     pub except: Vec<String>,
+}
+
+/// How writes are noticed that others make in MariaDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignWrites {
+    Follow,
+    Strict,
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +177,7 @@ impl Written {
             slow_log: self.slow_log.or(beneath.slow_log),
             cache: self.cache.or(beneath.cache),
             cache_bytes: self.cache_bytes.or(beneath.cache_bytes),
+            foreign_writes: self.foreign_writes.or(beneath.foreign_writes),
             cache_soft_ttl_ms: self.cache_soft_ttl_ms.or(beneath.cache_soft_ttl_ms),
             cache_hard_ttl_ms: self.cache_hard_ttl_ms.or(beneath.cache_hard_ttl_ms),
             cache_only: self.cache_only.or(beneath.cache_only),
@@ -256,6 +268,7 @@ fn resolve_cache(written: &Written, store: &Store) -> Result<Cache, ConfigError>
     Ok(Cache {
         mode,
         bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
+        foreign_writes: written.foreign_writes.as_ref().map_or(ForeignWrites::Follow, |setting| setting.value),
         soft_ttl_ms: age(soft),
         hard_ttl_ms: age(hard),
         only: list(&written.cache_only),

@@ -14,6 +14,7 @@ use statements::Statements;
 use stream::Stream;
 
 use crate::failure::{Failure, Result};
+use crate::own_writes::OwnWrites;
 use mariadb_wire::column_definition::ColumnDefinition;
 use mariadb_wire::ok::OkPacket;
 use mariadb_wire::packet::{PacketReader, write_packet};
@@ -55,6 +56,8 @@ pub(crate) struct Connection {
     pub in_transaction: bool,
     /// Whether the session is set otherwise than others expect, for a while.
     pub altered: bool,
+    /// Where the session's transactions are noted.
+    pub own_writes: Option<Arc<OwnWrites>>,
 }
 
 enum Expected {
@@ -95,6 +98,7 @@ impl Connection {
             broken: false,
             in_transaction: false,
             altered: false,
+            own_writes: None,
         }
     }
 
@@ -324,6 +328,9 @@ impl Connection {
         self.in_transaction = ok.status & mariadb_wire::ok::STATUS_IN_TRANSACTION != 0;
         if ok.status & mariadb_wire::ok::STATUS_MORE_RESULTS != 0 {
             return Err(Failure::Lost("MariaDB sent several results where one was asked for".into()));
+        }
+        if let (Some(own_writes), Some(transaction)) = (&self.own_writes, ok.transaction) {
+            own_writes.note(transaction);
         }
         self.phase = Phase::Head;
         self.expected.pop_front();

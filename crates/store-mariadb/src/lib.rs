@@ -28,6 +28,7 @@ mod multikey;
 mod names;
 mod options;
 mod own_schema;
+mod own_writes;
 mod partial;
 mod plan;
 mod planner;
@@ -42,4 +43,5 @@ mod write;
 
 pub use engine::MariaDbEngine;
 pub use options::Options;
+pub use own_writes::OwnWrites;
 pub use results::ResultSet;

@@ -1,5 +1,6 @@
 //! Where the server is: a `mysql://` URL, taken apart.
 
+use crate::own_writes::OwnWrites;
 use crate::results::ResultSet;
 use cache::Cache;
 use error::{Error, Result};
@@ -18,6 +19,8 @@ pub struct Options {
     pub connect_timeout: std::time::Duration,
     /// Where result sets are kept, if they are.
     pub results: Option<Arc<Cache<ResultSet>>>,
+    /// Where transactions of this process are noted, for who follows the binary log.
+    pub own_writes: Option<Arc<OwnWrites>>,
 }
 
 impl Default for Options {
@@ -27,6 +30,7 @@ impl Default for Options {
             idle_timeout: std::time::Duration::from_secs(60),
             connect_timeout: std::time::Duration::from_secs(10),
             results: None,
+            own_writes: None,
         }
     }
 }

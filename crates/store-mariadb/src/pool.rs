@@ -37,7 +37,8 @@ impl Pool {
         if let Some(connection) = self.take_idle() {
             return Ok(self.lend(connection, permit));
         }
-        let (connection, _) = establish(&self.target, self.options.connect_timeout).await?;
+        let (mut connection, _) = establish(&self.target, self.options.connect_timeout).await?;
+        connection.own_writes.clone_from(&self.options.own_writes);
         Ok(self.lend(connection, permit))
     }
 

@@ -1,6 +1,6 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
-use super::{CacheMode, Origin, Setting, TopologyKind, Written, suggest};
+use super::{CacheMode, ForeignWrites, Origin, Setting, TopologyKind, Written, suggest};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -249,6 +249,18 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "cache",
+        name: "foreign-writes",
+        flag: Some("--foreign-writes"),
+        kind: "\"follow\", \"strict\" or \"none\"",
+        default: "\"follow\"",
+        example: "\"none\"",
+        about: "How writes are noticed that others make in MariaDB. `follow` reads its binary log, and nothing is kept while that is not \
+                to be had; `strict` has MariaDB wait, too, until the change has been noticed (semi-synchronous replication); `none`: you \
+                know that this process alone writes.",
+        read: read!(foreign_writes, foreign_writes),
+    },
+    Parameter {
+        section: "cache",
         name: "soft-ttl-ms",
         flag: None,
         kind: "milliseconds, from 1",
@@ -372,6 +384,15 @@ fn cache_mode(raw: Raw) -> Result<CacheMode, String> {
         "results" => Some(CacheMode::Results),
         "documents" => Some(CacheMode::Documents),
         "both" => Some(CacheMode::Both),
+        _ => None,
+    })
+}
+
+fn foreign_writes(raw: Raw) -> Result<ForeignWrites, String> {
+    one_of(raw, "a way", &["follow", "strict", "none"], |name| match name {
+        "follow" => Some(ForeignWrites::Follow),
+        "strict" => Some(ForeignWrites::Strict),
+        "none" => Some(ForeignWrites::None),
         _ => None,
     })
 }

@@ -31,6 +31,7 @@ const WANTED: Capabilities = Capabilities(
         | Capabilities::PLUGIN_AUTH.0
         | Capabilities::CONNECT_ATTRIBUTES.0
         | Capabilities::PLUGIN_AUTH_LENGTH_ENCODED.0
+        | Capabilities::SESSION_TRACK.0
         | Capabilities::DEPRECATE_EOF.0
         | Capabilities::STMT_BULK_OPERATIONS.0
         | Capabilities::CACHE_METADATA.0,
@@ -41,7 +42,8 @@ const WANTED: Capabilities = Capabilities(
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
      SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1, \
      SESSION tx_isolation = 'READ-COMMITTED', SESSION sql_select_limit = DEFAULT, SESSION time_zone = '+00:00', \
-     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1";
+     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1, \
+     SESSION session_track_system_variables = 'last_gtid', SESSION session_track_schema = 0";
 
 /// Statements wait for rows that others have locked, as [`SESSION`] says.
 pub(crate) const LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 20";

@@ -1,0 +1,164 @@
+"""The document cache: what it keeps, what takes it away, and that nobody gets an old answer."""
+
+import threading
+
+import pytest
+from pymongo.errors import OperationFailure
+
+from blackbox.test_operations import refuses
+
+pytestmark = pytest.mark.selkie_only
+
+
+@pytest.fixture
+def cached(own_server, store):
+    return own_server("--cache", "both" if store == "mariadb" else "documents")
+
+
+def figures(client) -> dict:
+    return client.admin.command("serverStatus")["cache"]
+
+
+def gained(client, work) -> tuple[int, int]:
+    """Hits and misses that `work` makes."""
+    before = figures(client)
+    work()
+    after = figures(client)
+    return after["hits"] - before["hits"], after["misses"] - before["misses"]
+
+
+READS = {
+    "find by id": lambda c: c.find_one({"_id": 5}),
+    "find": lambda c: list(c.find({"g": 3})),
+    "find sorted": lambda c: list(c.find({"g": {"$gte": 3}}).sort("v", -1).limit(5)),
+    "find projected": lambda c: list(c.find({"g": 3}, {"v": 1})),
+    "find in batches": lambda c: list(c.find({}, batch_size=30)),
+    "count": lambda c: c.count_documents({"g": 3}),
+    "distinct": lambda c: c.distinct("g", {"v": {"$lt": 50}}),
+    "group": lambda c: sorted(map(str, c.aggregate([{"$match": {"v": {"$lt": 50}}}, {"$group": {"_id": "$g", "n": {"$sum": 1}}}]))),
+    "lookup": lambda c: list(
+        c.aggregate([{"$match": {"_id": 5}}, {"$lookup": {"from": "d", "localField": "g", "foreignField": "g", "as": "x"}}])
+    ),
+}
+
+WRITES = {
+    "update": lambda db: db.c.update_one({"_id": 5}, {"$set": {"v": 1000}}),
+    "move": lambda db: db.c.update_one({"_id": 5}, {"$set": {"g": 3}}),
+    "replace": lambda db: db.c.replace_one({"_id": 5}, {"g": 4, "v": 7}),
+    "update many": lambda db: db.c.update_many({"g": 3}, {"$inc": {"v": 1}}),
+    "insert": lambda db: db.c.insert_one({"_id": 1000, "g": 3, "v": 49}),
+    "insert many": lambda db: db.c.insert_many([{"_id": 2000 + n, "g": 3, "v": n} for n in range(200)]),
+    "delete": lambda db: db.c.delete_one({"_id": 5}),
+    "delete many": lambda db: db.c.delete_many({"g": 3}),
+    "find and modify": lambda db: db.c.find_one_and_update({"_id": 5}, {"$set": {"g": 3}}),
+    "upsert": lambda db: db.c.update_one({"_id": 3000}, {"$set": {"g": 3, "v": 1}}, upsert=True),
+    "elsewhere": lambda db: db.d.insert_one({"g": 5}),
+    "drop": lambda db: db.c.drop(),
+    "rename": lambda db: (db.c.rename("e"), db.d.rename("c")),
+    "out": lambda db: db.c.aggregate([{"$match": {"g": 3}}, {"$out": "c"}]),
+    "index": lambda db: db.c.create_index("g"),
+    "drop database": lambda db: db.client.drop_database(db.name),
+}
+
+
+def fill(db):
+    db.c.insert_many([{"_id": n, "g": n % 10, "v": n} for n in range(100)])
+    db.d.insert_many([{"_id": n, "g": n % 10} for n in range(10)])
+
+
+def test_what_was_asked_before_is_answered_from_memory(cached, database_name):
+    with cached.client() as client:
+        db = client[database_name]
+        fill(db)
+        for name, read in READS.items():
+            first = read(db.c)
+            again = []
+            hits, misses = gained(client, lambda: again.append(read(db.c)))
+            assert again == [first] and hits >= 1 and misses == 0, name
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_after_a_write_every_answer_is_new(cached, database_name, write):
+    """On each worker: the clients' connections are with different ones."""
+    with cached.client() as client, cached.client() as other, cached.client() as plain:
+        db = client[database_name]
+        fill(db)
+        plain.admin.command({"selkieCache": 1, "use": False})
+        for read in READS.values():
+            assert read(db.c) == read(other[database_name].c)
+        WRITES[write](db)
+        for name, read in READS.items():
+            # One at a time, so that the session that does not use the cache is the one that was told so.
+            expected = read(plain[database_name].c)
+            assert read(db.c) == expected and read(other[database_name].c) == expected, name
+
+
+def test_what_a_write_does_not_matter_to_stays(cached, database_name):
+    with cached.client() as client:
+        db = client[database_name]
+        fill(db)
+        READS["find"](db.c), READS["count"](db.c), db.c.find_one({"_id": 6})
+        db.c.update_one({"_id": 5}, {"$inc": {"v": 1}})
+        hits, misses = gained(client, lambda: (READS["find"](db.c), READS["count"](db.c), db.c.find_one({"_id": 6})))
+        assert (hits, misses) == (3, 0)
+
+
+def test_what_depends_on_more_than_documents_is_not_kept(cached, database_name):
+    with cached.client() as client:
+        db = client[database_name]
+        fill(db)
+        for pipeline in ([{"$sample": {"size": 3}}], [{"$project": {"t": "$$NOW"}}], [{"$match": {"$expr": {"$lt": [{"$rand": {}}, 0.5]}}}]):
+            hits, _ = gained(client, lambda: [list(db.c.aggregate(pipeline)) for _ in range(3)])
+            assert hits == 0, pipeline
+
+
+def test_it_says_why(cached, database_name):
+    with cached.client() as client:
+        db = client[database_name]
+        fill(db)
+
+        def why(command: dict, database=db) -> dict:
+            return database.command({"selkieCache": 1, "why": command})["why"]
+
+        assert not why({"find": "c", "filter": {"g": 3}})["kept"]
+        db.command({"find": "c", "filter": {"g": 3}})
+        assert why({"find": "c", "filter": {"g": 3}})["kept"]
+        assert "documents" in why({"aggregate": "c", "pipeline": [{"$sample": {"size": 1}}], "cursor": {}})["reason"]
+        assert "admin" in why({"find": "c"}, client.admin)["reason"]
+        assert "kept" in why({"insert": "c"})["reason"]
+        with pytest.raises(OperationFailure) as refused:
+            db.command({"selkieCache": 1, "whi": {}})
+        assert refused.value.code == 40415
+
+
+def test_many_who_ask_the_same_make_one_request(cached, database_name):
+    with cached.client(maxPoolSize=None) as client:
+        db = client[database_name]
+        db.c.insert_many([{"_id": n, "g": n * 7919 % 1000} for n in range(20_000)])
+        slow = [{"$group": {"_id": {"$mod": [{"$add": ["$g", 1]}, 1000]}}}, {"$sort": {"_id": 1}}]
+        begin, answers = threading.Barrier(200), []
+
+        def ask():
+            db.command("ping")
+            begin.wait()
+            answers.append(len(list(db.c.aggregate(slow, batchSize=2000))))
+
+        before = figures(client)
+        threads = [threading.Thread(target=ask) for _ in range(200)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        after = figures(client)
+        assert answers == [1000] * 200
+        assert after["misses"] - before["misses"] == 1
+
+
+def test_settings_that_contradict_each_other_are_refused(tmp_path):
+    def file(text: str) -> tuple[str, ...]:
+        (tmp_path / "selkie.toml").write_text(text)
+        return ("serve", "--config", str(tmp_path / "selkie.toml"))
+
+    refuses(*file('[cache]\nmode = "documents"\nsoft-ttl-ms = 10\nhard-ttl-ms = 10\n'), says=("selkie.toml:3", "soft-ttl-ms", "smaller"))
+    refuses(*file('[cache]\nmode = "documens"\n'), says=("selkie.toml:2", 'did you mean "documents"'))
+    refuses(*file('[cache]\nmode = "documents"\nbytes = 1000\n'), says=("selkie.toml:3", "1048576"))
+    refuses(*file('[cache]\nmode = "results"\n'), says=("selkie.toml:2", "embedded store"))
+    refuses(*file('[cache]\nonly = ["cars"]\n'), says=("selkie.toml:2", "database.collection"))
