@@ -6,12 +6,13 @@
 //!
 //! One file per packet, in the order a connection meets them: [`packet`] (framing), [`handshake`] and [`handshake_response`] (with
 //! [`capabilities`]), [`auth`] and [`auth_switch`], the commands [`com`], [`com_stmt_execute`] and [`com_stmt_bulk_execute`], and the
-//! answers [`ok`], [`err`], [`prepare_ok`], [`column_definition`], [`result_set`], [`row`].
+//! answers [`ok`], [`err`], [`prepare_ok`], [`column_definition`], [`result_set`], [`row`]. What a replica is sent is in [`binlog`].
 //!
 //! Source: <https://mariadb.com/kb/en/clientserver-protocol/>
 
 pub mod auth;
 pub mod auth_switch;
+pub mod binlog;
 pub mod capabilities;
 pub mod column_definition;
 pub mod com;

@@ -1,0 +1,59 @@
+//! What `log_bin_compress` makes smaller: a byte about it, the length it had, and zlib's bytes.
+
+use crate::Malformed;
+use std::io::Read;
+
+/// Set in the first byte; the lower three bits say how many bytes the length has, those between which algorithm (0 is zlib).
+const IS_COMPRESSED: u8 = 0x80;
+
+/// Undoes the compression. `limit`: the most to accept, in bytes.
+pub fn expand(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Malformed> {
+    let malformed = Malformed("compressed event");
+    let (&head, rest) = bytes.split_first().ok_or(malformed)?;
+    if head & !7 != IS_COMPRESSED {
+        return Err(malformed);
+    }
+    let (length, packed) = rest.split_at_checked(usize::from(head & 7)).ok_or(malformed)?;
+    if length.is_empty() || length.len() > 4 {
+        return Err(malformed);
+    }
+    let length = length.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+    if length > limit {
+        return Err(malformed);
+    }
+    // Room is made for what comes out, not for what is promised.
+    let mut expanded = Vec::new();
+    let mut unpacker = flate2::read::ZlibDecoder::new(packed).take(length as u64 + 1);
+    unpacker.read_to_end(&mut expanded).map_err(|_| malformed)?;
+    if expanded.len() == length { Ok(expanded) } else { Err(malformed) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::check_truncations;
+    use std::io::Write;
+
+    pub fn pack(bytes: &[u8]) -> Vec<u8> {
+        let mut packed = vec![0x82];
+        packed.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+        let mut packer = flate2::write::ZlibEncoder::new(packed, flate2::Compression::fast());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    }
+
+    #[test]
+    fn what_was_packed_comes_back() {
+        let packed = pack(&[7; 1000]);
+        assert_eq!(expand(&packed, 1000), Ok(vec![7; 1000]));
+        assert!(expand(&packed, 999).is_err());
+        check_truncations(&packed, |bytes| assert!(expand(bytes, 1000).is_err()));
+        for (at, byte) in [(0, 0x02), (0, 0x92), (0, 0x87), (1, 0), (2, 0)] {
+            let mut wrong = packed.clone();
+            wrong[at] = byte;
+            if wrong != packed {
+                assert!(expand(&wrong, 1 << 20).is_err(), "{at}");
+            }
+        }
+    }
+}

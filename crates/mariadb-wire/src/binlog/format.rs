@@ -1,0 +1,103 @@
+//! The first event of each file: how the others are laid out.
+//!
+//! Source: <https://mariadb.com/kb/en/format_description_event/>
+
+use super::event::{HEADER_BYTES, kind};
+use crate::{Malformed, Reader};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    #[default]
+    None,
+    Crc32,
+}
+
+impl Checksum {
+    /// From `@@binlog_checksum`.
+    pub fn parse(name: &str) -> Option<Checksum> {
+        match name {
+            "NONE" => Some(Checksum::None),
+            "CRC32" => Some(Checksum::Crc32),
+            _ => None,
+        }
+    }
+
+    /// What a format description says, which has a byte for it and room for its own checksum at the end.
+    pub(super) fn of_format_description(body: &[u8]) -> Result<Checksum, Malformed> {
+        match body.len().checked_sub(5).and_then(|at| body.get(at)) {
+            Some(0) => Ok(Checksum::None),
+            Some(1) => Ok(Checksum::Crc32),
+            _ => Err(Malformed("FORMAT_DESCRIPTION")),
+        }
+    }
+}
+
+/// How the events that follow are laid out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatDescription {
+    pub checksum: Checksum,
+    /// Lengths of the fixed parts, by type less one.
+    fixed: Vec<u8>,
+}
+
+impl FormatDescription {
+    /// `body` with the room for the checksum.
+    pub fn decode(body: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(body, "FORMAT_DESCRIPTION");
+        if reader.u16()? != 4 {
+            return Err(reader.malformed());
+        }
+        // The server's version and the time it started.
+        reader.bytes(50 + 4)?;
+        if usize::from(reader.u8()?) != HEADER_BYTES {
+            return Err(reader.malformed());
+        }
+        let checksum = Checksum::of_format_description(body)?;
+        let rest = reader.rest();
+        let fixed = rest.get(..rest.len().saturating_sub(5)).unwrap_or_default().to_vec();
+        Ok(FormatDescription { checksum, fixed })
+    }
+
+    /// Bytes of a table's number in events of this type: four in files of old, else six.
+    pub(super) fn table_id_bytes(&self, event: u8) -> usize {
+        match self.fixed.get(usize::from(event).saturating_sub(1)) {
+            Some(6) => 4,
+            _ => 6,
+        }
+    }
+
+    /// Whether row events of this type have an extra part.
+    pub(super) fn has_extra(event: u8) -> bool {
+        matches!(
+            event,
+            kind::WRITE_ROWS
+                | kind::UPDATE_ROWS
+                | kind::DELETE_ROWS
+                | kind::WRITE_ROWS_COMPRESSED
+                | kind::UPDATE_ROWS_COMPRESSED
+                | kind::DELETE_ROWS_COMPRESSED
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::check_truncations;
+
+    #[test]
+    fn checksums_and_lengths_are_read() {
+        let mut sample = vec![4, 0];
+        sample.extend_from_slice(&[0; 54]);
+        sample.push(19);
+        sample.extend_from_slice(&[8; 18]);
+        sample.push(6);
+        sample.extend_from_slice(&[1, 0, 0, 0, 0]);
+        let format = FormatDescription::decode(&sample).unwrap();
+        assert_eq!(format.checksum, Checksum::Crc32);
+        assert_eq!((format.table_id_bytes(19), format.table_id_bytes(23)), (4, 6));
+        check_truncations(&sample, |bytes| FormatDescription::decode(bytes).is_ok());
+        sample[0] = 3;
+        assert!(FormatDescription::decode(&sample).is_err());
+    }
+}

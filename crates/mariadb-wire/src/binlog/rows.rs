@@ -1,0 +1,210 @@
+//! Rows as they were before and as they are after.
+//!
+//! Source: <https://mariadb.com/kb/en/rows_event_v1v2-rows_compressed_event_v1/>
+
+use super::column::Column;
+use super::compressed;
+use super::event::{Event, kind};
+use super::format::FormatDescription;
+use super::table_map::{TableMap, table_id};
+use crate::{Malformed, Reader};
+use std::borrow::Cow;
+
+/// What happened to the rows of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    /// What row events of this type do, and whether they are compressed; `None` for other events.
+    pub fn of(event: u8) -> Option<(Operation, bool)> {
+        Some(match event {
+            kind::WRITE_ROWS_V1 | kind::WRITE_ROWS => (Operation::Insert, false),
+            kind::UPDATE_ROWS_V1 | kind::UPDATE_ROWS => (Operation::Update, false),
+            kind::DELETE_ROWS_V1 | kind::DELETE_ROWS => (Operation::Delete, false),
+            kind::WRITE_ROWS_COMPRESSED_V1 | kind::WRITE_ROWS_COMPRESSED => (Operation::Insert, true),
+            kind::UPDATE_ROWS_COMPRESSED_V1 | kind::UPDATE_ROWS_COMPRESSED => (Operation::Update, true),
+            kind::DELETE_ROWS_COMPRESSED_V1 | kind::DELETE_ROWS_COMPRESSED => (Operation::Delete, true),
+            _ => return None,
+        })
+    }
+}
+
+/// A row event, its rows not looked at yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowsEvent<'a> {
+    pub table_id: u64,
+    pub operation: Operation,
+    width: usize,
+    /// Which columns are in the images; of an update the one before.
+    present: &'a [u8],
+    /// Which columns are in an update's image after.
+    present_after: &'a [u8],
+    rows: Cow<'a, [u8]>,
+}
+
+impl<'a> RowsEvent<'a> {
+    /// `None` for other events. `limit`: the most bytes of rows to accept.
+    pub fn decode(event: &Event<'a>, format: &FormatDescription, limit: usize) -> Result<Option<Self>, Malformed> {
+        let Some((operation, is_compressed)) = Operation::of(event.header.kind) else { return Ok(None) };
+        let mut reader = Reader::new(event.body, "row event");
+        let table_id = table_id(&mut reader, format.table_id_bytes(event.header.kind))?;
+        reader.u16()?;
+        if FormatDescription::has_extra(event.header.kind) {
+            let length = usize::from(reader.u16()?).checked_sub(2).ok_or(reader.malformed())?;
+            reader.bytes(length)?;
+        }
+        let width = usize::try_from(reader.length_encoded()?).map_err(|_| reader.malformed())?;
+        let present = reader.bytes(width.div_ceil(8))?;
+        let present_after = match operation {
+            Operation::Update => reader.bytes(width.div_ceil(8))?,
+            _ => present,
+        };
+        let rest = reader.rest();
+        let rows = if is_compressed { Cow::Owned(compressed::expand(rest, limit)?) } else { Cow::Borrowed(rest) };
+        Ok(Some(RowsEvent { table_id, operation, width, present, present_after, rows }))
+    }
+
+    /// The rows, one after the other. Errors: the map is of another table.
+    pub fn rows<'r>(&'r self, table: &'r TableMap) -> Result<Rows<'r>, Malformed> {
+        if table.columns.len() != self.width || table.id != self.table_id {
+            return Err(Malformed("row event"));
+        }
+        let is_blank = (0..self.width).all(|index| !bit(self.present, index) && !bit(self.present_after, index));
+        Ok(Rows {
+            rest: Reader::new(&self.rows, "row event"),
+            operation: self.operation,
+            columns: &table.columns,
+            present: self.present,
+            present_after: self.present_after,
+            is_blank,
+        })
+    }
+}
+
+/// A row's change: `before` of updates and deletes, `after` of updates and inserts.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'r> {
+    pub before: Option<Image<'r>>,
+    pub after: Option<Image<'r>>,
+}
+
+/// Takes rows off an event; ends behind the first that cannot be read.
+#[derive(Clone, Debug)]
+pub struct Rows<'r> {
+    rest: Reader<'r>,
+    operation: Operation,
+    columns: &'r [Column],
+    present: &'r [u8],
+    present_after: &'r [u8],
+    /// No column is in any image, so that rows take no bytes: there is one, as far as one can see.
+    is_blank: bool,
+}
+
+impl<'r> Iterator for Rows<'r> {
+    type Item = Result<Row<'r>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() && !self.is_blank {
+            return None;
+        }
+        let row = self.row();
+        if row.is_err() || self.is_blank {
+            self.rest.rest();
+            self.is_blank = false;
+        }
+        Some(row)
+    }
+}
+
+impl<'r> Rows<'r> {
+    fn row(&mut self) -> Result<Row<'r>, Malformed> {
+        let before = match self.operation {
+            Operation::Insert => None,
+            _ => Some(self.image(self.present)?),
+        };
+        let after = match self.operation {
+            Operation::Delete => None,
+            _ => Some(self.image(self.present_after)?),
+        };
+        Ok(Row { before, after })
+    }
+
+    /// Measures an image and takes it off.
+    fn image(&mut self, present: &'r [u8]) -> Result<Image<'r>, Malformed> {
+        let count = (0..self.columns.len()).filter(|&index| bit(present, index)).count();
+        let nulls = self.rest.bytes(count.div_ceil(8))?;
+        let image = Image { columns: self.columns, present, nulls, values: self.rest };
+        let mut fields = image.fields();
+        for field in fields.by_ref() {
+            field?;
+        }
+        self.rest = fields.values;
+        Ok(image)
+    }
+}
+
+/// One side of a change, as bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'r> {
+    columns: &'r [Column],
+    present: &'r [u8],
+    nulls: &'r [u8],
+    /// Begins with the first value; what follows belongs to others.
+    values: Reader<'r>,
+}
+
+/// A column's part in an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'r> {
+    /// Not logged: `binlog_row_image` is not FULL.
+    Absent,
+    Null,
+    /// For [`Column::value`].
+    Value(&'r [u8]),
+}
+
+impl<'r> Image<'r> {
+    /// A field for each of the table's columns.
+    pub fn fields(&self) -> Fields<'r> {
+        Fields { image: *self, values: self.values, index: 0, logged: 0 }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Fields<'r> {
+    image: Image<'r>,
+    values: Reader<'r>,
+    index: usize,
+    /// How many columns were present so far.
+    logged: usize,
+}
+
+impl<'r> Iterator for Fields<'r> {
+    type Item = Result<Field<'r>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let column = self.image.columns.get(self.index)?;
+        let is_present = bit(self.image.present, self.index);
+        self.index += 1;
+        if !is_present {
+            return Some(Ok(Field::Absent));
+        }
+        let is_null = bit(self.image.nulls, self.logged);
+        self.logged += 1;
+        if is_null {
+            return Some(Ok(Field::Null));
+        }
+        Some(column.take(&mut self.values).map(Field::Value))
+    }
+}
+
+fn bit(bits: &[u8], index: usize) -> bool {
+    bits.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
+}
+
+#[cfg(test)]
+mod tests;
