@@ -375,6 +375,33 @@ impl Connection {
         }
     }
 
+    // --- packets without a command, as replication has them
+
+    /// Queues a command that is answered with OK.
+    pub fn queue_command(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write_packet(0, &mut self.outgoing, write);
+        self.expected.push_back(Expected::Result(None));
+    }
+
+    /// Queues a packet to which no answer is expected here. From then on packets are taken by [`Connection::next_payload`].
+    pub fn queue_packet(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write_packet(0, &mut self.outgoing, write);
+    }
+
+    /// The next packet that is here, for [`Connection::payload`]; `None` when more bytes are needed.
+    pub fn next_payload(&mut self) -> Result<Option<Range<usize>>> {
+        self.incoming.next_packet().map_err(|error| self.breaks(error.into()))
+    }
+
+    pub fn payload(&self, range: Range<usize>) -> &[u8] {
+        self.incoming.payload(range)
+    }
+
+    /// Waits for bytes of further packets.
+    pub async fn fill(&mut self) -> Result<()> {
+        poll_fn(|context| self.poll_fill(context)).await
+    }
+
     /// Whether the other end has hung up while the connection lay idle. Anything it sent unasked counts as that.
     pub fn has_hung_up(&mut self) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());

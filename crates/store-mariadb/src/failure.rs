@@ -47,6 +47,8 @@ pub(crate) mod sql {
     pub const READ_ONLY: u16 = 1290;
     pub const TOO_MANY_CONNECTIONS: u16 = 1040;
     pub const RECORD_CHANGED: u16 = 1020;
+    pub const BINLOG_READ: u16 = 1236;
+    pub const PRIVILEGE_MISSING: u16 = 1227;
 }
 
 impl Failure {

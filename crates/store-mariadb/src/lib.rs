@@ -6,9 +6,10 @@
 //!
 //! In reading order: `options` (the URL), `connection`, `pool` and `lane` (pipelined connections of one worker), `names` and `id_text` (what
 //! collections and ids are called), `table` and `catalog` (the shape of tables), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
-//! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections).
+//! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections). What others write is told by [`binlog`].
 
 mod ahead;
+pub mod binlog;
 mod build;
 mod catalog;
 mod collections;

@@ -22,6 +22,14 @@ impl Checksum {
         }
     }
 
+    /// As `@master_binlog_checksum` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Checksum::None => "NONE",
+            Checksum::Crc32 => "CRC32",
+        }
+    }
+
     /// What a format description says, which has a byte for it and room for its own checksum at the end.
     pub(super) fn of_format_description(body: &[u8]) -> Result<Checksum, Malformed> {
         match body.len().checked_sub(5).and_then(|at| body.get(at)) {
@@ -41,6 +49,11 @@ pub struct FormatDescription {
 }
 
 impl FormatDescription {
+    /// Before the first one has come.
+    pub fn assumed(checksum: Checksum) -> Self {
+        FormatDescription { checksum, fixed: Vec::new() }
+    }
+
     /// `body` with the room for the checksum.
     pub fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body, "FORMAT_DESCRIPTION");

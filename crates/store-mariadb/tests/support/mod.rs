@@ -12,14 +12,18 @@ use store_mariadb::{MariaDbEngine, Options};
 
 pub struct Server {
     directory: tempfile::TempDir,
+    /// How it is started, besides what all servers have.
+    arguments: Vec<String>,
     process: Mutex<Child>,
 }
 
+#[allow(dead_code)]
 static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
 
 static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// The tests of one program share a server while any of them runs. `None`, with a message, where MariaDB is not installed.
+#[allow(dead_code)]
 pub fn server() -> Option<Arc<Server>> {
     let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(server) = shared.upgrade() {
@@ -31,7 +35,13 @@ pub fn server() -> Option<Arc<Server>> {
 }
 
 impl Server {
+    #[allow(dead_code)]
     pub fn start() -> Option<Server> {
+        Server::start_with(&["--skip-log-bin"])
+    }
+
+    /// Starts a server with these arguments.
+    pub fn start_with(arguments: &[&str]) -> Option<Server> {
         let (Some(install), Some(program)) = (find("mariadb-install-db"), find("mariadbd")) else {
             eprintln!("skipped: MariaDB is not installed (apt-get install mariadb-server)");
             return None;
@@ -45,8 +55,9 @@ impl Server {
             .output()
             .unwrap();
         assert!(done.status.success(), "mariadb-install-db: {done:?}");
-        let process = Mutex::new(spawn(&program, directory.path()));
-        let server = Server { directory, process };
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let process = Mutex::new(spawn(&program, directory.path(), &arguments));
+        let server = Server { directory, arguments, process };
         server.wait();
         Some(server)
     }
@@ -59,6 +70,7 @@ impl Server {
         format!("mysql://root@localhost/?socket={}", self.socket().display())
     }
 
+    #[allow(dead_code)]
     pub fn engine(&self) -> Arc<dyn Engine> {
         MariaDbEngine::connect(&self.url(), Options::default()).unwrap()
     }
@@ -103,7 +115,7 @@ impl Server {
     /// Starts it again.
     #[allow(dead_code)]
     pub fn restart(&self) {
-        *self.process.lock().unwrap() = spawn(&find("mariadbd").unwrap(), self.directory.path());
+        *self.process.lock().unwrap() = spawn(&find("mariadbd").unwrap(), self.directory.path(), &self.arguments);
         self.wait();
     }
 
@@ -120,11 +132,12 @@ impl Server {
     }
 }
 
-fn spawn(program: &Path, directory: &Path) -> Child {
+fn spawn(program: &Path, directory: &Path, arguments: &[String]) -> Child {
     let log = std::fs::File::create(directory.join("log")).unwrap();
     Command::new(program)
         .args(["--no-defaults", "--user=root", "--skip-networking", "--max-allowed-packet=128M"])
-        .args(["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2", "--skip-log-bin"])
+        .args(["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2"])
+        .args(arguments)
         .arg(format!("--datadir={}", directory.join("data").display()))
         // A server that starts removes what others have in a common directory for temporary tables.
         .arg(format!("--tmpdir={}", directory.display()))

@@ -1,0 +1,87 @@
+//! The follower's second connection: questions that are asked while the stream flows on the first.
+
+use crate::connection::{Connection, Event, establish};
+use crate::failure::{Failure, Result};
+use crate::options::Target;
+use mariadb_wire::Param;
+use mariadb_wire::binlog::Gtid;
+use mariadb_wire::row::TextRow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A row, a text for each column.
+pub(super) type Texts = Vec<Option<String>>;
+
+pub(super) struct Helper {
+    connection: Connection,
+    /// No answer takes longer, or the server counts as gone.
+    patience: Duration,
+}
+
+impl Helper {
+    pub async fn connect(target: &Target, patience: Duration) -> Result<Helper> {
+        let (mut connection, _) = establish(target, patience).await?;
+        // Nobody is made to wait for long by what is asked here, nor is what is asked.
+        connection.queue_query("SET SESSION innodb_lock_wait_timeout = 1, SESSION lock_wait_timeout = 1");
+        connection.finish().await?;
+        Ok(Helper { connection, patience })
+    }
+
+    /// Runs a statement without parameters.
+    pub async fn rows(&mut self, sql: &str) -> Result<Vec<Texts>> {
+        self.connection.queue_query(sql);
+        let connection = &mut self.connection;
+        let answer = async {
+            let mut rows = Vec::new();
+            while let Event::Row(range) = connection.next().await? {
+                let (payload, types) = connection.raw_row(range);
+                let mut row = TextRow::new(payload);
+                let mut texts = Texts::with_capacity(types.len());
+                for _ in 0..types.len() {
+                    texts.push(row.next_bytes()?.map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
+                }
+                rows.push(texts);
+            }
+            Ok(rows)
+        };
+        within(self.patience, answer).await
+    }
+
+    /// Runs a prepared statement that gives texts, of so many columns.
+    pub async fn look_up(&mut self, sql: &Arc<str>, params: &[Param<'_>], columns: usize) -> Result<Vec<Texts>> {
+        self.connection.queue_execute(sql, params);
+        let connection = &mut self.connection;
+        let answer = async {
+            let mut rows = Vec::new();
+            while let Event::Row(range) = connection.next().await? {
+                let mut row = connection.row(range)?;
+                let mut texts = Texts::with_capacity(columns);
+                for _ in 0..columns {
+                    texts.push(row.next_bytes()?.map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
+                }
+                rows.push(texts);
+            }
+            Ok(rows)
+        };
+        within(self.patience, answer).await
+    }
+
+    /// Runs a prepared statement for what it waits for.
+    pub async fn run(&mut self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<()> {
+        self.connection.queue_execute_anew(sql, params);
+        // A lock is waited for by the server for a second.
+        within(self.patience + Duration::from_secs(1), self.connection.finish()).await.map(drop)
+    }
+
+    /// Where the server's log ends: every transaction whose COMMIT has returned is in it.
+    pub async fn position(&mut self) -> Result<Vec<Gtid>> {
+        let rows = self.rows("SELECT @@global.gtid_binlog_pos").await?;
+        let text = rows.first().and_then(|row| row.first().cloned().flatten()).unwrap_or_default();
+        Ok(Gtid::parse_list(&text)?)
+    }
+}
+
+async fn within<T>(patience: Duration, answer: impl Future<Output = Result<T>>) -> Result<T> {
+    let late = || Failure::Lost(format!("MariaDB has not answered for {} ms", patience.as_millis()));
+    tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| Err(late()))
+}

@@ -1,0 +1,148 @@
+//! What has to be known of a table to read its rows: where the document and the primary key are, and which tables change with it.
+
+use super::changes::TableName;
+use super::helper::{Helper, Texts};
+use crate::failure::{Failure, Result};
+use mariadb_wire::Param;
+use mariadb_wire::binlog::table_map::TableMap;
+use std::sync::Arc;
+
+/// The column that holds a collection's documents.
+const DOC: &str = "doc";
+
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub name: Arc<TableName>,
+    /// `None` when the table is not as it was when its rows were logged, or is gone.
+    pub columns: Option<Columns>,
+    /// Tables whose rows the engine changes or deletes along with this one's, by foreign keys, without logging that.
+    pub dependents: Vec<Arc<TableName>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub doc: Option<usize>,
+    /// The primary key, in its order.
+    pub key: Vec<KeyColumn>,
+}
+
+#[derive(Debug)]
+pub(super) struct KeyColumn {
+    pub index: usize,
+    pub name: String,
+    pub unsigned: bool,
+}
+
+/// Looks tables up; remembers what all of them share.
+#[derive(Default)]
+pub(super) struct Tables {
+    /// From a table to one whose rows follow it. `None`: not known, or no longer.
+    cascades: Option<Vec<(TableName, TableName)>>,
+}
+
+const COLUMNS: &str = "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? \
+     ORDER BY ORDINAL_POSITION";
+
+const PRIMARY_KEY: &str = "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? \
+     AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX";
+
+/// Cheap, but needs the right PROCESS: the lower four bits are what happens to rows that refer to one.
+const ANY_CASCADE: &str = "SELECT COUNT(*) FROM information_schema.INNODB_SYS_FOREIGN WHERE TYPE & 15";
+
+const CASCADES: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, TABLE_NAME \
+     FROM information_schema.REFERENTIAL_CONSTRAINTS \
+     WHERE UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION')";
+
+impl Tables {
+    /// A definition has changed.
+    pub fn forget(&mut self) {
+        self.cascades = None;
+    }
+
+    pub async fn facts(&mut self, map: &TableMap, helper: &mut Helper) -> Result<Facts> {
+        let name = TableName::new(&map.database, &map.table);
+        let columns = match &map.names {
+            Some(names) => Some(from_event(map, names)),
+            None => from_schema(map, helper).await?,
+        };
+        let dependents = self.dependents(&name, helper).await?;
+        Ok(Facts { name, columns, dependents })
+    }
+
+    /// Tables that change with this one, directly or by others.
+    async fn dependents(&mut self, name: &TableName, helper: &mut Helper) -> Result<Vec<Arc<TableName>>> {
+        if self.cascades.is_none() {
+            self.cascades = Some(cascades(helper).await?);
+        }
+        let edges = self.cascades.as_deref().unwrap_or_default();
+        let mut found: Vec<Arc<TableName>> = Vec::new();
+        let mut open = vec![name.clone()];
+        while let Some(parent) = open.pop() {
+            for (_, child) in edges.iter().filter(|(from, _)| *from == parent) {
+                if child != name && !found.iter().any(|known| **known == *child) {
+                    found.push(Arc::new(child.clone()));
+                    open.push(child.clone());
+                }
+            }
+        }
+        // A table may refer to itself.
+        if edges.iter().any(|(from, to)| from == to && from == name) {
+            found.push(Arc::new(name.clone()));
+        }
+        Ok(found)
+    }
+}
+
+async fn cascades(helper: &mut Helper) -> Result<Vec<(TableName, TableName)>> {
+    match helper.rows(ANY_CASCADE).await {
+        Ok(rows) if first(&rows) == Some("0") => return Ok(Vec::new()),
+        Ok(_) | Err(Failure::Sql { .. }) => {}
+        Err(failure) => return Err(failure),
+    }
+    let table = |database: &Option<String>, table: &Option<String>| TableName {
+        database: database.as_deref().unwrap_or_default().into(),
+        table: table.as_deref().unwrap_or_default().into(),
+    };
+    let rows = helper.rows(CASCADES).await?;
+    Ok(rows
+        .iter()
+        .filter_map(|row| match row.as_slice() {
+            [to_schema, to, from_schema, from] => Some((table(to_schema, to), table(from_schema, from))),
+            _ => None,
+        })
+        .collect())
+}
+
+/// `binlog_row_metadata` is FULL: the log says all of it.
+fn from_event(map: &TableMap, names: &[String]) -> Columns {
+    let unsigned = |index: usize| map.unsigned.as_ref().is_some_and(|signs| signs.get(index) == Some(&true));
+    let key = |index: &usize| KeyColumn {
+        index: *index,
+        name: names.get(*index).cloned().unwrap_or_default(),
+        unsigned: unsigned(*index),
+    };
+    Columns { doc: names.iter().position(|name| name == DOC), key: map.primary_key.iter().map(key).collect() }
+}
+
+/// The log numbers columns; the names are those of today. A definition that has changed in between is further down in the log, and then the whole
+/// table counts as changed.
+async fn from_schema(map: &TableMap, helper: &mut Helper) -> Result<Option<Columns>> {
+    let params = [Param::Text(map.database.as_bytes()), Param::Text(map.table.as_bytes())];
+    let columns = helper.look_up(&COLUMNS.into(), &params, 2).await?;
+    if columns.len() != map.columns.len() {
+        return Ok(None);
+    }
+    let position = |name: &str| columns.iter().position(|row| matches!(row.first(), Some(Some(it)) if it == name));
+    let key = helper.look_up(&PRIMARY_KEY.into(), &params, 1).await?;
+    let key = key.iter().map(|row| {
+        let name = row.first()?.clone()?;
+        let index = position(&name)?;
+        let unsigned = columns[index].get(1)?.as_ref()?.contains("unsigned");
+        Some(KeyColumn { index, name, unsigned })
+    });
+    Ok(key.collect::<Option<Vec<_>>>().map(|key| Columns { doc: position(DOC), key }))
+}
+
+fn first(rows: &[Texts]) -> Option<&str> {
+    rows.first()?.first()?.as_deref()
+}
