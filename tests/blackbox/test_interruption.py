@@ -11,8 +11,8 @@ NEVER = {"$match": {"never": 1}}
 # What keeps a server busy with a document for a while.
 WORK = {"$reduce": {"input": {"$range": [0, 400]}, "initialValue": 0, "in": {"$add": ["$$value", {"$mod": ["$$this", 7]}]}}}
 SLOW = {"$match": {"$expr": {"$lt": [WORK, 0]}}}
-# With some milliseconds a document, no machine comes to the end of this one.
-SLOWER = {"$match": {"$expr": {"$lt": [{"$sum": {"$map": {"input": {"$range": [0, 50]}, "in": WORK}}}, 0]}}}
+# With a millisecond and more a document, no machine comes to the end of this one.
+SLOWER = {"$match": {"$expr": {"$lt": [{"$sum": {"$map": {"input": {"$range": [0, 10]}, "in": WORK}}}, 0]}}}
 
 PIPELINES = {
     "sort": [{"$sort": {"r": 1}}, SLOW],
