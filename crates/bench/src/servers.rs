@@ -160,7 +160,10 @@ pub fn selkie(
         Some(url) => [OsStr::new("--mariadb"), OsStr::new(url)],
         None => [OsStr::new("--data"), data.as_os_str()],
     };
-    let options: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+    // A private MariaDB has no other writers.
+    let alone = mariadb.is_some() && options.contains(&"--cache") && !options.contains(&"--foreign-writes");
+    let alone: &[&str] = if alone { &["--foreign-writes", "none"] } else { &[] };
+    let options: Vec<&OsStr> = options.iter().chain(alone).map(OsStr::new).collect();
     let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], &store, &options].concat();
     let mut contestant = contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)?;
     contestant.target.behind.extend(mariadb.map(|mariadb| mariadb.server.pid()));

@@ -95,7 +95,6 @@ pub struct Config {
 pub struct Cache {
     pub mode: CacheMode,
     pub bytes: usize,
-    #[allow(dead_code)]
     pub foreign_writes: ForeignWrites,
     pub soft_ttl_ms: Option<i64>,
     pub hard_ttl_ms: Option<i64>,

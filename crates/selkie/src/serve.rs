@@ -1,7 +1,7 @@
 //! `selkie serve`: the parts put together, from the store to the sockets.
 
 use crate::cli::presentable_arguments;
-use crate::config::{Cache, CacheMode, Config, Store};
+use crate::config::{self, Cache, CacheMode, Config, Store};
 use crate::temporary_files::TemporaryFiles;
 use commands::answers::{Answers, Kept, Rules};
 use commands::{Server, Settings, Topology};
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Engine, Watch};
-use store_mariadb::ResultSet;
+use store_mariadb::{ForeignWrites, OwnWrites, ResultSet};
 
 /// How often workers look after idle cursors and large buffers.
 const TICK: Duration = Duration::from_secs(5);
@@ -31,10 +31,12 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let config = Config { listen: listening.addresses().to_vec(), ..config };
     warn_of_open_doors(&config);
     let caches = Caches::new(&config);
-    let engine = open_store(&config.store, caches.results.clone())?;
+    let engine = open_store(&config.store, &caches)?;
+    let foreign_writes = caches.follow(&config)?;
     let server = Server::new(settings(&config), engine.clone(), caches.begin(&config, &*engine));
     let service = Arc::new(MongoService::new(server).with_housekeeping(crate::memory::give_back));
     let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
+    drop(foreign_writes);
     engine.close();
     outcome?;
     tracing::info!("stopped");
@@ -54,6 +56,7 @@ fn warn_of_open_doors(config: &Config) {
 struct Caches {
     replies: Option<Arc<cache::Cache<Kept>>>,
     results: Option<Arc<cache::Cache<ResultSet>>>,
+    own_writes: Option<Arc<OwnWrites>>,
 }
 
 impl Caches {
@@ -76,16 +79,52 @@ impl Caches {
         Caches {
             replies: replies.map(|bytes| cache::Cache::new(settings(bytes))),
             results: results.map(|bytes| cache::Cache::new(settings(bytes))),
+            own_writes: (mode != CacheMode::Off).then(Arc::default),
         }
+    }
+
+    /// All who are told of changes.
+    fn watch(&self) -> Arc<dyn Watch> {
+        let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
+        let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
+        Arc::new(store::watch::All(replies.into_iter().chain(results).collect()))
+    }
+
+    /// Notices what others write in MariaDB, as long as what is given lives. Until that is so, nothing is kept.
+    fn follow(&self, config: &Config) -> anyhow::Result<Option<ForeignWrites>> {
+        let (Store::MariaDb(url), Some(own_writes)) = (&config.store, &self.own_writes) else { return Ok(None) };
+        let strict = match config.cache.foreign_writes {
+            config::ForeignWrites::None => return Ok(None),
+            config::ForeignWrites::Follow => false,
+            config::ForeignWrites::Strict => true,
+        };
+        let (replies, results) = (self.replies.clone(), self.results.clone());
+        let set_blind = move |blind: bool| {
+            replies.iter().for_each(|cache| cache.set_blind(blind));
+            results.iter().for_each(|cache| cache.set_blind(blind));
+        };
+        set_blind(true);
+        let tell: store_mariadb::Tell = Box::new(move |noticed| {
+            match noticed {
+                Ok(()) => tracing::info!("writes of others in MariaDB are followed: answers are kept"),
+                Err(why) => {
+                    tracing::warn!("writes of others in MariaDB cannot be followed, and no answers are kept: {why}")
+                }
+            }
+            set_blind(noticed.is_err());
+        });
+        let foreign_writes = ForeignWrites::follow(url, strict, self.watch(), own_writes.clone(), tell);
+        let foreign_writes = foreign_writes.map_err(|error| {
+            let message = error.message();
+            anyhow::anyhow!("{message}; or, if nobody else writes there, say --foreign-writes none (foreign-writes = \"none\" in [cache])")
+        });
+        foreign_writes.map(Some)
     }
 
     /// Has the store tell them of what changes.
     fn begin(self, config: &Config, engine: &dyn Engine) -> commands::answers::Caches {
-        let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
-        let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
-        let watches: Vec<_> = replies.into_iter().chain(results).collect();
-        if !watches.is_empty() {
-            engine.watch(Arc::new(store::watch::All(watches)));
+        if self.own_writes.is_some() {
+            engine.watch(self.watch());
         }
         let Cache { only, except, .. } = config.cache.clone();
         commands::answers::Caches {
@@ -185,11 +224,12 @@ fn raise_open_files_limit() {
     }
 }
 
-fn open_store(store: &Store, results: Option<Arc<cache::Cache<ResultSet>>>) -> anyhow::Result<Arc<dyn Engine>> {
+fn open_store(store: &Store, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
     match store {
         Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()).map_err(sentence),
         Store::MariaDb(url) => {
-            let options = store_mariadb::Options { results, ..Default::default() };
+            let (results, own_writes) = (caches.results.clone(), caches.own_writes.clone());
+            let options = store_mariadb::Options { results, own_writes, ..Default::default() };
             store_mariadb::MariaDbEngine::connect(url, options).map_err(sentence)
         }
     }

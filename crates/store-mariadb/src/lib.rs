@@ -19,6 +19,7 @@ mod engine;
 mod explain;
 mod failure;
 mod figures;
+mod foreign;
 mod handlers;
 mod id_text;
 mod index;
@@ -43,6 +44,7 @@ mod table;
 mod write;
 
 pub use engine::MariaDbEngine;
+pub use foreign::{ForeignWrites, Tell};
 pub use options::Options;
 pub use own_writes::OwnWrites;
 pub use results::ResultSet;

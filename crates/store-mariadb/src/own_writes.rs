@@ -34,7 +34,6 @@ impl OwnWrites {
     }
 
     /// Whether the transaction is one of them; asked once.
-    #[allow(dead_code)]
     pub(crate) fn take(&self, id: TransactionId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).known.remove(&id)
     }

@@ -1,0 +1,107 @@
+//! Writes from elsewhere, as caches hear of them: what the binary log says, announced as changes of collections.
+
+use crate::binlog::{self, FollowOptions, Follower, Receiver, State, TableName, Transaction};
+use crate::names;
+use crate::own_writes::OwnWrites;
+use crate::spelling;
+use ::store::{Changes, Namespace, Watch};
+use document::Doc;
+use std::sync::Arc;
+
+/// Follows the binary log until dropped.
+pub struct ForeignWrites {
+    _follower: Follower,
+}
+
+/// Told whether writes from elsewhere are noticed, and why not.
+pub type Tell = Box<dyn Fn(Result<(), &str>) + Send>;
+
+impl ForeignWrites {
+    /// Has `watch` told of what others write in the MariaDB server at `url`. `strict`: the server lets them wait until it has been.
+    ///
+    /// Errors say in one sentence what to configure (72), or that the server is not to be had (6, 18).
+    pub fn follow(
+        url: &str,
+        strict: bool,
+        watch: Arc<dyn Watch>,
+        own_writes: Arc<OwnWrites>,
+        tell: Tell,
+    ) -> error::Result<ForeignWrites> {
+        let options = FollowOptions { semi_sync: strict, ..FollowOptions::default() };
+        let receiver = Announcer { watch, own_writes, tell };
+        Ok(ForeignWrites { _follower: Follower::start(url, options, Box::new(receiver))? })
+    }
+}
+
+struct Announcer {
+    watch: Arc<dyn Watch>,
+    own_writes: Arc<OwnWrites>,
+    tell: Tell,
+}
+
+impl Receiver for Announcer {
+    fn changes(&mut self, transactions: &[Transaction]) {
+        for transaction in transactions {
+            let id = transaction.gtid.map(|gtid| (gtid.domain, gtid.server, gtid.sequence));
+            // What this process wrote was announced before it was written.
+            if id.is_some_and(|id| self.own_writes.take(id)) {
+                continue;
+            }
+            let mut changes = Changes::default();
+            transaction.changes.iter().for_each(|change| self.note(change, &mut changes));
+            if !changes.is_empty() {
+                // Everybody sees them already, so that they are settled as soon as they are announced.
+                drop(self.watch.announce(changes));
+            }
+        }
+    }
+
+    fn state(&mut self, state: &State) {
+        match state {
+            State::Following { .. } => (self.tell)(Ok(())),
+            State::Cut { why, .. } => (self.tell)(Err(why)),
+        }
+    }
+}
+
+impl Announcer {
+    fn note(&self, change: &binlog::Change, changes: &mut Changes) {
+        match change {
+            binlog::Change::Row(row) if names::is_hidden(&row.table.database) => {}
+            binlog::Change::Row(row) => {
+                let namespace = namespace(&row.table);
+                if changes.covers(&namespace) {
+                    return;
+                }
+                let (mut before, mut after) = (Vec::new(), Vec::new());
+                let known = self.watch.wants_images(&namespace)
+                    && read(row.before.as_ref(), &mut before)
+                    && read(row.after.as_ref(), &mut after);
+                match known {
+                    true => changes.document(&namespace, Doc::from_bytes(&before), Doc::from_bytes(&after)),
+                    false => changes.anything(&namespace),
+                }
+            }
+            binlog::Change::Table(table) => changes.anything(&namespace(table)),
+            binlog::Change::Database(database) => changes.anything(&Namespace::new(database, "")),
+            binlog::Change::Everything => changes.anything(&Namespace::new("", "")),
+        }
+    }
+}
+
+/// The collection that a table holds; the whole database, where the table's name does not say which.
+fn namespace(table: &TableName) -> Namespace {
+    match names::is_made_up(&table.table) {
+        true => Namespace::new(&table.database, ""),
+        false => Namespace::new(&table.database, &table.table),
+    }
+}
+
+/// Reads one side of a change, if there is one; false where it cannot be read.
+fn read(image: Option<&binlog::Image>, bson: &mut Vec<u8>) -> bool {
+    match image.map(|image| &image.doc) {
+        None => true,
+        Some(binlog::Doc::Text(json)) => spelling::read(json, bson).is_ok(),
+        Some(binlog::Doc::Absent | binlog::Doc::Null | binlog::Doc::Unknown) => false,
+    }
+}
