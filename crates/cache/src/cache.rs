@@ -70,13 +70,13 @@ impl<A: Send + Sync + 'static> Cache<A> {
         })
     }
 
-    /// The answer to a question, if there is one that is right.
+    /// The answer to a question, if there is one that is right and not to be made anew.
     pub fn get(&self, key: &[u8], now_ms: i64) -> Option<Arc<A>> {
         if self.blind.load(Ordering::SeqCst) {
             return None;
         }
         let hash = self.hasher.hash_one(key);
-        self.shard(hash).look_up(key, hash, now_ms, &self.settings)
+        self.shard(hash).look_up(key, hash, now_ms, false, &self.settings)
     }
 
     /// The answer, or leave to make it. `alone`: there is no waiting for others who make it.

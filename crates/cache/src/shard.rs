@@ -105,8 +105,8 @@ impl<A> Default for Shard<A> {
 }
 
 impl<A> Shard<A> {
-    /// The answer that is kept, if it may be given.
-    pub fn look_up(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Option<Arc<A>> {
+    /// The answer that is kept, if it may be given. `makes`: where it is to be made anew, the caller is ready to do so.
+    pub fn look_up(&mut self, key: &[u8], hash: u64, now_ms: i64, makes: bool, settings: &Settings) -> Option<Arc<A>> {
         let number = *self.by_key.find(hash, |&number| self.has_key(number, key))?;
         let slot = self.slots.get_mut(number as usize)?.as_mut()?;
         let age_ms = now_ms.saturating_sub(slot.stored_ms);
@@ -117,7 +117,7 @@ impl<A> Shard<A> {
         if settings.soft_ttl_ms.is_some_and(|limit| age_ms >= limit) {
             if !slot.refreshed {
                 // The first to notice makes a newer one.
-                slot.refreshed = true;
+                slot.refreshed = makes;
                 return None;
             }
             self.figures.stale += 1;
@@ -130,7 +130,7 @@ impl<A> Shard<A> {
 
     /// As [`Shard::look_up`]; where there is nothing, the caller has to ask the store or wait for somebody who does.
     pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Found<A> {
-        if let Some(answer) = self.look_up(key, hash, now_ms, settings) {
+        if let Some(answer) = self.look_up(key, hash, now_ms, true, settings) {
             return Found::Answer(answer);
         }
         match self.flights.get(key).filter(|flight| flight.has_changed().is_ok()) {

@@ -121,10 +121,14 @@ fn ages_are_kept_to() {
     let cache = Cache::new(settings);
     keep(&cache, "k", scope(&doc! {}, Answer::Documents)).unwrap();
     assert!(cache.get(b"k", 9).is_some());
-    assert!(cache.get(b"k", 10).is_none(), "one of them makes it anew");
+    assert!(cache.get(b"k", 10).is_none(), "somebody is to make it anew");
+    let Begun::Fill(fill) = cache.begin(b"k", 10, false) else { panic!("one of them makes it anew") };
     assert!(cache.get(b"k", 11).is_some(), "the others get the old one");
-    assert!(cache.get(b"k", 100).is_none());
-    assert_eq!(cache.figures().expired, 1);
+    assert!(matches!(cache.begin(b"k", 12, false), Begun::Hit(_)));
+    fill.finish(Arc::new(1), 1, scope(&doc! {}, Answer::Documents), 20).unwrap();
+    assert_eq!(cache.get(b"k", 29).as_deref(), Some(&1));
+    assert!(cache.get(b"k", 120).is_none());
+    assert_eq!((cache.figures().replaced, cache.figures().expired), (1, 1));
 }
 
 #[test]

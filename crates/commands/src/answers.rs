@@ -136,7 +136,7 @@ impl Answers {
 
     /// What the command is kept by; `None` where it is not to be looked for.
     fn key<'b>(&self, call: &Call<'_>, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
-        if !is_cacheable(call) || !call.session.uses_cache.get() {
+        if !is_cacheable(call) || !self.rules.allow_command(call.spec.name) || !call.session.uses_cache.get() {
             return None;
         }
         let collection = call.first().value().as_str()?;
@@ -289,8 +289,8 @@ pub fn reason(call: &Call<'_>, command: Doc<'_>) -> (&'static str, &'static str)
     if let Some(why) = why_not(call.database(), collection) {
         return ("no", why);
     }
-    if !answers.rules.allow(call.database(), collection) {
-        return ("no", "the rules leave this collection out");
+    if !answers.rules.allow(call.database(), collection) || !answers.rules.allow_command(spec.name) {
+        return ("no", "the rules leave this collection or this command out");
     }
     let fields: smallvec::SmallVec<[Element<'_>; 8]> = envelope::own_fields(command).collect();
     if key::is_volatile(&fields) {

@@ -44,6 +44,7 @@ pub struct Written {
     pub cache_hard_ttl_ms: Option<Setting<i64>>,
     pub cache_only: Option<Setting<Vec<String>>>,
     pub cache_except: Option<Setting<Vec<String>>>,
+    pub cache_commands: Option<Setting<Vec<String>>>,
 }
 
 /// A value and where it was written.
@@ -100,6 +101,7 @@ pub struct Cache {
     pub hard_ttl_ms: Option<i64>,
     pub only: Vec<String>,
     pub except: Vec<String>,
+    pub commands: Vec<String>,
 }
 
 /// How writes are noticed that others make in MariaDB.
@@ -181,6 +183,7 @@ impl Written {
             cache_hard_ttl_ms: self.cache_hard_ttl_ms.or(beneath.cache_hard_ttl_ms),
             cache_only: self.cache_only.or(beneath.cache_only),
             cache_except: self.cache_except.or(beneath.cache_except),
+            cache_commands: self.cache_commands.or(beneath.cache_commands),
         }
     }
 }
@@ -272,6 +275,7 @@ fn resolve_cache(written: &Written, store: &Store) -> Result<Cache, ConfigError>
         hard_ttl_ms: age(hard),
         only: list(&written.cache_only),
         except: list(&written.cache_except),
+        commands: list(&written.cache_commands),
     })
 }
 

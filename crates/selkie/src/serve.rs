@@ -126,9 +126,9 @@ impl Caches {
         if self.own_writes.is_some() {
             engine.watch(self.watch());
         }
-        let Cache { only, except, .. } = config.cache.clone();
+        let Cache { only, except, commands, .. } = config.cache.clone();
         commands::answers::Caches {
-            answers: self.replies.map(|cache| Answers { cache, rules: Rules { only, except } }),
+            answers: self.replies.map(|cache| Answers { cache, rules: Rules { only, except, commands } }),
             results: self.results.map(|cache| Box::new(move || cache.figures()) as Box<_>),
         }
     }

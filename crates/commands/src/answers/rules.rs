@@ -7,12 +7,18 @@ pub struct Rules {
     pub only: Vec<String>,
     /// Not these, whatever `only` says.
     pub except: Vec<String>,
+    /// Commands whose answers are kept; all that can be, where there are none.
+    pub commands: Vec<String>,
 }
 
 impl Rules {
     pub fn allow(&self, database: &str, collection: &str) -> bool {
         let named = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, database, collection));
         (self.only.is_empty() || named(&self.only)) && !named(&self.except)
+    }
+
+    pub fn allow_command(&self, name: &str) -> bool {
+        self.commands.is_empty() || self.commands.iter().any(|command| command == name)
     }
 }
 
@@ -33,7 +39,7 @@ mod tests {
     fn exceptions_go_before() {
         let rules = |only: &[&str], except: &[&str]| {
             let list = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-            Rules { only: list(only), except: list(except) }
+            Rules { only: list(only), except: list(except), commands: Vec::new() }
         };
         assert!(Rules::default().allow("a", "b"));
         assert!(rules(&["a.*"], &[]).allow("a", "b"));
@@ -42,5 +48,8 @@ mod tests {
         assert!(rules(&["a.*"], &["a.b"]).allow("a", "b.c"));
         assert!(!rules(&[], &["*"]).allow("a", "b"));
         assert!(rules(&["a.b.c"], &[]).allow("a", "b.c"));
+        assert!(Rules::default().allow_command("find"));
+        let counts = Rules { commands: vec!["count".to_owned()], ..Rules::default() };
+        assert!(counts.allow_command("count") && !counts.allow_command("find"));
     }
 }

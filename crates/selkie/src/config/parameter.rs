@@ -300,6 +300,16 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "Collections whose answers are not kept, whatever `only` says.",
         read: read!(cache_except, patterns),
     },
+    Parameter {
+        section: "cache",
+        name: "commands",
+        flag: None,
+        kind: "list of \"find\", \"count\", \"distinct\", \"aggregate\"",
+        default: "# all of them",
+        example: "[\"find\", \"count\"]",
+        about: "The commands whose answers are kept.",
+        read: read!(cache_commands, commands),
+    },
 ];
 
 /// The parameter with this name in this section.
@@ -386,6 +396,11 @@ fn cache_mode(raw: Raw) -> Result<CacheMode, String> {
         "both" => Some(CacheMode::Both),
         _ => None,
     })
+}
+
+fn commands(raw: Raw) -> Result<Vec<String>, String> {
+    const COMMANDS: [&str; 4] = ["find", "count", "distinct", "aggregate"];
+    list(raw, "commands", |item| one_of(item, "a command that can be kept", &COMMANDS, |name| Some(name.to_owned())))
 }
 
 fn foreign_writes(raw: Raw) -> Result<ForeignWrites, String> {
