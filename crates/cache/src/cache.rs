@@ -167,8 +167,8 @@ impl<A: Send + Sync + 'static> Fill<A> {
             answer_bytes: bytes,
             scope,
             began: self.began,
+            started: self.started,
             now_ms,
-            took_us: self.started.elapsed().as_micros() as u64,
         };
         let mut shard = self.cache.shard(self.hash);
         if let Some(flight) = &self.flight {

@@ -85,13 +85,14 @@ impl Recent {
         }
     }
 
-    /// Whether a read that began at `time` may have missed a change that matters to what it was to find out.
-    pub fn may_have_missed(&self, time: u64, scope: &Scope) -> bool {
-        time <= self.forgotten
-            || self.announcements.iter().rev().filter(|announcement| announcement.may_be_missed(time)).any(
-                |announcement| {
-                    announcement.changes.iter().any(|(namespace, change)| scope.is_affected(namespace, change))
-                },
-            )
+    /// Whether a read that began at `time` (at that moment of the clock) may have missed a change that matters to what it was to find out.
+    pub fn may_have_missed(&self, time: u64, moment: Instant, scope: &Scope) -> bool {
+        let missed = |announcement: &&Arc<Announcement>| {
+            announcement.may_be_missed(time) && !announcement.changes.are_seen_by(moment)
+        };
+        let matters = |announcement: &Arc<Announcement>| {
+            announcement.changes.iter().any(|(namespace, change)| scope.is_affected(namespace, change))
+        };
+        time <= self.forgotten || self.announcements.iter().rev().filter(missed).any(matters)
     }
 }

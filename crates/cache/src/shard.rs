@@ -9,7 +9,8 @@ use crate::scope::{Reach, Scope, covers};
 use ahash::AHashMap;
 use hashbrown::HashTable;
 use std::sync::Arc;
-use store::{Change, Namespace};
+use std::time::Instant;
+use store::{Change, Changes, Namespace};
 use tokio::sync::watch;
 
 /// Filters of a collection that every change has to be held against, in each part. Beyond, the oldest goes.
@@ -60,6 +61,8 @@ struct Slot<A> {
     bytes: usize,
     stored_ms: i64,
     took_us: u64,
+    /// When it was asked for.
+    started: Instant,
     /// Somebody makes a newer one.
     refreshed: bool,
 }
@@ -81,8 +84,8 @@ pub struct New<A> {
     pub answer_bytes: usize,
     pub scope: Scope,
     pub began: u64,
+    pub started: Instant,
     pub now_ms: i64,
-    pub took_us: u64,
 }
 
 impl<A> Default for Shard<A> {
@@ -170,7 +173,7 @@ impl<A> Shard<A> {
             self.refuse(Refusal::TooLarge, new.hash);
             return Err(Refusal::TooLarge);
         }
-        if !settings.ignores_overtaking && self.recent.may_have_missed(new.began, &new.scope) {
+        if !settings.ignores_overtaking && self.recent.may_have_missed(new.began, new.started, &new.scope) {
             self.refuse(Refusal::Overtaken, new.hash);
             return Err(Refusal::Overtaken);
         }
@@ -178,7 +181,8 @@ impl<A> Shard<A> {
         if let Some(&old) = self.by_key.find(new.hash, |&number| self.has_key(number, &new.key)) {
             self.remove(old, Reason::Replaced);
         }
-        let New { key, hash, answer, scope, now_ms, took_us, .. } = new;
+        let New { key, hash, answer, scope, now_ms, started, .. } = new;
+        let took_us = started.elapsed().as_micros() as u64;
         let place = match &scope.reach {
             Reach::Everything => Place::Everything,
             Reach::Matching { predicate, .. } => filed::under(predicate).map_or(Place::List, Place::Under),
@@ -196,8 +200,19 @@ impl<A> Shard<A> {
         self.figures.stored += 1;
         if let Some(slot) = self.slots.get_mut(number as usize) {
             let stored_ms = now_ms;
-            *slot =
-                Some(Slot { key, hash, answer, scope, place, standing, bytes, stored_ms, took_us, refreshed: false });
+            *slot = Some(Slot {
+                key,
+                hash,
+                answer,
+                scope,
+                place,
+                standing,
+                bytes,
+                stored_ms,
+                took_us,
+                started,
+                refreshed: false,
+            });
         }
         let slots = &self.slots;
         let hash_of = |&number: &u32| slots.get(number as usize).and_then(Option::as_ref).map_or(0, |slot| slot.hash);
@@ -280,12 +295,12 @@ impl<A> Shard<A> {
     /// Throws out what changes can have made wrong, and remembers them for answers that are being made.
     pub fn take_note(&mut self, announcement: &Arc<Announcement>, kept: &Arc<Announcement>) {
         for (namespace, change) in announcement.changes.iter() {
-            self.invalidate(namespace, change);
+            self.invalidate(namespace, change, &announcement.changes);
         }
         self.recent.push(kept.clone());
     }
 
-    fn invalidate(&mut self, namespace: &Namespace, change: &Change) {
+    fn invalidate(&mut self, namespace: &Namespace, change: &Change, changes: &Changes) {
         self.figures.changes += 1;
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -304,7 +319,9 @@ impl<A> Shard<A> {
         }
         for &number in &found {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
-            if slot.is_some_and(|slot| slot.scope.is_affected(namespace, change)) {
+            let is_wrong =
+                |slot: &Slot<A>| !changes.are_seen_by(slot.started) && slot.scope.is_affected(namespace, change);
+            if slot.is_some_and(is_wrong) {
                 self.remove(number, Reason::Changed);
             }
         }

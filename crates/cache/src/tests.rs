@@ -100,6 +100,23 @@ fn an_answer_that_a_change_overtook_is_not_kept() {
 }
 
 #[test]
+fn a_change_told_late_leaves_answers_that_have_seen_it() {
+    let cache = Cache::new(settings(1 << 20));
+    let id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
+    keep(&cache, "before", id(1)).unwrap();
+    let moment = Instant::now();
+    std::thread::sleep(Duration::from_millis(1));
+    keep(&cache, "after", id(1)).unwrap();
+    let Begun::Fill(being_made) = cache.begin(b"being made", 0, false) else { panic!() };
+    let mut changes = Changes::default();
+    changes.document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
+    changes.set_seen_since(moment);
+    drop(Watching(cache.clone()).announce(changes));
+    assert!(!has(&cache, "before") && has(&cache, "after"));
+    assert_eq!(being_made.finish(Arc::new(0), 1, id(1), 0), Ok(()));
+}
+
+#[test]
 fn those_who_ask_the_same_wait_for_one_of_them() {
     let cache = Cache::<u64>::new(settings(1 << 20));
     let Begun::Fill(fill) = cache.begin(b"k", 0, false) else { panic!() };

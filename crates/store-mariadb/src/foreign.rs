@@ -42,12 +42,13 @@ struct Announcer {
 impl Receiver for Announcer {
     fn changes(&mut self, transactions: &[Transaction]) {
         for transaction in transactions {
-            let id = transaction.gtid.map(|gtid| (gtid.domain, gtid.server, gtid.sequence));
-            // What this process wrote was announced before it was written.
-            if id.is_some_and(|id| self.own_writes.take(id)) {
-                continue;
-            }
             let mut changes = Changes::default();
+            let id = transaction.gtid.map(|gtid| (gtid.domain, gtid.server, gtid.sequence));
+            // What this process wrote was announced before it was written; here comes what the server has made of it (triggers), and
+            // whoever has asked since has seen that.
+            if let Some(acknowledged) = id.and_then(|id| self.own_writes.take(id)) {
+                changes.set_seen_since(acknowledged);
+            }
             transaction.changes.iter().for_each(|change| self.note(change, &mut changes));
             if !changes.is_empty() {
                 // Everybody sees them already, so that they are settled as soon as they are announced.

@@ -1,8 +1,9 @@
-//! The transactions of this process, by the names that the binary log has for them: who follows the log knows them already.
+//! The transactions of this process, by the names that the binary log has for them: who follows the log knows since when they are seen.
 
-use ahash::AHashSet;
+use ahash::AHashMap;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// A transaction's name in the binary log: domain, server, number.
 pub type TransactionId = (u32, u32, u64);
@@ -16,26 +17,26 @@ pub struct OwnWrites(Mutex<Remembered>);
 
 #[derive(Default)]
 struct Remembered {
-    known: AHashSet<TransactionId>,
+    acknowledged: AHashMap<TransactionId, Instant>,
     order: VecDeque<TransactionId>,
 }
 
 impl OwnWrites {
     pub(crate) fn note(&self, id: TransactionId) {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.known.insert(id) {
+        if remembered.acknowledged.insert(id, Instant::now()).is_none() {
             remembered.order.push_back(id);
         }
         while remembered.order.len() > REMEMBERED_MAX {
             if let Some(oldest) = remembered.order.pop_front() {
-                remembered.known.remove(&oldest);
+                remembered.acknowledged.remove(&oldest);
             }
         }
     }
 
-    /// Whether the transaction is one of them; asked once.
-    pub(crate) fn take(&self, id: TransactionId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).known.remove(&id)
+    /// When the transaction was acknowledged, if it is one of them; asked once.
+    pub(crate) fn take(&self, id: TransactionId) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).acknowledged.remove(&id)
     }
 }
 
@@ -47,8 +48,8 @@ mod tests {
     fn the_oldest_are_forgotten() {
         let own = OwnWrites::default();
         (0..10_000).for_each(|number| own.note((0, 1, number)));
-        assert!(!own.take((0, 1, 0)));
-        assert!(own.take((0, 1, 9_999)));
-        assert!(!own.take((0, 1, 9_999)));
+        assert!(own.take((0, 1, 0)).is_none());
+        assert!(own.take((0, 1, 9_999)).is_some());
+        assert!(own.take((0, 1, 9_999)).is_none());
     }
 }

@@ -6,6 +6,7 @@
 use crate::Namespace;
 use document::{Doc, DocBuf, Value, ValueBuf};
 use std::fmt;
+use std::time::Instant;
 
 /// Documents of one announcement are told one by one up to these limits; beyond, just that the collection changes.
 const DOCUMENTS_MAX: usize = 64;
@@ -53,6 +54,7 @@ impl Announced for AllAnnounced {
 pub struct Changes {
     list: Vec<(Namespace, Change)>,
     bytes: usize,
+    seen_since: Option<Instant>,
 }
 
 /// What happens to documents of a collection.
@@ -104,6 +106,16 @@ impl Changes {
         }
     }
 
+    /// Says that every read sees the changes that began after `moment`; for changes that are told after the fact.
+    pub fn set_seen_since(&mut self, moment: Instant) {
+        self.seen_since = Some(moment);
+    }
+
+    /// Whether a read that began at `moment` is known to have seen the changes.
+    pub fn are_seen_by(&self, moment: Instant) -> bool {
+        self.seen_since.is_some_and(|since| moment > since)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -119,7 +131,7 @@ impl Changes {
 
     /// The same changes without images: documents by their `_id`.
     pub fn without_images(&self) -> Changes {
-        let mut changes = Changes::default();
+        let mut changes = Changes { seen_since: self.seen_since, ..Changes::default() };
         for (namespace, change) in self.iter() {
             match change {
                 Change::Document { before, after } => {
