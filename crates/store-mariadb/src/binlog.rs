@@ -4,6 +4,30 @@
 //! their commits and not before a reader who starts afterwards sees them. A [`Follower`] has a thread and two connections of its own, survives the
 //! server's going away, and knows at every moment how old its knowledge is ([`Freshness`]).
 //!
+//! ```no_run
+//! use store_mariadb::binlog::*;
+//!
+//! struct Evict;
+//!
+//! impl Receiver for Evict {
+//!     fn changes(&mut self, transactions: &[Transaction]) {
+//!         for change in transactions.iter().flat_map(|transaction| &transaction.changes) {
+//!             match change {
+//!                 Change::Row(Row { table, before, after }) => println!("{table}: {before:?} -> {after:?}"),
+//!                 Change::Table(table) => println!("{table}"),
+//!                 Change::Database(database) => println!("{database}"),
+//!                 Change::Everything => println!("everything"),
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! let follower = Follower::start("mysql://selkie:secret@db", FollowOptions::default(), Box::new(Evict))?;
+//! let freshness = follower.freshness();
+//! let may_answer = freshness.behind().is_some_and(|behind| behind.as_secs() < 2);
+//! # Ok::<(), error::Error>(())
+//! ```
+//!
 //! In reading order: `follower` (the thread, and starting over), `requirements` (what the server has to be set to), `session` (from a
 //! position onwards), `source` (the stream), `groups` (events become transactions) with `statement` and `tables`, `visibility` (waiting until
 //! readers see them), `reach` (how far we are), `freshness` and `changes` (what others get to see).

@@ -130,8 +130,19 @@ struct Run {
     server: Option<(Found, Instant)>,
 }
 
+/// However the thread ends, by a receiver's panic too, nobody goes on believing it.
+struct CutAtLast(Freshness);
+
+impl Drop for CutAtLast {
+    fn drop(&mut self) {
+        let why = "the binary log is not followed any more".to_owned();
+        self.0.set_state(State::Cut { since: Instant::now(), why });
+    }
+}
+
 impl Run {
     fn on_thread(mut self, mut stopped: oneshot::Receiver<()>) {
+        let _at_last = CutAtLast(self.freshness.clone());
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return self.report(Err(Error::internal(format!("cannot start a runtime: {error}")))),

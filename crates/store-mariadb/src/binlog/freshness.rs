@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Whether the stream flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Changes come in. `strict`: the server lets no writer's COMMIT return before the change has been handed on (semi-synchronous
+    /// Changes come in, and those that were missed before have been handed on. `strict`: the server lets no writer's COMMIT return before the change has been handed on (semi-synchronous
     /// replication), so that nothing handed on is ever late.
     Following { strict: bool },
     /// They do not, and `why` says what to do where that is known. The follower tries again by itself.

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// A row, a text for each column.
 pub(super) type Texts = Vec<Option<String>>;
 
+/// How long the server may look for the definitions of tables.
+const SLOW_MAX: Duration = Duration::from_secs(30);
+
 pub(super) struct Helper {
     connection: Connection,
     /// No answer takes longer, or the server counts as gone.
@@ -27,8 +30,17 @@ impl Helper {
         Ok(Helper { connection, patience })
     }
 
-    /// Runs a statement without parameters.
+    /// Runs a statement without parameters that takes next to no time.
     pub async fn rows(&mut self, sql: &str) -> Result<Vec<Texts>> {
+        self.rows_within(self.patience, sql).await
+    }
+
+    /// As [`Helper::rows`], of what may take a while.
+    pub async fn slow_rows(&mut self, sql: &str) -> Result<Vec<Texts>> {
+        self.rows_within(SLOW_MAX, sql).await
+    }
+
+    async fn rows_within(&mut self, patience: Duration, sql: &str) -> Result<Vec<Texts>> {
         self.connection.queue_query(sql);
         let connection = &mut self.connection;
         let answer = async {
@@ -44,7 +56,7 @@ impl Helper {
             }
             Ok(rows)
         };
-        within(self.patience, answer).await
+        within(patience, answer).await
     }
 
     /// Runs a prepared statement that gives texts, of so many columns.
@@ -63,7 +75,7 @@ impl Helper {
             }
             Ok(rows)
         };
-        within(self.patience, answer).await
+        within(SLOW_MAX, answer).await
     }
 
     /// Runs a prepared statement for what it waits for.

@@ -33,6 +33,8 @@ pub(super) struct Session<'a> {
     again: VecDeque<(Instant, Vec<Transaction>)>,
     reach: &'a mut Reach,
     next_question: Instant,
+    /// What was committed before this session began has been handed on.
+    caught_up: bool,
     freshness: &'a Freshness,
     receiver: &'a mut dyn Receiver,
     options: &'a FollowOptions,
@@ -74,6 +76,7 @@ pub(super) async fn open<'a>(
         again: VecDeque::new(),
         reach,
         next_question: Instant::now(),
+        caught_up: false,
         freshness,
         receiver,
         options,
@@ -115,6 +118,7 @@ impl Session<'_> {
             self.source.wait_until(wake).await?;
         } else {
             tokio::time::sleep_until(wake.into()).await;
+            self.source.excuse();
         }
         Ok(())
     }
@@ -141,6 +145,7 @@ impl Session<'_> {
             Fed::Unknown(map) => {
                 let facts = self.tables.facts(&map, &mut self.helper).await?;
                 self.groups.know(map, facts);
+                self.source.excuse();
             }
             Fed::Group(group) => self.pending.push_back(group),
             Fed::Definition(group) => {
@@ -195,7 +200,9 @@ impl Session<'_> {
         self.reach.answer(&position).map_err(|Diverged| another_log())?;
         let strict = self.options.semi_sync && self.is_strict().await?;
         self.note_reached();
-        self.tell(State::Following { strict });
+        if self.caught_up {
+            self.tell(State::Following { strict });
+        }
         Ok(())
     }
 
@@ -212,6 +219,7 @@ impl Session<'_> {
             && let Some(moment) = self.reach.reached()
         {
             self.freshness.advance(moment);
+            self.caught_up = true;
         }
     }
 

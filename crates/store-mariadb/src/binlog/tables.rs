@@ -94,7 +94,7 @@ impl Tables {
 }
 
 async fn cascades(helper: &mut Helper) -> Result<Vec<(TableName, TableName)>> {
-    match helper.rows(ANY_CASCADE).await {
+    match helper.slow_rows(ANY_CASCADE).await {
         Ok(rows) if first(&rows) == Some("0") => return Ok(Vec::new()),
         Ok(_) | Err(Failure::Sql { .. }) => {}
         Err(failure) => return Err(failure),
@@ -103,7 +103,7 @@ async fn cascades(helper: &mut Helper) -> Result<Vec<(TableName, TableName)>> {
         database: database.as_deref().unwrap_or_default().into(),
         table: table.as_deref().unwrap_or_default().into(),
     };
-    let rows = helper.rows(CASCADES).await?;
+    let rows = helper.slow_rows(CASCADES).await?;
     Ok(rows
         .iter()
         .filter_map(|row| match row.as_slice() {
