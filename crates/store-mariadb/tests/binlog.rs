@@ -320,6 +320,42 @@ fn where_the_log_does_not_go_back_everything_may_have_changed() {
 }
 
 #[test]
+fn changes_that_come_too_late_count_as_a_cut() {
+    struct Stuck(Record, Arc<Mutex<()>>);
+    impl Receiver for Stuck {
+        fn changes(&mut self, transactions: &[Transaction]) {
+            drop(self.1.lock().unwrap());
+            self.0.changes(transactions);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        fn state(&mut self, state: &State) {
+            self.0.state(state);
+        }
+    }
+    let Some(server) = start(&[]) else { return };
+    server.sql(TABLE);
+    server.sql(
+        "DELIMITER //\nCREATE PROCEDURE db.work () FOR k IN 1..3000 DO \
+         INSERT INTO db.t (doc) VALUES (CONCAT('{\"_id\":', k, '}')); END FOR//",
+    );
+    let (record, gate) = (Record::default(), Arc::new(Mutex::new(())));
+    let options = FollowOptions { behind_max: Duration::from_secs(1), ..quick() };
+    let stuck = Stuck(record.clone(), gate.clone());
+    let follower = Follower::start(&server.url(), options, Box::new(stuck)).unwrap();
+    let is_following = |state: &State| matches!(state, State::Following { .. });
+    record.wait("following", |recorded| recorded.states.drain(..).any(|state| is_following(&state)).then_some(()));
+    let closed = gate.lock().unwrap();
+    server.sql("CALL db.work()");
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(follower.freshness().behind().unwrap() > Duration::from_secs(1));
+    drop(closed);
+    record.until(r#"{"_id":3000}"#);
+    record.wait("following", |recorded| recorded.states.iter().any(is_following).then_some(()));
+    let states = record.0.0.lock().unwrap().states.clone();
+    assert!(matches!(&states[0], State::Cut { why, .. } if why.contains("late")), "{states:?}");
+}
+
+#[test]
 fn a_log_that_is_reset_is_noticed() {
     let Some(server) = start(&[]) else { return };
     server.sql(TABLE);
@@ -391,7 +427,7 @@ fn nothing_is_handed_on_before_readers_see_it() {
     let Some(server) = start(&["--max-binlog-size=16K"]) else { return };
     server.sql(TABLE);
     server.sql(r#"USE db; INSERT INTO t (doc) SELECT CONCAT('{"_id":', seq, ',"n":0}') FROM seq_1_to_16"#);
-    let (_follower, violations, seen) = read_along(&server);
+    let (follower, violations, seen) = read_along(&server);
     // The server has a transaction in its log, sends it, and waits for a replica that never answers before it commits.
     for round in 1..=4 {
         let begun = Instant::now();
@@ -414,6 +450,8 @@ fn nothing_is_handed_on_before_readers_see_it() {
             scope.spawn(move || server.sql(&format!("CALL db.work({}, 400)", 2 + writer)));
         }
     });
+    let behind = follower.freshness().behind().unwrap();
+    assert!(behind < Duration::from_secs(10), "{behind:?}");
     let deadline = Instant::now() + Duration::from_secs(60);
     while seen.load(Ordering::Relaxed) < 4 + 8 * 400 {
         assert!(Instant::now() < deadline, "{seen:?} {:?}", violations.lock().unwrap());

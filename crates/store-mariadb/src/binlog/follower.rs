@@ -26,6 +26,8 @@ pub struct FollowOptions {
     pub server_id: Option<u32>,
     /// How often the server is heard of at the least; a cut is noticed after about twice this time.
     pub heartbeat: Duration,
+    /// When changes come later than this, the stream counts as cut until it has caught up. Several times `heartbeat`, by which it is measured.
+    pub behind_max: Duration,
     /// Lets writers wait until their changes have been handed on. Needs settings of the server, see `docs/mariadb.md`.
     pub semi_sync: bool,
     /// Of a transaction with more bytes of rows only the tables are handed on.
@@ -40,6 +42,7 @@ impl Default for FollowOptions {
         FollowOptions {
             server_id: None,
             heartbeat: Duration::from_millis(500),
+            behind_max: Duration::from_secs(2),
             semi_sync: false,
             transaction_bytes_max: 16 << 20,
             connect_timeout: Duration::from_secs(10),

@@ -11,7 +11,7 @@ pub enum State {
     /// Changes come in, and those that were missed before have been handed on. `strict`: the server lets no writer's COMMIT return before the change has been handed on (semi-synchronous
     /// replication), so that nothing handed on is ever late.
     Following { strict: bool },
-    /// They do not, and `why` says what to do where that is known. The follower tries again by itself.
+    /// They do not, or too late, and `why` says what to do where that is known. The follower tries again by itself.
     Cut { since: Instant, why: String },
 }
 

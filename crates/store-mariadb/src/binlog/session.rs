@@ -100,19 +100,22 @@ impl Session<'_> {
 
     async fn round(&mut self) -> Result<(), Ended> {
         let has_room = self.take_in().await?;
-        let mut wake = self.next_question;
+        let mut wake = None;
         if !self.pending.is_empty() {
             match self.visibility.judge(&self.pending, &mut self.helper).await? {
-                Verdict::Visible(count) => return Ok(self.hand_on(count, true).await?),
-                Verdict::Likely(count) => return Ok(self.hand_on(count, false).await?),
-                Verdict::NotYet(pause) => wake = wake.min(Instant::now() + pause),
+                Verdict::Visible(count) => self.hand_on(count, true).await?,
+                Verdict::Likely(count) => self.hand_on(count, false).await?,
+                Verdict::NotYet(pause) => wake = Some(Instant::now() + pause),
             }
         }
         self.hand_on_again();
         self.ask_where().await?;
-        match self.again.front() {
-            Some((due, _)) => wake = wake.min(*due),
-            None => wake = wake.min(self.next_question.max(Instant::now())),
+        if wake.is_none() && !self.pending.is_empty() {
+            return Ok(());
+        }
+        let mut wake = wake.map_or(self.next_question, |wake| wake.min(self.next_question));
+        if let Some((due, _)) = self.again.front() {
+            wake = wake.min(*due);
         }
         if has_room {
             self.source.wait_until(wake).await?;
@@ -194,13 +197,14 @@ impl Session<'_> {
         if self.reach.ask(now).is_some() {
             // The server is asked nevertheless: that it answers is worth knowing.
             self.helper.rows("SELECT 1").await?;
+            self.tell_if_late();
             return Ok(());
         }
         let position: Vec<Gtid> = self.helper.position().await?;
         self.reach.answer(&position).map_err(|Diverged| another_log())?;
         let strict = self.options.semi_sync && self.is_strict().await?;
         self.note_reached();
-        if self.caught_up {
+        if !self.tell_if_late() && self.caught_up {
             self.tell(State::Following { strict });
         }
         Ok(())
@@ -221,6 +225,17 @@ impl Session<'_> {
             self.freshness.advance(moment);
             self.caught_up = true;
         }
+    }
+
+    /// Says that changes come too late, if they do.
+    fn tell_if_late(&mut self) -> bool {
+        let behind = self.freshness.behind().unwrap_or_default();
+        let is_late = behind > self.options.behind_max;
+        if is_late && matches!(self.freshness.state(), State::Following { .. }) {
+            let why = format!("changes in MariaDB arrive more than {} ms late", self.options.behind_max.as_millis());
+            self.tell(State::Cut { since: Instant::now(), why });
+        }
+        is_late
     }
 
     fn tell(&mut self, state: State) {
