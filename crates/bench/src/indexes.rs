@@ -52,11 +52,13 @@ pub enum Work {
     Range,
     /// A thousand new documents at a time
     Insert,
-    /// One field that an index is on
+    /// One field that an index is on, as durable as a server makes it by itself
     Update,
+    /// The same, acknowledged when it is on disk (`{j: true}`)
+    UpdateOnDisk,
 }
 
-const WORKS: [(Work, &str); 7] = [
+const WORKS: [(Work, &str); 8] = [
     (Work::Toyotas, "indexed Make = Toyota, 1000 of them"),
     (Work::FirstOfMany, "sort by index, limit 10"),
     (Work::LastOfMany, "sort by index, descending, limit 10"),
@@ -64,6 +66,7 @@ const WORKS: [(Work, &str); 7] = [
     (Work::Range, "equality and range, limit 100"),
     (Work::Insert, "insert with 3 indexes, 1000 at a time"),
     (Work::Update, "update of an indexed field by _id"),
+    (Work::UpdateOnDisk, "update of an indexed field by _id, j: true"),
 ];
 
 struct Contestant {
@@ -152,10 +155,10 @@ impl Contestant {
                 self.inserted += INSERTED;
                 insert(self.documents + self.inserted)
             }
-            Work::Update => {
+            Work::Update | Work::UpdateOnDisk => {
                 let id = self.random.below(self.documents) as i32;
                 let year = 1992 + self.random.below(29) as i32;
-                update(id, year)
+                update(id, year, work == Work::UpdateOnDisk)
             }
         }
     }
@@ -172,9 +175,13 @@ fn insert(first: u64) -> Message {
     Message::with_sequence(doc! { "insert": COLLECTION }, "documents", cars.iter().map(DocBuf::as_doc))
 }
 
-fn update(id: i32, year: i32) -> Message {
+fn update(id: i32, year: i32, on_disk: bool) -> Message {
     let change = doc! { "q": &doc! { "_id": id }, "u": &doc! { "$set": &doc! { "Year": year } } };
-    Message::command(doc! { "update": COLLECTION, "updates": &document::array![&change] })
+    let mut command = doc! { "update": COLLECTION, "updates": &document::array![&change] };
+    if on_disk {
+        command.append("writeConcern", &doc! { "w": 1, "j": true });
+    }
+    Message::command(command)
 }
 
 fn create_indexes() -> Message {
@@ -195,7 +202,7 @@ fn create_indexes() -> Message {
 
 fn check(work: Work, reply: &[u8]) -> Result<()> {
     let body = check_ok(reply)?;
-    if matches!(work, Work::Insert | Work::Update) {
+    if matches!(work, Work::Insert | Work::Update | Work::UpdateOnDisk) {
         return match body.get("writeErrors") {
             Some(errors) => bail!("{errors:?}"),
             None => Ok(()),

@@ -24,7 +24,7 @@ use query::aggregate::{Demand, Execution, Fields};
 use query::sort::{Sorted, Sorter};
 use query::spill::Budget;
 use query::{Item, ItemBuf, MatchDetails, Meta, Needs, Predicate, Projection, Sort};
-use sinks::{PipelineSink, SortSink, StreamSink};
+use sinks::{PipelineSink, Sieve, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Request<'a> {
     pub needs: Needs,
     /// The only fields of the documents that anything reads, the predicate and the sort included; `None` for all.
     pub fields: Option<Fields>,
+    /// The only fields that the predicate and the sort read; `None` for any.
+    pub compared: Option<Fields>,
 }
 
 /// A read under way.
@@ -71,6 +73,8 @@ pub struct Reader {
     describer: Option<Box<Describer>>,
     /// The only fields of documents that are of use.
     fields: Option<Fields>,
+    /// The fields to look at before the others are read.
+    sieve: Option<Sieve>,
     skip: u64,
     limit: Option<u64>,
     /// A document that did not fit into the last batch.
@@ -185,6 +189,7 @@ impl Reader {
         let details =
             request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
         let fields = request.fields.filter(|_| describer.is_none());
+        let sieve = request.compared.filter(|_| describer.is_none() && !details).map(Sieve);
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
@@ -197,6 +202,7 @@ impl Reader {
             projection: request.projection,
             describer,
             fields,
+            sieve,
             skip: request.skip,
             limit: request.limit,
             pending: None,
@@ -248,6 +254,7 @@ impl Reader {
             projection: None,
             describer: None,
             fields: None,
+            sieve: None,
             skip: 0,
             limit: None,
             pending: None,
@@ -335,6 +342,8 @@ impl Reader {
                 residual: self.residual.as_ref(),
                 describer: self.describer.as_deref_mut(),
                 sorter: &mut sorter,
+                // Where all documents are kept there is nothing to tell.
+                sieve: self.sieve.as_ref().filter(|_| limit.is_some() || self.residual.is_some()),
                 fields: self.fields.as_ref(),
                 running,
                 scratch: Vec::new(),
@@ -366,6 +375,8 @@ impl Reader {
                     residual: self.residual.as_ref(),
                     projection: self.projection.as_ref(),
                     describer: self.describer.as_deref_mut(),
+                    sieve: self.sieve.as_ref(),
+                    fields: self.fields.as_ref(),
                     skip: &mut self.skip,
                     limit: &mut self.limit,
                     batch,

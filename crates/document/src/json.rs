@@ -25,6 +25,7 @@
 //! Both directions write straight into the buffer they are given; nothing is allocated per document.
 
 mod date;
+mod first;
 mod read;
 mod scan;
 mod wrapper;
@@ -32,6 +33,7 @@ mod write;
 
 use std::fmt;
 
+pub use first::json_first_fields_to_bson;
 pub use read::{json_fields_to_bson, json_to_bson};
 pub use write::{bson_to_json, id_text, value_to_json};
 

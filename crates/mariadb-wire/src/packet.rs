@@ -13,6 +13,9 @@ const HEADER_BYTES: usize = 4;
 /// Room kept for reading when the buffer is empty.
 const IDLE_BYTES: usize = 32 * 1024;
 
+/// Room for reading from a server that has more to send than fits: a system call takes most of what is there.
+const STREAM_BYTES: usize = 4 * IDLE_BYTES;
+
 /// A packet exceeds what the reader was told to accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
@@ -36,6 +39,8 @@ pub struct PacketReader {
     /// What has arrived and has not been given out is `start..end`.
     start: usize,
     end: usize,
+    /// The last read has left no room.
+    filled_up: bool,
     limit: usize,
     sequence: u8,
 }
@@ -43,7 +48,7 @@ pub struct PacketReader {
 impl PacketReader {
     /// `limit`: the largest payload to accept, in bytes.
     pub fn new(limit: usize) -> Self {
-        PacketReader { bytes: vec![0; IDLE_BYTES], start: 0, end: 0, limit, sequence: 0 }
+        PacketReader { bytes: vec![0; IDLE_BYTES], start: 0, end: 0, filled_up: false, limit, sequence: 0 }
     }
 
     /// Where to put bytes from the socket, never empty. Tell [`PacketReader::filled`] how many.
@@ -55,7 +60,11 @@ impl PacketReader {
                 self.bytes = vec![0; IDLE_BYTES];
             }
         }
-        if self.start > 0 && self.bytes.len() - self.end < IDLE_BYTES / 2 {
+        if self.filled_up && self.bytes.len() < STREAM_BYTES {
+            self.bytes.resize(STREAM_BYTES, 0);
+        }
+        // What is there is the beginning of one packet.
+        if self.start > 0 && self.bytes.len() - self.end < self.bytes.len() / 2 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
@@ -69,6 +78,7 @@ impl PacketReader {
     /// `count` bytes were put into [`PacketReader::space`].
     pub fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
+        self.filled_up = self.end == self.bytes.len();
     }
 
     /// The next packet, if all of it is here: where its payload lies, for [`PacketReader::payload`].

@@ -4,32 +4,50 @@
 
 use crate::connection::Event;
 use crate::failure::Result;
-use crate::plan::{Access, MariaDbPlan, RowPosition};
+use crate::plan::{Access, MariaDbPlan};
 use crate::store::MariaDbStore;
+use crate::table::Table;
+use mariadb_wire::row::BinaryRow;
+use mariadb_wire::{ColumnType, Malformed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Queries for more rows than this are asked about first.
+/// Rows that are asked for at the most; a scan goes on behind them.
 const ROWS_MAX: u64 = 100;
 
 /// Documents that are kept, in bytes; a row behind them is read again by the scan.
-const BYTES_MAX: usize = 256 << 10;
+const BYTES_MAX: usize = 1 << 20;
+
+/// More memory than this is not kept for the next query.
+const SPARE_BYTES_MAX: usize = 2 * BYTES_MAX;
 
 /// Kept with the plan until it is carried out; once.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead(Mutex<Option<Rows>>);
 
 /// The first rows, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rows {
-    pub rows: Vec<Row>,
+    /// The rows as they came, one behind the other.
+    payloads: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    types: Vec<ColumnType>,
     /// There are no others.
     pub all: bool,
 }
 
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub at: RowPosition,
-    pub json: Option<Vec<u8>>,
+impl Rows {
+    pub fn iter(&self) -> impl Iterator<Item = Result<BinaryRow<'_>, Malformed>> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let payloads = starts.zip(&self.ends).map(|(start, end)| self.payloads.get(start..*end).unwrap_or_default());
+        payloads.map(|payload| BinaryRow::new(payload, &self.types))
+    }
+
+    /// The memory, to be used again.
+    pub fn into_spare(mut self) -> Vec<u8> {
+        self.payloads.clear();
+        if self.payloads.capacity() > SPARE_BYTES_MAX { Vec::new() } else { self.payloads }
+    }
 }
 
 impl Ahead {
@@ -42,38 +60,57 @@ impl Ahead {
     }
 }
 
-/// Whether a query is for few enough rows.
-pub(crate) fn is_worth_it(limit: Option<u64>) -> Option<u64> {
-    limit.filter(|limit| (1..=ROWS_MAX).contains(limit))
+/// How many rows to ask for, of a query for so many.
+fn rows_of(table: &Table, wanted: Option<u64>) -> u64 {
+    let fit = BYTES_MAX as u64 / table.document_bytes.get().max(1);
+    wanted.unwrap_or(ROWS_MAX).min(ROWS_MAX).min(fit).max(1)
 }
 
-/// Asks whether the plan may count on its order, and for its first rows, which are kept if it may.
-pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, probe: &Arc<str>, limit: u64) -> Result<bool> {
+/// Asks for the plan's first rows, and in the same statement whether it may count on their order; they are kept if it may.
+pub(crate) async fn ask(
+    store: &MariaDbStore,
+    plan: &MariaDbPlan,
+    probe: &Arc<str>,
+    wanted: Option<u64>,
+) -> Result<bool> {
     let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(false) };
+    let limit = rows_of(table, wanted);
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let mut lease = store.pool.lease().await?;
-    lease.queue_execute(probe, &[]);
-    rows.queue(&mut lease, table, None, limit);
-    let mut may = true;
-    while let Event::Row(_) = lease.next().await? {
-        may = false;
-    }
-    let (mut found, mut bytes, mut received) = (Vec::new(), 0, 0);
+    rows.queue_asking(&mut lease, table, probe, limit);
+    let mut found = Rows { payloads: store.spare.take(), ..Rows::default() };
+    let (mut may, mut bytes, mut received) = (true, 0, 0);
     while let Event::Row(range) = lease.next().await? {
         received += 1;
         if !may || bytes > BYTES_MAX {
             continue;
         }
-        let mut row = lease.row(range)?;
-        let mut at = RowPosition { row: row.next_bytes()?.unwrap_or_default().to_vec(), keys: Vec::new() };
-        let json = row.next_bytes()?.map(<[u8]>::to_vec);
+        let mut row = lease.row(range.clone())?;
+        row.next_bytes()?;
+        bytes += row.next_bytes()?.map_or(0, <[u8]>::len);
         for _ in 0..columns {
-            at.keys.push(row.next_bytes()?.unwrap_or_default().to_vec());
+            row.next_bytes()?;
         }
-        bytes += json.as_ref().map_or(0, Vec::len);
-        found.push(Row { at, json });
+        may = row.next_bytes()?.is_none();
+        let (payload, types) = lease.raw_row(range);
+        found.payloads.extend_from_slice(payload);
+        found.ends.push(found.payloads.len());
+        if found.types.is_empty() {
+            found.types = types.to_vec();
+        }
     }
-    let all = received < limit && found.len() as u64 == received;
-    plan.ahead.keep(Rows { rows: found, all });
-    Ok(may)
+    if received == 0 {
+        // Nobody has said anything.
+        lease.queue_execute(probe, &[]);
+        while let Event::Row(_) = lease.next().await? {
+            may = false;
+        }
+    }
+    if !may {
+        return Ok(false);
+    }
+    table.document_bytes.note(bytes, found.ends.len());
+    found.all = received < limit && found.ends.len() as u64 == received;
+    plan.ahead.keep(found);
+    Ok(true)
 }

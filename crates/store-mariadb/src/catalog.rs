@@ -226,8 +226,11 @@ impl Catalog {
             table.rules = Rules::of(known.options.as_doc())?;
             table.collation = store::catalog::default_collation(known.options.as_doc())?;
         }
-        let table = Arc::new(table);
         let mut tables = self.tables.borrow_mut();
+        if let Some((known, _)) = tables.get(namespace) {
+            table.document_bytes = known.document_bytes.clone();
+        }
+        let table = Arc::new(table);
         if tables.len() >= ENTRIES_MAX {
             tables.clear();
         }

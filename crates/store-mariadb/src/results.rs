@@ -95,7 +95,8 @@ pub(crate) async fn of_rows(
     wanted: usize,
 ) -> Kept {
     let Some((cache, predicate)) = cache_for(store, plan) else { return Kept::Nothing(None) };
-    let sql = rows.statement(table, at.is_some(), wanted as u64);
+    // Whether the rows are read by a join or not, they are the same.
+    let sql = rows.statement(table, at.is_some(), 0);
     look_up(cache, predicate, plan, &sql, &rows.params(table, at, wanted as u64)).await
 }
 

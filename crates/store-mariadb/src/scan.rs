@@ -189,11 +189,14 @@ async fn of(
     let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, recording: recording.take() };
     if let Some(first) = plan.ahead.take().filter(|_| is_beginning)
         && !plan.counts_closely.load(Ordering::Relaxed)
-        && let Some(end) = pages.deliver(first)?
     {
-        rows.tally.add(rows.examined(pages.received));
-        pages.keep(&end);
-        return Ok(end);
+        let end = pages.deliver(&first);
+        store.spare.set(first.into_spare());
+        if let Some(end) = end? {
+            rows.tally.add(rows.examined(pages.received));
+            pages.keep(&end);
+            return Ok(end);
+        }
     }
     let mut lease = store.pool.lease().await?;
     if let (Some(at), Some(_), None) = (&pages.progress.at, table.cap(), &rows.index) {
@@ -331,31 +334,42 @@ impl Pages<'_, '_> {
     }
 
     /// Gives rows that are here already; how the scan ends, if it does with them.
-    fn deliver(&mut self, first: ahead::Rows) -> Result<Option<ScanEnd>> {
-        for row in first.rows {
-            self.received += 1;
-            let row_json = row.json;
-            let flow = match &row_json {
-                Some(json) => {
-                    self.progress.bytes += json.len();
-                    (self.take)(&row.at.row, json)?
-                }
-                None => Flow::Continue,
-            };
-            if flow != Flow::StopBefore {
-                self.progress.rows += 1;
-                let at = self.progress.at.insert(row.at);
-                if let Some(recording) = &mut self.recording {
-                    let mut place = Vec::new();
-                    at.write(&mut place);
-                    recording.note(&at.row, || Position(place), row_json.as_deref());
-                }
-            }
-            if flow != Flow::Continue {
+    fn deliver(&mut self, first: &ahead::Rows) -> Result<Option<ScanEnd>> {
+        for row in first.iter() {
+            if self.take(row?)? != Flow::Continue {
                 return Ok(Some(ScanEnd::Stopped(self.progress.position())));
             }
         }
         Ok(first.all.then_some(ScanEnd::Exhausted))
+    }
+
+    /// Gives a row to the sink: its key, its document, the keys of the index.
+    fn take(&mut self, mut row: BinaryRow<'_>) -> Result<Flow> {
+        let progress = &mut self.progress;
+        self.received += 1;
+        let key = row.next_bytes()?.unwrap_or_default();
+        let json = row.next_bytes()?;
+        let flow = match json {
+            Some(json) => {
+                progress.bytes += json.len();
+                (self.take)(key, json)?
+            }
+            // One that somebody made by force, or that is gone since it was found.
+            None => Flow::Continue,
+        };
+        if flow != Flow::StopBefore {
+            progress.rows += 1;
+            let at = progress.at.get_or_insert_default();
+            replace(&mut at.row, key);
+            at.keys.resize_with(self.rows.index.as_ref().map_or(0, |index| index.columns.len()), Vec::new);
+            for key in &mut at.keys {
+                replace(key, row.next_bytes()?.unwrap_or_default());
+            }
+            if let Some(recording) = &mut self.recording {
+                recording.note(key, || progress.position(), json);
+            }
+        }
+        Ok(flow)
     }
 
     async fn read(&mut self, lease: &mut Lease, table: &Table) -> Result<ScanEnd> {
@@ -366,8 +380,11 @@ impl Pages<'_, '_> {
             limit = limit.max(INEXACT_PAGE_ROWS_MIN);
         }
         loop {
+            let joins = self.rows.joins(table, limit as u64);
             self.rows.queue(lease, table, self.progress.at.as_ref(), limit as u64);
-            match self.page(lease, limit).await? {
+            let page = self.page(lease, limit, joins).await?;
+            table.document_bytes.note(self.progress.bytes, self.progress.rows);
+            match page {
                 Page::Stopped => return Ok(ScanEnd::Stopped(self.progress.position())),
                 Page::Read { rows } if rows < limit && self.plan.tailable => {
                     return Ok(ScanEnd::Stopped(self.progress.position()));
@@ -380,10 +397,7 @@ impl Pages<'_, '_> {
         }
     }
 
-    async fn page(&mut self, lease: &mut Lease, limit: usize) -> Result<Page> {
-        let columns = self.rows.index.as_ref().map_or(0, |index| index.columns.len());
-        let progress = &mut self.progress;
-        let joins = u64::from(self.rows.joins(limit as u64));
+    async fn page(&mut self, lease: &mut Lease, limit: usize, joins: bool) -> Result<Page> {
         let mut rows = 0_usize;
         let mut began = Instant::now();
         while let Event::Row(range) = lease.next().await? {
@@ -393,33 +407,10 @@ impl Pages<'_, '_> {
                 began = Instant::now();
             }
             rows += 1;
-            self.received += 1;
-            self.joined += joins;
-            let mut row = lease.row(range)?;
-            let key = row.next_bytes()?.unwrap_or_default();
-            let json = row.next_bytes()?;
-            let flow = match json {
-                Some(json) => {
-                    progress.bytes += json.len();
-                    (self.take)(key, json)?
-                }
-                // One that somebody made by force, or that is gone since it was found.
-                None => Flow::Continue,
-            };
-            if flow != Flow::StopBefore {
-                progress.rows += 1;
-                let at = progress.at.get_or_insert_default();
-                replace(&mut at.row, key);
-                at.keys.resize_with(columns, Vec::new);
-                for key in &mut at.keys {
-                    replace(key, row.next_bytes()?.unwrap_or_default());
-                }
-                if let Some(recording) = &mut self.recording {
-                    recording.note(key, || progress.position(), json);
-                }
-            }
+            self.joined += u64::from(joins);
+            let flow = self.take(lease.row(range)?)?;
             if flow != Flow::Continue {
-                let average = progress.bytes / progress.rows.max(1);
+                let average = self.progress.bytes / self.progress.rows.max(1);
                 if limit.saturating_sub(rows).saturating_mul(average) <= DRAIN_BYTES_MAX {
                     lease.finish().await?;
                 }

@@ -45,6 +45,8 @@ pub(crate) struct MariaDbStore {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// Who is told of what is written here.
     pub watcher: Arc<Watcher>,
+    /// Memory for the rows that come along with a plan.
+    pub spare: Cell<Vec<u8>>,
 }
 
 impl MariaDbStore {
@@ -68,6 +70,7 @@ impl MariaDbStore {
             no_triggers: RefCell::default(),
             results,
             watcher,
+            spare: Cell::default(),
         })
     }
 
@@ -115,15 +118,13 @@ impl MariaDbStore {
     ) -> Result<MariaDbPlan> {
         let Planned { plan, probe } = planner::plan(namespace, table.clone(), query, Order::ByIndex)?;
         let Some(probe) = probe else { return Ok(plan) };
-        if let Some(limit) = ahead::is_worth_it(query.limit) {
-            return match ahead::ask(self, &plan, &probe, limit).await {
-                Ok(true) => Ok(plan),
-                // Reading tells what the matter is.
-                _ => Ok(planner::plan(namespace, table, query, Order::ByNone)?.plan),
-            };
-        }
-        match self.lane.lookup(&probe, &[]).await {
-            Ok(None) => Ok(plan),
+        let may = match &self.results {
+            // Rows that are kept are in vain to read, and those to keep have to be read while changes are being watched for.
+            Some(_) => self.lane.lookup(&probe, &[]).await.map(|odd| odd.is_none()),
+            None => ahead::ask(self, &plan, &probe, query.limit).await,
+        };
+        match may {
+            Ok(true) => Ok(plan),
             // Reading tells what the matter is.
             _ => Ok(planner::plan(namespace, table, query, Order::ByNone)?.plan),
         }

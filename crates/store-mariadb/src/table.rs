@@ -9,6 +9,7 @@ use document::{Collation, Doc};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{Malformed, Param};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Cap, Rules, Validator};
 
 /// The column that orders and addresses rows.
@@ -68,6 +69,26 @@ pub(crate) struct Table {
     /// The collection's default collation. No column and no index here goes by it.
     pub collation: Collation,
     pub statements: Statements,
+    /// How long the documents are that were read last.
+    pub document_bytes: DocumentBytes,
+}
+
+/// The mean length of documents, as far as some have been seen; shared by what is known of a table one time and the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DocumentBytes(Arc<AtomicU64>);
+
+impl DocumentBytes {
+    /// Zero as long as nothing is known.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// So many documents had so many bytes.
+    pub fn note(&self, bytes: usize, documents: usize) {
+        if let Some(mean) = bytes.checked_div(documents) {
+            self.0.store(mean as u64, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The texts of statements that are used all the time; each connection prepares them once.
@@ -128,6 +149,7 @@ impl Table {
             rules,
             collation: Collation::SIMPLE,
             statements,
+            document_bytes: DocumentBytes::default(),
         }
     }
 

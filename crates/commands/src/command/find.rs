@@ -13,6 +13,7 @@ use cache::scope::{Answer, Reach};
 use cache::{Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+use query::aggregate::Fields;
 use query::{Meta, Needs, Predicate, Projection, Sort};
 use store::Namespace;
 
@@ -143,7 +144,15 @@ impl<'a> Arguments<'a> {
             (false, false) => projection,
         };
         let needs = projection.as_ref().map_or(needs, |projection| needs.and(projection.needs()));
+        // Bounds read the fields of their index, too.
+        let order = self.sort.unwrap_or(Doc::EMPTY);
+        let is_bounded = self.min.is_some() || self.max.is_some();
+        let fields = self.projection.filter(|_| !is_bounded && !self.return_key);
+        let fields = fields.and_then(|projection| Fields::found(filter, order, projection));
+        let compared = if is_bounded { None } else { Fields::compared(filter, order) };
         Ok(Request {
+            fields,
+            compared,
             needs,
             predicate: Some(predicate),
             budget: sort.is_some().then(|| options::budget(call, self.allow_disk_use)),

@@ -45,6 +45,22 @@ fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&Fields>, scratch: &'
     Ok(as_document(scratch))
 }
 
+/// The fields that tell whether a document is of use at all: of a large text most need not be looked at where it is not.
+#[derive(Clone, Debug)]
+pub(super) struct Sieve(pub Fields);
+
+/// The fields of a document that a sieve goes by, where reading them first is worth it.
+fn sifted<'d>(sieve: Option<&Sieve>, document: StoredDoc<'_>, scratch: &'d mut Vec<u8>) -> Result<Option<Doc<'d>>> {
+    let (Some(Sieve(fields)), StoredDoc::Json(json)) = (sieve, document) else { return Ok(None) };
+    if json.len() < TRIMMED_BYTES_MIN {
+        return Ok(None);
+    }
+    scratch.clear();
+    document::json::json_first_fields_to_bson(json, scratch, fields.count(), &|name| fields.place(name))
+        .map_err(unreadable)?;
+    Ok(Some(as_document(scratch)))
+}
+
 fn note(describer: Option<&mut Describer>, record: i64) {
     if let Some(describer) = describer {
         describer.record = Some(record);
@@ -70,6 +86,9 @@ pub(super) struct StreamSink<'s, 'b> {
     pub residual: Option<&'s Predicate>,
     pub projection: Option<&'s Projection>,
     pub describer: Option<&'s mut Describer>,
+    pub sieve: Option<&'s Sieve>,
+    /// The only fields that are of use.
+    pub fields: Option<&'s Fields>,
     pub skip: &'s mut u64,
     pub limit: &'s mut Option<u64>,
     pub batch: &'s mut Batch<'b>,
@@ -103,7 +122,16 @@ impl Sink for StreamSink<'_, '_> {
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         self.running.tick()?;
         *self.examined += 1;
-        if self.residual.is_none() {
+        let mut residual = self.residual;
+        if let Some(predicate) = residual
+            && let Some(fields) = sifted(self.sieve, document, &mut self.scratch)?
+        {
+            if !predicate.matches(fields)? {
+                return Ok(Flow::Continue);
+            }
+            residual = None;
+        }
+        if residual.is_none() {
             *self.matched += 1;
             if *self.skip > 0 {
                 *self.skip -= 1;
@@ -123,9 +151,9 @@ impl Sink for StreamSink<'_, '_> {
                 _ => {}
             }
         }
-        let document = bson(document, &mut self.scratch)?;
+        let document = read_fields(document, self.fields, &mut self.scratch)?;
         let mut details = MatchDetails::default();
-        if let Some(predicate) = self.residual {
+        if let Some(predicate) = residual {
             let needs_details =
                 self.describer.is_some() || self.projection.is_some_and(Projection::needs_match_details);
             if !matches(Some(predicate), needs_details, document, &mut details)? {
@@ -156,6 +184,7 @@ pub(super) struct SortSink<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
     pub sorter: &'s mut Sorter,
+    pub sieve: Option<&'s Sieve>,
     /// The only fields that are to be kept.
     pub fields: Option<&'s Fields>,
     pub running: &'s Running,
@@ -173,10 +202,20 @@ impl Sink for SortSink<'_> {
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         self.running.tick()?;
         *self.examined += 1;
+        let mut residual = self.residual;
+        if let Some(fields) = sifted(self.sieve, document, &mut self.scratch)? {
+            if !matches(residual.take(), false, fields, &mut MatchDetails::default())? {
+                return Ok(Flow::Continue);
+            }
+            if !self.sorter.has_use_for(fields)? {
+                *self.matched += 1;
+                return Ok(Flow::Continue);
+            }
+        }
         let is_trimmed = matches!(document, StoredDoc::Json(_));
         let mut document = read_fields(document, self.fields, &mut self.scratch)?;
         let mut details = MatchDetails::default();
-        if matches(self.residual, self.describer.is_some(), document, &mut details)? {
+        if matches(residual, self.describer.is_some(), document, &mut details)? {
             *self.matched += 1;
             if let (Some(fields), false) = (self.fields, is_trimmed || document.size() < TRIMMED_BYTES_MIN) {
                 self.trimmed.clear();

@@ -3,6 +3,7 @@
 //! One pass over the text: an element's type byte is left open until its value has been read. Only objects whose first name
 //! begins with `$` are looked at twice, to tell whether they are wrappers.
 
+use super::first::Keep;
 use super::scan::plain_length;
 use super::wrapper;
 use super::write::Counter;
@@ -25,7 +26,7 @@ pub fn json_to_bson(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 /// As [`json_to_bson`], without the fields of the top level that `keeps` is not for. Their values are passed over, and are not checked.
 pub fn json_fields_to_bson(text: &[u8], out: &mut Vec<u8>, keeps: &dyn Fn(&[u8]) -> bool) -> Result<()> {
     let start = out.len();
-    let result = read_text(text, out, |reader| reader.fields(1, keeps));
+    let result = read_text(text, out, |reader| reader.fields(1, |name| if keeps(name) { Keep::Yes } else { Keep::No }));
     if result.is_err() {
         out.truncate(start);
     }
@@ -37,13 +38,7 @@ fn read_whole(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 fn read_text(text: &[u8], out: &mut Vec<u8>, read: impl FnOnce(&mut Reader<'_>) -> Result<()>) -> Result<()> {
-    if let Err(error) = std::str::from_utf8(text) {
-        return Err(JsonError { reason: Reason::Utf8, position: error.valid_up_to() });
-    }
-    // From here on a zero character can only come out of an escape.
-    if let Some(position) = memchr::memchr(0, text) {
-        return Err(JsonError { reason: Reason::Syntax, position });
-    }
+    check_text(text)?;
     out.reserve(text.len() + 64);
     let mut reader = Reader::new(text, 0, out);
     if reader.token() != Some(b'{') {
@@ -54,6 +49,17 @@ fn read_text(text: &[u8], out: &mut Vec<u8>, read: impl FnOnce(&mut Reader<'_>) 
     match reader.token() {
         None => Ok(()),
         Some(_) => Err(reader.error(Reason::Syntax)),
+    }
+}
+
+/// The text is UTF-8, and a zero character can only come out of an escape.
+pub(super) fn check_text(text: &[u8]) -> Result<()> {
+    if let Err(error) = std::str::from_utf8(text) {
+        return Err(JsonError { reason: Reason::Utf8, position: error.valid_up_to() });
+    }
+    match memchr::memchr(0, text) {
+        Some(position) => Err(JsonError { reason: Reason::Syntax, position }),
+        None => Ok(()),
     }
 }
 
@@ -99,12 +105,12 @@ impl<'r> Reader<'r> {
 
     /// An object as a document, from behind its brace. `depth` counts the documents, this one included.
     pub(super) fn document(&mut self, depth: usize) -> Result<()> {
-        self.fields(depth, |_| true)
+        self.fields(depth, |_| Keep::Yes)
     }
 
     /// As [`Reader::document`], with some of the fields.
     #[inline]
-    fn fields(&mut self, depth: usize, keeps: impl Fn(&[u8]) -> bool) -> Result<()> {
+    pub(super) fn fields(&mut self, depth: usize, mut keep: impl FnMut(&[u8]) -> Keep) -> Result<()> {
         let start = self.begin(depth)?;
         if self.token() == Some(b'}') {
             self.at += 1;
@@ -116,11 +122,15 @@ impl<'r> Reader<'r> {
             self.expect(b'"')?;
             self.name()?;
             self.expect(b':')?;
-            if keeps(self.out.get(mark + 1..self.out.len() - 1).unwrap_or_default()) {
-                self.element(mark, depth)?;
-            } else {
+            let keep = keep(self.out.get(mark + 1..self.out.len() - 1).unwrap_or_default());
+            if keep == Keep::No {
                 self.out.truncate(mark);
                 self.pass_over()?;
+            } else {
+                self.element(mark, depth)?;
+            }
+            if keep == Keep::AsTheLast {
+                return self.end(start);
             }
             if self.is_last(b'}')? {
                 return self.end(start);

@@ -335,4 +335,32 @@ proptest! {
             let _ = json_fields_to_bson(&text[..end], &mut Vec::new(), &keeps);
         }
     }
+
+    /// The first fields of some names are those of the whole, and nothing is read behind them.
+    #[test]
+    fn first_fields_are_those_of_the_whole(bytes in documents(), picks in prop::collection::vec(any::<prop::sample::Index>(), 1..4)) {
+        let document = check(&bytes).unwrap();
+        let all: Vec<&[u8]> = document.elements().map(|it| it.key_bytes()).collect();
+        let mut names: Vec<&[u8]> = picks.iter().filter_map(|pick| all.get(pick.index(all.len().max(1)))).copied().collect();
+        names.sort_unstable();
+        names.dedup();
+        prop_assume!(!names.is_empty());
+        let place = |name: &[u8]| names.iter().position(|it| *it == name);
+        let text = to_json(document).into_bytes();
+        let mut some = Vec::new();
+        json_first_fields_to_bson(&text, &mut some, names.len(), &place).unwrap();
+        let mut seen = Vec::new();
+        let expected = DocBuf::build(|writer| {
+            let first = document.elements().filter(|it| {
+                let is_first = place(it.key_bytes()).is_some() && !seen.contains(&it.key_bytes());
+                seen.push(it.key_bytes());
+                is_first
+            });
+            first.for_each(|it| writer.append_element(it));
+        });
+        prop_assert_eq!(some, expected.into_vec(), "{}", String::from_utf8_lossy(&text));
+        for end in 0..text.len() {
+            let _ = json_first_fields_to_bson(&text[..end], &mut Vec::new(), names.len(), &place);
+        }
+    }
 }

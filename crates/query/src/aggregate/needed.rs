@@ -17,6 +17,33 @@ impl Fields {
         self.0.iter().any(|field| field.as_bytes() == name)
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Which one it is, counted from zero.
+    #[inline]
+    pub fn place(&self, name: &[u8]) -> Option<usize> {
+        self.0.iter().position(|field| field.as_bytes() == name)
+    }
+
+    /// The fields that a filter and an order read; `None` where they may read any.
+    pub fn compared(filter: Doc<'_>, order: Doc<'_>) -> Option<Fields> {
+        let mut names = Names::default();
+        names.filter(filter)?;
+        names.order(order)?;
+        Some(names.settled())
+    }
+
+    /// The fields that a find reads; `None` where it may read any.
+    pub fn found(filter: Doc<'_>, order: Doc<'_>, projection: Doc<'_>) -> Option<Fields> {
+        let mut names = Names::default();
+        names.filter(filter)?;
+        names.order(order)?;
+        names.projection(projection)?.then(|| names.settled())
+    }
+
     /// The document with these fields alone, at the end of `out`.
     pub fn trim(&self, document: Doc<'_>, out: &mut Vec<u8>) {
         let mut writer = document::DocWriter::begin(out);
@@ -41,10 +68,7 @@ impl Fields {
                     spec.get("let").map_or(Some(()), |variables| names.expression(variables))?;
                 }
                 ("$project", Value::Document(spec)) => {
-                    if includes(spec)? {
-                        names.path("_id");
-                        spec.elements().for_each(|element| names.path(element.key()));
-                        names.expression(Value::Document(spec))?;
+                    if names.projection(spec)? {
                         return Some(names.settled());
                     }
                 }
@@ -112,6 +136,17 @@ impl Names {
             self.path(path);
             direction.kind().is_number().then_some(())
         })
+    }
+
+    /// Whether it makes documents of what it names.
+    fn projection(&mut self, spec: Doc<'_>) -> Option<bool> {
+        let includes = includes(spec)?;
+        if includes {
+            self.path("_id");
+            spec.elements().for_each(|element| self.path(element.key()));
+            self.expression(Value::Document(spec))?;
+        }
+        Some(includes)
     }
 
     /// Every string that may be a path. Operators that name fields in another way may read any.

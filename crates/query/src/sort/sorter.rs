@@ -3,6 +3,7 @@
 use super::Sort;
 use crate::metadata::{Item, ItemBuf, MetadataBuf};
 use crate::spill::{Budget, Merge, Runs};
+use document::Doc;
 use error::{Code, Error, Result};
 use std::collections::BinaryHeap;
 
@@ -146,6 +147,17 @@ impl Sorter {
         self.push_behind(Item { metadata: metadata.as_metadata(), ..item }, |_| Ok(()))?;
         self.metadata = metadata;
         Ok(())
+    }
+
+    /// Whether a document with these fields would be kept, all of those by which it is sorted being among them.
+    pub fn has_use_for(&mut self, document: Doc<'_>) -> Result<bool> {
+        let Kept::First(first) = &self.kept else { return Ok(true) };
+        if first.len() < self.limit {
+            return Ok(true);
+        }
+        self.key.clear();
+        self.sort.key(document, &mut self.key)?;
+        Ok(first.peek().is_none_or(|last| *self.key < *last.key))
     }
 
     /// As [`Sorter::push`]; `lead` writes what documents are sorted by before the sort's own key.

@@ -28,7 +28,7 @@ pub(crate) fn column(position: usize, descends: bool) -> KeyColumn {
 
 impl Rows {
     /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the same in all indexes.
-    pub(super) fn merged_statement(&self, table: &Table, branches: &[Branch], goes_on: bool) -> Arc<str> {
+    pub(super) fn merged_statement(&self, table: &Table, branches: &[Branch], goes_on: bool, probe: &str) -> Arc<str> {
         let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
         let key = table.row_key.column();
         let order = |columns: &[KeyColumn], forward: bool| {
@@ -62,7 +62,7 @@ impl Rows {
         let (all, order) = (parts.join(" UNION "), order(columns, self.forward));
         let keys: String = columns.iter().map(|column| format!(", {}", column.name)).collect();
         format!(
-            "SELECT k.{key}, documents.doc{keys} FROM ({all} {} LIMIT ?) AS k \
+            "SELECT k.{key}, documents.doc{keys}{probe} FROM ({all} {} LIMIT ?) AS k \
              STRAIGHT_JOIN {} AS documents ON documents.{key} = k.{key} {order}",
             order.replace("k.", ""),
             table.quoted,
