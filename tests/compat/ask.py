@@ -278,7 +278,12 @@ def alone(command: dict, collections: dict):
         elif name in ("update", "delete"):
             statements = [{**one, "q": {"$and": [one["q"], chosen]}} for one in command[f"{name}s"]]
             yield {**command, f"{name}s": statements}
+    if command[name] == "v" and name == "aggregate":
+        yield {**command, "aggregate": COLLECTION}
     for at, stage in enumerate(command.get("pipeline", ())):
+        for field, value in stage.get("$setWindowFields", {}).get("output", {}).items():
+            alone_in = {**stage["$setWindowFields"], "output": {field: value}}
+            yield {**command, "pipeline": [*command["pipeline"][:at], {"$setWindowFields": alone_in}]}
         for operator in {"$set", "$addFields", "$project"} & set(stage):
             for field, value in stage[operator].items():
                 stages = command["pipeline"]

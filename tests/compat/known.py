@@ -27,12 +27,13 @@ NAMED_COLUMN = "MongoDB keeps partitions apart by a field of a made-up name, whi
 BY_POSITION = "MongoDB 6.0 sorts ahead of an $unwind even by the field that the $unwind numbers elements in"
 SORTED_AHEAD = "MongoDB sorts ahead of an $unwind or a $match that takes away what cannot be sorted"
 NEVER_MET = "a condition that nothing meets, where MongoDB moves it ahead of stages that would fail"
+LISTED = "MongoDB takes options of an index that it cannot list"
 READ_AHEAD = "MongoDB's $facet reads all that comes in, whatever a $limit in it asks for"
 GROUP_ORDER = "groups come in no order, and what comes behind tells which was first"
 IN_TURN = "in which order MongoDB tests the conditions that it has no index for, where it has one for `_id`"
 KEY_BYTES = "the bytes of a collation's keys are those of another version of Unicode's tables"
 PARTS_OF_SCHEMA = "MongoDB tests each part of a $jsonSchema where it comes among other conditions; which of them fails first differs"
-READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all where its optimizer writes out a $match"
+READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all, or what nothing meets, where its optimizer writes out a $match"
 
 TAKING = {"$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
@@ -43,12 +44,14 @@ NUMBER = re.compile(r"'(-?)(\d+(?:\.\d+)?)(E[+-]\d+)?'")
 # Stages whose results depend on which documents come first.
 TELLING_FIRST = {"$skip", "$limit"}
 # What no document meets, and where it is written.
-NEVER = re.compile(r"'\$(all|in)': \[\]|'\$expr': (?!'\$|[\[{])|'\$jsonSchema'|'\$sampleRate'|'\$alwaysFalse'")
+NEVER = re.compile(r"'\$(all|in)': \[\]|'\$expr': (?!'\$|\[[^\]]|\{)|'\$filter': \{'input': None|'\$jsonSchema'|'\$sampleRate'|'\$alwaysFalse'")
 PARALLEL = "cannot sort with keys that are parallel arrays"
 
 
 def same_but_for(pattern: re.Pattern, ours: str, theirs: str) -> bool:
-    return bool(pattern.search(theirs)) and pattern.sub("", theirs) == ours
+    """Whether the two are the same without what matches. The elements of sets come in any order."""
+    parts = lambda text: sorted(re.split(r"[\[\]{}, ]+", text))
+    return bool(pattern.search(theirs)) and parts(pattern.sub("", theirs)) == parts(ours)
 
 
 def _rounded(match: re.Match) -> str:
@@ -163,12 +166,13 @@ KNOWN = {
     SORTED_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and PARALLEL in theirs and {"$unwind", "$match"} & set(_stages(command)),
     NEVER_MET: lambda command, ours, theirs: ours.startswith("error") and theirs in ("[]", "{'n': 0}", "{'values': []}") and NEVER.search(str(command)),
     READ_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and {"$facet", "$limit"} <= set(_stages(command)),
+    LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
     # The second engine's code.
     ENGINE: lambda command, ours, theirs: theirs == ours.replace("error 40066:", "error 4934200:"),
     IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and "'restrictSearchWithMatch': {" in str(command) and "$expr" in str(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
-    READ_BACK: lambda command, ours, theirs: "Failed to optimize" in theirs and "unknown top level operator: $" in theirs and "$all" in str(command),
+    READ_BACK: lambda command, ours, theirs: "unknown operator: $alwaysFalse" in theirs or "Failed to optimize" in theirs and "unknown top level operator: $" in theirs and "$all" in str(command),
 }
 # Those where fields stand in another order: the replies are compared, not what is shown of them.
 KNOWN_ORDERS = {HASH_ORDER: _hash_order, OF_VIEW: _of_view, KEY_BYTES: _key_bytes}

@@ -10,7 +10,7 @@ use crate::profiling;
 use crate::reply;
 use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
-use crate::table::{self, Access, Handler, Spec};
+use crate::table::{self, Access, Handler, Spec, fields};
 use crate::text_indexes;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element};
@@ -347,6 +347,9 @@ fn check_shared(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result
     }
     if envelope.write_concern.is_some() && !spec.takes_write_concern {
         return Err(Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern"));
+    }
+    if let Some(known) = spec.own_fields {
+        fields::check(spec.name, known, envelope.fields.iter().copied())?;
     }
     if let Some(read_concern) = envelope.read_concern {
         envelope::check_read_concern(read_concern, spec.name, spec.access)?;

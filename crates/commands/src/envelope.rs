@@ -13,8 +13,10 @@ use smallvec::SmallVec;
 use std::time::Duration;
 
 mod read_concern;
+mod read_preference;
 
 pub use read_concern::check_read_concern;
+use read_preference::check_read_preference;
 
 /// A command taken apart.
 #[derive(Debug)]
@@ -117,7 +119,10 @@ impl<'a> Envelope<'a> {
                 | b"$topologyTime"
                 | b"operationTime"
                 | b"clientOperationKey"
-                | b"help" => {}
+                | b"allowImplicitCollectionCreation" => {}
+                b"coordinator" if is_absent(element) => {}
+                b"coordinator" => drop(session_flag(element)?),
+                b"tracking_info" => check_tracking(element)?,
                 b"$client" => check_client(element)?,
                 b"$audit" => check_audit(element)?,
                 b"mayBypassWriteBlocking" => check_bypass(element)?,
@@ -216,7 +221,10 @@ impl TransactionFlags {
 /// The client as a router presents it: as in its own handshake.
 fn check_client(element: Element<'_>) -> Result<()> {
     let mismatch = |message: String| Error::type_mismatch(message);
-    let client = element.value().as_document();
+    let client = match element.value() {
+        Value::Document(client) | Value::Array(client) => Some(client),
+        _ => None,
+    };
     let client = client.ok_or_else(|| mismatch("The client metadata document must be a document".to_owned()))?;
     for (part, fields) in [("driver", &["name", "version"][..]), ("os", &["type"])] {
         let value = client.get(part).ok_or_else(|| {
@@ -252,6 +260,19 @@ fn check_audit(element: Element<'_>) -> Result<()> {
     }
     let missing = PARTS.into_iter().find(|part| audit.get(part).is_none());
     missing.map_or(Ok(()), |part| Err(arguments::missing_field(WITHIN, part)))
+}
+
+/// Which operation of a router this is one of.
+fn check_tracking(element: Element<'_>) -> Result<()> {
+    let Value::Document(tracking) = element.value() else {
+        let found = element.kind.alias();
+        let message = format!("TrackingMetadata element has incorrect type: expectedobject but got {found}");
+        return Err(Error::type_mismatch(message));
+    };
+    match ["operId", "operName"].into_iter().find(|name| tracking.get(name).is_none()) {
+        Some(name) => Err(Error::new(Code(4), format!("Missing expected field \"{name}\""))),
+        None => Ok(()),
+    }
 }
 
 fn check_bypass(element: Element<'_>) -> Result<()> {
@@ -371,26 +392,6 @@ pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
     Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds as u64)))
 }
 
-/// One server answers every read, so that a read preference has only to be well-formed.
-fn check_read_preference(element: Element<'_>) -> Result<()> {
-    let Some(preference) = element.value().as_document() else {
-        return Err(Error::type_mismatch(format!(
-            "$readPreference has incorrect type: expected object but got {}",
-            element.kind.alias()
-        )));
-    };
-    match preference.get("mode") {
-        Some(Value::String("primary" | "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest")) => Ok(()),
-        Some(Value::String(mode)) => Err(Error::bad_value(format!(
-            "Could not parse $readPreference mode '{mode}'. Only the modes 'primary', 'primaryPreferred', 'secondary', \
-             'secondaryPreferred', and 'nearest' are supported. :: caused by :: Enumeration value '{mode}' for field \
-             'mode' is not a valid value."
-        ))),
-        Some(other) => Err(arguments::wrong_kind("$readPreference", "mode", other.kind(), "string")),
-        None => Err(Error::new(Code::NO_SUCH_KEY, "Missing expected field \"mode\"")),
-    }
-}
-
 impl WriteConcern {
     /// Reads a `writeConcern`. There is one server, and asking for more than it is refused as MongoDB's standalone does.
     pub fn parse(element: Element<'_>) -> Result<WriteConcern> {
@@ -404,12 +405,19 @@ impl WriteConcern {
         let mut concern = WriteConcern::default();
         for field in document.elements() {
             match field.key() {
-                _ if is_absent(field) => {}
                 "w" => concern.journal |= check_w(field)?,
+                "j" | "fsync" | "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" | "provenance"
+                    if is_absent(field) => {}
                 "j" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
                 "fsync" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
+                "wtimeout"
+                    if arguments::number_to_i64(field.value()).is_some_and(|limit| i32::try_from(limit).is_err()) =>
+                {
+                    return Err(Error::failed_to_parse("wtimeout must be a 32-bit integer"));
+                }
+                "provenance" => check_provenance(field)?,
                 // One server answers at once or not at all; MongoDB takes anything here.
-                "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" | "provenance" => {}
+                "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" => {}
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -417,6 +425,19 @@ impl WriteConcern {
             return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
         }
         Ok(concern)
+    }
+}
+
+/// Where the concern comes from, as servers tell one another.
+fn check_provenance(field: Element<'_>) -> Result<()> {
+    const WITHIN: &str = "WriteConcernOptions";
+    match arguments::string(WITHIN, field)? {
+        "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" | "internalWriteDefault" => {
+            Ok(())
+        }
+        other => Err(Error::bad_value(format!(
+            "Enumeration value '{other}' for field '{WITHIN}.provenance' is not a valid value."
+        ))),
     }
 }
 
@@ -434,9 +455,22 @@ fn check_w(field: Element<'_>) -> Result<bool> {
             ))),
             _ => Err(Error::bad_value("cannot use 'w' > 1 when a host is not replicated")),
         },
-        _ if field.kind == Kind::Document => {
-            Err(Error::bad_value("cannot use non-majority 'w' mode when a host is not a member of a replica set"))
+        Value::Null | Value::Undefined => {
+            Err(Error::bad_value("cannot use non-majority 'w' mode \"\" when a host is not a member of a replica set"))
         }
-        _ => Err(Error::failed_to_parse("w has to be a number, string, or object")),
+        // One server has all tags that are asked for.
+        Value::Document(tags) if tags.is_empty() => Err(Error::failed_to_parse("tagged write concern requires tags")),
+        Value::Document(tags) => match tags.elements().find(|tag| !tag.kind.is_number()) {
+            Some(tag) => {
+                let found = query::text::element(tag.key(), tag.value());
+                let message = format!("tags must be a single level document with only number values; found: {found}");
+                Err(Error::failed_to_parse(message))
+            }
+            None => Ok(false),
+        },
+        _ => {
+            let found = field.kind.alias();
+            Err(Error::failed_to_parse(format!("w has to be a number, string, or object; found: {found}")))
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The facts about each command, in one table. Dispatch, `listCommands`, the statistics and the reference page come from it.
 
+pub mod fields;
 #[cfg(test)]
 mod reference;
 mod spec;
@@ -33,6 +34,7 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::transactions::refuse),
         admin_database_only: true,
         takes_write_concern: true,
+        own_fields: Some(fields::NONE),
         help: "Refused: there are no transactions yet.",
         ..SERVER
     },
@@ -81,6 +83,7 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::transactions::refuse),
         admin_database_only: true,
         takes_write_concern: true,
+        own_fields: Some(fields::NONE),
         help: "Refused: there are no transactions yet.",
         ..SERVER
     },
@@ -137,7 +140,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "dataSize",
         aliases: &["datasize"],
-        handler: waiting!(command::statistics::data_size),
+        handler: waiting!(command::data_size::data_size),
         help: "The size of a collection's documents.",
         ..CATALOG_READ
     },
@@ -176,14 +179,14 @@ pub static COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "dropAllRolesFromDatabase",
-        handler: immediate!(command::probes::drop_users),
+        handler: immediate!(command::users::drop_users),
         takes_write_concern: true,
         help: "Drops all roles of a database: there are none yet.",
         ..SERVER
     },
     Spec {
         name: "dropAllUsersFromDatabase",
-        handler: immediate!(command::probes::drop_users),
+        handler: immediate!(command::users::drop_users),
         takes_write_concern: true,
         help: "Drops all users of a database: there are none yet.",
         ..SERVER
@@ -204,6 +207,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "endSessions",
         handler: immediate!(command::sessions::end_sessions),
+        own_fields: Some(fields::NONE),
         help: "Ends logical sessions.",
         ..HANDSHAKE
     },
@@ -216,6 +220,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "features",
         handler: immediate!(command::probes::features),
+        own_fields: Some(fields::FEATURES),
         help: "Build features, as old clients ask for them.",
         ..HANDSHAKE
     },
@@ -261,6 +266,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "getCmdLineOpts",
         handler: immediate!(command::get_cmd_line_opts::get_cmd_line_opts),
         admin_database_only: true,
+        own_fields: Some(fields::NONE),
         help: "The command line and the configuration in effect.",
         ..SERVER
     },
@@ -268,6 +274,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "getDefaultRWConcern",
         handler: immediate!(command::probes::default_concern),
         admin_database_only: true,
+        own_fields: Some(fields::DEFAULT_CONCERN),
         help: "Default concerns: a standalone server has none.",
         ..SERVER
     },
@@ -275,6 +282,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "getFreeMonitoringStatus",
         handler: immediate!(command::probes::free_monitoring),
         admin_database_only: true,
+        own_fields: Some(fields::NONE),
         help: "Cloud monitoring: disabled.",
         ..SERVER
     },
@@ -289,6 +297,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "getLog",
         handler: immediate!(command::get_log::get_log),
         admin_database_only: true,
+        own_fields: Some(fields::NONE),
         help: "The most recent lines of the log.",
         ..SERVER
     },
@@ -324,13 +333,14 @@ pub static COMMANDS: &[Spec] = &[
         name: "hostInfo",
         aliases: &["hostinfo"],
         handler: immediate!(command::host_info::host_info),
+        own_fields: Some(fields::NONE),
         help: "The machine and operating system.",
         ..SERVER
     },
     Spec { name: "insert", handler: waiting!(command::insert::insert), help: "Inserts documents.", ..WRITE },
     Spec {
         name: "invalidateUserCache",
-        handler: immediate!(command::probes::forget_users),
+        handler: immediate!(command::users::forget_users),
         help: "Answered: nothing is cached of users.",
         ..SERVER
     },
@@ -421,6 +431,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "logout",
         handler: immediate!(command::connection_status::logout),
+        own_fields: Some(fields::NONE),
         help: "Ends the login of this connection.",
         ..HANDSHAKE
     },
@@ -428,6 +439,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "logRotate",
         handler: immediate!(command::probes::rotate_log),
         admin_database_only: true,
+        own_fields: Some(fields::NONE),
         help: "Rotates the log: it goes to standard error, where there is nothing to rotate.",
         ..SERVER
     },
@@ -468,6 +480,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "refreshSessions",
         handler: immediate!(command::sessions::refresh_sessions),
+        own_fields: Some(fields::NONE),
         help: "Keeps logical sessions alive.",
         ..HANDSHAKE
     },
@@ -513,7 +526,8 @@ pub static COMMANDS: &[Spec] = &[
     of_replica_set("replSetUpdatePosition"),
     Spec {
         name: "rolesInfo",
-        handler: immediate!(command::probes::roles),
+        handler: immediate!(command::users::roles),
+        own_fields: Some(fields::ROLES_INFO),
         help: "Roles: there are none yet.",
         ..SERVER
     },
@@ -537,6 +551,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "setDefaultRWConcern",
         handler: immediate!(command::probes::default_concern),
         admin_database_only: true,
+        own_fields: Some(fields::NEW_DEFAULT_CONCERN),
         help: "Default concerns: a standalone server has none.",
         ..SERVER
     },
@@ -587,7 +602,8 @@ pub static COMMANDS: &[Spec] = &[
     Spec { name: "update", handler: waiting!(command::update::update), help: "Changes documents.", ..WRITE },
     Spec {
         name: "usersInfo",
-        handler: immediate!(command::probes::users),
+        handler: immediate!(command::users::users),
+        own_fields: Some(fields::USERS_INFO),
         help: "Users: there are none yet.",
         ..SERVER
     },

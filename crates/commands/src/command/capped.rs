@@ -20,6 +20,10 @@ const CAPPED_BYTES_END: i64 = (1 << 50) + 1;
 const BATCH_DOCUMENTS: u64 = 500;
 
 pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    if call.first().value().as_str().is_none() {
+        let found = call.first().kind.alias();
+        return Err(Error::new(Code::INVALID_NAMESPACE, format!("collection name has invalid type {found}")));
+    }
     let namespace = arguments::namespace_to_write(call.database(), call.first())?;
     let bytes = size(call)?;
     let info = source(call, &namespace).await?;
@@ -33,6 +37,9 @@ pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
 }
 
 pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    if call.first().value().as_str().is_none() {
+        return Err(Error::type_mismatch("'cloneCollectionAsCapped' must be of type String"));
+    }
     let namespace = arguments::namespace_to_write(call.database(), call.first())?;
     let to = call.fields().find(|field| field.key() == "toCollection");
     let to = to.and_then(|field| field.value().as_str());
@@ -56,8 +63,9 @@ pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Di
 
 fn size(call: &Call<'_>) -> Result<i64> {
     let size = call.fields().find(|field| field.key() == "size");
-    let size = size.and_then(|field| arguments::number_to_i64(field.value())).filter(|size| *size > 0);
+    let size = size.and_then(|field| arguments::number_to_i64(field.value())).filter(|size| *size != 0);
     match size {
+        Some(..0) => Err(Error::bad_value("size has to be >= 0")),
         Some(CAPPED_BYTES_END..) => Err(Error::bad_value("size cannot exceed 1 PB")),
         Some(size) => Ok(size),
         None => Err(Error::new(crate::reply::NO_CODE, "invalid command spec")),

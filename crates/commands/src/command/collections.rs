@@ -1,6 +1,6 @@
 //! `drop`, `listCollections`, `renameCollection`.
 
-use crate::arguments::{self, unknown_field};
+use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::time_series::{self, Series};
 use crate::command::{clustered, options, view_definitions, views};
 use crate::cursor::uuid_text;
@@ -85,6 +85,8 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
             "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
             // There are no users yet, so everybody is authorized for all.
             "authorizedCollections" => drop(arguments::boolean(WITHIN, field)?),
+            "includePendingDrops" if is_absent(field) => {}
+            "includePendingDrops" => drop(arguments::boolean_or_number(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }

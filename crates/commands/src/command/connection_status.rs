@@ -1,6 +1,6 @@
 //! `connectionStatus`, `whatsmyuri`, `logout`: the connection and who speaks on it.
 
-use crate::arguments::{boolean_or_number, unknown_field};
+use crate::arguments::{boolean_or_number, is_absent, unknown_field};
 use crate::dispatch::Call;
 use document::DocWriter;
 use error::Result;
@@ -10,6 +10,7 @@ pub fn connection_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resu
     let mut show_privileges = false;
     for field in call.fields() {
         match field.key() {
+            "showPrivileges" if is_absent(field) => {}
             "showPrivileges" => show_privileges = boolean_or_number("connectionStatus", field)?,
             other => return Err(unknown_field("connectionStatus", other)),
         }

@@ -141,6 +141,19 @@ pub fn kill_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
         let message = format!("Expected field \"op\" to have numeric type, but found {}", field.kind.alias());
         return Err(Error::type_mismatch(message));
     };
+    if let Value::Double(number) = field.value()
+        && number.fract() != 0.0
+    {
+        let found = query::text::element("op", field.value());
+        let message = format!(
+            "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found {found}"
+        );
+        return Err(Error::bad_value(message));
+    }
+    if i32::try_from(id).is_err() && u32::try_from(id).is_err() {
+        let message = format!("invalid op : {id}. Op ID cannot be represented with 32 bits");
+        return Err(Error::new(error::Code(26823), message));
+    }
     let workers = call.worker.server.workers();
     let operations = workers.iter().flat_map(|worker| worker.operations.list());
     operations.filter(|operation| i64::from(operation.id) == id).for_each(|operation| operation.kill());

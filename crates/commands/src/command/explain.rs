@@ -40,6 +40,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                     "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
                 )));
             }
+            ("verbosity", Value::Null | Value::Undefined) => {}
             ("verbosity", _) => return Err(arguments::wrong_type("explain", field, "string")),
             (other, _) => return Err(unknown_field("explain", other)),
         }

@@ -11,8 +11,12 @@ pub fn set(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let mut on_disk = false;
     for field in call.fields() {
         match field.key() {
-            "downgradeOnDiskChanges" => on_disk = !is_absent(field),
-            "fromConfigServer" => {}
+            "downgradeOnDiskChanges" | "fromConfigServer" if is_absent(field) => {}
+            "downgradeOnDiskChanges" => {
+                arguments::boolean_or_number(WITHIN, field)?;
+                on_disk = true;
+            }
+            "fromConfigServer" => drop(arguments::boolean_or_number(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }

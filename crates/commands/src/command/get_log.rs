@@ -1,15 +1,13 @@
 //! `getLog`: recent lines of the log.
 
-use crate::arguments::wrong_type;
+use crate::arguments;
 use crate::dispatch::Call;
 use crate::log_lines;
 use document::DocWriter;
 use error::{Code, Error, Result};
 
 pub fn get_log(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let Some(name) = call.first().value().as_str() else {
-        return Err(wrong_type("getLog", call.first(), "string"));
-    };
+    let name = arguments::string("getLog", call.first())?;
     if name == "*" {
         let mut names = reply.array("names");
         ["global", "startupWarnings"].into_iter().for_each(|name| names.push(name));

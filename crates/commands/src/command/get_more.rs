@@ -7,7 +7,7 @@ use crate::cursor::{self, Killed};
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Batch, Reader};
 use crate::reply::{append_namespace, in_executor};
-use document::{DocBuf, DocWriter, Value};
+use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
 use std::sync::Arc;
@@ -19,6 +19,12 @@ const AWAIT_DATA: Duration = Duration::from_secs(1);
 
 /// How often one that waits looks up.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A place in an oplog, which a router asks to wait for.
+fn check_op_time(time: Doc<'_>) -> Result<()> {
+    let missing = ["ts", "t"].into_iter().find(|name| time.get(name).is_none());
+    missing.map_or(Ok(()), |name| Err(arguments::missing_field("OpTimeBase", name)))
+}
 
 pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "getMore";
@@ -38,6 +44,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             "term" if !matches!(field.value(), Value::Int64(_) | Value::Null) => {
                 return Err(arguments::wrong_type(WITHIN, field, "long"));
             }
+            "lastKnownCommittedOpTime" if !is_absent(field) => check_op_time(arguments::document(WITHIN, field)?)?,
             "term" | "lastKnownCommittedOpTime" => {}
             other => return Err(unknown_field(WITHIN, other)),
         }

@@ -20,6 +20,9 @@ pub const WRITE_BATCH_MAX: i32 = 100_000;
 const WIRE_VERSION_MIN: i32 = 0;
 const WIRE_VERSION_MAX: i32 = 17;
 
+/// What messages call the command, `isMaster` as well.
+const WITHIN: &str = "hello";
+
 #[derive(Default)]
 struct Arguments<'a> {
     compression: Option<Element<'a>>,
@@ -66,20 +69,38 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
     for field in call.fields() {
         match field.key() {
             // Of what these may be, null is as good as nothing.
-            "helloOk" | "topologyVersion" | "maxAwaitTimeMS" if field.value() == Value::Null => {}
-            "helloOk" => arguments.hello_ok = arguments::boolean("hello", field)?,
+            "helloOk"
+            | "topologyVersion"
+            | "maxAwaitTimeMS"
+            | "forShell"
+            | "hostInfo"
+            | "internalClient"
+            | "loadBalanced"
+            | "saslSupportedMechs"
+            | "speculativeAuthenticate"
+                if arguments::is_absent(field) => {}
+            "helloOk" => arguments.hello_ok = arguments::boolean_or_number(WITHIN, field)?,
             "compression" => arguments.compression = Some(field),
             "client" => {
-                let metadata = Bytes::copy_from_slice(arguments::document("hello", field)?.as_bytes());
+                let metadata = Bytes::copy_from_slice(arguments::document(WITHIN, field)?.as_bytes());
                 // A second hello on the same connection does not change who the client said it is.
                 let _ = call.session.identity.metadata.set(metadata);
             }
-            "topologyVersion" => arguments.topology_version = Some(arguments::document("hello", field)?),
-            "maxAwaitTimeMS" => {
-                arguments.await_time = Some(Duration::from_millis(arguments::non_negative("hello", field)?));
+            "topologyVersion" => {
+                let version = arguments::document(WITHIN, field)?;
+                check_topology_version(version)?;
+                arguments.topology_version = Some(version);
             }
-            // There are no users yet, so no user has a mechanism, and a speculative login is not taken up. What else a
-            // client may say here (`hostInfo`, `loadBalanced`, `backpressure` …) asks for nothing.
+            "maxAwaitTimeMS" => {
+                arguments.await_time = Some(Duration::from_millis(arguments::non_negative(WITHIN, field)?));
+            }
+            "saslSupportedMechs" => check_user(field)?,
+            "speculativeAuthenticate" => check_login(arguments::document(WITHIN, field)?)?,
+            "forShell" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "loadBalanced" => drop(arguments::boolean(WITHIN, field)?),
+            "hostInfo" => drop(arguments::string(WITHIN, field)?),
+            "internalClient" => check_internal(arguments::document(WITHIN, field)?)?,
+            // What else a client may say here (`backpressure` …) asks for nothing.
             _ => {}
         }
     }
@@ -92,6 +113,45 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
         }
         _ => Ok(arguments),
     }
+}
+
+/// The user whose mechanisms are asked for. There are no users yet, so no user has one.
+fn check_user(field: Element<'_>) -> Result<()> {
+    match field.value() {
+        Value::String(name) if name.contains('.') => Ok(()),
+        Value::String(_) => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
+        Value::Document(_) => Ok(()),
+        _ => Err(arguments::wrong_types(WITHIN, field, "'[string, object']")),
+    }
+}
+
+/// The beginning of a login, which is not taken up.
+fn check_login(login: Doc<'_>) -> Result<()> {
+    match login.first().map(|first| first.key()) {
+        Some("saslStart" | "authenticate") => Ok(()),
+        Some(other) => Err(Error::new(Code(51769), format!("hello.speculativeAuthenticate unknown command: {other}"))),
+        None => Err(Error::bad_value("hello.speculativeAuthenticate must be a non-empty Object")),
+    }
+}
+
+/// What servers say of themselves to one another.
+fn check_internal(client: Doc<'_>) -> Result<()> {
+    const WITHIN: &str = "hello.internalClient";
+    if let Some(field) = client.elements().find(|field| !matches!(field.key(), "minWireVersion" | "maxWireVersion")) {
+        return Err(arguments::unknown_field(WITHIN, field.key()));
+    }
+    let missing = ["minWireVersion", "maxWireVersion"].into_iter().rev().find(|name| client.get(name).is_none());
+    missing.map_or(Ok(()), |name| Err(arguments::missing_field(WITHIN, name)))
+}
+
+/// What a client has been told of the servers there are.
+fn check_topology_version(version: Doc<'_>) -> Result<()> {
+    const WITHIN: &str = "hello.topologyVersion";
+    if let Some(field) = version.elements().find(|field| !matches!(field.key(), "processId" | "counter")) {
+        return Err(arguments::unknown_field(WITHIN, field.key()));
+    }
+    let missing = ["processId", "counter"].into_iter().find(|name| version.get(name).is_none());
+    missing.map_or(Ok(()), |name| Err(arguments::missing_field(WITHIN, name)))
 }
 
 /// Waits until what `hello` says differs from what the client knows, or its patience is over; gives the counter that stands then.
@@ -167,11 +227,12 @@ fn write_topology_version(process: ObjectId, counter: i64, writer: &mut DocWrite
 fn negotiate_compression(call: &Call<'_>, field: Option<Element<'_>>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Some(field) = field else { return Ok(()) };
     let offered = &call.worker.server.settings.compressors;
-    let mut agreed = arguments::array("hello", field)?
-        .values()
-        .filter_map(Value::as_str)
-        .filter(|name| offered.iter().any(|ours| ours == name))
-        .peekable();
+    let names = arguments::array(WITHIN, field)?;
+    if let Some(name) = names.elements().find(|name| name.value().as_str().is_none()) {
+        return Err(arguments::wrong_type("hello.compression", name, "string"));
+    }
+    let mut agreed =
+        names.values().filter_map(Value::as_str).filter(|name| offered.iter().any(|ours| ours == name)).peekable();
     if agreed.peek().is_some() {
         let mut names = reply.array("compression");
         agreed.for_each(|name| names.push(name));

@@ -135,6 +135,10 @@ impl<'a> Modification<'a> {
         if nothing {
             return invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field");
         }
+        let others = self.expire_after_seconds.is_some() || self.hidden.is_some() || self.unique.is_some();
+        if self.prepare_unique == Some(true) && others {
+            return invalid("prepareUnique cannot be combined with any other modification.");
+        }
         if self.unique == Some(false) {
             return Err(Error::bad_value("Cannot make index non-unique"));
         }

@@ -2,8 +2,8 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/mapReduce/>
 
-use crate::arguments::{is_absent, missing_field, unknown_field};
-use crate::command::options::strict_namespace;
+use crate::arguments::{self, is_absent, missing_field, unknown_field};
+use crate::command::options::{self, strict_namespace};
 use crate::dispatch::{Call, Disposition};
 use document::{DocWriter, Element, Kind};
 use error::{Code, Error, Result};
@@ -13,13 +13,13 @@ const WITHIN: &str = "mapReduce";
 pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = strict_namespace(call.database(), call.first())?;
     let (mut map, mut reduce, mut out) = (false, false, None);
-    for field in call.fields().filter(|field| !is_absent(*field)) {
+    for field in call.fields() {
         match field.key() {
             "map" => map = check_code(field)?,
             "reduce" => reduce = check_code(field)?,
-            "finalize" => drop(check_code(field)?),
             "out" => out = Some(field),
-            "query"
+            "finalize"
+            | "query"
             | "sort"
             | "limit"
             | "scope"
@@ -27,7 +27,26 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
             | "bypassDocumentValidation"
             | "collation"
             | "jsMode"
-            | "let" => {}
+            | "let"
+                if is_absent(field) => {}
+            "finalize" => drop(check_code(field)?),
+            "collation" => drop(options::collation(WITHIN, field)?),
+            "query" | "let" => drop(arguments::document(WITHIN, field)?),
+            "sort" => {
+                if arguments::document(WITHIN, field)?.is_empty() {
+                    let message = "The mapReduce sort option must have at least one sort key";
+                    return Err(Error::new(Code(15976), message));
+                }
+            }
+            "limit" => {
+                if arguments::integer(WITHIN, field)? <= 0 {
+                    let message = "The limit specified to mapReduce must be positive";
+                    return Err(Error::new(Code(15958), message));
+                }
+            }
+            "scope" if field.kind != Kind::Document => return Err(Error::bad_value("'scope' must be an object")),
+            "scope" => {}
+            "verbose" | "bypassDocumentValidation" | "jsMode" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }

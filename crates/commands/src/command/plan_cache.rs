@@ -3,11 +3,10 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/nav-plan-cache/>
 
-use crate::arguments::is_absent;
 use crate::command::options::strict_namespace;
 use crate::command::views;
 use crate::dispatch::{Call, Disposition};
-use document::{Doc, DocWriter, Value};
+use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
 use store::Namespace;
@@ -32,23 +31,30 @@ pub async fn list_filters(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     Ok(Disposition::Reply)
 }
 
+/// A part of a query shape. Lists are objects to it.
+fn part<'a>(field: Element<'a>, kind: &str) -> Result<Doc<'a>> {
+    match field.value() {
+        Value::Document(part) | Value::Array(part) => Ok(part),
+        _ => Err(Error::bad_value(format!("{kind} field {} must be an object", field.key()))),
+    }
+}
+
 /// The query shape that is meant, if one is, has to be one. Error 2, and those of its parts.
 fn check_shape(call: &Call<'_>) -> Result<()> {
     let (mut query, mut has_more) = (None, false);
     let (mut sort, mut projection) = (Doc::EMPTY, Doc::EMPTY);
-    for field in call.fields().filter(|field| !is_absent(*field)) {
-        let part = || {
-            let message = format!("required field {} must be an object", field.key());
-            field.value().as_document().ok_or_else(|| Error::bad_value(message))
-        };
-        match field.key() {
-            "query" => query = Some(part()?),
-            "sort" => (sort, has_more) = (part()?, true),
-            "projection" => (projection, has_more) = (part()?, true),
-            "collation" => (_, has_more) = (part()?, true),
-            _ => {}
+    let fields = || call.fields().filter(|field| ["sort", "projection", "collation"].contains(&field.key()));
+    if let Some(field) = call.fields().find(|field| *field.key() == *"query") {
+        query = Some(part(field, "required")?);
+        for field in fields() {
+            match field.key() {
+                "sort" => sort = part(field, "optional")?,
+                "projection" => projection = part(field, "optional")?,
+                _ => drop(part(field, "optional")?),
+            }
         }
     }
+    has_more |= fields().next().is_some();
     let Some(query) = query else {
         return match has_more {
             true => Err(Error::bad_value("sort, projection, or collation provided without query")),

@@ -1,11 +1,12 @@
 //! What graphical clients and test harnesses ask to find out where they are.
 
-use crate::arguments::unknown_field;
+use crate::arguments::{is_absent, wrong_types};
 use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::statistics::host_and_port;
 use crate::dispatch::Call;
+use crate::envelope::WriteConcern;
 use crate::server::Topology;
-use document::{DocWriter, Value};
+use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 
 /// MongoDB's cloud monitoring, which this server has no part in.
@@ -62,6 +63,19 @@ fn replica_set<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str)> {
 /// There is one server, and no default beyond it.
 pub fn default_concern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let name = call.first().key();
+    for field in call.fields().filter(|field| !is_absent(*field)) {
+        let (within, inner) = (field.key(), field.value().as_document().unwrap_or(Doc::EMPTY));
+        match within {
+            "defaultReadConcern" => {
+                if let Some(option) = inner.elements().find(|option| *option.key() != *"level") {
+                    let message = format!("Unrecognized option in readConcern: {}", option.key());
+                    return Err(Error::new(Code::INVALID_OPTIONS, message));
+                }
+            }
+            "defaultWriteConcern" => drop(WriteConcern::parse(field)?),
+            _ => {}
+        }
+    }
     Err(Error::new(Code(51300), format!("'{name}' is not supported on standalone nodes.")))
 }
 
@@ -77,7 +91,9 @@ pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()>
         Value::String(name) if name != "server" => {
             Err(Error::new(Code(4), "Log rotation failed due to one or more errors"))
         }
-        _ => Ok(()),
+        Value::String(_) | Value::Boolean(_) => Ok(()),
+        value if value.kind().is_number() => Ok(()),
+        _ => Err(wrong_types("logRotate", call.first(), "'[bool, string']")),
     }
 }
 
@@ -131,32 +147,6 @@ pub fn connection_pools(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resu
     reply.append("numReplicaSetMonitorsCreated", 0);
     drop(reply.document("replicaSets"));
     Ok(())
-}
-
-/// There are no users yet.
-pub fn users(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    drop(reply.array("users"));
-    Ok(())
-}
-
-/// There are no roles yet.
-pub fn roles(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    drop(reply.array("roles"));
-    Ok(())
-}
-
-/// `dropAllUsersFromDatabase`, `dropAllRolesFromDatabase`: there are none yet.
-pub fn drop_users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    forget_users(call, reply)?;
-    reply.append("n", 0);
-    Ok(())
-}
-
-pub fn forget_users(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    match call.fields().next() {
-        Some(field) => Err(unknown_field(call.spec.name, field.key())),
-        None => Ok(()),
-    }
 }
 
 /// The flags of OP_QUERY: all but that for reading an oplog.

@@ -5,7 +5,7 @@ use crate::dispatch::Call;
 use crate::envelope;
 use crate::logical_session::{LogicalSessionId, TIMEOUT_MINUTES};
 use document::{Doc, DocWriter, Element, Value};
-use error::Result;
+use error::{Code, Error, Result};
 
 pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut id: LogicalSessionId = rand::random();
@@ -47,7 +47,27 @@ pub fn kill_all_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
     if users.is_empty() {
         end_everything(call);
     }
+    if let Some(user) = users.elements().next() {
+        let (user, database) = user_of("KillAllSessionsCmd.killAllSessions", user)?;
+        let message = format!("Could not find user \"{user}\" for db \"{database}\"");
+        return Err(Error::new(Code(11), message));
+    }
     Ok(())
+}
+
+/// A user and the database that knows them.
+fn user_of<'a>(within: &str, element: Element<'a>) -> Result<(&'a str, &'a str)> {
+    let name = element.value().as_document().ok_or_else(|| arguments::wrong_type(within, element, "object"))?;
+    let (mut user, mut database) = (None, None);
+    for field in name.elements() {
+        match field.key() {
+            "user" => user = Some(arguments::string(within, field)?),
+            "db" => database = Some(arguments::string(within, field)?),
+            other => return Err(arguments::unknown_field(within, other)),
+        }
+    }
+    let missing = |field| arguments::missing_field(within, field);
+    Ok((user.ok_or_else(|| missing("user"))?, database.ok_or_else(|| missing("db"))?))
 }
 
 /// As [`kill_all_sessions`], by patterns: `{lsid: …}` names a session, `{users: …}` and `{roles: …}` nobody.
@@ -56,7 +76,10 @@ pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<
     if patterns.is_empty() {
         end_everything(call);
     }
-    for pattern in patterns.values().filter_map(Value::as_document) {
+    for element in patterns.elements() {
+        const WITHIN: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern";
+        let pattern = element.value().as_document();
+        let pattern = pattern.ok_or_else(|| arguments::wrong_type(WITHIN, element, "object"))?;
         match pattern.element("lsid") {
             Some(lsid) => {
                 if let Some(id) = envelope::logical_session(lsid)? {
@@ -88,4 +111,32 @@ fn session_ids(within: &str, first: Element<'_>) -> Result<Vec<LogicalSessionId>
         ids.extend(envelope::logical_session(element)?);
     }
     Ok(ids)
+}
+
+/// Whether `$listSessions` or `$listLocalSessions` asks for the sessions of certain users, of whom there are none.
+pub fn asks_for_users(stage: Element<'_>) -> Result<bool> {
+    let name = stage.key();
+    let Some(options) = stage.value().as_document() else {
+        let found = stage.kind.alias();
+        let message = format!("{name} options must be specified in an object, but found: {found}");
+        return Err(Error::type_mismatch(message));
+    };
+    let (mut all, mut some) = (false, false);
+    for option in options.elements() {
+        match option.key() {
+            "allUsers" if arguments::is_absent(option) => {}
+            "allUsers" => all = arguments::boolean(name, option)?,
+            "users" => {
+                let users = arguments::array(name, option)?;
+                users.elements().try_for_each(|user| user_of(&format!("{name}.users"), user).map(drop))?;
+                some = !users.is_empty();
+            }
+            other => return Err(arguments::unknown_field(name, other)),
+        }
+    }
+    if all && some {
+        let message = format!("{name} may not specify {{allUsers:true}} and {{users:[...]}} at the same time");
+        return Err(Error::new(Code(12), message));
+    }
+    Ok(some)
 }

@@ -3,6 +3,7 @@
 use crate::arguments;
 use crate::command::current_op;
 use crate::command::plan_cache;
+use crate::command::sessions;
 use crate::command::statistics::{host_and_port, write_storage_stats};
 use crate::command::{time_series, views};
 use crate::dispatch::Call;
@@ -53,6 +54,10 @@ pub async fn documents(
     }
     let stage = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first);
     let Some(stage) = stage else { return Ok(None) };
+    let asks_for_users = match stage.key() {
+        "$listSessions" | "$listLocalSessions" => sessions::asks_for_users(stage)?,
+        _ => false,
+    };
     let documents = match stage.key() {
         "$changeStream" => {
             return Err(Error::new(Code(40573), "The $changeStream stage is only supported on replica sets"));
@@ -71,8 +76,13 @@ pub async fn documents(
         "$listSessions" if namespace.to_string() != "config.system.sessions" => {
             return Err(Error::new(Code::INVALID_NAMESPACE, query::aggregate::SESSIONS_NAMESPACE));
         }
-        "$listLocalSessions" | "$listSessions" => sessions(call),
+        "$listLocalSessions" | "$listSessions" if asks_for_users => VecDeque::new(),
+        "$listLocalSessions" | "$listSessions" => known_sessions(call),
         "$collStats" => [collection_stats(call, namespace, stage.value()).await?].into(),
+        "$indexStats" if stage.value().as_document().is_none_or(|options| !options.is_empty()) => {
+            let message = "The $indexStats stage specification must be an empty object";
+            return Err(Error::new(Code(28803), message));
+        }
         "$indexStats" => index_stats(call, namespace).await?,
         "$planCacheStats" => {
             plan_cache::check_stage(stage.value())?;
@@ -89,7 +99,7 @@ pub async fn documents(
     Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
 }
 
-fn sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
+fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
     let workers = call.worker.server.workers();
     let mut sessions: Vec<(LogicalSessionId, i64)> = workers.iter().flat_map(|worker| worker.sessions.list()).collect();
     // The same session may have been seen by several workers; its latest use counts.

@@ -1,18 +1,15 @@
-//! `collStats`, `dbStats`, `dataSize`, `validate`: figures about what is stored.
+//! `collStats`, `dbStats`, `validate`: figures about what is stored.
 
-use crate::arguments::{self, is_absent, unknown_field};
-use crate::command::collections::full_name;
+use crate::arguments::{self, is_absent};
 use crate::command::options::strict_namespace;
 use crate::command::{time_series, views};
 use crate::dispatch::{Call, Disposition};
 use crate::host;
-use crate::read::{Visit, for_each};
-use document::{Doc, DocWriter};
+use document::DocWriter;
 use error::{Code, Error, Result};
-use query::Predicate;
 use std::sync::LazyLock;
 use store::explain::append_count;
-use store::{Cap, CollectionStats, Namespace, Query, Rules};
+use store::{Cap, CollectionStats, Namespace, Rules};
 
 /// The machine's name, as figures name the server.
 pub fn host_and_port() -> String {
@@ -25,8 +22,9 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
     let mut scale = 1;
     for field in call.fields() {
         match field.key() {
-            _ if is_absent(field) => {}
+            "scale" if is_absent(field) => {}
             "scale" => scale = check_scale("collStats", field)?,
+            "waitForLock" | "numericOnly" => drop(arguments::plain_boolean(field)?),
             // As with MongoDB, what is not known here is of no consequence.
             _ => {}
         }
@@ -74,7 +72,7 @@ fn write_bucket_stats(buckets: &Namespace, stats: &CollectionStats, scale: u64, 
 
 fn check_scale(within: &str, field: document::Element<'_>) -> Result<u64> {
     let scale = arguments::integer(within, field)?;
-    u64::try_from(scale).ok().filter(|scale| *scale > 0).ok_or_else(|| {
+    u64::try_from(scale.min(i32::MAX.into())).ok().filter(|scale| *scale > 0).ok_or_else(|| {
         Error::new(Code(51024), format!("BSON field 'scale' value must be >= 1, actual value '{scale}'"))
     })
 }
@@ -108,18 +106,23 @@ pub fn write_storage_stats(stats: &CollectionStats, cap: Option<Cap>, scale: u64
 }
 
 pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    if let Some(name) = call.first().value().as_str() {
+        let message = format!("Invalid db name: {}.{name}", call.database());
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
     let mut scale = 1.0;
     for field in call.fields() {
         match field.key() {
             _ if is_absent(field) => {}
             "scale" => {
-                let number = arguments::integer("dbStats", field)?;
-                if number <= 0 {
-                    return Err(Error::new(crate::reply::NO_CODE, "scale has to be > 0"));
+                let failed = |message| Error::new(crate::reply::NO_CODE, message);
+                let number = arguments::number_to_i64(field.value());
+                let number = number.ok_or_else(|| failed("scale has to be a number > 0"))?;
+                scale = f64::from(i32::try_from(number).unwrap_or(-1));
+                if scale <= 0.0 {
+                    return Err(failed("scale has to be > 0"));
                 }
-                scale = number as f64;
             }
-            "freeStorage" => drop(arguments::integer("dbStats", field)?),
             _ => {}
         }
     }
@@ -139,78 +142,10 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     Ok(Disposition::Reply)
 }
 
-/// The size of a collection's documents, or of those between two keys.
-pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    const WITHIN: &str = "dataSize";
-    let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias()));
-    let name = call.first().value().as_str().ok_or_else(wrong_type)?;
-    let invalid = || Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'"));
-    let namespace = full_name(name).ok_or_else(invalid)?;
-    let mut estimate = false;
-    for field in call.fields() {
-        match field.key() {
-            _ if is_absent(field) => {}
-            "estimate" => estimate = arguments::boolean(WITHIN, field)?,
-            "keyPattern" | "min" | "max" | "maxSize" | "maxObjects" => {
-                let message = format!("dataSize with {} is not supported by this server", field.key());
-                return Err(Error::new(Code::NOT_IMPLEMENTED, message));
-            }
-            other => return Err(unknown_field(WITHIN, other)),
-        }
-    }
-    let began = std::time::Instant::now();
-    let store = &*call.worker.store;
-    let (mut bytes, mut documents) = (0, 0);
-    let stats = store.collection_stats(&namespace).await?;
-    if stats.is_none() {
-        views::refuse(call, &namespace).await?;
-    }
-    if let Some(stats) = &stats {
-        if estimate {
-            (bytes, documents) = (stats.data_bytes, stats.documents);
-        } else {
-            let everything = Predicate::everything();
-            let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
-            let plan = store.plan(&namespace, query).await?;
-            for_each(store, &plan, &everything, true, call.running, |document: Doc<'_>| {
-                bytes += document.size() as u64;
-                documents += 1;
-                Ok(Visit::Continue)
-            })
-            .await?;
-        }
-        reply.append("estimate", estimate);
-    }
-    append_count("size", bytes, reply);
-    append_count("numObjects", documents, reply);
-    reply.append("millis", began.elapsed().as_millis() as i32);
-    Ok(Disposition::Reply)
-}
-
 pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = strict_namespace(call.database(), call.first())?;
-    let mut set = Vec::new();
-    for field in call.fields() {
-        match field.key() {
-            // Every validation is a full one.
-            key @ ("full" | "background" | "checkBSONConformance" | "enforceFastCount" | "metadata") => {
-                set.extend(arguments::boolean_or_number("validate", field)?.then_some(key));
-            }
-            "repair" if field.value().is_truthy() => {
-                return Err(Error::new(Code::NOT_IMPLEMENTED, "repair is not supported by this server"));
-            }
-            _ => {}
-        }
-    }
-    if set.contains(&"full") && set.contains(&"background") {
-        let message =
-            "Running the validate command with both { background: true } and { full: true } is not supported.";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
-    }
-    if set.contains(&"metadata") && set.len() > 1 {
-        let message = "Running the validate command with { metadata: true } is not supported with any other options";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
-    }
+    let set: Vec<&str> = call.fields().filter(|field| field.value().is_truthy()).map(|field| field.key()).collect();
+    check_options(&set)?;
     let store = &*call.worker.store;
     let Some(mut stats) = store.collection_stats(&namespace).await? else {
         if views::definition(call, &namespace).await?.is_some() {
@@ -225,12 +160,15 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     }
     let findings = store.validate(&namespace).await?;
     let valid = findings.is_empty();
+    if !valid && set.contains(&"repair") {
+        return Err(Error::new(Code::NOT_IMPLEMENTED, "repair is not supported by this server"));
+    }
     reply.append("ns", &namespace.to_string());
-    append_count("nInvalidDocuments", findings.len() as u64, reply);
-    append_count("nNonCompliantDocuments", 0, reply);
-    append_count("nrecords", stats.documents, reply);
-    reply.append("nIndexes", stats.indexes.len() as i32);
-    {
+    if !set.contains(&"metadata") {
+        append_count("nInvalidDocuments", findings.len() as u64, reply);
+        append_count("nNonCompliantDocuments", 0, reply);
+        append_count("nrecords", stats.documents, reply);
+        reply.append("nIndexes", stats.indexes.len() as i32);
         let mut details = reply.document("indexDetails");
         stats.indexes.iter().for_each(|(name, _)| details.document(name).append("valid", valid));
     }
@@ -245,4 +183,25 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         drop(reply.array(key));
     }
     Ok(Disposition::Reply)
+}
+
+/// Options that do not go together, of those that are set. Every validation is a full one.
+fn check_options(set: &[&str]) -> Result<()> {
+    const METADATA_EXCLUDES: [&str; 4] = ["background", "full", "enforceFastCount", "repair"];
+    const PAIRS: [(&str, &str); 4] = [
+        ("background", "full"),
+        ("background", "enforceFastCount"),
+        ("background", "repair"),
+        ("enforceFastCount", "repair"),
+    ];
+    let message = match PAIRS.into_iter().find(|(one, other)| set.contains(one) && set.contains(other)) {
+        Some((one, other)) => format!(
+            "Running the validate command with both {{ {one}: true }} and {{ {other}: true }} is not supported."
+        ),
+        None if set.contains(&"metadata") && set.iter().any(|option| METADATA_EXCLUDES.contains(option)) => {
+            "Running the validate command with { metadata: true } is not supported with any other options".to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(Error::new(Code::INVALID_OPTIONS, message))
 }

@@ -4,7 +4,11 @@ use crate::dispatch::Call;
 use document::DocWriter;
 use error::{Code, Error, Result};
 
-pub fn refuse(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+pub fn refuse(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    if call.envelope.txn_number.is_none() {
+        let message = format!("{} must be run within a transaction", call.spec.name);
+        return Err(Error::new(Code(125), message));
+    }
     let message = "Transaction numbers are only allowed on a replica set member or mongos";
     Err(Error::new(Code::ILLEGAL_OPERATION, message))
 }

@@ -1,5 +1,6 @@
 //! What there is to know about a command, and what most commands of a kind have in common.
 
+use super::fields::Fields;
 use crate::command;
 use crate::dispatch::{Call, Disposition};
 use document::DocWriter;
@@ -57,6 +58,8 @@ pub struct Spec {
     pub in_transaction: bool,
     /// A driver may send it again with the same `txnNumber`.
     pub retryable: bool,
+    /// What its own fields may be, where its handler does not look after that.
+    pub own_fields: Option<Fields>,
     pub help: &'static str,
 }
 
@@ -71,6 +74,7 @@ pub const NOTHING: Spec = Spec {
     cacheable: false,
     in_transaction: false,
     retryable: false,
+    own_fields: None,
     help: "",
 };
 pub const READ: Spec = Spec { access: Access::Read, cacheable: true, in_transaction: true, ..NOTHING };

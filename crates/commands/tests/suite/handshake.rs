@@ -134,7 +134,7 @@ fn the_server_tells_about_itself() {
             (doc! { "replSetGetStatus": 1, "$db": "admin" }, error(76, "not running with --replSet")),
             (
                 doc! { "commitTransaction": 1, "$db": "admin" },
-                error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
+                error(125, "commitTransaction must be run within a transaction"),
             ),
         ],
     );

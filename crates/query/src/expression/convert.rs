@@ -235,6 +235,14 @@ fn parse_double(text: &str) -> Result<f64> {
     if text.starts_with(|letter: char| letter.is_ascii_whitespace()) {
         return failed("Leading whitespace");
     }
+    // What else a NaN is may be told, as C tells it.
+    let bare = text.trim_start_matches(['+', '-']);
+    if let Some(told) = bare.get(3..).filter(|_| bare.get(..3).is_some_and(|nan| nan.eq_ignore_ascii_case("nan")))
+        && let Some(told) = told.strip_prefix('(').and_then(|told| told.strip_suffix(')'))
+        && told.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    {
+        return Ok(f64::NAN);
+    }
     match text.parse::<f64>() {
         Ok(number) if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) => {
             failed("Out of range")

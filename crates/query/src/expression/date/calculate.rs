@@ -305,12 +305,16 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     let unit = unit(name, unit_argument)?;
     let size = if has_size.is_truthy() { bin_size(name, size)? } else { 1 };
     let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
+    if size > 100_000_000_000 && !matches!(unit, Unit::Milliseconds(_)) {
+        return Err(Error::new(Code(5439006), format!("{name} unsupported binSize value")));
+    }
     let out_of_range = || Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}"));
     let truncated = match unit {
         // Hours and less are all as long; the zone says where they begin.
         Unit::Milliseconds(length) => {
             let reference = zone.to_moment(REFERENCE_DAYS * DAY_MS);
-            let bin = length.checked_mul(size).ok_or_else(out_of_range)?;
+            let overflow = || Error::new(Code(5439002), "dateTrunc overflowed");
+            let bin = length.checked_mul(size).ok_or_else(overflow)?;
             let since = moment.checked_sub(reference).ok_or_else(out_of_range)?;
             moment.checked_sub(since.rem_euclid(bin))
         }
@@ -332,9 +336,6 @@ fn bin_size(name: &str, size: &Evaluated<'_>) -> Result<i64> {
     if whole <= 0 {
         let message = format!("{name} requires 'binSize' to be greater than 0, but got value {whole}");
         return Err(Error::new(Code(5439018), message));
-    }
-    if whole > 100_000_000_000 {
-        return Err(Error::new(Code(5439006), format!("{name} unsupported binSize value")));
     }
     Ok(whole)
 }

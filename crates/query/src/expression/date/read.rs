@@ -240,6 +240,29 @@ impl Reader<'_> {
         Some(())
     }
 
+    /// As [`Self::offset`], spelled in any of the ways that a format's `%z` takes: `+1`, `+130`, `+1:30`, `GMT+1`.
+    fn loose_offset(&mut self) -> Option<()> {
+        let rest = self.rest().trim_start_matches(' ');
+        let rest = rest.strip_prefix("GMT").filter(|rest| !rest.is_empty()).unwrap_or(rest);
+        let Some(minutes) = loose_minutes(rest) else { return self.offset() };
+        self.parts.zone_at = self.text.len() - rest.len();
+        self.at = self.text.len();
+        self.parts.offset_ms = Some(minutes * 60_000);
+        Some(())
+    }
+
+    /// An offset in minutes: `+120`.
+    fn offset_in_minutes(&mut self) -> Option<()> {
+        let _ = self.eat(' ');
+        self.parts.zone_at = self.at;
+        let (sign, digits) = signed(self.rest())?;
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        let minutes = is_number.then(|| if digits.is_empty() { Some(0) } else { digits.parse::<i64>().ok() })??;
+        self.at = self.text.len();
+        self.parts.offset_ms = Some(sign * minutes.checked_mul(60_000)?);
+        Some(())
+    }
+
     fn by_format(&mut self, format: &str) -> Option<()> {
         let mut letters = format.chars();
         while let Some(letter) = letters.next() {
@@ -261,11 +284,39 @@ impl Reader<'_> {
                 'M' => self.parts.time_ms += self.ranged(1, 2, 0..=59)? * 60_000,
                 'S' => self.parts.time_ms += self.ranged(1, 2, 0..=59)? * 1000,
                 'L' => self.fraction(3)?,
-                'z' | 'Z' => self.offset()?,
+                'z' => self.loose_offset()?,
+                'Z' => self.offset_in_minutes()?,
                 '%' => self.eat('%')?,
                 _ => return None,
             }
         }
         Some(())
     }
+}
+
+fn signed(text: &str) -> Option<(i64, &str)> {
+    text.strip_prefix('+').map(|rest| (1, rest)).or_else(|| text.strip_prefix('-').map(|rest| (-1, rest)))
+}
+
+/// Hours and minutes, told apart by a colon or by how many digits there are.
+fn loose_minutes(text: &str) -> Option<i64> {
+    let (sign, rest) = signed(text)?;
+    if rest.is_empty() || rest.len() > 5 || !rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
+        return None;
+    }
+    // What stands in front of anything else counts, as C reads numbers.
+    let number = |text: &str| {
+        let digits = text.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+        digits.parse::<i64>().unwrap_or(0)
+    };
+    let minutes = match (rest.len(), rest.find(':')) {
+        (1 | 2, _) => number(rest) * 60,
+        (3 | 4, Some(1)) | (4 | 5, Some(2)) => {
+            let (hours, minutes) = rest.split_once(':')?;
+            number(hours) * 60 + number(minutes)
+        }
+        (3 | 4, _) => number(rest) / 100 * 60 + number(rest) % 100,
+        _ => return None,
+    };
+    Some(sign * minutes)
 }

@@ -1,0 +1,52 @@
+//! What the own fields of a command may be, of commands that ask nothing more of them.
+
+use crate::arguments;
+use document::Element;
+use error::Result;
+
+/// A type, or several. Null is as good as nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldType {
+    Any,
+    Boolean,
+    BooleanOrNumber,
+    Document,
+}
+
+pub type Fields = &'static [(&'static str, FieldType)];
+
+pub const NONE: Fields = &[];
+pub const FEATURES: Fields = &[("oidReset", FieldType::Any)];
+pub const DEFAULT_CONCERN: Fields = &[("inMemory", FieldType::Boolean)];
+pub const NEW_DEFAULT_CONCERN: Fields =
+    &[("defaultReadConcern", FieldType::Document), ("defaultWriteConcern", FieldType::Document)];
+pub const ROLES_INFO: Fields = &[
+    // It may be the word for another form of the answer as well.
+    ("showPrivileges", FieldType::Any),
+    ("showBuiltinRoles", FieldType::BooleanOrNumber),
+    ("showAuthenticationRestrictions", FieldType::BooleanOrNumber),
+];
+pub const USERS_INFO: Fields = &[
+    ("showCredentials", FieldType::BooleanOrNumber),
+    ("showPrivileges", FieldType::BooleanOrNumber),
+    ("showCustomData", FieldType::BooleanOrNumber),
+    ("showAuthenticationRestrictions", FieldType::BooleanOrNumber),
+    ("filter", FieldType::Document),
+];
+
+/// Errors: 40415 for a field that the command has not, 14 for one of another type.
+pub fn check<'a>(within: &str, known: Fields, fields: impl IntoIterator<Item = Element<'a>>) -> Result<()> {
+    for field in fields {
+        let Some((_, expected)) = known.iter().find(|(name, _)| *name == field.key()) else {
+            return Err(arguments::unknown_field(within, field.key()));
+        };
+        match expected {
+            _ if arguments::is_absent(field) => {}
+            FieldType::Any => {}
+            FieldType::Boolean => drop(arguments::boolean(within, field)?),
+            FieldType::BooleanOrNumber => drop(arguments::boolean_or_number(within, field)?),
+            FieldType::Document => drop(arguments::document(within, field)?),
+        }
+    }
+    Ok(())
+}
