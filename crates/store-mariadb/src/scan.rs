@@ -174,27 +174,29 @@ async fn of(
 ) -> Result<ScanEnd> {
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let mut at = after.and_then(|bytes| RowPosition::read(bytes, columns));
-    let mut recording = match results::of_rows(store, plan, table, rows, at.as_ref(), wanted).await {
-        Kept::Rows(set) => match results::deliver(&set, after, take).await? {
-            Delivered::End(end) => return Ok(end),
-            Delivered::GoesOn(reached) => {
-                at = reached.and_then(|reached| RowPosition::read(&reached.0, columns)).or(at);
-                None
-            }
+    let counts_closely = plan.counts_closely.load(Ordering::Relaxed);
+    let ahead = plan.ahead.take().filter(|_| at.is_none() && !counts_closely);
+    let recording = match ahead {
+        // They came before anybody could note which changes they may miss.
+        Some(_) => None,
+        None => match results::of_rows(store, plan, table, rows, at.as_ref(), wanted).await {
+            Kept::Rows(set) => match results::deliver(&set, after, take).await? {
+                Delivered::End(end) => return Ok(end),
+                Delivered::GoesOn(reached) => {
+                    at = reached.and_then(|reached| RowPosition::read(&reached.0, columns)).or(at);
+                    None
+                }
+            },
+            Kept::Nothing(recording) => recording,
         },
-        Kept::Nothing(recording) => recording,
     };
-    let is_beginning = at.is_none();
     let progress = Progress { at, rows: 0, bytes: 0 };
-    let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, recording: recording.take() };
-    if let Some(first) = plan.ahead.take().filter(|_| is_beginning)
-        && !plan.counts_closely.load(Ordering::Relaxed)
-    {
+    let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, recording };
+    if let Some(first) = ahead {
         let end = pages.deliver(&first);
         store.spare.set(first.into_spare());
         if let Some(end) = end? {
             rows.tally.add(rows.examined(pages.received));
-            pages.keep(&end);
             return Ok(end);
         }
     }
