@@ -63,7 +63,7 @@ def test_cars_by_mode(store):
 
 
 def test_warm(start):
-    printed = bench("warm", "--documents", "1000", "--operations", "2000", *start)
+    printed = bench("warm", "--documents", "4000", "--operations", "2000", *start)
     assert "| embedded | documents" in printed
 
 
