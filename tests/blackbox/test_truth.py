@@ -2,10 +2,13 @@
 And what many ask for at once is read once."""
 
 import contextlib
+import threading
 
 import pytest
 
+from blackbox.test_foreign_writes import STRICT
 from support import selkie
+from support.mariadb import MariadbServer
 from support.wire import Wire, op_msg
 
 pytestmark = pytest.mark.selkie_only
@@ -24,9 +27,41 @@ def test_without_a_cache(server):
         assert f"  {kind}\n" in printed
 
 
-def test_with_a_cache_of_documents(own_server):
-    server = own_server("--cache", "documents")
+def alone(store: str) -> tuple[str, ...]:
+    """Where a cache need not look for writes by others."""
+    return ("--foreign-writes", "none") if store == "mariadb" else ()
+
+
+def test_with_a_cache_of_documents(own_server, store):
+    server = own_server("--cache", "documents", *alone(store))
     truth(server.uri, "--seconds", "5", "--reads", "93")
+
+
+@pytest.fixture
+def strict_mariadb(tmp_path) -> MariadbServer:
+    server = MariadbServer(tmp_path / "strict", STRICT).start()
+    yield server
+    server.remove()
+
+
+@pytest.mark.mariadb_only
+def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
+    """MariaDB tells what was written before the writer knows that it was: there is nothing to be tolerated."""
+    server = own_server("--cache", "documents", "--foreign-writes", "strict", mariadb=strict_mariadb)
+    printed = truth(server.uri, "--seconds", "5", "--reads", "93", "--sql", strict_mariadb.tcp_url())
+    assert "  write by SQL\n" in printed
+
+
+@pytest.mark.mariadb_only
+def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tmp_path):
+    """Each sees its own writes at once, and the other's within a bounded time."""
+    options = ("--cache", "documents")
+    one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
+    killer = threading.Timer(4, lambda: (other.kill(), other.start()))
+    killer.start()
+    uris = (one.uri, "--uri", other.uri)
+    truth(*uris, "--seconds", "8", "--reads", "90", "--ride-out", "60", "--staleness-ms", "10000")
+    killer.join()
 
 
 @pytest.mark.mariadb_only
@@ -40,7 +75,7 @@ DOCUMENTS = 20_000
 
 
 def test_what_many_ask_for_at_once_is_read_once(own_server, store, database_name):
-    server = own_server("--cache", "documents")
+    server = own_server("--cache", "documents", *alone(store))
     with server.client() as client, contextlib.ExitStack() as stack:
         client[database_name].c.insert_many([{"_id": n, "text": f"text {n}"} for n in range(DOCUMENTS)])
         connections = [stack.enter_context(Wire(server.port, timeout_s=60)) for _ in range(CLIENTS)]
