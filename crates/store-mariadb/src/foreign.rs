@@ -28,7 +28,7 @@ impl ForeignWrites {
         tell: Tell,
     ) -> error::Result<ForeignWrites> {
         let options = FollowOptions { semi_sync: strict, ..FollowOptions::default() };
-        let receiver = Announcer { watch, own_writes, tell };
+        let receiver = Announcer { watch, own_writes, tell, strict };
         Ok(ForeignWrites { _follower: Follower::start(url, options, Box::new(receiver))? })
     }
 }
@@ -37,6 +37,8 @@ struct Announcer {
     watch: Arc<dyn Watch>,
     own_writes: Arc<OwnWrites>,
     tell: Tell,
+    /// It is not enough to be told: writers have to wait until we are.
+    strict: bool,
 }
 
 impl Receiver for Announcer {
@@ -59,6 +61,9 @@ impl Receiver for Announcer {
 
     fn state(&mut self, state: &State) {
         match state {
+            State::Following { strict: false } if self.strict => (self.tell)(Err(
+                "MariaDB does not wait for this replica: its semi-synchronous replication is off, or has timed out, or begins with the next write",
+            )),
             State::Following { .. } => (self.tell)(Ok(())),
             State::Cut { why, .. } => (self.tell)(Err(why)),
         }
