@@ -101,8 +101,19 @@ impl Context {
         }
     }
 
-    /// Parses something of several parts with `parse`; constants that cannot be computed are told of when that is done.
+    /// Parses a pipeline with `parse`; constants that cannot be computed are told of when that is done.
     pub(crate) fn folding_later<T>(&self, parse: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
+        const NOT_OPTIMIZED: &str = "Failed to optimize pipeline :: caused by :: ";
+        if let Folding::Later(first) = &self.folding {
+            let lock = || first.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_first = lock().is_none();
+            let parsed = parse(self)?;
+            // It came of this pipeline, within another one.
+            if let Some(failure) = lock().as_mut().filter(|_| is_first) {
+                *failure = failure.clone().context(NOT_OPTIMIZED);
+            }
+            return Ok(parsed);
+        }
         if !matches!(self.folding, Folding::AtOnce) {
             return parse(self);
         }
@@ -110,6 +121,6 @@ impl Context {
         let context = Context { folding: Folding::Later(first.clone()), ..self.clone() };
         let parsed = parse(&context)?;
         let failure = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failure.map_or(Ok(parsed), Err)
+        failure.map_or(Ok(parsed), |failure| Err(failure.context(NOT_OPTIMIZED)))
     }
 }

@@ -8,6 +8,8 @@ POLYGON = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
 # One document, of which this fails.
 DOCUMENT = {"_id": 1, "l": [0], "s": [1], "b": [2], "o": {"a": 1}}
 FAILS = {"$arrayToObject": "$l"}
+BAD = {"$add": [1, "x"]}
+IMPOSSIBLE = [{"$expr": BAD}, {"$or": [{"$expr": BAD}, {"a": 1}]}, {"$and": [{"a": 1}, {"$expr": BAD}]}, {"a": 1, "$nor": [{"$expr": {"$and": ["$a", BAD]}}]}]
 SEARCH = {"from": "c", "startWith": 1, "connectFromField": "a", "connectToField": "b", "as": "g"}
 
 # What nothing meets: in front of what fails there is no mistake.
@@ -71,6 +73,24 @@ BLOCKS = [
             "aggregate": "c", "cursor": {}, "collation": {"locale": "en", "strength": 2},
             "pipeline": [{"$densify": {"field": "n", "range": {"step": 1, "bounds": bounds}, "partitionByFields": ["s"]}}],
         } for bounds in ("full", "partition", [-2, 12], [-5, 0])),
+    ),
+    commands(
+        "constants that cannot be computed", {"c": [{"_id": 1}], "d": []},
+        *({"aggregate": "c", "pipeline": pipeline, "cursor": {}} for pipeline in (
+            *([stage] for stage in (
+                {"$project": {"a": BAD}}, {"$set": {"a": BAD}}, {"$group": {"_id": BAD}}, {"$group": {"_id": 1, "x": {"$sum": BAD}}}, {"$replaceRoot": {"newRoot": BAD}}, {"$redact": BAD},
+                {"$bucket": {"groupBy": BAD, "boundaries": [1, 2]}}, {"$sortByCount": BAD}, {"$setWindowFields": {"output": {"a": {"$sum": BAD}}}}, {"$setWindowFields": {"partitionBy": BAD, "output": {}}},
+                {"$facet": {"x": [{"$project": {"a": BAD}}]}}, {"$unionWith": {"coll": "d", "pipeline": [{"$project": {"a": BAD}}]}},
+                {"$lookup": {"from": "d", "pipeline": [{"$project": {"a": BAD}}], "as": "x"}},
+            )),
+            *([{"$match": condition}] for condition in IMPOSSIBLE),
+        )),
+        *({name: "c", place: condition, **more} for condition in IMPOSSIBLE for name, place, more in (
+            ("find", "filter", {}), ("count", "query", {}), ("distinct", "query", {"key": "a"}), ("findAndModify", "query", {"update": {"a": 1}}),
+        )),
+        {"find": "c", "projection": {"a": BAD}}, {"update": "c", "updates": [{"q": {"$expr": BAD}, "u": {"a": 1}}]}, {"delete": "c", "deletes": [{"q": {"$or": [{"$expr": BAD}]}, "limit": 1}]},
+        {"update": "c", "updates": [{"q": {}, "u": [{"$set": {"a": BAD}}]}]},
+        messages=True,
     ),
     commands(
         "projections: which mistake is told first", [],

@@ -70,9 +70,24 @@ impl<'c> Level<'c> {
         if concerned { Test::Collated(Box::new(test), collation.clone()) } else { test }
     }
 
+    /// Tells of a failure that comes of `parse` as one of an expression within another.
+    fn within_expression<T>(self, parse: impl FnOnce() -> Result<T>, is_within: impl FnOnce(&T) -> bool) -> Result<T> {
+        let is_first = self.failure.borrow().is_none();
+        let parsed = parse()?;
+        if is_first && is_within(&parsed) {
+            let failure = self.failure.take();
+            self.failure.replace(failure.map(not_optimized));
+        }
+        Ok(parsed)
+    }
+
     pub fn inside_element(self) -> Result<Self> {
         Ok(Level { whole_document: false, ..self.deeper("$elemMatch")? })
     }
+}
+
+fn not_optimized(failure: Error) -> Error {
+    failure.context("Failed to optimize expression :: caused by :: ")
 }
 
 /// Parses a whole filter.
@@ -93,6 +108,11 @@ pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
 
 /// Parses a filter, or a branch of one.
 pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
+    let several = |all: &Vec<Node>| all.len() > 1;
+    level.within_expression(|| parse_conditions(filter, level), several).map(super::simplify::and)
+}
+
+fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
     let mut all = Vec::new();
     for element in filter.elements() {
         let name = element.key();
@@ -124,7 +144,7 @@ pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
             value => all.push(Node::Path { path, test: level.collated(Test::Equal(comparable(value)?)) }),
         }
     }
-    Ok(super::simplify::and(all))
+    Ok(all)
 }
 
 /// Whether a document in a value's place holds operators: its first name begins with `$` and it is no DBRef.
@@ -189,7 +209,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
         "expr" => {
             let (expression, failure) = Expression::parse_folding(element.value(), level.context)?;
             if let Some(failure) = failure {
-                level.failure.borrow_mut().get_or_insert(failure);
+                level.failure.borrow_mut().get_or_insert_with(|| not_optimized(failure));
             }
             all.push(Node::Expression(Arc::new(expression.read_again())));
         }
@@ -266,13 +286,11 @@ fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {
     if branches.is_empty() {
         return Err(Error::bad_value("$and/$or/$nor must be a nonempty array"));
     }
-    branches
-        .values()
-        .map(|branch| match branch {
-            Value::Document(branch) => parse_filter(branch, level),
-            _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
-        })
-        .collect()
+    let parse = |branch: Value<'_>| match branch {
+        Value::Document(branch) => parse_filter(branch, level),
+        _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
+    };
+    level.within_expression(|| branches.values().map(parse).collect(), |_| true)
 }
 
 /// `$alwaysTrue` and `$alwaysFalse` take the number 1 and nothing else.

@@ -89,6 +89,7 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     let folding = Context { folding: Folding::AtOnce, ..context.clone() };
     let partition = partition.map(|partition| Expression::parse_folding(partition, &folding)).transpose()?;
     let (partition, failure) = partition.map_or((None, None), |(partition, failure)| (Some(partition), failure));
+    let failure = failure.map(|failure| failure.context("Failed to optimize partitionBy expression :: caused by :: "));
     let sort = sort.map(|sort| parse_sort(sort, context)).transpose()?;
     let sort_by = match sort.as_ref().map(Sort::parts) {
         Some([only]) => Some(Expression::field(only.path.as_str())?),
