@@ -28,7 +28,7 @@ impl Standing {
 }
 
 /// An answer in a queue: by its number, and the number's generation, for it may have gone by other ways.
-type Ticket = (u32, u32);
+pub type Ticket = (u32, u32);
 
 #[derive(Default)]
 pub struct Queues {
@@ -38,6 +38,12 @@ pub struct Queues {
     main_bytes: usize,
     gone: VecDeque<u64>,
     gone_hashes: AHashSet<u64>,
+}
+
+/// Where the answers in the queues stand.
+pub trait Standings {
+    fn look(&self, ticket: Ticket) -> Verdict;
+    fn keep(&mut self, ticket: Ticket, standing: Standing);
 }
 
 /// What to do with the answer at the end of a queue.
@@ -71,14 +77,8 @@ impl Queues {
         *queue = queue.saturating_sub(bytes);
     }
 
-    /// Finds the answer that is to go; `None` when there is none. `look` says what there is to know of one, `keep` takes note of where
-    /// one stands now.
-    pub fn choose(
-        &mut self,
-        limit: usize,
-        look: impl Fn(Ticket) -> Verdict,
-        mut keep: impl FnMut(Ticket, Standing),
-    ) -> Option<Ticket> {
+    /// Finds the answer that is to go; `None` when there is none.
+    pub fn choose(&mut self, limit: usize, standings: &mut impl Standings) -> Option<Ticket> {
         loop {
             let from_small = self.small_bytes > limit / SMALL_SHARE || self.main.is_empty();
             let ticket = if from_small { self.small.pop_front() } else { self.main.pop_front() };
@@ -92,7 +92,7 @@ impl Queues {
                     continue;
                 }
             };
-            let Verdict::Standing { standing, bytes, hash } = look(ticket) else { continue };
+            let Verdict::Standing { standing, bytes, hash } = standings.look(ticket) else { continue };
             if standing.uses == 0 {
                 if from_small {
                     self.remember(hash);
@@ -104,7 +104,7 @@ impl Queues {
                 self.main_bytes += bytes;
             }
             self.main.push_back(ticket);
-            keep(ticket, Standing { in_main: true, uses: if from_small { 0 } else { standing.uses - 1 } });
+            standings.keep(ticket, Standing { in_main: true, uses: if from_small { 0 } else { standing.uses - 1 } });
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::cache::Settings;
 use crate::figures::{Figures, Refusal};
 use crate::filed::{self, Filed, Place};
-use crate::queues::{Queues, Standing, Verdict};
+use crate::queues::{Queues, Standing, Standings, Ticket, Verdict};
 use crate::recent::{Announcement, Recent};
 use crate::scope::{Reach, Scope, covers};
 use ahash::AHashMap;
@@ -238,25 +238,14 @@ impl<A> Shard<A> {
 
     fn make_room(&mut self, limit: usize) {
         while self.bytes > limit {
-            let (slots, generations) = (&mut self.slots, &self.generations);
-            let mut standings = Vec::new();
-            let chosen = self.queues.choose(
-                limit,
-                |ticket| verdict(slots, generations, ticket),
-                |(number, _), standing| standings.push((number, standing)),
-            );
-            for (number, standing) in standings {
-                if let Some(Some(slot)) = slots.get_mut(number as usize) {
-                    slot.standing = standing;
-                }
-            }
-            match chosen {
+            let mut standings = Slots { slots: &mut self.slots, generations: &self.generations };
+            match self.queues.choose(limit, &mut standings) {
                 Some((number, _)) => self.remove(number, Reason::Memory),
                 None => break,
             }
         }
-        let (slots, generations) = (&self.slots, &self.generations);
-        self.queues.tidy(self.by_key.len(), |ticket| verdict(slots, generations, ticket));
+        let standings = Slots { slots: &mut self.slots, generations: &self.generations };
+        self.queues.tidy(self.by_key.len(), |ticket| standings.look(ticket));
     }
 
     fn remove(&mut self, number: u32, reason: Reason) {
@@ -370,11 +359,25 @@ impl<A> Shard<A> {
     }
 }
 
-fn verdict<A>(slots: &[Option<Slot<A>>], generations: &[u32], (number, generation): (u32, u32)) -> Verdict {
-    match slots.get(number as usize).and_then(Option::as_ref) {
-        Some(slot) if generations.get(number as usize) == Some(&generation) => {
-            Verdict::Standing { standing: slot.standing, bytes: slot.bytes, hash: slot.hash }
+/// The slots as the queues see them.
+struct Slots<'s, A> {
+    slots: &'s mut [Option<Slot<A>>],
+    generations: &'s [u32],
+}
+
+impl<A> Standings for Slots<'_, A> {
+    fn look(&self, (number, generation): Ticket) -> Verdict {
+        match self.slots.get(number as usize).and_then(Option::as_ref) {
+            Some(slot) if self.generations.get(number as usize) == Some(&generation) => {
+                Verdict::Standing { standing: slot.standing, bytes: slot.bytes, hash: slot.hash }
+            }
+            _ => Verdict::Gone,
         }
-        _ => Verdict::Gone,
+    }
+
+    fn keep(&mut self, (number, _): Ticket, standing: Standing) {
+        if let Some(Some(slot)) = self.slots.get_mut(number as usize) {
+            slot.standing = standing;
+        }
     }
 }

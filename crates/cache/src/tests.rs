@@ -171,6 +171,18 @@ fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
     assert!(cache.figures().bytes > 180_000);
 }
 
+#[test]
+fn answers_that_are_all_in_use_make_room_for_others() {
+    let cache = Cache::new(Settings { shards: 1, ..settings(20_000) });
+    for id in 0..2_000 {
+        let key = format!("{id}");
+        keep(&cache, &key, scope(&doc! { "_id": id }, Answer::Documents)).unwrap();
+        // Everything there is has been asked for since it came.
+        (0..=id).for_each(|id| drop(cache.get(format!("{id}").as_bytes(), 0)));
+        assert!(cache.figures().bytes <= 20_000);
+    }
+}
+
 fn value() -> impl Strategy<Value = document::ValueBuf> {
     use document::Value;
     let leaf = prop_oneof![

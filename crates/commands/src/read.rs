@@ -7,6 +7,7 @@
 
 mod batch;
 mod describe;
+mod feed;
 mod sinks;
 mod whole;
 
@@ -17,14 +18,15 @@ use crate::answers::{Origin, Rest};
 use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
-use describe::{Describer, describe, index_order};
+use describe::{Describer, index_order};
 use document::{Doc, DocBuf, Value};
-use error::{Error, Result};
-use query::aggregate::{Demand, Execution, Fields};
+use error::Result;
+use feed::Feed;
+use query::aggregate::{Execution, Fields};
 use query::sort::{Sorted, Sorter};
 use query::spill::Budget;
 use query::{Item, ItemBuf, MatchDetails, Meta, Needs, Predicate, Projection, Sort};
-use sinks::{PipelineSink, Sieve, SortSink, StreamSink};
+use sinks::{Sieve, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -552,82 +554,6 @@ impl Source {
             Source::Sorted(_, over) => *over,
             Source::Chain(chain) => chain.is_over(),
         }
-    }
-}
-
-/// Feeds a pipeline until it has `wanted` results ready, wants no more, or its source is used up.
-struct Feed<'s> {
-    residual: Option<&'s Predicate>,
-    describer: Option<&'s mut Describer>,
-    fields: Option<&'s Fields>,
-    execution: &'s mut Execution,
-    /// How many more documents go into the pipeline.
-    limit: &'s mut Option<u64>,
-    examined: &'s mut u64,
-    matched: &'s mut u64,
-    wanted: usize,
-    running: &'s Running,
-}
-
-impl Feed<'_> {
-    async fn run(mut self, source: &mut Source, store: &dyn DocumentStore) -> Result<()> {
-        match source {
-            Source::Scan { plan, position, exhausted } => {
-                let wanted = wanted(self.wanted, 0, *self.limit);
-                let mut sink = PipelineSink { feed: &mut self, enough: false, scratch: Vec::new() };
-                let running = sink.feed.running;
-                let end = running.within(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await?;
-                let enough = sink.enough;
-                match end {
-                    ScanEnd::Exhausted => *exhausted = true,
-                    ScanEnd::Stopped(reached) => *position = Some(reached),
-                }
-                *exhausted |= enough;
-            }
-            Source::List(documents) => {
-                while let Some(document) = documents.pop_front() {
-                    self.running.tick()?;
-                    *self.examined += 1;
-                    if self.describe_and_push(document.as_doc(), &MatchDetails::default())? == Demand::Enough {
-                        documents.clear();
-                    }
-                    if self.execution.ready() >= self.wanted {
-                        break;
-                    }
-                }
-            }
-            Source::Sorted(sorted, over) => {
-                while self.execution.ready() < self.wanted {
-                    self.running.tick()?;
-                    *self.examined += 1;
-                    let demand = sorted.next_with(|item| self.push(item))?.transpose()?;
-                    if demand != Some(Demand::More) {
-                        *over = true;
-                        break;
-                    }
-                }
-            }
-            Source::Chain(_) => return Err(Error::internal("a chain has no pipeline behind it")),
-        }
-        Ok(())
-    }
-
-    fn describe_and_push(&mut self, document: Doc<'_>, details: &MatchDetails) -> Result<Demand> {
-        let mut describer = self.describer.take();
-        let demand = describe(describer.as_deref_mut(), document, details).and_then(|item| self.push(item));
-        self.describer = describer;
-        demand
-    }
-
-    fn push(&mut self, item: Item<'_>) -> Result<Demand> {
-        let demand = self.execution.push(item)?;
-        if let Some(limit) = self.limit {
-            *limit -= 1;
-            if *limit == 0 {
-                return Ok(Demand::Enough);
-            }
-        }
-        Ok(demand)
     }
 }
 

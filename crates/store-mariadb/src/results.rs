@@ -1,8 +1,8 @@
 //! The result-set cache: rows that a statement gave, by its SQL and its parameters.
 //!
-//! What is kept are the rows that a scan took, in their order, with the places to go on from. A plan's rows are a superset of what
-//! matches, so that a change matters to them only if it matters to the plan's predicate: of rows that do not match, it makes no difference
-//! what was kept.
+//! What is kept are the rows that a scan took, in their order, with the places to go on from. Where the statement says all there is to a
+//! filter, a change matters to them only if it matters to the filter; where the gateway has to look at the rows again, filters that differ
+//! may come to the same statement, and any change of the table matters.
 
 use crate::failure::Result;
 use crate::plan::{MariaDbPlan, RowPosition, Rows};
@@ -14,6 +14,7 @@ use cache::scope::Answer;
 use cache::{Begun, Cache, Fill, Scope};
 use mariadb_wire::{Param, com_stmt_execute};
 use query::Predicate;
+use query::predicate::{Node, Test};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -72,7 +73,7 @@ impl ResultSet {
 /// Rows that are being read, to be kept.
 pub(crate) struct Recording {
     fill: Fill<ResultSet>,
-    predicate: Predicate,
+    scope: Scope,
     set: ResultSet,
     /// More than may be kept has come.
     overflown: bool,
@@ -95,15 +96,36 @@ pub(crate) async fn of_rows(
     wanted: usize,
 ) -> Kept {
     let Some((cache, predicate)) = cache_for(store, plan) else { return Kept::Nothing(None) };
+    let exact = ::store::Plan::facts(plan).exact;
+    let scope = scope(plan, exact.then(|| predicate.clone()));
     // Whether the rows are read by a join or not, they are the same.
     let sql = rows.statement(table, at.is_some(), 0);
-    look_up(cache, predicate, plan, &sql, &rows.params(table, at, wanted as u64)).await
+    look_up(cache, scope, plan, &sql, &rows.params(table, at, wanted as u64)).await
 }
 
 /// The same for the row with an id.
 pub(crate) async fn of_id(store: &MariaDbStore, plan: &MariaDbPlan, table: &Table, id: &[u8]) -> Kept {
     let Some((cache, predicate)) = cache_for(store, plan) else { return Kept::Nothing(None) };
-    look_up(cache, predicate, plan, &table.statements.by_id, &[Param::Text(id)]).await
+    let scope = scope(plan, by_id(predicate));
+    look_up(cache, scope, plan, &table.statements.by_id, &[Param::Text(id)]).await
+}
+
+/// What rows depend on that are all there are of a condition; of all rows, where that is not known.
+fn scope(plan: &MariaDbPlan, condition: Option<Predicate>) -> Scope {
+    match condition {
+        Some(condition) => Scope::matching(plan.namespace.clone(), condition, Answer::Documents),
+        None => Scope::everything(plan.namespace.clone(), Vec::new()),
+    }
+}
+
+/// The condition on the `_id`, without the others.
+fn by_id(predicate: &Predicate) -> Option<Predicate> {
+    let is_id = |node: &&Node| matches!(node, Node::Path { path, test: Test::Equal(_) } if *path == *"_id");
+    let found = match predicate.root() {
+        Node::And(all) => all.iter().find(is_id),
+        node => Some(node).filter(is_id),
+    };
+    found.cloned().map(Predicate::of)
 }
 
 fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s Arc<Cache<ResultSet>>, &'s Predicate)> {
@@ -113,7 +135,7 @@ fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s 
 
 async fn look_up(
     cache: &Arc<Cache<ResultSet>>,
-    predicate: &Predicate,
+    scope: Scope,
     plan: &MariaDbPlan,
     sql: &str,
     params: &[Param<'_>],
@@ -136,8 +158,13 @@ async fn look_up(
             Begun::Fill(fill) => {
                 let settings = cache.settings();
                 let bytes_max = settings.bytes / settings.shards;
-                let (set, predicate) = (ResultSet::default(), predicate.clone());
-                return Kept::Nothing(Some(Box::new(Recording { fill, predicate, set, overflown: false, bytes_max })));
+                return Kept::Nothing(Some(Box::new(Recording {
+                    fill,
+                    scope,
+                    set: ResultSet::default(),
+                    overflown: false,
+                    bytes_max,
+                })));
             }
             Begun::Blind => return Kept::Nothing(None),
         }
@@ -159,16 +186,15 @@ impl Recording {
     }
 
     /// Keeps the rows. `all`: there are no more behind them.
-    pub fn finish(mut self, plan: &MariaDbPlan, all: bool) {
+    pub fn finish(mut self, all: bool) {
         if self.overflown {
             return self.fill.refuse(cache::Refusal::TooLarge);
         }
         self.set.all = all;
         self.set.bytes.shrink_to_fit();
-        let scope = Scope::matching(plan.namespace.clone(), self.predicate, Answer::Documents);
         let bytes = self.set.bytes.len() + 96;
         // Why they are not kept is counted there.
-        let _ = self.fill.finish(Arc::new(self.set), bytes, scope, now_ms());
+        let _ = self.fill.finish(Arc::new(self.set), bytes, self.scope, now_ms());
     }
 }
 

@@ -108,7 +108,7 @@ pub(crate) async fn rows(
                 match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
                     Ok(row) => {
                         rows.tally.add(rows.examined(u64::from(row.is_some())));
-                        return lookup(row, recording.map(|recording| (recording, plan)), take);
+                        return lookup(row, recording, take);
                     }
                     Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
                     // Tried again below, on a connection of its own.
@@ -252,11 +252,7 @@ fn index_dropped(name: &str) -> Error {
 }
 
 /// The row of one id, or none.
-fn lookup(
-    row: Option<lane::Row>,
-    recording: Option<(Box<Recording>, &MariaDbPlan)>,
-    take: &mut Take<'_>,
-) -> Result<ScanEnd> {
+fn lookup(row: Option<lane::Row>, recording: Option<Box<Recording>>, take: &mut Take<'_>) -> Result<ScanEnd> {
     let mut row = match &row {
         Some((payload, types)) => Some(BinaryRow::new(payload, types)?),
         None => None,
@@ -267,9 +263,9 @@ fn lookup(
         Ok::<_, Failure>(row.next_bytes()?.map(|json| (key, json)))
     };
     let found = parts()?;
-    if let Some((mut recording, plan)) = recording {
+    if let Some(mut recording) = recording {
         found.into_iter().for_each(|(key, json)| recording.note(key, || Position(key.to_vec()), Some(json)));
-        recording.finish(plan, true);
+        recording.finish(true);
     }
     let Some((key, json)) = found else { return Ok(ScanEnd::Exhausted) };
     Ok(match take(key, json)? {
@@ -331,7 +327,7 @@ impl Pages<'_, '_> {
     /// Keeps the rows that were taken.
     fn keep(&mut self, end: &ScanEnd) {
         if let Some(recording) = self.recording.take() {
-            recording.finish(self.plan, *end == ScanEnd::Exhausted);
+            recording.finish(*end == ScanEnd::Exhausted);
         }
     }
 

@@ -1,9 +1,10 @@
 //! Updates and deletes: read a document, decide, write if it is still the same.
 
+mod many;
+
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
-use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::multikey;
 use crate::plan::{Access, MariaDbPlan, key_param};
@@ -11,23 +12,17 @@ use crate::scan;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
-use ahash::AHashSet;
-use document::{Doc, DocBuf, Value, ValueBuf};
+use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
 use query::update::Applied;
 use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
-use std::sync::Arc;
 use store::{
-    Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Position, Query, ReturnImage, ScanEnd, StatementOutcome,
-    UpdateStatement, Validator, Watch,
+    Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Query, ReturnImage, StatementOutcome, UpdateStatement,
+    Validator, Watch,
 };
-
-/// Documents of one transaction of a statement that changes many.
-const PAGE_DOCUMENTS: usize = 500;
-const PAGE_BYTES: usize = 4 << 20;
 
 /// How often an upsert that finds its document inserted by somebody else looks again.
 const UPSERT_ATTEMPTS_MAX: usize = 20;
@@ -458,191 +453,5 @@ impl<C: Change> Running<'_, C> {
         // Queued statements are sent when their answers are waited for.
         let matched = self.store.watcher.around(note, Failure::is_lost, lease.finish()).await?.affected_rows;
         Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
-    }
-
-    /// Changes all documents that match, page by page.
-    async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<StatementOutcome> {
-        let mut outcome = StatementOutcome::default();
-        let mut position: Option<Position> = None;
-        // A document that its change moves behind the position in an index would come again.
-        let mut seen = (!plan.is_by_row_key()).then(AHashSet::new);
-        loop {
-            let (mut pending, mut bson, mut bytes) = (Vec::new(), Vec::new(), 0);
-            let mut refused = None;
-            let mut take = |key: &[u8], json: &[u8]| {
-                if seen.as_ref().is_some_and(|seen| seen.contains(key)) {
-                    return Ok(Flow::Continue);
-                }
-                let Some(details) = self.matches(json, &mut bson)? else { return Ok(Flow::Continue) };
-                if let Some(seen) = &mut seen {
-                    seen.insert(Box::<[u8]>::from(key));
-                }
-                let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
-                match self.pending(table, key, json, document, &details) {
-                    Ok(Some(one)) => {
-                        bytes += one.json.len() + one.replacement.as_ref().map_or(0, |(json, _)| json.len());
-                        pending.push(one);
-                    }
-                    Ok(None) => outcome.matched += 1,
-                    Err(error) => {
-                        refused = Some(error);
-                        return Ok(Flow::StopAfter);
-                    }
-                }
-                Ok(if pending.len() >= PAGE_DOCUMENTS || bytes >= PAGE_BYTES {
-                    Flow::StopAfter
-                } else {
-                    Flow::Continue
-                })
-            };
-            let end = scan::rows(self.store, plan, position.as_ref(), PAGE_DOCUMENTS, &mut take).await?;
-            // What came before the document that cannot be changed is changed all the same.
-            self.change_page(table, &pending, &mut outcome).await?;
-            if let Some(error) = refused {
-                return Err(error.into());
-            }
-            match end {
-                ScanEnd::Exhausted => return Ok(outcome),
-                ScanEnd::Stopped(stopped) => position = Some(stopped),
-            }
-        }
-    }
-
-    fn pending(
-        &self,
-        table: &Table,
-        key: &[u8],
-        json: &[u8],
-        document: Doc<'_>,
-        details: &MatchDetails,
-    ) -> error::Result<Option<Pending>> {
-        let mut changed = Vec::new();
-        let replacement = match self.statement.decide(document, details, &mut changed)? {
-            Decision::Keep => return Ok(None),
-            Decision::Delete => None,
-            Decision::Replace => {
-                let replacement = DocBuf::from_vec(changed).unwrap_or_default();
-                if let Some(validator) = self.validator(table) {
-                    validator.check_update(document, replacement.as_doc())?;
-                }
-                table.check_indexed(replacement.as_doc())?;
-                let mut json = Vec::new();
-                spelling::write(replacement.as_doc(), &mut json);
-                Some((json, replacement))
-            }
-        };
-        Ok(Some(Pending { key: key.to_vec(), json: json.to_vec(), replacement }))
-    }
-
-    /// Writes a page in one transaction; documents that others have changed meanwhile are looked at again, one by one.
-    async fn change_page(&self, table: &Arc<Table>, pending: &[Pending], outcome: &mut StatementOutcome) -> Result<()> {
-        if pending.is_empty() {
-            return Ok(());
-        }
-        let mut lease = self.store.pool.lease().await?;
-        let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
-        multikey::prepare(self.store, &mut lease, table, after).await?;
-        let mut unrecorded = Ledger::new(None);
-        let writing = write(&mut lease, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
-            pending.iter().for_each(|one| one.queue(connection, table));
-            Ok(pending.len())
-        });
-        let note = |changes: &mut Changes, watch: &dyn Watch| {
-            pending.iter().for_each(|one| one.note(self.namespace, changes, watch));
-        };
-        let wrote = self.store.watcher.around(note, Failure::is_lost, writing).await;
-        let affected = match wrote {
-            Ok(Wrote::Done(affected)) => affected,
-            Err(failure) if failure.is_lost() => return Err(failure),
-            // Nothing of the page was written. One by one, all up to the document that is refused.
-            _ => vec![0; pending.len()],
-        };
-        for (one, affected) in pending.iter().zip(affected) {
-            if affected > 0 {
-                outcome.matched += 1;
-                outcome.modified += u64::from(one.replacement.is_some());
-            } else {
-                self.change_again(&mut lease, table, &one.key, outcome).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes the document with this key, if it is still there and matches.
-    async fn change_again(
-        &self,
-        connection: &mut Connection,
-        table: &Arc<Table>,
-        key: &[u8],
-        outcome: &mut StatementOutcome,
-    ) -> Result<()> {
-        for attempt in 0..ATTEMPTS_MAX {
-            connection.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
-            let mut current = None;
-            while let Event::Row(range) = connection.next().await? {
-                let mut row = connection.row(range)?;
-                row.next_bytes()?;
-                current = row.next_bytes()?.map(<[u8]>::to_vec);
-            }
-            let Some(json) = current else { return Ok(()) };
-            let mut bson = Vec::new();
-            let Some(details) = self.matches(&json, &mut bson)? else { return Ok(()) };
-            let Some(one) = self.pending(table, key, &json, Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY), &details)?
-            else {
-                outcome.matched += 1;
-                return Ok(());
-            };
-            one.queue(connection, table);
-            let note = |changes: &mut Changes, watch: &dyn Watch| one.note(self.namespace, changes, watch);
-            match self.store.watcher.around(note, Failure::is_lost, connection.finish()).await {
-                Ok(ok) if ok.affected_rows > 0 => {
-                    outcome.matched += 1;
-                    outcome.modified += u64::from(one.replacement.is_some());
-                    return Ok(());
-                }
-                Err(failure) if !failure.is_contention() => {
-                    let document = one.replacement.as_ref().map_or(Doc::EMPTY, |(_, document)| document.as_doc());
-                    return Err(self.refused(failure, table, document));
-                }
-                _ => back_off(attempt).await,
-            }
-        }
-        Err(Error::new(
-            Code::WRITE_CONFLICT,
-            format!("a document of {} is being written by too many others", self.namespace),
-        )
-        .into())
-    }
-}
-
-/// A change that is decided and not yet written.
-struct Pending {
-    key: Vec<u8>,
-    json: Vec<u8>,
-    /// `None`: it is to be deleted.
-    replacement: Option<(Vec<u8>, DocBuf)>,
-}
-
-impl Pending {
-    fn note(&self, namespace: &Namespace, changes: &mut Changes, watch: &dyn Watch) {
-        let mut before = Vec::new();
-        let known = !changes.covers(namespace)
-            && watch.wants_images(namespace)
-            && spelling::read(&self.json, &mut before).is_ok();
-        let after = self.replacement.as_ref().map(|(_, document)| document.as_doc());
-        match Doc::from_bytes(&before).filter(|_| known) {
-            Some(before) => changes.document(namespace, Some(before), after),
-            None => changes.anything(namespace),
-        }
-    }
-
-    fn queue(&self, connection: &mut Connection, table: &Table) {
-        let key = key_param(table.row_key, &self.key);
-        match &self.replacement {
-            Some((json, _)) => {
-                connection.queue_execute(&table.statements.replace, &[Param::Text(json), key, Param::Text(&self.json)]);
-            }
-            None => connection.queue_execute(&table.statements.delete, &[key, Param::Text(&self.json)]),
-        }
     }
 }

@@ -1,0 +1,87 @@
+//! What goes into a pipeline: documents of a reader's source, until the pipeline has enough to give.
+
+use super::describe::{Describer, describe};
+use super::sinks::PipelineSink;
+use super::{Source, wanted};
+use crate::running::Running;
+use document::Doc;
+use error::{Error, Result};
+use query::aggregate::{Demand, Execution, Fields};
+use query::{Item, MatchDetails, Predicate};
+use store::{DocumentStore, ScanEnd};
+
+/// Feeds a pipeline until it has `wanted` results ready, wants no more, or its source is used up.
+pub(super) struct Feed<'s> {
+    pub residual: Option<&'s Predicate>,
+    pub describer: Option<&'s mut Describer>,
+    pub fields: Option<&'s Fields>,
+    pub execution: &'s mut Execution,
+    /// How many more documents go into the pipeline.
+    pub limit: &'s mut Option<u64>,
+    pub examined: &'s mut u64,
+    pub matched: &'s mut u64,
+    pub wanted: usize,
+    pub running: &'s Running,
+}
+
+impl Feed<'_> {
+    pub async fn run(mut self, source: &mut Source, store: &dyn DocumentStore) -> Result<()> {
+        match source {
+            Source::Scan { plan, position, exhausted } => {
+                let wanted = wanted(self.wanted, 0, *self.limit);
+                let mut sink = PipelineSink { feed: &mut self, enough: false, scratch: Vec::new() };
+                let running = sink.feed.running;
+                let end = running.within(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await?;
+                let enough = sink.enough;
+                match end {
+                    ScanEnd::Exhausted => *exhausted = true,
+                    ScanEnd::Stopped(reached) => *position = Some(reached),
+                }
+                *exhausted |= enough;
+            }
+            Source::List(documents) => {
+                while let Some(document) = documents.pop_front() {
+                    self.running.tick()?;
+                    *self.examined += 1;
+                    if self.describe_and_push(document.as_doc(), &MatchDetails::default())? == Demand::Enough {
+                        documents.clear();
+                    }
+                    if self.execution.ready() >= self.wanted {
+                        break;
+                    }
+                }
+            }
+            Source::Sorted(sorted, over) => {
+                while self.execution.ready() < self.wanted {
+                    self.running.tick()?;
+                    *self.examined += 1;
+                    let demand = sorted.next_with(|item| self.push(item))?.transpose()?;
+                    if demand != Some(Demand::More) {
+                        *over = true;
+                        break;
+                    }
+                }
+            }
+            Source::Chain(_) => return Err(Error::internal("a chain has no pipeline behind it")),
+        }
+        Ok(())
+    }
+
+    pub fn describe_and_push(&mut self, document: Doc<'_>, details: &MatchDetails) -> Result<Demand> {
+        let mut describer = self.describer.take();
+        let demand = describe(describer.as_deref_mut(), document, details).and_then(|item| self.push(item));
+        self.describer = describer;
+        demand
+    }
+
+    pub fn push(&mut self, item: Item<'_>) -> Result<Demand> {
+        let demand = self.execution.push(item)?;
+        if let Some(limit) = self.limit {
+            *limit -= 1;
+            if *limit == 0 {
+                return Ok(Demand::Enough);
+            }
+        }
+        Ok(demand)
+    }
+}
