@@ -24,7 +24,23 @@ FRONTS = ([], [{"$match": {"last": {"$gt": 5}}}], [{"$sort": {"last": 1}}], [{"$
           [{"$project": {"q": 0}}], [{"$unset": "last"}], [{"$match": {"$expr": {"$gt": ["$last", "$a"]}}}, {"$skip": 1}], [{"$lookup": {"from": "o", "localField": "a", "foreignField": "k", "as": "n"}}])  # fmt: skip
 PROJECTIONS = ({"a": 1}, {"b.c": 1, "_id": 0}, {"x": "$b.c.d"}, {"b": {"c": 1}}, {"q": 1, "y": {"$concat": ["$q", "!"]}}, {"_id": 0, "z": "$$ROOT.last"}, {"last": 1, "a": 1}, {"_id": 1}, {"deep.e": 1, "l": {"$slice": ["$l", 1]}}, {"n": {"$size": "$l"}})
 
+# Large and small, with an order that some have nothing for; what is looked at first stands in front, behind, within arrays or nowhere.
+LARGE = [
+    {"_id": i, "s": "x" * (3000 if i % 4 else 3), **({"r": (i * 7) % 11} if i % 3 else {}), "$d": i % 2, "a.b": i, "o": {"p": [i % 4, "\\\"}{"]}, "pad": ["{", {"k": "]"}] * 40,
+     **({"late": [i % 5, 7]} if i % 2 else {"late": i % 5})}
+    for i in range(24)
+]  # fmt: skip
+FILTERS = ({}, {"late": 7}, {"late": {"$gt": 2}, "o.p": 1}, {"r": None}, {"r": {"$exists": False}, "nope": None}, {"$or": [{"late": 1}, {"r": {"$in": [3, 8]}}]}, {"$expr": {"$gt": ["$late", "$r"]}},
+           {"$nor": [{"o.p.0": 2}]}, {"$comment": "c", "late": {"$ne": 7}}, {"s": {"$regex": "^x{5}"}})  # fmt: skip
+ORDERS = ({"_id": 1}, {"late": -1, "_id": 1}, {"r": 1, "_id": -1}, {"o.p": 1, "late": 1, "_id": 1})
+
 BLOCKS = [
+    commands(
+        "finds that look at some fields first", {"c": LARGE},
+        *({"find": "c", "filter": where, "sort": order, **rest} for where in FILTERS for order in ORDERS
+          for rest in ({}, {"limit": 3}, {"skip": 2, "limit": 4, "projection": {"late": 1, "$d": 1}}, {"limit": 5, "projection": {"s": 0, "pad": 0}})),
+        *({"find": "c", "filter": {"late": 7}, "sort": {"_id": 1}, "limit": 2, "projection": projection} for projection in ({"late.$": 1}, {"late": {"$slice": 1}}, {"pad": {"$elemMatch": {"k": "]"}}}, {"x": "$o.p"}, {"a.b": 1}, {"_id": 0, "r": 1})),
+    ),
     pipelines(
         "fields that are read", {"c": DOCUMENTS, "o": OTHER},
         *([SORTED, *front, {"$group": group}, {"$sort": {"_id": 1}}] for group in GROUPS for front in FRONTS[:1]),
