@@ -104,6 +104,29 @@ def test_what_a_write_does_not_matter_to_stays(cached, database_name):
         assert (hits, misses) == (3, 0)
 
 
+def test_filters_that_come_to_one_statement_do_not_share_what_they_ignore(cached, database_name):
+    with cached.client() as client:
+        c = client[database_name].c
+        c.create_index({"t": 1, "n": 1})
+        c.insert_many([{"_id": n, "t": 0, "s": "xy"[n % 2], "n": n} for n in range(10)])
+        for _ in range(3):
+            assert len(list(c.find({"t": 0, "s": "x"}))) == 5
+        c.update_one({"_id": 1}, {"$set": {"n": 100}})
+        assert max(document["n"] for document in c.find({"t": 0})) == 100
+        assert len(list(c.find({"t": 0, "s": "x"}))) == 5
+
+
+def test_a_cursor_behind_a_kept_batch_keeps_to_its_bounds(cached, database_name):
+    with cached.client() as client:
+        c = client[database_name].c
+        c.create_index("n")
+        c.insert_many([{"_id": n, "n": n} for n in range(100)])
+        for _ in range(3):
+            found = [document["n"] for document in c.find(batch_size=10).min([("n", 20)]).max([("n", 70)]).hint("n_1")]
+            assert found == list(range(20, 70))
+            assert len(list(c.find({"n": {"$lt": 90}}, batch_size=10).limit(55).skip(5))) == 55
+
+
 def test_what_depends_on_more_than_documents_is_not_kept(cached, database_name):
     with cached.client() as client:
         db = client[database_name]

@@ -32,9 +32,17 @@ def alone(store: str) -> tuple[str, ...]:
     return ("--foreign-writes", "none") if store == "mariadb" else ()
 
 
-def test_with_a_cache_of_documents(own_server, store):
-    server = own_server("--cache", "documents", *alone(store))
+@pytest.mark.parametrize("mode", ["results", "documents", "both"])
+def test_with_a_cache(own_server, store, mode):
+    if mode != "documents" and store != "mariadb":
+        pytest.skip("there are no result sets without MariaDB")
+    server = own_server("--cache", mode, *alone(store))
     truth(server.uri, "--seconds", "5", "--reads", "93")
+
+
+def test_with_a_cache_that_is_too_small(own_server, store):
+    server = own_server("--cache", "documents", "--cache-bytes", str(1 << 20), *alone(store))
+    truth(server.uri, "--seconds", "5", "--reads", "95", "--pad", "2000")
 
 
 @pytest.fixture

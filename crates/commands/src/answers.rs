@@ -15,7 +15,7 @@ use crate::envelope;
 use crate::read::Request;
 use bytes::Bytes;
 use cache::{Begun, Cache, Fill, Refusal, Scope};
-use document::{Doc, DocWriter, Element, Value};
+use document::{Collation, Doc, DocWriter, Element, Value};
 use mongo_wire::request::RequestKind;
 use query::Predicate;
 use std::cell::RefCell;
@@ -40,6 +40,8 @@ pub struct Rest {
     pub position: Position,
     pub skip: u64,
     pub limit: Option<u64>,
+    /// By which strings compare, as it was settled for the first batch.
+    pub collation: Collation,
 }
 
 /// What a cursor's batches are kept by: the command that opened it, and what its answer depends on.
@@ -83,11 +85,11 @@ pub enum Looked {
 }
 
 impl Answers {
-    /// The reply to a command, if it is kept and there is no more to do than to send it.
+    /// The reply to a command, if it is kept: all of it, or the beginning, behind which a cursor is to be opened.
     pub fn at_once(&self, call: &Call<'_>) -> Option<Arc<Kept>> {
         let mut buffer = call.worker.key_buffer.borrow_mut();
         let key = self.key(call, &mut buffer)?;
-        self.cache.get(key, call.now_ms).filter(|kept| kept.rest.is_none())
+        self.cache.get(key, call.now_ms)
     }
 
     /// As [`Answers::look_up`], for a command that is answered without waiting.

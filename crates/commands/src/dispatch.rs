@@ -4,7 +4,7 @@ use crate::answers::{self, Depends, Kept, Looked};
 use crate::between_servers;
 use crate::clock;
 use crate::collection_uuid;
-use crate::command::time_series;
+use crate::command::{find, time_series};
 use crate::envelope::{self, Envelope, WriteConcern};
 use crate::profiling;
 use crate::reply;
@@ -148,10 +148,14 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         let mut call = Call::new(worker, session, request, spec, first, &running);
         // What is wrong is told on the ordinary way.
         let kept = call.begin(body).is_ok().then(|| answers.at_once(&call)).flatten();
+        let kept = kept.filter(|kept| kept.rest.is_none() || go_on_at_once(&call, kept, reply));
         if let Some(kept) = kept {
             count(worker, index);
             count_answer(worker, spec, &kept);
             worker.shared.usage.note(spec, body, began.elapsed());
+            if kept.rest.is_some() {
+                return AtOnce::Written;
+            }
             if kept.body.len() >= SENT_AS_KEPT_BYTES {
                 return AtOnce::Kept(kept.body.clone());
             }
@@ -231,6 +235,21 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
         profiling::note(worker, session, request, command, &running, reply, elapsed);
     }
     disposition
+}
+
+/// Writes a kept beginning and opens a cursor behind it; false if that is not to be done without waiting, and nothing is written.
+fn go_on_at_once(call: &Call<'_>, kept: &Kept, reply: &mut Vec<u8>) -> bool {
+    let start = reply.len();
+    let written = {
+        let mut writer = DocWriter::begin(reply);
+        let gone_on = find::go_on_at_once(call, kept, &mut writer);
+        writer.append("ok", 1.0);
+        gone_on.is_ok()
+    };
+    if !written {
+        reply.truncate(start);
+    }
+    written
 }
 
 /// Counts what a command does whose answer was kept.

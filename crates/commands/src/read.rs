@@ -19,7 +19,7 @@ use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
 use describe::{Describer, index_order};
-use document::{Doc, DocBuf, Value};
+use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use feed::Feed;
 use query::aggregate::{Execution, Fields};
@@ -165,9 +165,13 @@ impl Reader {
             && self.describer.is_none()
             && self.tail.is_none();
         match &self.source {
-            Source::Scan { plan, position: Some(position), exhausted: false } if streams => {
-                Some(Rest { plan: plan.clone(), position: position.clone(), skip: self.skip, limit: self.limit })
-            }
+            Source::Scan { plan, position: Some(position), exhausted: false } if streams => Some(Rest {
+                plan: plan.clone(),
+                position: position.clone(),
+                skip: self.skip,
+                limit: self.limit,
+                collation: Collation::SIMPLE,
+            }),
             _ => None,
         }
     }

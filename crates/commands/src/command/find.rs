@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
-use crate::answers::{self, Kept};
+use crate::answers::{self, Kept, Rest};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::command::{index_bounds, options, views};
 use crate::cursor::Owner;
@@ -265,12 +265,24 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     // An empty batch has not looked at the collection yet: without one there is nothing to come back for.
     let keep = keep && (batch_size > 0 || view || worker.store.collection(&namespace).await?.is_some());
     if keep {
-        reader.origin = call.depends.goes_on(reader.rest());
+        // Bounds are a part of what is looked for that the command's fields do not tell alone.
+        let bounded = arguments.min.is_some() || arguments.max.is_some();
+        let rest = reader.rest().filter(|_| !bounded).map(|rest| Rest { collation, ..rest });
+        reader.origin = call.depends.goes_on(rest);
     }
     let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
+}
+
+/// Answers with a first batch that is kept and a cursor behind it, without waiting.
+pub fn go_on_at_once(call: &Call<'_>, beginning: &Kept, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Some(rest) = &beginning.rest else { return Err(Error::internal("a kept answer does not go on")) };
+    let namespace = namespace_to_read(call.database(), call.first())?;
+    let arguments = Arguments::read(call.fields())?;
+    let request = arguments.prepare(call, rest.collation.clone())?;
+    go_on(call, &namespace, &arguments, request, beginning, reply).map(drop)
 }
 
 /// Opens a cursor behind a first batch that is kept.
