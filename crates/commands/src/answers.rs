@@ -63,6 +63,8 @@ pub struct Caches {
     pub answers: Option<Answers>,
     /// What the result-set cache of the store tells of itself, if there is one.
     pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+    /// The same for the answers that SQL clients get.
+    pub sql: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
 }
 
 /// An answer that is being made to be kept. The handler says what it depends on; one that says nothing is not kept.

@@ -65,6 +65,8 @@ pub struct Server {
     pub answers: Option<Answers>,
     /// What the result-set cache tells of itself, if there is one.
     pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+    /// The same for the answers that SQL clients get.
+    pub sql: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
     pub cursors: Cursors,
     /// When the process began to serve.
     pub started: Instant,
@@ -96,6 +98,7 @@ impl Server {
             engine,
             answers: caches.answers,
             results: caches.results,
+            sql: caches.sql,
             cursors: Cursors::default(),
             started: Instant::now(),
             started_ms: clock::now_ms(),

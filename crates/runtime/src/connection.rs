@@ -23,6 +23,8 @@ pub struct Connection {
     pub stream: Stream,
     /// Counts from 1 through the process's life.
     pub id: u64,
+    /// Which of the addresses that were listened on it came to: its number in [`Options::listen`](crate::Options::listen).
+    pub listener: usize,
     /// `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
     pub life: Rc<Life>,

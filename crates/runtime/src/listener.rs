@@ -57,26 +57,26 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// What was bound: the listeners of each worker, and the addresses in effect (port 0 replaced by the port given).
+/// What was bound: the listeners of each worker, each with its address's number, and the addresses in effect (port 0 replaced by the port given).
 pub(crate) struct Bound {
-    pub listeners: Vec<Vec<Listener>>,
+    pub listeners: Vec<Vec<(usize, Listener)>>,
     pub addresses: Vec<ListenAddress>,
 }
 
 pub(crate) fn bind(addresses: &[ListenAddress], workers: usize) -> Result<Bound, BindError> {
     let mut bound = Bound { listeners: (0..workers).map(|_| Vec::new()).collect(), addresses: Vec::new() };
-    for address in addresses {
+    for (number, address) in addresses.iter().enumerate() {
         let failed = |source| BindError { address: address.clone(), source };
         match address {
             ListenAddress::Tcp(address) => {
-                let address = bind_tcp(*address, &mut bound.listeners).map_err(failed)?;
+                let address = bind_tcp(*address, number, &mut bound.listeners).map_err(failed)?;
                 bound.addresses.push(ListenAddress::Tcp(address));
             }
             ListenAddress::Unix(path) => {
                 // SO_REUSEPORT does not share a path, so one worker accepts and hands on what is not for it.
                 let listener = bind_unix(path).map_err(failed)?;
                 if let Some(first) = bound.listeners.first_mut() {
-                    first.push(Listener::Unix(listener));
+                    first.push((number, Listener::Unix(listener)));
                 }
                 bound.addresses.push(address.clone());
             }
@@ -85,7 +85,7 @@ pub(crate) fn bind(addresses: &[ListenAddress], workers: usize) -> Result<Bound,
     Ok(bound)
 }
 
-fn bind_tcp(mut address: SocketAddr, workers: &mut [Vec<Listener>]) -> io::Result<SocketAddr> {
+fn bind_tcp(mut address: SocketAddr, number: usize, workers: &mut [Vec<(usize, Listener)>]) -> io::Result<SocketAddr> {
     // SO_REUSEPORT would let a second process of the same user share the port unnoticed. A socket without it does not.
     if address.port() != 0 {
         drop(tcp_socket(address, false)?);
@@ -96,7 +96,7 @@ fn bind_tcp(mut address: SocketAddr, workers: &mut [Vec<Listener>]) -> io::Resul
             address = given;
         }
         socket.listen(BACKLOG)?;
-        listeners.push(Listener::Tcp(socket.into()));
+        listeners.push((number, Listener::Tcp(socket.into())));
     }
     Ok(address)
 }
@@ -150,7 +150,7 @@ mod tests {
         let [ListenAddress::Tcp(address)] = *bound.addresses else { panic!("one address") };
         let _client = net::TcpStream::connect(address).unwrap();
         let accepted = std::iter::repeat_with(|| {
-            bound.listeners.iter().flatten().find_map(|listener| match listener {
+            bound.listeners.iter().flatten().find_map(|(_, listener)| match listener {
                 Listener::Tcp(listener) => listener.accept().ok(),
                 Listener::Unix(_) => None,
             })

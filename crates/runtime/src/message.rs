@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub stream: ArrivedStream,
+    pub listener: usize,
     pub peer: Option<SocketAddr>,
     pub seat: Seat,
 }

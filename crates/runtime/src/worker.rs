@@ -27,7 +27,7 @@ pub(crate) struct Start<S: Service> {
     pub service: Arc<S>,
     /// How often the service is called for housekeeping.
     pub tick: Duration,
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<(usize, Listener)>,
     pub messages: UnboundedReceiver<Message<S::Worker>>,
     pub handle: Handle<S::Worker>,
     pub balance: Balance,
@@ -75,8 +75,8 @@ async fn live<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>
         connections: Rc::default(),
     });
     let mut accepting = Vec::new();
-    for listener in start.listeners {
-        match worker.clone().listen(listener) {
+    for (number, listener) in start.listeners {
+        match worker.clone().listen(number, listener) {
             Ok(task) => accepting.push(task),
             Err(error) => return ready(Err(format!("cannot listen: {error}"))),
         }
@@ -144,14 +144,14 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    fn listen(self: Rc<Self>, listener: Listener) -> io::Result<JoinHandle<()>> {
+    fn listen(self: Rc<Self>, number: usize, listener: Listener) -> io::Result<JoinHandle<()>> {
         Ok(match listener {
             Listener::Tcp(listener) => {
                 let listener = TcpListener::from_std(listener)?;
                 spawn_local(async move {
                     loop {
                         match listener.accept().await {
-                            Ok((stream, peer)) => self.place_tcp(stream, peer),
+                            Ok((stream, peer)) => self.place_tcp(stream, number, peer),
                             Err(error) => pause_after(error).await,
                         }
                     }
@@ -162,7 +162,7 @@ impl<S: Service> Worker<S> {
                 spawn_local(async move {
                     loop {
                         match listener.accept().await {
-                            Ok((stream, _)) => self.place_unix(stream),
+                            Ok((stream, _)) => self.place_unix(stream, number),
                             Err(error) => pause_after(error).await,
                         }
                     }
@@ -172,24 +172,26 @@ impl<S: Service> Worker<S> {
     }
 
     /// Serves a fresh connection here or hands it to the worker that has fewest.
-    fn place_tcp(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
+    fn place_tcp(self: &Rc<Self>, stream: TcpStream, listener: usize, peer: SocketAddr) {
         let seat = self.balance.seat(self.index);
         if seat.worker == self.index {
-            return self.serve(Stream::Tcp(stream), Some(peer), seat);
+            return self.serve(Stream::Tcp(stream), listener, Some(peer), seat);
         }
         match stream.into_std() {
-            Ok(stream) => self.hand_on(Arrival { stream: ArrivedStream::Tcp(stream), peer: Some(peer), seat }),
+            Ok(stream) => {
+                self.hand_on(Arrival { stream: ArrivedStream::Tcp(stream), listener, peer: Some(peer), seat })
+            }
             Err(error) => tracing::warn!(%peer, %error, "a connection could not be handed on"),
         }
     }
 
-    fn place_unix(self: &Rc<Self>, stream: UnixStream) {
+    fn place_unix(self: &Rc<Self>, stream: UnixStream, listener: usize) {
         let seat = self.balance.seat(self.index);
         if seat.worker == self.index {
-            return self.serve(Stream::Unix(stream), None, seat);
+            return self.serve(Stream::Unix(stream), listener, None, seat);
         }
         match stream.into_std() {
-            Ok(stream) => self.hand_on(Arrival { stream: ArrivedStream::Unix(stream), peer: None, seat }),
+            Ok(stream) => self.hand_on(Arrival { stream: ArrivedStream::Unix(stream), listener, peer: None, seat }),
             Err(error) => tracing::warn!(%error, "a connection could not be handed on"),
         }
     }
@@ -205,15 +207,15 @@ impl<S: Service> Worker<S> {
             ArrivedStream::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
         };
         match stream {
-            Ok(stream) => self.serve(stream, arrival.peer, arrival.seat),
+            Ok(stream) => self.serve(stream, arrival.listener, arrival.peer, arrival.seat),
             Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
         }
     }
 
-    fn serve(self: &Rc<Self>, stream: Stream, peer: Option<SocketAddr>, seat: crate::balance::Seat) {
+    fn serve(self: &Rc<Self>, stream: Stream, listener: usize, peer: Option<SocketAddr>, seat: crate::balance::Seat) {
         let id = self.connection_ids.fetch_add(1, Ordering::Relaxed);
         let life = Rc::new(Life::default());
-        let connection = Connection { stream, id, peer, life: life.clone(), _seat: seat };
+        let connection = Connection { stream, id, listener, peer, life: life.clone(), _seat: seat };
         let entry = Entry { id, connections: self.connections.clone() };
         let serving = self.service.serve(self.state.clone(), connection);
         let task = spawn_local(async move {

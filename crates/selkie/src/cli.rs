@@ -40,6 +40,9 @@ pub struct ServeArgs {
     /// Keep documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
+    /// Where SQL clients connect, to be passed on to MariaDB: host:port, or a Unix socket's path; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub sql_listen: Vec<String>,
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<i64>,
@@ -75,9 +78,11 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// The settings that flags make.
     pub fn written(self) -> Result<Written, ConfigError> {
-        let listen = Some(self.listen).filter(|listen| !listen.is_empty());
+        let list =
+            |items: Vec<String>| (!items.is_empty()).then(|| Raw::List(items.into_iter().map(Raw::Text).collect()));
         let given = [
-            ("--listen", listen.map(|listen| Raw::List(listen.into_iter().map(Raw::Text).collect()))),
+            ("--listen", list(self.listen)),
+            ("--sql-listen", list(self.sql_listen)),
             ("--allow-remote", self.allow_remote.then_some(Raw::Boolean(true))),
             ("--threads", self.threads.map(Raw::Integer)),
             ("--log", self.log.map(Raw::Text)),

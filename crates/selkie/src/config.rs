@@ -30,6 +30,7 @@ pub struct Written {
     pub drain_seconds: Option<Setting<u64>>,
     pub data: Option<Setting<PathBuf>>,
     pub mariadb: Option<Setting<String>>,
+    pub sql_listen: Option<Setting<Vec<ListenAddress>>>,
     pub topology: Option<Setting<TopologyKind>>,
     pub replica_set: Option<Setting<String>>,
     pub advertise: Option<Setting<String>>,
@@ -79,6 +80,8 @@ pub struct ConfigError {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: Vec<ListenAddress>,
+    /// Where SQL clients connect.
+    pub sql_listen: Vec<ListenAddress>,
     pub threads: usize,
     pub log: String,
     pub drain_deadline: Duration,
@@ -169,6 +172,7 @@ impl Written {
             drain_seconds: self.drain_seconds.or(beneath.drain_seconds),
             data: self.data.or(beneath.data),
             mariadb: self.mariadb.or(beneath.mariadb),
+            sql_listen: self.sql_listen.or(beneath.sql_listen),
             topology: self.topology.or(beneath.topology),
             replica_set: self.replica_set.or(beneath.replica_set),
             advertise: self.advertise.or(beneath.advertise),
@@ -195,7 +199,9 @@ impl Config {
         let topology = resolve_topology(&written, &listen)?;
         let store = resolve_store(&written)?;
         let cache = resolve_cache(&written, &store)?;
+        let sql_listen = resolve_sql_listen(&written, &store)?;
         Ok(Config {
+            sql_listen,
             cache,
             topology,
             store,
@@ -230,6 +236,31 @@ fn resolve_listen(written: &Written) -> Result<Vec<ListenAddress>, ConfigError> 
         Some(address) if !allowed => Err(listen.refuse(format!(
             "{address} can be reached from other machines, and there is no authentication yet: everybody who reaches it may \
              read and write everything; say --allow-remote (allow-remote = true) if that is what you want"
+        ))),
+        _ => Ok(listen.value.clone()),
+    }
+}
+
+/// SQL clients are MariaDB's own users: it asks for their passwords.
+fn resolve_sql_listen(written: &Written, store: &Store) -> Result<Vec<ListenAddress>, ConfigError> {
+    let Some(listen) = &written.sql_listen else { return Ok(Vec::new()) };
+    let Store::MariaDb(url) = store else {
+        return Err(listen.refuse(
+            "SQL clients are passed on to MariaDB, and documents lie in the embedded store; name a MariaDB server with mariadb",
+        ));
+    };
+    if let Ok(store_mariadb::Address::Socket(path)) = store_mariadb::address(url) {
+        return Err(listen.refuse(format!(
+            "SQL clients cannot be passed on over the Unix socket {}: MariaDB would take each of them for the user that this process \
+             runs as, whose accounts may need no password there; name the server as mysql://user:password@host:3306",
+            path.display()
+        )));
+    }
+    let allowed = written.allow_remote.as_ref().is_some_and(|setting| setting.value);
+    match listen.value.iter().find(|address| !address.is_local()) {
+        Some(address) if !allowed => Err(listen.refuse(format!(
+            "{address} can be reached from other machines, and MariaDB would take who comes from there for clients of this machine; \
+             say --allow-remote (allow-remote = true) if that is what you want"
         ))),
         _ => Ok(listen.value.clone()),
     }

@@ -6,15 +6,21 @@ use crate::temporary_files::TemporaryFiles;
 use commands::answers::{Answers, Kept, Rules};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
-use mongo_session::MongoService;
+use futures_util::future::Either;
+use mongo_session::{MongoService, SessionWorker};
 use selkie_runtime::process::Listening;
-use selkie_runtime::{ListenAddress, Options};
+use selkie_runtime::{Connection, ListenAddress, Options, Service};
+use sql_session::{Backend, SqlService};
 use std::fmt;
 use std::io::Write;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Engine, Watch};
 use store_mariadb::{ForeignWrites, OwnWrites, ResultSet};
+
+/// How long connecting to MariaDB may take for an SQL client.
+const SQL_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often workers look after idle cursors and large buffers.
 const TICK: Duration = Duration::from_secs(5);
@@ -23,24 +29,73 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     crate::logging::start(&config.log);
     raise_open_files_limit();
     let listening = Listening::bind(Options {
-        listen: config.listen.clone(),
+        listen: [config.listen.as_slice(), &config.sql_listen].concat(),
         workers: config.threads,
         drain_deadline: config.drain_deadline,
         tick: TICK,
     })?;
-    let config = Config { listen: listening.addresses().to_vec(), ..config };
+    let (listen, sql_listen) = listening.addresses().split_at(config.listen.len());
+    let config = Config { listen: listen.to_vec(), sql_listen: sql_listen.to_vec(), ..config };
     warn_of_open_doors(&config);
     let caches = Caches::new(&config);
     let engine = open_store(&config.store, &caches)?;
     let foreign_writes = caches.follow(&config)?;
+    let sql = sql_service(&config, &caches)?;
     let server = Server::new(settings(&config), engine.clone(), caches.begin(&config, &*engine));
-    let service = Arc::new(MongoService::new(server).with_housekeeping(crate::memory::give_back));
+    let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back);
+    let service = Arc::new(Both { mongo, sql, mongo_addresses: config.listen.len() });
     let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
     drop(foreign_writes);
     engine.close();
     outcome?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Clients of both kinds, told apart by the address that they came to.
+struct Both {
+    mongo: MongoService,
+    sql: Option<Arc<SqlService>>,
+    /// The first addresses are MongoDB clients', the others SQL clients'.
+    mongo_addresses: usize,
+}
+
+impl Service for Both {
+    type Worker = SessionWorker;
+
+    fn open(&self, index: usize) -> Result<Rc<SessionWorker>, String> {
+        self.mongo.open(index)
+    }
+
+    fn serve(&self, worker: Rc<SessionWorker>, connection: Connection) -> impl Future<Output = ()> + 'static {
+        match &self.sql {
+            Some(sql) if connection.listener >= self.mongo_addresses => Either::Right(sql.clone().serve(connection)),
+            _ => Either::Left(self.mongo.serve(worker, connection)),
+        }
+    }
+
+    fn tick(&self, worker: &SessionWorker) {
+        self.mongo.tick(worker);
+    }
+
+    fn drain(&self) {
+        self.mongo.drain();
+    }
+}
+
+/// What serves SQL clients; `None` where there are none.
+fn sql_service(config: &Config, caches: &Caches) -> anyhow::Result<Option<Arc<SqlService>>> {
+    let backend = match &config.store {
+        Store::MariaDb(url) => match store_mariadb::address(url).map_err(sentence)? {
+            store_mariadb::Address::Tcp { host, port } => Some(Backend { host, port }),
+            store_mariadb::Address::Socket(_) => None,
+        },
+        Store::Embedded(_) => None,
+    };
+    let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
+    Ok(backend.map(|backend| {
+        Arc::new(SqlService { backend, connect_timeout: SQL_CONNECT_TIMEOUT, cache: caches.sql.clone(), watch })
+    }))
 }
 
 /// What MongoDB shells show to whoever connects.
@@ -56,6 +111,8 @@ fn warn_of_open_doors(config: &Config) {
 struct Caches {
     replies: Option<Arc<cache::Cache<Kept>>>,
     results: Option<Arc<cache::Cache<ResultSet>>>,
+    /// What SQL clients are answered.
+    sql: Option<Arc<cache::Cache<sql_session::Kept>>>,
     own_writes: Option<Arc<OwnWrites>>,
 }
 
@@ -76,9 +133,14 @@ impl Caches {
             // What is kept as a reply is not asked for as rows.
             CacheMode::Both => (Some(bytes - bytes / 2), Some(bytes / 2)),
         };
+        // SQL clients share the memory for result sets.
+        let shares = if config.sql_listen.is_empty() { 1 } else { 2 };
+        let sql = results.filter(|_| shares > 1).map(|bytes| bytes / shares);
+        let results = results.map(|bytes| bytes / shares);
         Caches {
             replies: replies.map(|bytes| cache::Cache::new(settings(bytes))),
             results: results.map(|bytes| cache::Cache::new(settings(bytes))),
+            sql: sql.map(|bytes| cache::Cache::new(settings(bytes))),
             own_writes: (mode != CacheMode::Off).then(Arc::default),
         }
     }
@@ -87,7 +149,8 @@ impl Caches {
     fn watch(&self) -> Arc<dyn Watch> {
         let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
         let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
-        Arc::new(store::watch::All(replies.into_iter().chain(results).collect()))
+        let sql = self.sql.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
+        Arc::new(store::watch::All(replies.into_iter().chain(results).chain(sql).collect()))
     }
 
     /// Notices what others write in MariaDB, as long as what is given lives. Until that is so, nothing is kept.
@@ -98,10 +161,11 @@ impl Caches {
             config::ForeignWrites::Follow => false,
             config::ForeignWrites::Strict => true,
         };
-        let (replies, results) = (self.replies.clone(), self.results.clone());
+        let (replies, results, sql) = (self.replies.clone(), self.results.clone(), self.sql.clone());
         let set_blind = move |blind: bool| {
             replies.iter().for_each(|cache| cache.set_blind(blind));
             results.iter().for_each(|cache| cache.set_blind(blind));
+            sql.iter().for_each(|cache| cache.set_blind(blind));
         };
         set_blind(true);
         let tell: store_mariadb::Tell = Box::new(move |noticed| {
@@ -130,6 +194,7 @@ impl Caches {
         commands::answers::Caches {
             answers: self.replies.map(|cache| Answers { cache, rules: Rules { only, except, commands } }),
             results: self.results.map(|cache| Box::new(move || cache.figures()) as Box<_>),
+            sql: self.sql.map(|cache| Box::new(move || cache.figures()) as Box<_>),
         }
     }
 }
@@ -185,6 +250,9 @@ impl fmt::Display for Summary<'_> {
         for address in &self.0.listen {
             writeln!(f, "  listening on  {address}")?;
         }
+        for address in &self.0.sql_listen {
+            writeln!(f, "  SQL clients   {address}")?;
+        }
         match &self.0.store {
             Store::Embedded(path) => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -228,7 +296,9 @@ fn open_store(store: &Store, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>>
     match store {
         Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()).map_err(sentence),
         Store::MariaDb(url) => {
-            let (results, own_writes) = (caches.results.clone(), caches.own_writes.clone());
+            // A trigger of a collection's table may write to tables that SQL clients read: only the log tells.
+            let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
+            let results = caches.results.clone();
             let options = store_mariadb::Options { results, own_writes, ..Default::default() };
             store_mariadb::MariaDbEngine::connect(url, options).map_err(sentence)
         }

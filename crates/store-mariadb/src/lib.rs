@@ -45,6 +45,6 @@ mod write;
 
 pub use engine::MariaDbEngine;
 pub use foreign::{ForeignWrites, Tell};
-pub use options::Options;
+pub use options::{Address, Options, address};
 pub use own_writes::OwnWrites;
 pub use results::ResultSet;

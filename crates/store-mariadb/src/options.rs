@@ -35,8 +35,9 @@ impl Default for Options {
     }
 }
 
+/// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Address {
+pub enum Address {
     Tcp { host: String, port: u16 },
     Socket(PathBuf),
 }
@@ -63,6 +64,11 @@ impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mysql://{}@{}", self.user, self.address)
     }
+}
+
+/// The address in a server's URL. Errors say what is wrong with it (9).
+pub fn address(url: &str) -> Result<Address> {
+    parse(url).map(|target| target.address)
 }
 
 /// Takes `mysql://user:password@host:3306`, `mysql://user:password@localhost/?socket=/path` or

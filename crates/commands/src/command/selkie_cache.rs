@@ -41,6 +41,9 @@ pub fn write_figures(server: &Server, writer: &mut DocWriter<'_>) {
     if let Some(results) = &server.results {
         write(&results(), &mut writer.document("results"));
     }
+    if let Some(sql) = &server.sql {
+        write(&sql(), &mut writer.document("sql"));
+    }
 }
 
 fn write(figures: &Figures, writer: &mut DocWriter<'_>) {

@@ -96,7 +96,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "false",
         example: "true",
-        about: "Allows addresses in `listen` that other machines can reach. There is no authentication yet, so whoever reaches such \
+        about: "Allows addresses in `listen` and `sql-listen` that other machines can reach. There is no authentication yet, so whoever reaches such \
                 an address may read and write everything.",
         read: read!(allow_remote, boolean),
     },
@@ -173,6 +173,17 @@ pub const PARAMETERS: &[Parameter] = &[
                 `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Other users of the machine can see a flag's \
                 value, so a password is better kept in this file.",
         read: read!(mariadb, mariadb_url),
+    },
+    Parameter {
+        section: "store",
+        name: "sql-listen",
+        flag: Some("--sql-listen"),
+        kind: "list of addresses",
+        default: "# none",
+        example: "[\"127.0.0.1:3307\", \"/run/selkie/mariadb.sock\"]",
+        about: "Where SQL clients connect: `host:port`, or the path of a Unix socket. They are passed on to the server of `mariadb`, which \
+                checks user and password; it has to be named by host and port. The flag may be given several times.",
+        read: read!(sql_listen, addresses),
     },
     Parameter {
         section: "mongodb",

@@ -1,0 +1,353 @@
+//! Follows the server's answer to a command through its packets, to know where it ends and what it says of the session.
+//!
+//! Bytes are looked at as they pass by; nothing is held but the first bytes of a packet.
+
+use mariadb_wire::{END, ERR, OK};
+
+pub const IN_TRANSACTION: u16 = 0x0001;
+pub const AUTOCOMMIT: u16 = 0x0002;
+const MORE_RESULTS: u16 = 0x0008;
+const CURSOR_EXISTS: u16 = 0x0040;
+pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
+const STATE_CHANGED: u16 = 0x4000;
+
+/// A physical packet of this length goes on in the next one.
+pub const PACKET_MAX: usize = 0xFF_FFFF;
+
+/// As much of a packet as is looked at.
+const HEAD_BYTES: usize = 32;
+
+/// What a command is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One packet.
+    Single,
+    /// OK, an error, or result sets.
+    Results,
+    /// To COM_STMT_PREPARE.
+    Prepared,
+    /// To COM_STMT_FETCH: rows.
+    Rows,
+    /// To COM_FIELD_LIST: definitions.
+    Fields,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Single,
+    Head,
+    PreparedHead,
+    /// Definitions of parameters, then of columns, each group with an end of its own.
+    PreparedDefinitions {
+        left: usize,
+        columns: usize,
+    },
+    PreparedEnd {
+        columns: usize,
+    },
+    Definitions {
+        left: u64,
+    },
+    DefinitionsEnd,
+    Rows,
+    Fields,
+    Over,
+}
+
+/// What is known of an answer so far.
+#[derive(Debug)]
+pub struct Answer {
+    state: State,
+    deprecates_eof: bool,
+    header: [u8; 4],
+    header_bytes: usize,
+    /// Bytes of the physical packet that are still to come.
+    left: usize,
+    goes_on: bool,
+    head: [u8; HEAD_BYTES],
+    head_bytes: usize,
+    length: usize,
+    /// The session's flags, if the answer told them; after an error they are not known.
+    pub status: Option<u16>,
+    pub failed: bool,
+    pub warned: bool,
+    pub result_sets: usize,
+    /// The statement's number, in the answer to COM_STMT_PREPARE.
+    pub statement: Option<u32>,
+}
+
+impl Answer {
+    pub fn new(shape: Shape, deprecates_eof: bool) -> Answer {
+        let state = match shape {
+            Shape::Single => State::Single,
+            Shape::Results => State::Head,
+            Shape::Prepared => State::PreparedHead,
+            Shape::Rows => State::Rows,
+            Shape::Fields => State::Fields,
+        };
+        Answer {
+            state,
+            deprecates_eof,
+            header: [0; 4],
+            header_bytes: 0,
+            left: 0,
+            goes_on: false,
+            head: [0; HEAD_BYTES],
+            head_bytes: 0,
+            length: 0,
+            status: None,
+            failed: false,
+            warned: false,
+            result_sets: 0,
+            statement: None,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Whether it is one plain result set, given to a session in no transaction that commits by itself.
+    pub fn may_be_kept(&self) -> bool {
+        let flags = IN_TRANSACTION | AUTOCOMMIT | STATE_CHANGED | CURSOR_EXISTS;
+        !self.failed
+            && !self.warned
+            && self.result_sets == 1
+            && self.status.is_some_and(|status| status & flags == AUTOCOMMIT)
+    }
+
+    /// Looks at bytes that come next; gives how many of them belong to this answer.
+    pub fn feed(&mut self, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        while self.state != State::Over {
+            if self.header_bytes < 4 {
+                let Some((&byte, behind)) = rest.split_first() else { break };
+                rest = behind;
+                self.header[self.header_bytes] = byte;
+                self.header_bytes += 1;
+                if self.header_bytes == 4 {
+                    let [a, b, c, _] = self.header;
+                    let length = u32::from_le_bytes([a, b, c, 0]) as usize;
+                    self.left = length;
+                    self.goes_on = length == PACKET_MAX;
+                    self.length += length;
+                }
+                if self.header_bytes < 4 || self.left > 0 {
+                    continue;
+                }
+            }
+            let taken = self.left.min(rest.len());
+            let (packet, behind) = rest.split_at(taken);
+            let room = (HEAD_BYTES - self.head_bytes).min(taken);
+            self.head[self.head_bytes..self.head_bytes + room].copy_from_slice(&packet[..room]);
+            self.head_bytes += room;
+            self.left -= taken;
+            rest = behind;
+            if self.left > 0 {
+                break;
+            }
+            self.header_bytes = 0;
+            if !self.goes_on {
+                let (head, length) = (self.head, self.length);
+                self.state = self.next(&head[..self.head_bytes], length);
+                (self.head_bytes, self.length) = (0, 0);
+            }
+        }
+        bytes.len() - rest.len()
+    }
+
+    fn next(&mut self, head: &[u8], length: usize) -> State {
+        let first = head.first().copied();
+        if first == Some(ERR) && !matches!(self.state, State::Definitions { .. } | State::PreparedDefinitions { .. }) {
+            (self.failed, self.status) = (true, None);
+            return State::Over;
+        }
+        match self.state {
+            State::Single => {
+                match first {
+                    Some(OK) => self.note_ok(head),
+                    Some(END) if length < 9 => self.note_eof(head),
+                    _ => {}
+                }
+                State::Over
+            }
+            State::Head => match first {
+                Some(OK) => {
+                    self.note_ok(head);
+                    self.behind_result()
+                }
+                _ => {
+                    self.result_sets += 1;
+                    match lenenc(head) {
+                        Some((columns, _)) => State::Definitions { left: columns },
+                        None => self.fail(),
+                    }
+                }
+            },
+            State::Definitions { left } if left > 1 => State::Definitions { left: left - 1 },
+            State::Definitions { .. } if self.deprecates_eof => State::Rows,
+            State::Definitions { .. } => State::DefinitionsEnd,
+            State::DefinitionsEnd => {
+                self.note_eof(head);
+                match self.status.is_some_and(|status| status & CURSOR_EXISTS != 0) {
+                    true => State::Over,
+                    false => State::Rows,
+                }
+            }
+            State::Rows if first == Some(END) && length < PACKET_MAX && (self.deprecates_eof || length < 9) => {
+                match self.deprecates_eof {
+                    true => self.note_ok(head),
+                    false => self.note_eof(head),
+                }
+                self.behind_result()
+            }
+            State::Rows => State::Rows,
+            State::Fields if first == Some(END) => {
+                match self.deprecates_eof && length >= 7 {
+                    true => self.note_ok(head),
+                    false => self.note_eof(head),
+                }
+                State::Over
+            }
+            State::Fields => State::Fields,
+            State::PreparedHead => {
+                let [_, a, b, c, d, e, f, g, h, ..] = *head else { return self.fail() };
+                self.statement = Some(u32::from_le_bytes([a, b, c, d]));
+                let (columns, params) = (u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]));
+                prepared(params.into(), columns.into())
+            }
+            State::PreparedDefinitions { left, columns } if left > 1 => {
+                State::PreparedDefinitions { left: left - 1, columns }
+            }
+            State::PreparedDefinitions { columns, .. } => match self.deprecates_eof {
+                true => prepared(0, columns),
+                false => State::PreparedEnd { columns },
+            },
+            State::PreparedEnd { columns } => {
+                self.note_eof(head);
+                prepared(0, columns)
+            }
+            State::Over => State::Over,
+        }
+    }
+
+    fn behind_result(&self) -> State {
+        match self.status.is_some_and(|status| status & MORE_RESULTS != 0) {
+            true => State::Head,
+            false => State::Over,
+        }
+    }
+
+    fn fail(&mut self) -> State {
+        self.failed = true;
+        State::Over
+    }
+
+    /// OK: affected rows, last number, flags, warnings.
+    fn note_ok(&mut self, head: &[u8]) {
+        let rest = head.get(1..).and_then(lenenc).and_then(|(_, rest)| lenenc(rest)).map(|(_, rest)| rest);
+        self.status = None;
+        if let Some([a, b, c, d, ..]) = rest {
+            self.status = Some(u16::from_le_bytes([*a, *b]));
+            self.warned |= (*c, *d) != (0, 0);
+        }
+    }
+
+    /// EOF: warnings, flags.
+    fn note_eof(&mut self, head: &[u8]) {
+        self.status = None;
+        if let [_, c, d, a, b, ..] = *head {
+            self.status = Some(u16::from_le_bytes([a, b]));
+            self.warned |= (c, d) != (0, 0);
+        }
+    }
+}
+
+fn prepared(params: usize, columns: usize) -> State {
+    match (params, columns) {
+        (0, 0) => State::Over,
+        (0, left) => State::PreparedDefinitions { left, columns: 0 },
+        (left, columns) => State::PreparedDefinitions { left, columns },
+    }
+}
+
+/// A number and what is behind it.
+fn lenenc(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    let length = match first {
+        0..=0xFA => return Some((first.into(), rest)),
+        0xFC => 2,
+        0xFD => 3,
+        0xFE => 8,
+        _ => return None,
+    };
+    let (number, rest) = rest.split_at_checked(length)?;
+    Some((number.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u32).to_le_bytes();
+        [&length[..3], &[number], payload].concat()
+    }
+
+    fn result_set(flags: u8) -> Vec<u8> {
+        [
+            packet(1, &[1]),
+            packet(2, b"\x03def"),
+            packet(3, &[END, 0, 0, flags, 0]),
+            packet(4, b"\x011"),
+            packet(5, b"\xfb"),
+            packet(6, &[END, 0, 0, flags, 0]),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn an_answer_ends_where_it_ends_however_it_comes() {
+        for chunk in [1, 3, 1000] {
+            let bytes = [result_set(2 | 8), packet(7, &[OK, 0, 0, 2, 0, 0, 0]), b"more".to_vec()].concat();
+            let mut answer = Answer::new(Shape::Results, false);
+            let used: usize = bytes.chunks(chunk).map(|bytes| answer.feed(bytes)).sum();
+            assert_eq!((used, answer.is_over(), answer.status), (bytes.len() - 4, true, Some(2)), "{chunk}");
+        }
+    }
+
+    #[test]
+    fn only_plain_answers_may_be_kept() {
+        for (flags, may) in [(2, true), (3, false), (0, false)] {
+            let mut answer = Answer::new(Shape::Results, false);
+            answer.feed(&result_set(flags));
+            assert_eq!((answer.is_over(), answer.may_be_kept()), (true, may), "{flags}");
+        }
+        let mut failed = Answer::new(Shape::Results, false);
+        failed.feed(&packet(1, b"\xff\x15\x04#28000no"));
+        assert!(failed.is_over() && failed.failed && !failed.may_be_kept());
+    }
+
+    #[test]
+    fn statements_have_two_lists_of_definitions() {
+        let mut answer = Answer::new(Shape::Prepared, true);
+        let bytes = [
+            packet(1, &[OK, 7, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0]),
+            packet(2, b"\x03def"),
+            packet(3, b"\x03def"),
+            packet(4, b"\x03def"),
+            b"x".to_vec(),
+        ]
+        .concat();
+        assert_eq!((answer.feed(&bytes), answer.statement, answer.is_over()), (bytes.len() - 1, Some(7), true));
+    }
+
+    #[test]
+    fn long_packets_go_on() {
+        let mut long = vec![0xFF, 0xFF, 0xFF, 1, 5];
+        long.resize(4 + PACKET_MAX, b'x');
+        let bytes = [long, packet(2, b"y"), packet(3, &[END, 0, 0, 2, 0])].concat();
+        let mut answer = Answer::new(Shape::Rows, false);
+        assert_eq!((answer.feed(&bytes), answer.is_over()), (bytes.len(), true));
+    }
+}

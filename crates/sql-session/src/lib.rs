@@ -1,0 +1,55 @@
+//! SQL clients: connections in MariaDB's protocol, passed on to the MariaDB server, with a cache of answers between.
+//!
+//! What comes in is a [`selkie_runtime::Connection`]; each has a connection of its own to the server, which checks who the client is.
+//! Commands and answers go by as they are, and are looked at only as far as to know where they end. Two things are added: a SELECT that
+//! depends on nothing but rows is answered from memory while that is right, and what changes rows is announced to all who keep answers
+//! before the server hears of it.
+//!
+//! In reading order: [`peer`] (a socket and its packets), [`login`], [`answer`] (where an answer ends and what it says),
+//! [`statement`] (what a statement does, by the names in [`functions`]), [`settings`] (what else an answer depends on), [`pending`] (writes under way), [`session`] (the
+//! loop).
+
+mod answer;
+mod functions;
+mod login;
+mod peer;
+mod pending;
+mod session;
+mod settings;
+mod statement;
+
+pub use peer::Backend;
+
+use cache::Cache;
+use selkie_runtime::Connection;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Watch;
+
+/// An answer that is kept: its packets.
+#[derive(Debug)]
+pub struct Kept(Box<[u8]>);
+
+/// What sessions share.
+pub struct SqlService {
+    pub backend: Backend,
+    pub connect_timeout: Duration,
+    /// Answers that are kept, if they are.
+    pub cache: Option<Arc<Cache<Kept>>>,
+    /// Who is told of changes, if anybody keeps answers.
+    pub watch: Option<Arc<dyn Watch>>,
+}
+
+impl SqlService {
+    /// Serves a connection until either side closes it.
+    pub async fn serve(self: Arc<Self>, connection: Connection) {
+        session::serve(self, connection).await;
+    }
+}
+
+impl fmt::Debug for SqlService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqlService({:?})", self.backend)
+    }
+}

@@ -1,0 +1,333 @@
+//! What a statement does, as far as it can be told from its text: whether its answer may be kept, and what it changes.
+//!
+//! Whatever is not known for sure is [`Kind::Unknown`], which is taken to change everything.
+
+use crate::functions::{BEFORE_PARENTHESES, PURE, TELLTALE, VOLATILE, has};
+use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use std::ops::ControlFlow;
+
+/// Longer statements are not looked into.
+pub const STATEMENT_BYTES_MAX: usize = 256 << 10;
+
+/// More tables than these are not asked about.
+const TABLES_MAX: usize = 8;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A SELECT over these tables whose answer depends on nothing but their rows.
+    Cacheable(Vec<Table>),
+    /// Changes nothing.
+    Read,
+    /// Changes how the session reads statements or tables: SET, USE.
+    Settings,
+    /// Begins or ends a transaction.
+    Transaction,
+    /// Changes these tables.
+    Write(Vec<Table>),
+    /// May change anything, the session too.
+    Unknown,
+}
+
+/// A table as a statement names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+/// Tells what a statement does. `escapes`: a backslash in a text is an escape.
+pub fn classify(sql: &[u8], escapes: bool) -> Kind {
+    understand(sql, escapes).unwrap_or(Kind::Unknown)
+}
+
+/// Whether a statement asks what the one before it did.
+pub fn asks_of_the_last(sql: &[u8]) -> bool {
+    let sql = sql.to_ascii_uppercase();
+    [&b"FOUND_ROWS"[..], b"ROW_COUNT", b"WARNING", b"ERROR", b"DIAGNOSTICS"]
+        .iter()
+        .any(|word| memchr::memmem::find(&sql, word).is_some())
+}
+
+fn understand(sql: &[u8], escapes: bool) -> Option<Kind> {
+    let text = std::str::from_utf8(sql).ok().filter(|text| text.len() <= STATEMENT_BYTES_MAX)?;
+    let is_plain = |text: &str| {
+        text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'))
+            && !text.contains("/*!")
+            && !text.contains("/*M!")
+            && (escapes || !text.contains('\\'))
+    };
+    if !is_plain(text) {
+        return None;
+    }
+    let tokens = tokens(text)?;
+    let words: Vec<String> = tokens.iter().map_while(word).take(3).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["SELECT", ..] => Some(select(text, &tokens)),
+        [] if tokens.iter().find(|token| **token != Token::LParen).and_then(word).as_deref() == Some("SELECT") => {
+            Some(select(text, &tokens))
+        }
+        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => calls(&tokens, &[PURE, VOLATILE]).then_some(Kind::Read),
+        ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
+        ["SET", second, ..] if *second != "STATEMENT" && !tokens.contains(&Token::LParen) => Some(Kind::Settings),
+        ["SET"] if !tokens.contains(&Token::LParen) => Some(Kind::Settings),
+        ["BEGIN"] | ["BEGIN", "WORK"] | ["START", "TRANSACTION", ..] | ["COMMIT" | "ROLLBACK" | "SAVEPOINT", ..] => {
+            Some(Kind::Transaction)
+        }
+        ["RELEASE", "SAVEPOINT", ..] => Some(Kind::Transaction),
+        ["INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "TRUNCATE", ..] => write(text),
+        _ => None,
+    }
+}
+
+/// The tokens of one statement, without white space; `None` where there are several, or what cannot be read.
+fn tokens(text: &str) -> Option<Vec<Token>> {
+    let mut tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize().ok()?;
+    let is_version_comment = |token: &Token| matches!(token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with(['!', 'M']));
+    if tokens.iter().any(is_version_comment) {
+        return None;
+    }
+    tokens.retain(|token| !matches!(token, Token::Whitespace(_) | Token::EOF));
+    while tokens.last() == Some(&Token::SemiColon) {
+        tokens.pop();
+    }
+    (!tokens.contains(&Token::SemiColon)).then_some(tokens)
+}
+
+/// An unquoted word, in upper case.
+fn word(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
+        _ => None,
+    }
+}
+
+/// Whether whatever looks like a call is one of these functions.
+fn calls(tokens: &[Token], known: &[&str]) -> bool {
+    tokens.windows(2).all(|pair| match pair {
+        [Token::Word(word), Token::LParen] => {
+            let name = word.value.to_ascii_uppercase();
+            word.quote_style.is_none() && has(BEFORE_PARENTHESES, &name)
+                || known.iter().any(|functions| has(functions, &name))
+        }
+        // What else may name a function is not known.
+        [Token::DoubleQuotedString(_), Token::LParen] => false,
+        _ => true,
+    }) && !tokens.windows(4).any(|four| {
+        // A function of a schema.
+        matches!(four, [Token::Word(_) | Token::DoubleQuotedString(_), Token::Period, Token::Word(_), Token::LParen])
+    })
+}
+
+fn select(text: &str, tokens: &[Token]) -> Kind {
+    if !calls(tokens, &[PURE, VOLATILE]) {
+        return Kind::Unknown;
+    }
+    let is_telltale = |token: &Token| match token {
+        Token::Word(word) => {
+            // Quoted, a word is a name; a function's name all the same where parentheses follow.
+            word.value.starts_with('@') || word.quote_style.is_none() && has(TELLTALE, &word.value.to_ascii_uppercase())
+        }
+        Token::AtSign | Token::Placeholder(_) | Token::AtAt | Token::Assignment => true,
+        _ => false,
+    };
+    if tokens.iter().any(is_telltale) || text.contains('@') || !calls(tokens, &[PURE]) {
+        return Kind::Read;
+    }
+    let parsed = Parser::parse_sql(&MySqlDialect {}, text);
+    let Ok([Statement::Query(query)]) = parsed.as_deref() else {
+        return Kind::Read;
+    };
+    match (&query.with, tables(query)) {
+        (None, Some(tables)) if (1..=TABLES_MAX).contains(&tables.len()) => Kind::Cacheable(tables),
+        _ => Kind::Read,
+    }
+}
+
+fn write(text: &str) -> Option<Kind> {
+    let statements = Parser::parse_sql(&MySqlDialect {}, text).ok()?;
+    let [statement] = statements.as_slice() else { return None };
+    let mut more = Vec::new();
+    match statement {
+        Statement::Insert(insert) => match &insert.table {
+            TableObject::TableName(name) => more.push(table(name)?),
+            _ => return None,
+        },
+        Statement::Truncate(truncate) => {
+            for target in &truncate.table_names {
+                more.push(table(&target.name)?);
+            }
+        }
+        // Of several tables, some may go by their aliases.
+        Statement::Delete(delete) if delete.tables.is_empty() => {}
+        Statement::Update(_) => {}
+        _ => return None,
+    }
+    let calls_unknown = visit_expressions(statement, |expression| match expression {
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_uppercase();
+            match has(PURE, &name) || has(VOLATILE, &name) || name == "VALUES" {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if calls_unknown.is_break() {
+        return None;
+    }
+    let mut named = tables(statement)?;
+    more.retain(|table| !named.contains(table));
+    named.append(&mut more);
+    (!named.is_empty()).then_some(Kind::Write(named))
+}
+
+fn tables(node: &impl sqlparser::ast::Visit) -> Option<Vec<Table>> {
+    let mut tables = Vec::new();
+    let unclear = visit_relations(node, |name| match table(name) {
+        Some(table) => {
+            if !tables.contains(&table) {
+                tables.push(table);
+            }
+            ControlFlow::Continue(())
+        }
+        None => ControlFlow::Break(()),
+    });
+    unclear.is_continue().then_some(tables)
+}
+
+fn table(name: &sqlparser::ast::ObjectName) -> Option<Table> {
+    let parts: Option<Vec<&str>> =
+        name.0.iter().map(|part| part.as_ident().map(|identifier| identifier.value.as_str())).collect();
+    let (schema, name) = match parts?.as_slice() {
+        [name] => (None, (*name).to_owned()),
+        [schema, name] => (Some((*schema).to_owned()), (*name).to_owned()),
+        _ => return None,
+    };
+    let is_plain = |name: &str| !name.is_empty() && !name.contains(['`', '\\', '.', '@', '#']);
+    (is_plain(&name) && schema.as_deref().is_none_or(is_plain)).then_some(Table { schema, name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(sql: &str) -> String {
+        let names = |tables: Vec<Table>| {
+            let name =
+                |table: Table| table.schema.map_or(table.name.clone(), |schema| format!("{schema}.{}", table.name));
+            tables.into_iter().map(name).collect::<Vec<_>>().join(" ")
+        };
+        match classify(sql.as_bytes(), true) {
+            Kind::Cacheable(tables) => format!("cacheable {}", names(tables)),
+            Kind::Write(tables) => format!("write {}", names(tables)),
+            Kind::Read => "read".into(),
+            Kind::Settings => "settings".into(),
+            Kind::Transaction => "transaction".into(),
+            Kind::Unknown => "unknown".into(),
+        }
+    }
+
+    #[test]
+    fn selects_over_tables_may_be_kept() {
+        for (sql, tables) in [
+            ("SELECT * FROM t", "t"),
+            (
+                "select a, count(*) from `d`.`t x` where b in (1, 2) group by a having count(*) > 1 order by 1 limit 3;",
+                "d.t x",
+            ),
+            ("SELECT t.a FROM t JOIN d.u ON t.id = u.id WHERE u.s = 'it''s'", "t d.u"),
+            ("SELECT a FROM t UNION ALL SELECT b FROM u", "t u"),
+            ("(SELECT a FROM t) UNION (SELECT b FROM u)", "t u"),
+            ("SELECT a FROM t WHERE b = (SELECT max(b) FROM u) AND EXISTS (SELECT 1 FROM v)", "t u v"),
+            ("SELECT a FROM (SELECT * FROM t) AS x", "t"),
+            ("SELECT upper(a), json_value(doc, '$.Make') FROM t -- why", "t"),
+            ("SELECT `now` FROM t", "t"),
+        ] {
+            assert_eq!(kind(sql), format!("cacheable {tables}"), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_depends_on_more_is_not() {
+        for sql in [
+            "SELECT 1",
+            "SELECT now() FROM t",
+            "SELECT `rand`() FROM t",
+            "SELECT rand () FROM t",
+            "SELECT current_timestamp FROM t",
+            "SELECT @a FROM t",
+            "SELECT @@sql_mode FROM t",
+            "SELECT a FROM t FOR UPDATE",
+            "SELECT a FROM t LOCK IN SHARE MODE",
+            "SELECT a INTO @x FROM t",
+            "SELECT a FROM t INTO OUTFILE 'x'",
+            "SELECT SQL_CALC_FOUND_ROWS a FROM t",
+            "SELECT found_rows()",
+            "SELECT a FROM t WHERE b = ?",
+            "SHOW TABLES",
+            "EXPLAIN SELECT * FROM t",
+        ] {
+            assert_eq!(kind(sql), "read", "{sql}");
+        }
+        for sql in [
+            "SELECT f() FROM t",
+            "SELECT d.f() FROM t",
+            "SELECT d.upper(a) FROM t",
+            "SELECT \"f\"(a) FROM t",
+            "SELECT /*! f() */ a FROM t",
+            "SELECT /*M!100000 f() */ a FROM t",
+            "SELECT a FROM t; DELETE FROM t",
+            "SELECT nextval(s) FROM t",
+            "CALL p()",
+            "LOCK TABLES t READ",
+            "EXECUTE IMMEDIATE 'DELETE FROM t'",
+            "CREATE TEMPORARY TABLE t (a int)",
+            "DROP TABLE t",
+            "SET @a = f()",
+            "SET STATEMENT max_statement_time = 1 FOR DELETE FROM t",
+            "BEGIN NOT ATOMIC DELETE FROM t; END",
+            "ANALYZE UPDATE t SET a = 1",
+            "WITH x AS (SELECT 1) SELECT * FROM x",
+            "",
+        ] {
+            assert_eq!(kind(sql), "unknown", "{sql}");
+        }
+    }
+
+    #[test]
+    fn writes_name_their_tables() {
+        for (sql, tables) in [
+            ("INSERT INTO t (a, b) VALUES (1, 'x'), (2, now())", "t"),
+            ("INSERT INTO t SELECT * FROM d.u", "t d.u"),
+            ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(a) + 1", "t"),
+            ("REPLACE INTO d.t (a) VALUES (1)", "d.t"),
+            ("UPDATE t SET a = a + 1 WHERE id = 5", "t"),
+            ("DELETE FROM t WHERE a IN (SELECT a FROM u)", "t u"),
+            ("TRUNCATE TABLE t", "t"),
+        ] {
+            let mut found: Vec<_> = kind(sql).split(' ').map(str::to_owned).collect();
+            let mut expected: Vec<_> = format!("write {tables}").split(' ').map(str::to_owned).collect();
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{sql}");
+        }
+        for sql in ["DELETE x FROM t AS x JOIN u", "INSERT INTO t VALUES (f())", "DELETE FROM t; DELETE FROM u"] {
+            assert_eq!(kind(sql), "unknown", "{sql}");
+        }
+        assert_eq!(classify(br"INSERT INTO t VALUES ('\'')", false), Kind::Unknown);
+    }
+
+    #[test]
+    fn sessions_and_transactions() {
+        for sql in ["SET NAMES utf8mb4", "set autocommit=1", "USE d", "SET @x = 1"] {
+            assert_eq!(kind(sql), "settings", "{sql}");
+        }
+        for sql in ["BEGIN", "START TRANSACTION READ ONLY", "COMMIT", "ROLLBACK TO a", "RELEASE SAVEPOINT a"] {
+            assert_eq!(kind(sql), "transaction", "{sql}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+"""SQL clients through Selkie: passed on to MariaDB, with answers from memory that are never wrong."""
+
+import struct
+import subprocess
+import threading
+import time
+
+import pymysql
+import pytest
+
+from blackbox.test_foreign_writes import LOGGING
+from support.mariadb import MariadbServer
+from support.process import free_port
+from support.selkie import SelkieServer, run
+
+pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
+
+
+class Gateway:
+    def __init__(self, folder, mode: str = "both", *options: str):
+        self.mariadb = MariadbServer(folder / "m", LOGGING).start()
+        # Over its Unix socket the server would take everybody for the user of this process.
+        self.mariadb.url = self.mariadb.tcp_url
+        self.port = free_port()
+        cache = ("--cache", mode) if mode != "off" else ()
+        self.selkie = SelkieServer(
+            folder / "s", self.mariadb, ("--sql-listen", f"127.0.0.1:{self.port}", "--threads", "2", *cache, *options)
+        ).start()
+        self.mariadb.sql("CREATE DATABASE d")
+        self.mariadb.sql("CREATE TABLE d.t (id INT PRIMARY KEY, a VARCHAR(50), n INT)")
+        self.mariadb.sql("INSERT INTO d.t VALUES (1, 'one', 1), (2, 'two', 2)")
+        for right in ("ALL PRIVILEGES ON *.*", "SELECT ON d.*"):
+            user = "joe" if "ALL" in right else "reader"
+            self.mariadb.sql(f"CREATE USER {user}@'%' IDENTIFIED BY 'secret'")
+            self.mariadb.sql(f"GRANT {right} TO {user}@'%'")
+        self.mongo = self.selkie.client()
+        if mode != "off":
+            self.settle()
+
+    def connect(self, **options) -> pymysql.Connection:
+        defaults = {"user": "joe", "password": "secret", "database": "d", "autocommit": True}
+        return pymysql.connect(host="127.0.0.1", port=self.port, **(defaults | options))
+
+    def figures(self) -> dict:
+        return self.mongo.admin.command("serverStatus")["cache"]["sql"]
+
+    def hits(self) -> int:
+        return self.figures()["hits"]
+
+    def settle(self):
+        """Waits until the log that has been written so far has been read."""
+        deadline = time.monotonic() + 20
+        with self.connect() as connection:
+            while not is_kept(self, connection, "SELECT 'settled' FROM t WHERE id = 1"):
+                assert time.monotonic() < deadline, self.figures()
+        time.sleep(0.3)
+
+    def remove(self):
+        self.mongo.close()
+        self.selkie.kill()
+        self.mariadb.remove()
+
+
+@pytest.fixture(scope="module")
+def gateway(store, tmp_path_factory):
+    gateway = Gateway(tmp_path_factory.mktemp("sql"))
+    yield gateway
+    assert gateway.selkie.is_running()
+    gateway.remove()
+
+
+@pytest.fixture
+def session(gateway):
+    with gateway.connect() as connection:
+        yield connection
+
+
+def rows(connection, sql: str):
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+
+def is_kept(gateway, connection, sql: str) -> bool:
+    """Asks three times (what was written just before is in the log a little later), and gives whether the last came from memory."""
+    rows(connection, sql)
+    rows(connection, sql)
+    before = gateway.hits()
+    rows(connection, sql)
+    return gateway.hits() == before + 1
+
+
+def until(condition, seconds: float = 10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_who_may_log_in_is_said_by_the_server(gateway):
+    with gateway.connect() as connection:
+        assert rows(connection, "SELECT CURRENT_USER(), DATABASE()") == (("joe@%", "d"),)
+    with pytest.raises(pymysql.err.OperationalError) as refused:
+        gateway.connect(password="wrong")
+    assert refused.value.args[0] == 1045
+    with gateway.connect(user="reader") as connection, pytest.raises(pymysql.err.OperationalError) as refused:
+        rows(connection, "DELETE FROM t")
+    assert refused.value.args[0] == 1142
+
+
+def test_answers_are_kept(gateway, session):
+    assert is_kept(gateway, session, "SELECT a FROM t WHERE id = 1")
+    assert rows(session, "SELECT a FROM t WHERE id = 1") == (("one",),)
+    # For another session of the same user, and not for another user.
+    with gateway.connect() as other, gateway.connect(user="reader") as reader:
+        before = gateway.hits()
+        assert rows(other, "SELECT a FROM t WHERE id = 1") == (("one",),)
+        assert gateway.hits() == before + 1
+        assert rows(reader, "SELECT a FROM t WHERE id = 1") == (("one",),)
+        assert gateway.hits() == before + 1
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT NOW(6), a FROM t", "SELECT a FROM t FOR UPDATE", "SELECT @x, a FROM t", "SELECT a FROM v", "SELECT f(a) FROM t",
+    "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'", "SELECT SQL_CALC_FOUND_ROWS a FROM t",
+])
+def test_other_answers_are_not(gateway, session, sql):
+    rows(session, "CREATE OR REPLACE VIEW v AS SELECT * FROM t")
+    rows(session, "CREATE OR REPLACE FUNCTION f(x VARCHAR(50)) RETURNS VARCHAR(50) DETERMINISTIC RETURN CONCAT(x, '!')")
+    with gateway.connect() as other:
+        assert not is_kept(gateway, other, sql)
+
+
+def test_writes_of_all_kinds_are_seen(gateway, session):
+    question = "SELECT a FROM t WHERE id = 2"
+    with gateway.connect() as other:
+        for number in range(20):
+            writer = session if number % 2 else other
+            rows(writer, f"UPDATE t SET a = 'w{number}' WHERE id = 2")
+            assert rows(session, question) == rows(other, question) == ((f"w{number}",),)
+    gateway.mariadb.sql("UPDATE d.t SET a = 'direct' WHERE id = 2")
+    until(lambda: rows(session, question) == (("direct",),))
+    rows(session, "DELETE FROM t WHERE id = 2")
+    assert rows(session, question) == ()
+    rows(session, r"INSERT INTO t VALUES (2, 'back\\slash', 2)")
+    assert rows(session, question) == (("back\\slash",),)
+
+
+def test_mongodb_clients_and_sql_clients_see_each_other(gateway, session):
+    cars = gateway.mongo.d.cars
+    cars.insert_one({"_id": 1, "Make": "Toyota"})
+    question = "SELECT JSON_VALUE(doc, '$.Make') FROM cars"
+    assert rows(session, question) == (("Toyota",),)
+    assert is_kept(gateway, session, question)
+    for number in range(10):
+        cars.update_one({"_id": 1}, {"$set": {"Make": f"m{number}"}})
+        assert rows(session, question) == ((f"m{number}",),)
+        rows(session, f"UPDATE cars SET doc = JSON_SET(doc, '$.Make', 's{number}')")
+        assert cars.find_one({"_id": 1})["Make"] == f"s{number}"
+        assert rows(session, question) == ((f"s{number}",),)
+    with gateway.connect(autocommit=False) as writer:
+        cars.find_one({"_id": 1})
+        rows(writer, "UPDATE cars SET doc = JSON_SET(doc, '$.Make', 'open')")
+        assert cars.find_one({"_id": 1})["Make"] == "s9"
+        writer.commit()
+        assert cars.find_one({"_id": 1})["Make"] == "open"
+    cars.drop()
+    with pytest.raises(pymysql.err.ProgrammingError):
+        rows(session, question)
+
+
+def test_transactions_see_their_own_and_nobody_else_does(gateway, session):
+    question = "SELECT n FROM t WHERE id = 1"
+    rows(session, "UPDATE t SET n = 1 WHERE id = 1")
+    with gateway.connect(autocommit=False) as writer:
+        assert rows(session, question) == rows(session, question) == ((1,),)
+        rows(writer, "UPDATE t SET n = 2 WHERE id = 1")
+        assert (rows(writer, question), rows(session, question)) == (((2,),), ((1,),))
+        with pytest.raises(pymysql.err.IntegrityError):
+            rows(writer, "INSERT INTO t VALUES (1, 'again', 1)")
+        assert (rows(writer, question), rows(session, question)) == (((2,),), ((1,),))
+        writer.commit()
+        assert (rows(writer, question), rows(session, question)) == (((2,),), ((2,),))
+        rows(writer, "UPDATE t SET n = 3 WHERE id = 1")
+        writer.rollback()
+        assert rows(session, question) == ((2,),)
+    rows(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    rows(session, question)
+    with gateway.connect() as other:
+        rows(other, "UPDATE t SET n = 4 WHERE id = 1")
+        assert (rows(other, question), rows(session, question)) == (((4,),), ((2,),))
+    rows(session, "COMMIT")
+    assert rows(session, question) == ((4,),)
+
+
+def test_an_error_leaves_its_warnings_where_they_are(session):
+    with pytest.raises(pymysql.err.IntegrityError):
+        rows(session, "INSERT INTO t VALUES (1, 'again', 1)")
+    assert rows(session, "SHOW WARNINGS")[0][1] == 1062
+
+
+def test_settings_of_the_session_count(gateway, session):
+    rows(session, "CREATE TABLE IF NOT EXISTS times (id INT, at TIMESTAMP NULL)")
+    rows(session, "DELETE FROM times")
+    with gateway.connect() as session:
+        rows(session, "SET time_zone = '+00:00'")
+        rows(session, "INSERT INTO times VALUES (1, '2024-01-01 12:00:00')")
+        question = "SELECT CAST(at AS CHAR) FROM times"
+        assert is_kept(gateway, session, question)
+        assert rows(session, question) == (("2024-01-01 12:00:00",),)
+        rows(session, "SET time_zone = '+02:00'")
+        assert rows(session, question) == (("2024-01-01 14:00:00",),)
+        rows(session, "CREATE DATABASE IF NOT EXISTS e")
+    gateway.mariadb.sql("CREATE OR REPLACE TABLE e.t (id INT PRIMARY KEY, a VARCHAR(50))")
+    with gateway.connect() as session:
+        rows(session, "SELECT a FROM t WHERE id = 1")
+        rows(session, "USE e")
+        assert rows(session, "SELECT a FROM t WHERE id = 1") == ()
+        session.select_db("d")
+        assert rows(session, "SELECT a FROM t WHERE id = 1") == (("one",),)
+
+
+def test_temporary_tables_hide_what_is_kept(gateway, session):
+    question = "SELECT a FROM t WHERE id = 1"
+    assert is_kept(gateway, session, question)
+    rows(session, "CREATE TEMPORARY TABLE t (id INT, a VARCHAR(50))")
+    rows(session, "INSERT INTO t VALUES (1, 'mine')")
+    assert rows(session, question) == rows(session, question) == (("mine",),)
+    with gateway.connect() as other:
+        assert rows(other, question) == (("one",),)
+
+
+def test_functions_about_the_last_statement(gateway, session):
+    assert is_kept(gateway, session, "SELECT a FROM t WHERE id IN (1, 2)")
+    rows(session, "SELECT 1")
+    rows(session, "SELECT a FROM t WHERE id IN (1, 2)")
+    assert rows(session, "SELECT FOUND_ROWS()") == ((2,),)
+
+
+def test_large_answers_and_statements(gateway, session):
+    rows(session, "CREATE TABLE IF NOT EXISTS large (id INT PRIMARY KEY, body LONGTEXT)")
+    for length in (17_000_000, 20_000_000):
+        text = "x" * length
+        rows(session, f"REPLACE INTO large VALUES (1, '{text}')")
+        assert rows(session, "SELECT body FROM large") == ((text,),)
+    # A packet that is exactly full is followed by an empty one.
+    for length in (2**24 - 1, 2**24 - 2, 2**24):
+        rows(session, f"UPDATE large SET body = REPEAT('y', {length - 4})")
+        assert len(rows(session, "SELECT body FROM large")[0][0]) == length - 4
+    assert rows(session, "SELECT COUNT(*) FROM seq_1_to_200000") == ((200_000,),)
+    assert len(rows(session, "SELECT seq, REPEAT('z', 100) FROM seq_1_to_200000")) == 200_000
+
+
+def test_several_statements_and_several_answers(gateway):
+    from pymysql.constants import CLIENT
+
+    with gateway.connect(client_flag=CLIENT.MULTI_STATEMENTS) as session, session.cursor() as cursor:
+        cursor.execute("SELECT 1; SELECT a FROM t WHERE id = 1; UPDATE t SET n = 7 WHERE id = 1; SELECT n FROM t WHERE id = 1")
+        answers = [cursor.fetchall()]
+        while cursor.nextset():
+            answers.append(cursor.fetchall())
+        assert [tuple(answer) for answer in answers] == [((1,),), (("one",),), (), ((7,),)]
+        cursor.execute("CREATE OR REPLACE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
+        cursor.execute("CALL p()")
+        assert cursor.fetchall() == ((1,),) and cursor.nextset() and cursor.fetchall() == ((2,),)
+        session.ping()
+    with gateway.connect() as session:
+        assert rows(session, "SELECT n FROM t WHERE id = 1") == ((7,),)
+
+
+def execute_prepared(connection, sql: str) -> bytes:
+    """Prepares a statement without parameters or columns and executes it in the binary protocol, for its answer."""
+    connection._execute_command(0x16, sql)
+    number = connection._read_packet().get_all_data()[1:5]
+    connection._execute_command(0x17, number + struct.pack("<BI", 0, 1))
+    answer = connection._read_packet().get_all_data()
+    connection._execute_command(0x19, number)
+    return answer
+
+
+def test_prepared_statements(gateway):
+    question = "SELECT n FROM t WHERE id = 1"
+    with gateway.connect() as session, gateway.connect() as other:
+        for number in range(5):
+            assert execute_prepared(session, f"UPDATE t SET n = 20{number} WHERE id = 1")[0] == 0
+            assert rows(session, question) == rows(other, question) == ((200 + number,),)
+        # A result set: as many packets as it has.
+        session._execute_command(0x16, question)
+        number = [session._read_packet().get_all_data() for _ in range(3)][0][1:5]
+        session._execute_command(0x17, number + struct.pack("<BI", 0, 1))
+        answer = [session._read_packet().get_all_data() for _ in range(5)]
+        assert answer[3] == b"\0\0" + struct.pack("<i", 204) and answer[4][0] == 0xFE
+        assert rows(session, question) == ((204,),)
+
+
+def test_files_of_the_client_are_not_asked_for(gateway, tmp_path):
+    (tmp_path / "file").write_text("1\n")
+    with gateway.connect(local_infile=True) as session, pytest.raises(pymysql.err.MySQLError):
+        rows(session, f"LOAD DATA LOCAL INFILE '{tmp_path / 'file'}' INTO TABLE t")
+
+
+def test_the_command_line_client(gateway):
+    script = """
+        PREPARE s FROM 'UPDATE t SET n = ? WHERE id = 1'; SET @n = 11; EXECUTE s USING @n;
+        SELECT n FROM t WHERE id = 1; SHOW WARNINGS; SELECT USER() LIKE 'joe@%';
+    """
+    command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{gateway.port}", "-ujoe", "-psecret", "d", "-N", "-B"]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, ["11", "1"]), done.stderr
+    with gateway.connect() as session:
+        assert rows(session, "SELECT n FROM t WHERE id = 1") == ((11,),)
+
+
+def test_many_at_once_never_see_the_past(gateway):
+    """Each row is written by one session, which everybody reads: what is read is not older than what was acknowledged before."""
+    acknowledged = [0] * 4
+    rows(gateway.connect(), "REPLACE INTO t VALUES " + ", ".join(f"({100 + i}, '', 0)" for i in range(4)))
+    stop = time.monotonic() + 5
+    wrong = []
+
+    def write(which: int):
+        with gateway.connect(autocommit=which % 2 == 0) as session:
+            while time.monotonic() < stop:
+                rows(session, f"UPDATE t SET n = n + 1 WHERE id = {100 + which}")
+                session.commit()
+                acknowledged[which] += 1
+                time.sleep(0.003)
+
+    def read(which: int):
+        with gateway.connect() as session:
+            while time.monotonic() < stop:
+                least = acknowledged[which]
+                found = rows(session, f"SELECT n FROM t WHERE id = {100 + which}")[0][0]
+                if found < least:
+                    wrong.append((which, found, least))
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
+    threads += [threading.Thread(target=read, args=(i % 4,)) for i in range(8)]
+    before = gateway.hits()
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong and min(acknowledged) > 5 and gateway.hits() > before
+
+
+def test_what_cannot_be_listened_for_is_said(store, mariadb):
+    for options, part in [((), "embedded"), (("--mariadb", mariadb.url()), "Unix socket")]:
+        done = run("check", "--sql-listen", "127.0.0.1:1", *options)
+        assert done.returncode != 0 and part in done.stderr, done.stderr
+    done = run("check", "--sql-listen", "0.0.0.0:1", "--mariadb", mariadb.tcp_url())
+    assert done.returncode != 0 and "--allow-remote" in done.stderr
+
+
+def test_without_a_cache_and_without_a_server(store, tmp_path):
+    gateway = Gateway(tmp_path, "off")
+    try:
+        with gateway.connect() as session:
+            assert rows(session, "SELECT a FROM t WHERE id = 1") == (("one",),)
+            gateway.mariadb.kill()
+            with pytest.raises(pymysql.err.MySQLError):
+                rows(session, "SELECT 1")
+        with pytest.raises(pymysql.err.OperationalError) as refused:
+            gateway.connect()
+        assert refused.value.args[0] == 2003 and "MariaDB" in refused.value.args[1]
+    finally:
+        gateway.remove()
