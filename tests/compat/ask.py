@@ -189,7 +189,8 @@ class Asked:
 
     def classic(self, ours: bytes) -> bytes | None:
         """In the place of `ours` the answer of MongoDB's classic engine alone; `None` where what was asked about is there no longer."""
-        if self.block.script or "aggregate" not in self.command and self.command[next(iter(self.command))] != "v":
+        reads = "aggregate" in self.command or "find" in self.command or self.command[next(iter(self.command))] == "v"
+        if self.block.script or not reads:
             return None
         engine = lambda classic: {"setParameter": 1, CLASSIC: classic, "$db": "admin"}
         load = self.pair.load(self.block.collections) if self.block.writes else []
