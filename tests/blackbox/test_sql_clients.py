@@ -203,6 +203,20 @@ def test_an_error_leaves_its_warnings_where_they_are(session):
     assert rows(session, "SHOW WARNINGS")[0][1] == 1062
 
 
+def test_what_is_not_committed_is_not_kept(gateway, session):
+    question = "SELECT a FROM t WHERE id = 1"
+    beside = gateway.mariadb.connect()
+    for level in ("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"):
+        rows(beside, "START TRANSACTION")
+        rows(beside, "UPDATE d.t SET a = 'dirty' WHERE id = 1")
+        with gateway.connect() as dirty:
+            rows(dirty, level)
+            assert rows(dirty, question) == (("dirty",),)
+        assert rows(session, question) == (("one",),)
+        rows(beside, "ROLLBACK")
+    beside.close()
+
+
 def test_settings_of_the_session_count(gateway, session):
     rows(session, "CREATE TABLE IF NOT EXISTS times (id INT, at TIMESTAMP NULL)")
     rows(session, "DELETE FROM times")

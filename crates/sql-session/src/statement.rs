@@ -72,6 +72,14 @@ fn understand(sql: &[u8], escapes: bool) -> Option<Kind> {
         }
         ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => calls(&tokens, &[PURE, VOLATILE]).then_some(Kind::Read),
         ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
+        // Said of the next transaction alone, the session's settings do not show it.
+        ["SET", second, ..]
+            if text.to_ascii_uppercase().contains("ISOLATION")
+                && (!["SESSION", "GLOBAL"].contains(second) || tokens.contains(&Token::Comma)) =>
+        {
+            None
+        }
+        ["SET"] if text.to_ascii_uppercase().contains("ISOLATION") => None,
         ["SET", second, ..] if *second != "STATEMENT" && !tokens.contains(&Token::LParen) => Some(Kind::Settings),
         ["SET"] if !tokens.contains(&Token::LParen) => Some(Kind::Settings),
         ["BEGIN"] | ["BEGIN", "WORK"] | ["START", "TRANSACTION", ..] | ["COMMIT" | "ROLLBACK" | "SAVEPOINT", ..] => {
@@ -289,6 +297,10 @@ mod tests {
             "DROP TABLE t",
             "SET @a = f()",
             "SET STATEMENT max_statement_time = 1 FOR DELETE FROM t",
+            "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+            "SET @@tx_isolation = 'READ-UNCOMMITTED'",
+            "SET tx_isolation = 'READ-UNCOMMITTED'",
+            "SET SESSION sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'",
             "BEGIN NOT ATOMIC DELETE FROM t; END",
             "ANALYZE UPDATE t SET a = 1",
             "WITH x AS (SELECT 1) SELECT * FROM x",
@@ -323,7 +335,13 @@ mod tests {
 
     #[test]
     fn sessions_and_transactions() {
-        for sql in ["SET NAMES utf8mb4", "set autocommit=1", "USE d", "SET @x = 1"] {
+        for sql in [
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET NAMES utf8mb4",
+            "set autocommit=1",
+            "USE d",
+            "SET @x = 1",
+        ] {
             assert_eq!(kind(sql), "settings", "{sql}");
         }
         for sql in ["BEGIN", "START TRANSACTION READ ONLY", "COMMIT", "ROLLBACK TO a", "RELEASE SAVEPOINT a"] {
