@@ -27,8 +27,8 @@ def each(command: dict, *options: str, inside: str | None = None, without=(), fi
     return cases
 
 
-def block(family: str, *cases: list[dict], setup=(), writes: bool = False) -> Block:
-    return Block(f"options: {family}", [case for some in cases for case in some], DOCUMENTS, list(setup), writes=writes)
+def block(family: str, *cases: list[dict], setup=(), **options) -> Block:
+    return Block(f"options: {family}", [case for some in cases for case in some], DOCUMENTS, list(setup), **options)
 
 
 BLOCKS = [
@@ -74,7 +74,10 @@ BLOCKS = [
         each({"killOp": 1, "op": 7, **ADMIN}, "op"), each({"setFeatureCompatibilityVersion": "6.0", **ADMIN}, "downgradeOnDiskChanges", "fromConfigServer"),
     ),
     block(
-        "figures", each({"dataSize": "compat.c"}, "keyPattern", "min", "max", "estimate", "maxSize", "maxObjects"),
+        "estimated sizes", each({"dataSize": "compat.c"}, "estimate"), setup=INDEXED, only=("embedded", "MariaDB reckons by the length of rows"),
+    ),
+    block(
+        "figures", each({"dataSize": "compat.c"}, "keyPattern", "min", "max", "maxSize", "maxObjects"),
         each({"dataSize": "compat.c", "keyPattern": {"a": 1}, "min": {"a": 1}, "max": {"a": 2}}, "min", "max", "maxObjects", first=False),
         [{"dataSize": "compat.c", **bounds} for bounds in (
             {"min": {"_id": 2}, "max": {"_id": 2}}, {"min": {"_id": 3}, "max": {"_id": 2}}, {"min": {"_id": 1}, "max": {"a": 9}}, {"min": {"_id": 1}, "max": {"_id": 9}, "maxSize": 40},

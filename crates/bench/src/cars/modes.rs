@@ -160,7 +160,7 @@ mod tests {
         report.extend(vec![row("_id", MONGODB, 0.5), row("_id", "x", 0.1), row("all", MONGODB, 20.0)]);
         assert_eq!(
             table(&report.rows),
-            [["query", MONGODB, "x"], ["_id", "0.500", "0.100 (0.200)"], ["all", "20.0", ""]]
+            [["query", MONGODB, "x"], ["_id", "0.500", "0.100 (0.200)"], ["all", "20", ""]]
         );
     }
 }
