@@ -63,7 +63,7 @@ def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
 
 @pytest.mark.mariadb_only
 def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tmp_path):
-    """Each sees its own writes at once, and the other's within a bounded time."""
+    """Each sees its own writes at once, but for those on top of the other's, and these within a bounded time."""
     options = ("--cache", "documents")
     one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
     killer = threading.Timer(4, lambda: (other.kill(), other.start()))

@@ -80,7 +80,12 @@ impl Model {
         if self.tolerance.is_zero() {
             self.acknowledged.iter().for_each(|floors| raise(&floors[id as usize], version));
         } else {
-            raise(&self.acknowledged[source][id as usize], version);
+            let own = &self.acknowledged[source][id as usize];
+            // On top of a version that the source need not know yet, it may still show the one before both.
+            let source = if own.load(SeqCst) + 1 >= version { source } else { Source::MAX };
+            if source != Source::MAX {
+                raise(own, version);
+            }
             let due = Instant::now() + self.tolerance;
             later.0.push_back((due, source, id, version));
         }
