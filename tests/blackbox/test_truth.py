@@ -57,7 +57,7 @@ def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
     """MariaDB tells what was written before the writer knows that it was. Tolerated is what a reader sees before either knows: MariaDB shows
     a change a moment before the log has been read."""
     server = own_server("--cache", "documents", "--foreign-writes", "strict", mariadb=strict_mariadb)
-    printed = truth(server.uri, "--seconds", "5", "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--staleness-ms", "1000")
+    printed = truth(server.uri, "--seconds", "5", "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--until-told")
     assert "  write by SQL\n" in printed
 
 

@@ -80,6 +80,10 @@ pub struct TruthArgs {
     /// What is written by SQL, or by another of several gateways, may be unknown for so long
     #[arg(long, default_value_t = 0, value_name = "MS")]
     pub staleness_ms: u64,
+    /// What a read has shown need not be known to all before its writer has been told: for a cache that notices writes by SQL before
+    /// their commit returns, and not before others see them
+    #[arg(long)]
+    pub until_told: bool,
 
     /// Also write by SQL to the MariaDB behind the gateways: `mysql://user:password@host:port`
     #[arg(long, value_name = "URL")]
@@ -109,7 +113,10 @@ pub fn run(args: &TruthArgs) -> Result<()> {
     // What is written by SQL is one source more.
     let sources = addresses.len() + usize::from(sql.is_some());
     let tolerance = Duration::from_millis(args.staleness_ms);
-    let model = Model::new(layout, sources, tolerance, |id| first_version(&layout, id));
+    let mut model = Model::new(layout, sources, tolerance, |id| first_version(&layout, id));
+    if args.until_told {
+        model.count_told_only();
+    }
     load(&addresses[0], &layout).context("loading")?;
     let before = CacheFigures::of(&addresses)?;
     let began = Instant::now();

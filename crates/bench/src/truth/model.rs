@@ -27,6 +27,8 @@ pub struct Model {
     recent: [AtomicU32; RECENT],
     recent_end: AtomicUsize,
     tolerance: Duration,
+    /// What a read has shown need not be known to all before its writer has been told.
+    told_only: bool,
     begun: Instant,
 }
 
@@ -49,8 +51,14 @@ impl Model {
             recent: std::array::from_fn(|_| AtomicU32::new(0)),
             recent_end: AtomicUsize::new(0),
             tolerance,
+            told_only: false,
             begun: Instant::now(),
         }
+    }
+
+    /// Counts what writers have been told, and not what reads have shown before that.
+    pub fn count_told_only(&mut self) {
+        self.told_only = true;
     }
 
     /// Takes the block of this document, if nobody has it.
@@ -94,7 +102,7 @@ impl Model {
 
     /// A finished read has seen this version. Where sources may be behind one another it says nothing about later ones.
     pub fn saw(&self, id: Id, version: Version) {
-        if self.tolerance.is_zero() {
+        if self.tolerance.is_zero() && !self.told_only {
             self.acknowledged.iter().for_each(|floors| raise(&floors[id as usize], version));
         }
     }

@@ -254,3 +254,32 @@ fn another_source_may_be_behind_for_as_long_as_is_tolerated() {
     model.settle(&mut later);
     assert_eq!(model.low(5, 0), 2);
 }
+
+#[test]
+fn what_is_shown_before_its_writer_is_told_counts_unless_it_is_left_out() {
+    let mut model = Model::new(LAYOUT, 1, Duration::ZERO, |_| 1);
+    model.begin(5);
+    model.saw(5, 2);
+    assert_eq!(model.low(5, 0), 2);
+    model.count_told_only();
+    model.begin(5);
+    model.saw(5, 3);
+    assert_eq!(model.low(5, 0), 2);
+    model.acknowledge(5, 0, &mut Later::default());
+    assert_eq!(model.low(5, 0), 3, "once it is told, it is for all to know");
+}
+
+#[test]
+fn what_is_written_on_top_of_an_unknown_version_is_known_with_it() {
+    let tolerance = Duration::from_millis(20);
+    let model = Model::new(LAYOUT, 2, tolerance, |_| 1);
+    let mut later = Later::default();
+    for source in [0, 1] {
+        model.begin(5);
+        model.acknowledge(5, source, &mut later);
+    }
+    assert_eq!((model.low(5, 0), model.low(5, 1)), (2, 1));
+    std::thread::sleep(tolerance);
+    model.settle(&mut later);
+    assert_eq!((model.low(5, 0), model.low(5, 1)), (3, 3));
+}
