@@ -82,6 +82,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
     /// The answer, or leave to make it. `alone`: there is no waiting for others who make it.
     pub fn begin(self: &Arc<Self>, key: &[u8], now_ms: i64, alone: bool) -> Begun<A> {
         if self.blind.load(Ordering::SeqCst) {
+            self.refuse(Refusal::Blind);
             return Begun::Blind;
         }
         let hash = self.hasher.hash_one(key);

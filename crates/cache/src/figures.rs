@@ -41,8 +41,6 @@ pub enum Refusal {
     Continues,
     /// The command failed.
     Failed,
-    /// The rules, or the session, say no.
-    Excluded,
     /// What is read is not a collection's documents.
     NoCollection,
     /// Writes from elsewhere cannot be followed at the moment.
@@ -50,13 +48,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub const ALL: [Refusal; 8] = [
+    pub const ALL: [Refusal; 7] = [
         Refusal::Volatile,
         Refusal::Overtaken,
         Refusal::TooLarge,
         Refusal::Continues,
         Refusal::Failed,
-        Refusal::Excluded,
         Refusal::NoCollection,
         Refusal::Blind,
     ];
@@ -69,7 +66,6 @@ impl Refusal {
             Refusal::TooLarge => "tooLarge",
             Refusal::Continues => "continues",
             Refusal::Failed => "failed",
-            Refusal::Excluded => "excluded",
             Refusal::NoCollection => "noCollection",
             Refusal::Blind => "blind",
         }
@@ -83,7 +79,6 @@ impl Refusal {
             Refusal::TooLarge => "the answer is too large for the memory there is",
             Refusal::Continues => "the answer goes on behind its first batch, in a way that cannot be taken up again",
             Refusal::Failed => "the command failed",
-            Refusal::Excluded => "the rules leave it out",
             Refusal::NoCollection => {
                 "what it reads is no collection's documents: a view, or what the server says of itself"
             }
