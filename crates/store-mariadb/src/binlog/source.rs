@@ -1,6 +1,6 @@
 //! The stream: a connection that has become a replica's.
 
-use crate::connection::{Connection, establish};
+use crate::connection::{Protocol, connect};
 use crate::failure::{Failure, Result, sql};
 use crate::options::Target;
 use mariadb_wire::binlog::Checksum;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 pub(super) struct Source {
-    connection: Connection,
+    connection: Protocol,
     semi_sync: bool,
     /// When anything came in, and how long nothing may come in.
     heard: Instant,
@@ -50,7 +50,7 @@ pub(super) struct Request<'a> {
 
 impl Source {
     pub async fn open(target: &Target, request: &Request<'_>, connect_timeout: Duration) -> Result<Source> {
-        let (mut connection, _) = establish(target, connect_timeout).await?;
+        let (mut connection, _) = connect(target, connect_timeout).await?;
         // The position is digits, dashes and commas: it was read as GTIDs and written by us.
         connection.queue_query(&format!(
             "SET @mariadb_slave_capability = 4, @master_binlog_checksum = '{}', \

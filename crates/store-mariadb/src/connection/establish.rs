@@ -1,6 +1,7 @@
 //! Connecting: handshake, authentication, session settings.
 
-use super::{Connection, Stream};
+use super::stream::Stream;
+use super::{Connection, Protocol, Transport};
 use crate::failure::{Failure, Result, sql};
 use crate::options::{Address, Target};
 use error::{Code, Error};
@@ -64,7 +65,13 @@ pub(crate) struct ServerFacts {
 
 /// Connects, authenticates and sets the session up.
 pub(crate) async fn establish(target: &Target, timeout: Duration) -> Result<(Connection, ServerFacts)> {
-    match tokio::time::timeout(timeout, connect(target)).await {
+    let (protocol, facts) = connect(target, timeout).await?;
+    Ok((Connection::new(Transport::Protocol(protocol)), facts))
+}
+
+/// As [`establish`], for who speaks the protocol himself.
+pub(crate) async fn connect(target: &Target, timeout: Duration) -> Result<(Protocol, ServerFacts)> {
+    match tokio::time::timeout(timeout, set_up(target)).await {
         Ok(outcome) => outcome,
         Err(_) => {
             Err(Failure::Lost(format!("no answer from MariaDB at {} within {} s", target.address, timeout.as_secs())))
@@ -72,9 +79,9 @@ pub(crate) async fn establish(target: &Target, timeout: Duration) -> Result<(Con
     }
 }
 
-async fn connect(target: &Target) -> Result<(Connection, ServerFacts)> {
+async fn set_up(target: &Target) -> Result<(Protocol, ServerFacts)> {
     let stream = Stream::connect(&target.address).await.map_err(|error| unreachable_server(&target.address, &error))?;
-    let mut connection = Connection::new(stream, PacketReader::new(PACKET_BYTES_MAX), WANTED);
+    let mut connection = Protocol::new(stream, PacketReader::new(PACKET_BYTES_MAX), WANTED);
     let facts = log_in(&mut connection, target).await?;
     connection.queue_query(&format!("{SESSION} /*{}*/", " ".repeat(SESSION_BYTES)));
     connection.finish().await?;
@@ -89,7 +96,7 @@ fn unreachable_server(address: &Address, error: &std::io::Error) -> Failure {
     Failure::Lost(format!("cannot connect to MariaDB at {address} ({error}): {hint}"))
 }
 
-async fn log_in(connection: &mut Connection, target: &Target) -> Result<ServerFacts> {
+async fn log_in(connection: &mut Protocol, target: &Target) -> Result<ServerFacts> {
     let greeting = receive(connection).await?;
     if greeting.first() == Some(&ERR) {
         return Err(refusal(&greeting, target)?);
@@ -116,7 +123,7 @@ async fn log_in(connection: &mut Connection, target: &Target) -> Result<ServerFa
 }
 
 /// Follows the server from plugin to plugin until it is content.
-async fn authenticate(connection: &mut Connection, target: &Target) -> Result<()> {
+async fn authenticate(connection: &mut Protocol, target: &Target) -> Result<()> {
     // A server asks for one switch; more than a few is no server we know.
     for _ in 0..4 {
         let answer = receive(connection).await?;
@@ -188,7 +195,7 @@ fn refusal(payload: &[u8], target: &Target) -> Result<Failure> {
     })
 }
 
-async fn receive(connection: &mut Connection) -> Result<Vec<u8>> {
+async fn receive(connection: &mut Protocol) -> Result<Vec<u8>> {
     loop {
         if let Some(range) = connection.incoming.next_packet()? {
             return Ok(connection.incoming.payload(range).to_vec());
@@ -197,7 +204,7 @@ async fn receive(connection: &mut Connection) -> Result<Vec<u8>> {
     }
 }
 
-async fn send(connection: &mut Connection, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+async fn send(connection: &mut Protocol, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let sequence = connection.incoming.sequence().wrapping_add(1);
     write_packet(sequence, &mut connection.outgoing, write);
     poll_fn(|context| connection.poll_flush(context)).await

@@ -1,0 +1,383 @@
+//! The transport to a server: the client/server protocol, over TCP or a Unix socket.
+//!
+//! Everything that takes a round trip elsewhere is pipelined here: any number of commands go out in one write, preparing a statement
+//! and executing it for the first time among them.
+
+use super::Event;
+use super::statements::Statements;
+use super::stream::Stream;
+use crate::failure::{Failure, Result};
+use mariadb_wire::column_definition::ColumnDefinition;
+use mariadb_wire::ok::OkPacket;
+use mariadb_wire::packet::{PacketReader, write_packet};
+use mariadb_wire::prepare_ok::PrepareOk;
+use mariadb_wire::result_set::{Head, Next};
+use mariadb_wire::{Capabilities, ColumnType, ERR, Malformed, Param, com, com_stmt_bulk_execute, com_stmt_execute};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+pub(crate) struct Protocol {
+    pub(super) stream: Stream,
+    pub(super) incoming: PacketReader,
+    pub(super) outgoing: Vec<u8>,
+    /// How much of `outgoing` has been sent.
+    sent: usize,
+    pub(super) capabilities: Capabilities,
+    statements: Statements,
+    /// Answers still to come, in order.
+    expected: VecDeque<Expected>,
+    phase: Phase,
+    /// Types of the columns of the rows that are coming in.
+    row_types: Rc<[ColumnType]>,
+    /// Set when nothing sensible can follow.
+    broken: bool,
+}
+
+enum Expected {
+    /// An answer to COM_STMT_PREPARE.
+    Prepared(Arc<str>),
+    /// An answer to COM_STMT_EXECUTE (of this statement) or another command.
+    Result(Option<Arc<str>>),
+}
+
+/// How far the answer at the front of `expected` has come.
+enum Phase {
+    Head,
+    /// Definitions that follow COM_STMT_PREPARE's answer: parameters, then columns.
+    PreparedDefinitions {
+        prepared: PrepareOk,
+        left: usize,
+        types: Vec<ColumnType>,
+    },
+    Definitions {
+        left: usize,
+        types: Vec<ColumnType>,
+    },
+    Rows,
+}
+
+impl Protocol {
+    pub(super) fn new(stream: Stream, incoming: PacketReader, capabilities: Capabilities) -> Self {
+        Protocol {
+            stream,
+            incoming,
+            outgoing: Vec::with_capacity(4096),
+            sent: 0,
+            capabilities,
+            statements: Statements::default(),
+            expected: VecDeque::new(),
+            phase: Phase::Head,
+            row_types: Rc::new([]),
+            broken: false,
+        }
+    }
+
+    /// Nothing is on its way in either direction.
+    pub fn is_idle(&self) -> bool {
+        !self.broken && self.expected.is_empty() && self.outgoing.len() == self.sent && self.incoming.is_empty()
+    }
+
+    // --- commands
+
+    /// Queues a statement without parameters, sent as text.
+    pub fn queue_query(&mut self, sql: &str) {
+        write_packet(0, &mut self.outgoing, |out| com::query(sql, out));
+        self.expected.push_back(Expected::Result(None));
+    }
+
+    /// Queues a prepared statement, preparing it first where this connection has not.
+    pub fn queue_execute(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
+        let id = self.prepare(sql);
+        write_packet(0, &mut self.outgoing, |out| com_stmt_execute::encode(id, params, out));
+        self.expected.push_back(Expected::Result(Some(sql.clone())));
+    }
+
+    pub fn queue_execute_anew(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
+        if let Some(forgotten) = self.statements.forget(sql) {
+            write_packet(0, &mut self.outgoing, |out| com::stmt_close(forgotten, out));
+        }
+        self.queue_execute(sql, params);
+    }
+
+    /// Queues a prepared statement with parameters of these types, once for each of the rows that `push_rows` appends by
+    /// [`com_stmt_bulk_execute::push`], as one command.
+    pub fn queue_bulk(&mut self, sql: &Arc<str>, types: &[ColumnType], push_rows: impl FnOnce(&mut Vec<u8>)) {
+        let id = self.prepare(sql);
+        write_packet(0, &mut self.outgoing, |out| {
+            com_stmt_bulk_execute::begin(id, types, out);
+            push_rows(out);
+        });
+        self.expected.push_back(Expected::Result(Some(sql.clone())));
+    }
+
+    /// Sends what is queued.
+    pub async fn flush(&mut self) -> Result<()> {
+        poll_fn(|context| self.poll_flush(context)).await
+    }
+
+    /// The statement's id; queues COM_STMT_PREPARE where it has none yet.
+    fn prepare(&mut self, sql: &Arc<str>) -> u32 {
+        if let Some(id) = self.statements.id(sql) {
+            return id;
+        }
+        if let Some(forgotten) = self.statements.make_room() {
+            write_packet(0, &mut self.outgoing, |out| com::stmt_close(forgotten, out));
+        }
+        write_packet(0, &mut self.outgoing, |out| com::stmt_prepare(sql, out));
+        self.statements.begin(sql);
+        self.expected.push_back(Expected::Prepared(sql.clone()));
+        com::LAST_PREPARED
+    }
+
+    // --- answers
+
+    /// The next event of the oldest unfinished command. Sends what is queued first. A refused statement is `Err(Failure::Sql)` and ends that command's answer.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
+        if self.sent < self.outgoing.len() {
+            // Sending may have to wait for room; what the server has answered so far is read all the same.
+            if let Poll::Ready(Err(failure)) = self.poll_flush(context) {
+                return Poll::Ready(Err(failure));
+            }
+        }
+        loop {
+            match self.step() {
+                Ok(Some(event)) => return Poll::Ready(Ok(event)),
+                Ok(None) => {}
+                Err(failure) => return Poll::Ready(Err(self.breaks(failure))),
+            }
+            if let Err(failure) = ready!(self.poll_fill(context)) {
+                return Poll::Ready(Err(self.breaks(failure)));
+            }
+        }
+    }
+
+    /// Takes the whole answer of the oldest unfinished command, dropping rows.
+    pub async fn finish(&mut self) -> Result<OkPacket> {
+        loop {
+            if let Event::Finished(ok) = poll_fn(|context| self.poll_next(context)).await? {
+                return Ok(ok);
+            }
+        }
+    }
+
+    /// The row of an [`Event::Row`] as it came, and the types of its columns.
+    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Rc<[ColumnType]>) {
+        (self.incoming.payload(range), &self.row_types)
+    }
+
+    fn breaks(&mut self, failure: Failure) -> Failure {
+        self.broken |= failure.is_lost();
+        failure
+    }
+
+    /// Reads packets that are here until one makes an event; `None` when more bytes are needed.
+    fn step(&mut self) -> Result<Option<Event>> {
+        while let Some(range) = self.incoming.next_packet()? {
+            let payload = self.incoming.payload(range.clone());
+            match &mut self.phase {
+                Phase::Rows => match Next::decode(payload)? {
+                    Next::Row(_) => return Ok(Some(Event::Row(range))),
+                    Next::End(ok) => return self.finished(ok).map(Some),
+                    Next::Err(packet) => {
+                        let failure = Failure::from_packet(&packet);
+                        return Err(self.failed(failure));
+                    }
+                },
+                Phase::Head => {
+                    if let Some(event) = self.head(range)? {
+                        return Ok(Some(event));
+                    }
+                }
+                Phase::Definitions { left, types } => {
+                    types.push(ColumnDefinition::decode(payload)?.column_type);
+                    *left -= 1;
+                    if *left == 0 {
+                        let types: Rc<[ColumnType]> = std::mem::take(types).into();
+                        self.rows_follow(types);
+                    }
+                }
+                Phase::PreparedDefinitions { prepared, left, types } => {
+                    // Parameters come first; only the columns' types are of use.
+                    if *left <= usize::from(prepared.columns) {
+                        types.push(ColumnDefinition::decode(payload)?.column_type);
+                    }
+                    *left -= 1;
+                    if *left == 0 {
+                        let (prepared, types) = (*prepared, std::mem::take(types));
+                        self.prepared(prepared, types);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn head(&mut self, range: Range<usize>) -> Result<Option<Event>> {
+        let payload = self.incoming.payload(range);
+        let Some(expected) = self.expected.front() else {
+            return Err(unasked(payload));
+        };
+        if matches!(expected, Expected::Prepared(_)) {
+            if payload.first() == Some(&ERR) {
+                // The execution behind it fails too, and that is where the error is reported.
+                let failure = Failure::from_packet(&mariadb_wire::err::ErrPacket::decode(payload)?);
+                if let Some(Expected::Prepared(sql)) = self.expected.pop_front() {
+                    self.statements.refused(&sql, failure);
+                }
+                return Ok(None);
+            }
+            let prepared = PrepareOk::decode(payload)?;
+            let left = usize::from(prepared.params) + usize::from(prepared.columns);
+            if left == 0 {
+                self.prepared(prepared, Vec::new());
+            } else {
+                self.phase = Phase::PreparedDefinitions { prepared, left, types: Vec::new() };
+            }
+            return Ok(None);
+        }
+        match Head::decode(payload, self.capabilities)? {
+            Head::Ok(ok) => self.finished(ok).map(Some),
+            Head::Err(packet) => {
+                let failure = Failure::from_packet(&packet);
+                Err(self.failed(failure))
+            }
+            Head::ResultSet { columns, definitions_follow } => {
+                if definitions_follow {
+                    self.phase = Phase::Definitions { left: columns as usize, types: Vec::new() };
+                } else {
+                    let known = match self.expected.front() {
+                        Some(Expected::Result(Some(sql))) => self.statements.types(sql),
+                        _ => None,
+                    };
+                    self.row_types = known.ok_or(Malformed("result set"))?;
+                    self.phase = Phase::Rows;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn rows_follow(&mut self, types: Rc<[ColumnType]>) {
+        if let Some(Expected::Result(Some(sql))) = self.expected.front() {
+            self.statements.set_types(sql, types.clone());
+        }
+        self.row_types = types;
+        self.phase = Phase::Rows;
+    }
+
+    fn prepared(&mut self, prepared: PrepareOk, types: Vec<ColumnType>) {
+        self.phase = Phase::Head;
+        if let Some(Expected::Prepared(sql)) = self.expected.pop_front()
+            && let Some(replaced) = self.statements.prepared(&sql, prepared.statement, types.into())
+        {
+            write_packet(0, &mut self.outgoing, |out| com::stmt_close(replaced, out));
+        }
+    }
+
+    fn finished(&mut self, ok: OkPacket) -> Result<Event> {
+        if ok.status & mariadb_wire::ok::STATUS_MORE_RESULTS != 0 {
+            return Err(Failure::Lost("MariaDB sent several results where one was asked for".into()));
+        }
+        self.phase = Phase::Head;
+        self.expected.pop_front();
+        Ok(Event::Finished(ok))
+    }
+
+    /// A command was refused: its answer is over. Gives the failure to report, which is the preparation's if that failed.
+    fn failed(&mut self, failure: Failure) -> Failure {
+        self.phase = Phase::Head;
+        match self.expected.pop_front() {
+            Some(Expected::Result(Some(sql))) => self.statements.take_refusal(&sql).unwrap_or(failure),
+            _ => failure,
+        }
+    }
+
+    // --- bytes
+
+    pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let sent = ready!(self.poll_send(context));
+        Poll::Ready(sent.map_err(|failure| self.breaks(failure)))
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        while self.sent < self.outgoing.len() {
+            match ready!(self.stream.poll_write(context, &self.outgoing[self.sent..])) {
+                Ok(count) => self.sent += count,
+                Err(error) => return Poll::Ready(Err(Failure::io(&error))),
+            }
+        }
+        self.outgoing.clear();
+        self.sent = 0;
+        if self.outgoing.capacity() > 4 << 20 {
+            self.outgoing = Vec::with_capacity(4096);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        match ready!(self.stream.poll_read(context, self.incoming.space())) {
+            Ok(0) => Poll::Ready(Err(Failure::Lost("MariaDB closed the connection".into()))),
+            Ok(count) => {
+                self.incoming.filled(count);
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => Poll::Ready(Err(Failure::io(&error))),
+        }
+    }
+
+    // --- packets without a command, as replication has them
+
+    /// Queues a command that is answered with OK.
+    pub fn queue_command(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write_packet(0, &mut self.outgoing, write);
+        self.expected.push_back(Expected::Result(None));
+    }
+
+    /// Queues a packet to which no answer is expected here. From then on packets are taken by [`Protocol::next_payload`].
+    pub fn queue_packet(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write_packet(0, &mut self.outgoing, write);
+    }
+
+    /// The next packet that is here, for [`Protocol::payload`]; `None` when more bytes are needed.
+    pub fn next_payload(&mut self) -> Result<Option<Range<usize>>> {
+        self.incoming.next_packet().map_err(|error| self.breaks(error.into()))
+    }
+
+    pub fn payload(&self, range: Range<usize>) -> &[u8] {
+        self.incoming.payload(range)
+    }
+
+    /// Waits for bytes of further packets.
+    pub async fn fill(&mut self) -> Result<()> {
+        poll_fn(|context| self.poll_fill(context)).await
+    }
+
+    /// Whether the other end has hung up while the connection lay idle. Anything it sent unasked counts as that.
+    pub fn has_hung_up(&mut self) -> bool {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        matches!(self.poll_fill(&mut context), Poll::Ready(_))
+    }
+}
+
+impl Drop for Protocol {
+    /// Says goodbye where that takes no waiting, so that the server does not count an aborted connection.
+    fn drop(&mut self) {
+        if self.is_idle() {
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            write_packet(0, &mut self.outgoing, com::quit);
+            let _ = self.poll_flush(&mut context);
+        }
+    }
+}
+
+/// An answer to nothing: the server says why it hangs up, or has lost its way.
+fn unasked(payload: &[u8]) -> Failure {
+    match mariadb_wire::err::ErrPacket::decode(payload) {
+        Ok(packet) => Failure::Lost(String::from_utf8_lossy(packet.message).into_owned()),
+        Err(_) => Failure::Lost("MariaDB sent what nobody asked for".into()),
+    }
+}
