@@ -40,17 +40,29 @@ pub enum Filters {
     Equality,
     /// One field by a range of its own
     Range,
+    /// One field by a range that is open above
+    Above,
     /// Two fields, one by equality and one by a range
     Both,
+    /// The same, with the same value in all filters
+    Crowd,
+    /// How a text begins
+    Beginning,
     /// One field by equality, with a sort and a limit
     Sorted,
+    /// All of these in turns
+    Mixed,
 }
 
-const KINDS: [(Filters, &str); 4] = [
+const KINDS: [(Filters, &str); 8] = [
     (Filters::Equality, "{k: …}"),
     (Filters::Range, "{n: {$gte: …, $lt: …}}"),
+    (Filters::Above, "{n: {$gte: …}}"),
     (Filters::Both, "{k: …, n: {$gte: …}}"),
+    (Filters::Crowd, "{same: 1, n: {$gte: …, $lt: …}}"),
+    (Filters::Beginning, "{text: /^…/}"),
     (Filters::Sorted, "{k: …}, sort, limit"),
+    (Filters::Mixed, "all of these"),
 ];
 const COLLECTION: &str = "invalidation";
 const LOAD_BATCH: u64 = 1000;
@@ -160,6 +172,10 @@ impl Updater {
     fn fill(&mut self, kind: Filters, filters: u64) -> Result<()> {
         for _ in 0..2 {
             for number in 0..filters {
+                let kind = match kind {
+                    Filters::Mixed => KINDS[number as usize % (KINDS.len() - 1)].0,
+                    kind => kind,
+                };
                 let filter = filter(kind, number as i32 * 2);
                 let mut find = doc! { "find": &self.collection, "filter": &filter };
                 if kind == Filters::Sorted {
@@ -200,14 +216,18 @@ impl Updater {
 
 fn filter(kind: Filters, even: i32) -> DocBuf {
     match kind {
-        Filters::Equality | Filters::Sorted => doc! { "k": even },
+        Filters::Equality | Filters::Sorted | Filters::Mixed => doc! { "k": even },
         Filters::Range => doc! { "n": &doc! { "$gte": even, "$lt": even + 1 } },
+        Filters::Above => doc! { "n": &doc! { "$gte": even } },
         Filters::Both => doc! { "k": even, "n": &doc! { "$gte": 0i32 } },
+        Filters::Crowd => doc! { "same": 1i32, "n": &doc! { "$gte": even, "$lt": even + 1 } },
+        Filters::Beginning => doc! { "text": &doc! { "$regex": &*format!("^{even} is") } },
     }
 }
 
 /// Filters find documents with even numbers; the first document, which is updated, has odd ones.
 fn document(number: u64) -> DocBuf {
     let even = if number == 0 { 1 } else { number as i32 * 2 };
-    doc! { "_id": number as i32, "k": even, "n": even, "text": "a text of some length, as documents have them" }
+    let text = format!("{even} is a number, and this a text of some length, as documents have them");
+    doc! { "_id": number as i32, "k": even, "n": even, "same": 1i32, "text": &*text }
 }

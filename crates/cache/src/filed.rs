@@ -1,96 +1,37 @@
 //! Which answers a change may matter to, found without asking each.
 //!
-//! A filter that asks a field to be equal to a value is filed under that value: only documents with it can match. What cannot be filed so
-//! is in a list that every change of the collection goes through; the list is kept short.
+//! A filter that asks a field to have a value, or one in a range, is filed under that: only documents with such a value can match. What
+//! cannot be filed so, or only with many others that it is not told from there, is in a list that every change of the collection goes
+//! through; the list is kept short.
 
+use crate::intervals::Intervals;
+use crate::ways::{Spot, Under, Way};
 use ahash::AHashMap;
 use document::path::{End, Path};
-use document::{Doc, Kind, Value, key};
-use query::Predicate;
-use query::predicate::{Node, Test};
+use document::{Doc, Value, key};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// A filter with more values than this is not filed under each.
-const VALUES_MAX: usize = 100;
+/// Answers that a change may be held against in vain: more are not listed, nor filed where they cannot be told from each other.
+pub const LISTED_MAX: usize = 128;
 
-/// The `_id` field goes before all others: it says most.
-const ID: &str = "_id";
-
-/// Where an answer is to be found: under paths and the values that documents have to have there. No pairs: in the list.
-pub type Under = SmallVec<[(Path, Box<[u8]>); 1]>;
-
-/// The places to file a filter under, of which every matching document has one; `None` where there are none that would do.
-pub fn under(predicate: &Predicate) -> Option<Under> {
-    let under = places(predicate.root())?;
-    (under.len() <= VALUES_MAX).then_some(under)
-}
-
-fn places(node: &Node) -> Option<Under> {
-    match node {
-        Node::Path { path, test } => values(test)?.map(|value| Some((path.clone(), encoded(value)?))).collect(),
-        // Each condition holds for all that match, so one of them is enough.
-        Node::And(all) => {
-            let rank = |under: &Under| (under.iter().any(|(path, _)| *path != *ID), under.len());
-            all.iter().filter_map(places).min_by_key(rank)
-        }
-        Node::Or(branches) => {
-            let mut under = Under::new();
-            for branch in branches {
-                under.extend(places(branch)?);
-            }
-            Some(under)
-        }
-        _ => None,
-    }
-}
-
-/// The values of which one is equal to what the test holds for.
-fn values(test: &Test) -> Option<std::vec::IntoIter<Value<'_>>> {
-    let values = match test {
-        Test::Equal(value) => vec![value.as_value()],
-        Test::In(list) if list.regexes().is_empty() => list.values().iter().map(|value| value.as_value()).collect(),
-        _ => return None,
-    };
-    Some(values.into_iter())
-}
-
-/// The value as it is filed; `None` for those that are equal to what looks otherwise (null and a missing field, arrays and their elements).
-fn encoded(value: Value<'_>) -> Option<Box<[u8]>> {
-    match value.kind() {
-        Kind::Null | Kind::Undefined | Kind::Array | Kind::Regex => None,
-        _ => {
-            let mut bytes = Vec::with_capacity(16);
-            key::encode(value, &mut bytes);
-            Some(bytes.into())
-        }
-    }
-}
-
-/// Whether a document with this `_id` may match, as far as the filter says something of the `_id`.
-pub fn may_match_id(predicate: &Predicate, id: Value<'_>) -> bool {
-    match under(predicate) {
-        Some(under) if under.iter().all(|(path, _)| *path == *ID) => match encoded(id) {
-            Some(id) => under.iter().any(|(_, value)| *value == id),
-            None => true,
-        },
-        _ => true,
-    }
-}
+/// Where as many answers are filed already, another way is looked for.
+const CROWD: usize = 8;
 
 /// The answers made from one collection, by what they are filed under.
 #[derive(Default)]
 pub struct Filed {
-    by_path: AHashMap<Box<str>, ByValue>,
+    by_path: AHashMap<Box<str>, ByPath>,
     /// Those that every change is held against.
     list: Vec<u32>,
     /// Those that every change throws out.
     everything: Vec<u32>,
 }
 
-struct ByValue {
+struct ByPath {
     path: Path,
-    answers: hashbrown::HashMap<Box<[u8]>, SmallVec<[u32; 2]>, ahash::RandomState>,
+    by_value: hashbrown::HashMap<Box<[u8]>, SmallVec<[u32; 2]>, ahash::RandomState>,
+    by_range: Intervals,
 }
 
 /// Where one answer is filed.
@@ -102,16 +43,56 @@ pub enum Place {
 }
 
 impl Filed {
+    /// Where to file an answer that can be filed in these ways. `is_certain`: a document that matches is all it takes for the answer to go.
+    pub fn choose(&self, ways: Vec<Way>, is_certain: bool) -> Place {
+        let mut least: Option<(usize, Way)> = None;
+        for way in ways {
+            // Then nothing is found there in vain.
+            if way.is_exact && is_certain {
+                return Place::Under(way.under);
+            }
+            let crowd = self.crowd(&way.under);
+            if crowd < CROWD {
+                return Place::Under(way.under);
+            }
+            if least.as_ref().is_none_or(|(other, _)| crowd < *other) {
+                least = Some((crowd, way));
+            }
+        }
+        match least {
+            Some((crowd, way)) if crowd < LISTED_MAX => Place::Under(way.under),
+            _ => Place::List,
+        }
+    }
+
+    /// How many are found already where an answer would be; not counted further than matters.
+    fn crowd(&self, under: &Under) -> usize {
+        let mut crowd = 0;
+        for (path, spot) in under {
+            let Some(by_path) = self.by_path.get(path.as_str()) else { continue };
+            match spot {
+                Spot::At(value) => crowd += by_path.by_value.get(&**value).map_or(0, SmallVec::len),
+                Spot::Between(low, high) => by_path.by_range.find(low, high, &mut |_| {
+                    crowd += 1;
+                    crowd < LISTED_MAX
+                }),
+            }
+        }
+        crowd
+    }
+
     pub fn add(&mut self, answer: u32, place: &Place) {
         match place {
             Place::Under(under) => {
-                for (path, value) in under {
-                    let new = || ByValue { path: path.clone(), answers: hashbrown::HashMap::default() };
-                    let by_value = match self.by_path.get_mut(path.as_str()) {
-                        Some(by_value) => by_value,
-                        None => self.by_path.entry(path.as_str().into()).or_insert_with(new),
+                for (path, spot) in under {
+                    let by_path = match self.by_path.get_mut(path.as_str()) {
+                        Some(by_path) => by_path,
+                        None => self.by_path.entry(path.as_str().into()).or_insert_with(|| ByPath::new(path.clone())),
                     };
-                    by_value.answers.entry(value.clone()).or_default().push(answer);
+                    match spot {
+                        Spot::At(value) => by_path.by_value.entry(value.clone()).or_default().push(answer),
+                        Spot::Between(low, high) => by_path.by_range.add(low, high, answer),
+                    }
                 }
             }
             Place::List => self.list.push(answer),
@@ -122,15 +103,10 @@ impl Filed {
     pub fn remove(&mut self, answer: u32, place: &Place) {
         match place {
             Place::Under(under) => {
-                for (path, value) in under {
-                    let Some(by_value) = self.by_path.get_mut(path.as_str()) else { continue };
-                    if let Some(answers) = by_value.answers.get_mut(&**value) {
-                        take(answers, answer);
-                        if answers.is_empty() {
-                            by_value.answers.remove(&**value);
-                        }
-                    }
-                    if by_value.answers.is_empty() {
+                for (path, spot) in under {
+                    let Some(by_path) = self.by_path.get_mut(path.as_str()) else { continue };
+                    by_path.remove(answer, spot);
+                    if by_path.by_value.is_empty() && by_path.by_range.is_empty() {
                         self.by_path.remove(path.as_str());
                     }
                 }
@@ -151,23 +127,16 @@ impl Filed {
 
     /// All answers, some perhaps more than once.
     pub fn all(&self, found: &mut Vec<u32>) {
-        let under = self.by_path.values().flat_map(|by_value| by_value.answers.values().flatten());
-        found.extend(under.chain(&self.list).chain(&self.everything));
+        self.by_path.values().for_each(|by_path| by_path.all(found));
+        found.extend(self.list.iter().chain(&self.everything));
     }
 
     /// Answers that a document may matter to, as it was or as it is; some perhaps more than once.
     pub fn of_documents(&self, documents: [Option<Doc<'_>>; 2], found: &mut Vec<u32>) {
-        let mut bytes = Vec::with_capacity(32);
-        for by_value in self.by_path.values() {
+        let mut keys = Keys::default();
+        for by_path in self.by_path.values() {
             for document in documents.into_iter().flatten() {
-                let _ = by_value.path.visit(document, End::Expanded, &mut |reached| {
-                    if let Some(value) = reached.value {
-                        bytes.clear();
-                        key::encode(value, &mut bytes);
-                        found.extend(by_value.answers.get(bytes.as_slice()).into_iter().flatten());
-                    }
-                    ControlFlow::<()>::Continue(())
-                });
+                by_path.of_document(document, &mut keys, found);
             }
         }
         found.extend(self.list.iter().chain(&self.everything));
@@ -175,15 +144,85 @@ impl Filed {
 
     /// Answers that the document with an `_id` may matter to.
     pub fn of_id(&self, id: Value<'_>, found: &mut Vec<u32>) {
-        let Some(id) = encoded(id) else { return self.all(found) };
-        for by_value in self.by_path.values() {
-            if by_value.path == *ID {
-                found.extend(by_value.answers.get(&*id).into_iter().flatten());
+        let mut bytes = Vec::with_capacity(32);
+        key::encode(id, &mut bytes);
+        for by_path in self.by_path.values() {
+            if by_path.path == *"_id" {
+                by_path.at(&bytes, found);
+                by_path.between(&bytes, &bytes, found);
             } else {
-                found.extend(by_value.answers.values().flatten());
+                by_path.all(found);
             }
         }
         found.extend(self.list.iter().chain(&self.everything));
+    }
+}
+
+/// Keys of a document's values: the one being looked at, the lowest, the highest.
+#[derive(Default)]
+struct Keys {
+    key: Vec<u8>,
+    lowest: Vec<u8>,
+    highest: Vec<u8>,
+}
+
+impl ByPath {
+    fn new(path: Path) -> ByPath {
+        ByPath { path, by_value: hashbrown::HashMap::default(), by_range: Intervals::default() }
+    }
+
+    fn remove(&mut self, answer: u32, spot: &Spot) {
+        match spot {
+            Spot::At(value) => {
+                if let Some(answers) = self.by_value.get_mut(&**value) {
+                    take(answers, answer);
+                    if answers.is_empty() {
+                        self.by_value.remove(&**value);
+                    }
+                }
+            }
+            Spot::Between(low, _) => self.by_range.remove(low, answer),
+        }
+    }
+
+    fn at(&self, key: &[u8], found: &mut Vec<u32>) {
+        found.extend(self.by_value.get(key).into_iter().flatten());
+    }
+
+    fn between(&self, lowest: &[u8], highest: &[u8], found: &mut Vec<u32>) {
+        self.by_range.find(lowest, highest, &mut |answer| {
+            found.push(answer);
+            true
+        });
+    }
+
+    fn all(&self, found: &mut Vec<u32>) {
+        found.extend(self.by_value.values().flatten());
+        self.by_range.all(found);
+    }
+
+    /// The values of an array each for themselves. The two ends of a range may hold for different ones, so what counts is what lies
+    /// between the lowest and the highest.
+    fn of_document(&self, document: Doc<'_>, keys: &mut Keys, found: &mut Vec<u32>) {
+        let mut count = 0;
+        let _ = self.path.visit(document, End::Expanded, &mut |reached| {
+            let Keys { key, lowest, highest } = keys;
+            key.clear();
+            // Who asks for null means what is missing, too.
+            key::encode(reached.value.unwrap_or(Value::Null), key);
+            self.at(key, found);
+            if count == 0 || *key < *lowest {
+                lowest.clone_from(key);
+            }
+            if count == 0 || *key > *highest {
+                highest.clone_from(key);
+            }
+            count += 1;
+            ControlFlow::<()>::Continue(())
+        });
+        if count > 0 {
+            self.between(&keys.lowest, &keys.highest, found);
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Scope`]), and
 //! every change of a document, told by the store ([`store::Watch`]). What goes out are answers that are still right.
 //!
-//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it), [`filed`] (which answers a change
-//! may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
+//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it), [`ways`], [`filed`] and [`intervals`] (which
+//! answers a change may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
 //! [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`].
 //!
 //! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
@@ -14,10 +14,12 @@
 mod cache;
 mod figures;
 mod filed;
+mod intervals;
 mod queues;
 mod recent;
 pub mod scope;
 mod shard;
+mod ways;
 
 #[cfg(test)]
 mod tests;

@@ -58,7 +58,7 @@ impl Scope {
             && match change {
                 Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after)),
                 Change::Id(id) => match &self.reach {
-                    Reach::Matching { predicate, .. } => crate::filed::may_match_id(predicate, id.as_value()),
+                    Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
                     Reach::Everything => true,
                 },
                 Change::Anything => true,

@@ -2,19 +2,17 @@
 
 use crate::cache::Settings;
 use crate::figures::{Figures, Refusal};
-use crate::filed::{self, Filed, Place};
+use crate::filed::{Filed, LISTED_MAX, Place};
 use crate::queues::{Queues, Standing, Standings, Ticket, Verdict};
 use crate::recent::{Announcement, Recent};
-use crate::scope::{Reach, Scope, covers};
+use crate::scope::{Answer, Reach, Scope, covers};
+use crate::ways;
 use ahash::AHashMap;
 use hashbrown::HashTable;
 use std::sync::Arc;
 use std::time::Instant;
 use store::{Change, Changes, Namespace};
 use tokio::sync::watch;
-
-/// Filters of a collection that every change has to be held against, in each part. Beyond, the oldest goes.
-const LISTED_MAX: usize = 128;
 
 /// What an answer takes beside its key, its scope and itself: its place in the tables here.
 const OVERHEAD_BYTES: usize = 320;
@@ -183,10 +181,6 @@ impl<A> Shard<A> {
         }
         let New { key, hash, answer, scope, now_ms, started, .. } = new;
         let took_us = started.elapsed().as_micros() as u64;
-        let place = match &scope.reach {
-            Reach::Everything => Place::Everything,
-            Reach::Matching { predicate, .. } => filed::under(predicate).map_or(Place::List, Place::Under),
-        };
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.generations.push(0);
@@ -195,7 +189,7 @@ impl<A> Shard<A> {
         let is_dear = took_us * 1024 >= DEAR_US_PER_KB * bytes as u64;
         let generation = self.generations.get(number as usize).copied().unwrap_or_default();
         let standing = self.queues.enter((number, generation), hash, bytes, is_dear);
-        self.file(number, &scope, &place);
+        let place = self.file(number, &scope);
         self.bytes += bytes;
         self.figures.stored += 1;
         if let Some(slot) = self.slots.get_mut(number as usize) {
@@ -221,9 +215,16 @@ impl<A> Shard<A> {
         Ok(())
     }
 
-    fn file(&mut self, number: u32, scope: &Scope, place: &Place) {
+    /// Files an answer by what it depends on.
+    fn file(&mut self, number: u32, scope: &Scope) -> Place {
         let filed = self.collections.entry_ref(&scope.namespace).or_default();
-        filed.add(number, place);
+        let place = match &scope.reach {
+            Reach::Everything => Place::Everything,
+            Reach::Matching { predicate, answer } => {
+                filed.choose(ways::of(predicate), matches!(answer, Answer::Documents))
+            }
+        };
+        filed.add(number, &place);
         let surplus = match filed.listed() {
             (count, Some(oldest)) if count > LISTED_MAX && matches!(place, Place::List) => Some(oldest),
             _ => None,
@@ -231,9 +232,11 @@ impl<A> Shard<A> {
         for other in &scope.others {
             self.collections.entry_ref(other).or_default().add(number, &Place::Everything);
         }
+        // Beyond the list's end, the oldest goes.
         if let Some(oldest) = surplus {
             self.remove(oldest, Reason::Memory);
         }
+        place
     }
 
     fn make_room(&mut self, limit: usize) {

@@ -1,0 +1,210 @@
+//! Intervals of keys, each with a number, found by what they have in common with another interval.
+//!
+//! A treap (a search tree whose shape is that of a tree filled in random order) by the lower ends, whose nodes know the highest upper end
+//! below them: what is found costs its number times the depth, what is not found costs the depth.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+#[derive(Default)]
+pub struct Intervals {
+    root: Tree,
+    /// Numbers drawn so far, of which each node has one.
+    drawn: u64,
+}
+
+type Tree = Option<Box<Node>>;
+
+struct Node {
+    low: Box<[u8]>,
+    high: Arc<[u8]>,
+    /// The highest upper end of this node and those below.
+    highest: Arc<[u8]>,
+    number: u32,
+    priority: u64,
+    left: Tree,
+    right: Tree,
+}
+
+impl Intervals {
+    /// Adds the interval from `low` to `high`, both included. It need not have anything in it: `low` may be above `high`.
+    pub fn add(&mut self, low: &[u8], high: &[u8], number: u32) {
+        self.drawn += 1;
+        let high: Arc<[u8]> = high.into();
+        let (highest, priority) = (high.clone(), scattered(self.drawn));
+        let node = Node { low: low.into(), high, highest, number, priority, left: None, right: None };
+        insert(&mut self.root, Box::new(node));
+    }
+
+    /// Takes one interval out that begins at `low` and has this number.
+    pub fn remove(&mut self, low: &[u8], number: u32) {
+        remove(&mut self.root, low, number);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.root.is_none()
+    }
+
+    /// Calls `found` with the numbers of intervals whose lower end is not above `highest` and whose upper end is not below `lowest`, until
+    /// it says that this is enough.
+    pub fn find(&self, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(u32) -> bool) {
+        let _ = find(&self.root, lowest, highest, found);
+    }
+
+    /// All numbers.
+    pub fn all(&self, found: &mut Vec<u32>) {
+        all(&self.root, found);
+    }
+}
+
+impl Node {
+    fn order(&self, low: &[u8], number: u32) -> Ordering {
+        (&*self.low, self.number).cmp(&(low, number))
+    }
+
+    fn update(&mut self) {
+        let below = [&self.left, &self.right].into_iter().flatten().map(|node| &node.highest);
+        self.highest = below.chain([&self.high]).max().unwrap_or(&self.high).clone();
+    }
+}
+
+/// A number that looks like chance: the last step of SplitMix64.
+fn scattered(number: u64) -> u64 {
+    let mut bits = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+fn insert(tree: &mut Tree, mut new: Box<Node>) {
+    match tree {
+        Some(node) if node.priority >= new.priority => {
+            let goes_left = node.order(&new.low, new.number) == Ordering::Greater;
+            insert(if goes_left { &mut node.left } else { &mut node.right }, new);
+            node.update();
+        }
+        _ => {
+            (new.left, new.right) = split(tree.take(), &new.low, new.number);
+            new.update();
+            *tree = Some(new);
+        }
+    }
+}
+
+/// What comes before a place in the order, and what comes behind.
+fn split(tree: Tree, low: &[u8], number: u32) -> (Tree, Tree) {
+    let Some(mut node) = tree else { return (None, None) };
+    if node.order(low, number) == Ordering::Greater {
+        let (before, behind) = split(node.left.take(), low, number);
+        node.left = behind;
+        node.update();
+        (before, Some(node))
+    } else {
+        let (before, behind) = split(node.right.take(), low, number);
+        node.right = before;
+        node.update();
+        (Some(node), behind)
+    }
+}
+
+fn remove(tree: &mut Tree, low: &[u8], number: u32) {
+    let Some(node) = tree else { return };
+    match node.order(low, number) {
+        Ordering::Equal => {
+            let (left, right) = (node.left.take(), node.right.take());
+            *tree = merged(left, right);
+            return;
+        }
+        Ordering::Greater => remove(&mut node.left, low, number),
+        Ordering::Less => remove(&mut node.right, low, number),
+    }
+    node.update();
+}
+
+fn merged(left: Tree, right: Tree) -> Tree {
+    match (left, right) {
+        (None, tree) | (tree, None) => tree,
+        (Some(mut left), Some(right)) if left.priority >= right.priority => {
+            left.right = merged(left.right.take(), Some(right));
+            left.update();
+            Some(left)
+        }
+        (left, Some(mut right)) => {
+            right.left = merged(left, right.left.take());
+            right.update();
+            Some(right)
+        }
+    }
+}
+
+/// False when it was enough.
+fn find(tree: &Tree, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(u32) -> bool) -> bool {
+    let Some(node) = tree else { return true };
+    if *node.highest < *lowest {
+        return true;
+    }
+    if !find(&node.left, lowest, highest, found) {
+        return false;
+    }
+    if *node.low > *highest {
+        return true;
+    }
+    (*node.high < *lowest || found(node.number)) && find(&node.right, lowest, highest, found)
+}
+
+fn all(tree: &Tree, found: &mut Vec<u32>) {
+    if let Some(node) = tree {
+        found.push(node.number);
+        all(&node.left, found);
+        all(&node.right, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_what_a_list_has(
+            steps in prop::collection::vec((any::<bool>(), 0..20_u8, 0..20_u8, 0..4_u32), 0..200),
+            asked in prop::collection::vec((0..20_u8, 0..20_u8), 1..20),
+        ) {
+            let (mut intervals, mut list) = (Intervals::default(), Vec::new());
+            for (adds, low, high, number) in steps {
+                if adds {
+                    intervals.add(&[low], &[high], number);
+                    list.push((low, high, number));
+                } else if list.iter().filter(|(l, _, n)| (*l, *n) == (low, number)).count() == 1 {
+                    intervals.remove(&[low], number);
+                    list.retain(|(l, _, n)| (*l, *n) != (low, number));
+                }
+            }
+            for (lowest, highest) in asked {
+                let mut found = Vec::new();
+                intervals.find(&[lowest], &[highest], &mut |number| { found.push(number); true });
+                let mut expected: Vec<u32> =
+                    list.iter().filter(|(low, high, _)| *low <= highest && *high >= lowest).map(|(.., number)| *number).collect();
+                found.sort_unstable();
+                expected.sort_unstable();
+                prop_assert_eq!(found, expected);
+            }
+            let mut found = Vec::new();
+            intervals.all(&mut found);
+            prop_assert_eq!(found.len(), list.len());
+        }
+    }
+
+    #[test]
+    fn it_is_not_deep() {
+        fn depth(tree: &Tree) -> usize {
+            tree.as_ref().map_or(0, |node| 1 + depth(&node.left).max(depth(&node.right)))
+        }
+        let mut intervals = Intervals::default();
+        (0..10_000_u32).for_each(|number| intervals.add(&number.to_be_bytes(), &number.to_be_bytes(), number));
+        assert!(depth(&intervals.root) < 60, "{}", depth(&intervals.root));
+        (0..10_000_u32).for_each(|number| intervals.remove(&number.to_be_bytes(), number));
+        assert!(intervals.is_empty());
+    }
+}

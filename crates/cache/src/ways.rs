@@ -1,0 +1,247 @@
+//! The ways to file a filter: paths with values or ranges of values, of which every document that matches has one.
+
+use document::path::{self, Path};
+use document::{Kind, Value, ValueBuf, key};
+use query::Predicate;
+use query::predicate::{Node, Regex, Test};
+use smallvec::{SmallVec, smallvec};
+use store::type_bracket;
+
+/// A filter with more values than this is not filed under each, but under the range that they lie in.
+const VALUES_MAX: usize = 100;
+
+/// The `_id` field goes before all others: it says most.
+const ID: &str = "_id";
+
+/// Where a document's values have to lie.
+#[derive(Clone, Debug)]
+pub enum Spot {
+    /// One of them has this key.
+    At(Box<[u8]>),
+    /// One of them has this key or a higher one, and one of them, perhaps another, that key or a lower one.
+    Between(Box<[u8]>, Box<[u8]>),
+}
+
+/// Where an answer is to be found. No pairs: no document matches.
+pub type Under = SmallVec<[(Path, Spot); 1]>;
+
+/// One way to file a filter.
+#[derive(Debug)]
+pub struct Way {
+    pub under: Under,
+    /// A document that is found so matches, but for arrays and the ends of ranges.
+    pub is_exact: bool,
+    narrowness: Narrowness,
+}
+
+/// How much a condition says, most first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Narrowness {
+    Values,
+    Between,
+    Above,
+}
+
+/// The ways to file a filter, those that say most first. None: it has to be held against every change.
+pub fn of(predicate: &Predicate) -> Vec<Way> {
+    ways(predicate.root())
+}
+
+/// Whether a document with this `_id` may match, as far as the filter says something of the `_id`.
+pub fn may_match_id(predicate: &Predicate, id: Value<'_>) -> bool {
+    let id = encoded(id);
+    let may_hold = |(path, spot): &(Path, Spot)| {
+        *path != *ID
+            || match spot {
+                Spot::At(value) => *value == id,
+                Spot::Between(low, high) => (low..=high).contains(&&id),
+            }
+    };
+    of(predicate).iter().all(|way| way.under.iter().any(may_hold))
+}
+
+fn ways(node: &Node) -> Vec<Way> {
+    let mut ways = match node {
+        Node::Never => vec![Way { under: Under::new(), is_exact: true, narrowness: Narrowness::Values }],
+        Node::Path { path, test } => way(path, test).into_iter().collect(),
+        Node::And(all) => of_all(all),
+        Node::Or(branches) => of_any(branches).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    ways.sort_by_key(|way| (way.narrowness, way.under.iter().any(|(path, _)| *path != *ID), way.under.len()));
+    ways
+}
+
+/// Each condition holds for all that match, so that one of them is enough. Ranges of one path are one.
+fn of_all(all: &[Node]) -> Vec<Way> {
+    let (mut found, mut ranges): (Vec<Way>, Vec<Way>) = (Vec::new(), Vec::new());
+    for way in all.iter().flat_map(ways) {
+        if let Some(same) = ranges.iter_mut().find(|range| is_range_of_same_path(range, &way)) {
+            same.narrow(&way);
+        } else if matches!(way.under.as_slice(), [(_, Spot::Between(..))]) {
+            ranges.push(way);
+        } else {
+            found.push(way);
+        }
+    }
+    found.append(&mut ranges);
+    let is_all = all.len() == 1 || found.len() == 1 && all.iter().all(|node| matches!(node, Node::Path { .. }));
+    found.iter_mut().for_each(|way| way.is_exact &= is_all);
+    found
+}
+
+fn of_any(branches: &[Node]) -> Option<Way> {
+    let mut all = Way { under: Under::new(), is_exact: true, narrowness: Narrowness::Values };
+    for branch in branches {
+        let way = ways(branch).into_iter().next()?;
+        all.is_exact &= way.is_exact;
+        all.narrowness = all.narrowness.max(way.narrowness);
+        all.under.extend(way.under);
+    }
+    (all.under.len() <= VALUES_MAX).then_some(all)
+}
+
+fn is_range_of_same_path(one: &Way, other: &Way) -> bool {
+    matches!(
+        (one.under.as_slice(), other.under.as_slice()),
+        ([(path, Spot::Between(..))], [(other, Spot::Between(..))]) if path.as_str() == other.as_str()
+    )
+}
+
+impl Way {
+    /// Both hold. For each there is a value in its range, so there is one above both lower ends and one below both upper ends.
+    fn narrow(&mut self, other: &Way) {
+        if let ([(_, Spot::Between(low, high))], [(_, Spot::Between(other_low, other_high))]) =
+            (self.under.as_mut_slice(), other.under.as_slice())
+        {
+            if other_low > low {
+                low.clone_from(other_low);
+            }
+            if other_high < high {
+                high.clone_from(other_high);
+            }
+            self.is_exact &= other.is_exact;
+            self.narrowness = match (self.narrowness, other.narrowness) {
+                (Narrowness::Above, Narrowness::Above) => Narrowness::Between,
+                (one, other) => one.min(other),
+            };
+        }
+    }
+}
+
+fn way(path: &Path, test: &Test) -> Option<Way> {
+    let (spots, narrowness, is_exact) = spots(path, test)?;
+    let spots = match spots.len() > VALUES_MAX {
+        true => smallvec![range_of(&spots)?],
+        false => spots,
+    };
+    let under = spots.into_iter().map(|spot| (path.clone(), spot)).collect();
+    Some(Way { under, is_exact, narrowness })
+}
+
+type Spots = SmallVec<[Spot; 1]>;
+
+/// Where values are for which a test may hold, of which one is needed. A missing value counts as null.
+fn spots(path: &Path, test: &Test) -> Option<(Spots, Narrowness, bool)> {
+    Some(match test {
+        Test::Never => (Spots::new(), Narrowness::Values, true),
+        Test::Equal(value) => (of_values(std::slice::from_ref(value)), Narrowness::Values, true),
+        Test::In(list) if list.regexes().is_empty() => (of_values(list.values()), Narrowness::Values, true),
+        Test::In(list) => {
+            let mut spots = of_values(list.values());
+            let mut narrowness = Narrowness::Values;
+            for regex in list.regexes() {
+                spots.extend(of_regex(regex)?);
+                narrowness = Narrowness::Between;
+            }
+            (spots, narrowness, false)
+        }
+        Test::Less(value) => of_comparison(value, false, false)?,
+        Test::LessOrEqual(value) => of_comparison(value, false, true)?,
+        Test::Greater(value) => of_comparison(value, true, false)?,
+        Test::GreaterOrEqual(value) => of_comparison(value, true, true)?,
+        Test::Regex(regex) => (of_regex(regex)?, Narrowness::Between, true),
+        // What a number in the path picks is not taken apart as other arrays are.
+        Test::ElementSatisfies(tests) if path.components().all(|name| path::position(name).is_none()) => {
+            let of_test = |test: &Test| match test {
+                // Elements are there, and those that are arrays are not looked into.
+                Test::Not(_) | Test::ElementSatisfies(_) => None,
+                test => self::way(path, test),
+            };
+            let way = tests.iter().filter_map(of_test).reduce(|mut one, other| {
+                if is_range_of_same_path(&one, &other) {
+                    one.narrow(&other);
+                    one
+                } else if other.narrowness < one.narrowness {
+                    other
+                } else {
+                    one
+                }
+            })?;
+            (way.under.into_iter().map(|(_, spot)| spot).collect(), way.narrowness, false)
+        }
+        _ => return None,
+    })
+}
+
+fn of_values(values: &[ValueBuf]) -> Spots {
+    let mut spots = Spots::new();
+    for value in values {
+        if value.kind() == Kind::Null {
+            // What is undefined is as good as null.
+            spots.push(Spot::At(encoded(Value::Undefined)));
+        }
+        spots.push(Spot::At(encoded(value.as_value())));
+    }
+    spots
+}
+
+/// Where what is less or greater than a value lies: among those that it compares with.
+fn of_comparison(value: &ValueBuf, above: bool, or_equal: bool) -> Option<(Spots, Narrowness, bool)> {
+    let kind = value.kind();
+    let is_nan = match value.as_value() {
+        Value::Double(number) => number.is_nan(),
+        Value::Decimal128(number) => number.is_nan(),
+        _ => false,
+    };
+    if is_nan || matches!((kind, above), (Kind::Null, _) | (Kind::MinKey, false) | (Kind::MaxKey, true)) {
+        let spots = if or_equal { of_values(std::slice::from_ref(value)) } else { Spots::new() };
+        return Some((spots, Narrowness::Values, true));
+    }
+    // Everything lies above the one and below the other, what is missing too.
+    if matches!(kind, Kind::MinKey | Kind::MaxKey) {
+        return None;
+    }
+    let (lowest, highest, _) = type_bracket::of(kind);
+    let range = match above {
+        true => Spot::Between(encoded(value.as_value()), encoded(highest)),
+        false => Spot::Between(encoded(lowest), encoded(value.as_value())),
+    };
+    Some((smallvec![range], Narrowness::Above, true))
+}
+
+/// The strings that a regular expression may match, and itself; `None` where that may be any.
+fn of_regex(regex: &Regex) -> Option<Spots> {
+    let prefix = regex.prefix().filter(|prefix| !prefix.is_empty())?;
+    let mut low = encoded(Value::String(prefix)).into_vec();
+    // Without the end of the text: what begins so has more, of which no byte is FF.
+    low.pop();
+    let high = [low.as_slice(), &[0xFF]].concat();
+    Some(smallvec![Spot::Between(low.into(), high.into()), Spot::At(encoded(regex.to_value().as_value()))])
+}
+
+/// The range that all values lie in.
+fn range_of(spots: &Spots) -> Option<Spot> {
+    let ends = |spot: &Spot| match spot {
+        Spot::At(value) => (value.clone(), value.clone()),
+        Spot::Between(low, high) => (low.clone(), high.clone()),
+    };
+    let (low, high) = spots.iter().map(ends).reduce(|(low, high), (l, h)| (low.min(l), high.max(h)))?;
+    Some(Spot::Between(low, high))
+}
+
+fn encoded(value: Value<'_>) -> Box<[u8]> {
+    let mut bytes = Vec::with_capacity(16);
+    key::encode(value, &mut bytes);
+    bytes.into()
+}
