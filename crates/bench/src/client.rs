@@ -3,6 +3,7 @@
 use crate::message::{Message, check_ok, message_length};
 use anyhow::{Context, Result, bail};
 use document::{Doc, DocBuf, doc};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Address {
     /// `host:port`
     Tcp(String),
@@ -126,6 +127,11 @@ impl Connection {
     /// Runs a command that has to succeed and gives its reply's body.
     pub fn run(&mut self, body: DocBuf) -> Result<Doc<'_>> {
         check_ok(self.round_trip(&Message::command(body))?)
+    }
+
+    /// As [`Connection::run`], on another database.
+    pub fn run_on(&mut self, database: &str, body: DocBuf) -> Result<Doc<'_>> {
+        check_ok(self.round_trip(&Message::command_on(database, body))?)
     }
 }
 

@@ -9,7 +9,7 @@
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
 //! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost; they start
-//! their servers themselves, and ask for [`cache_figures`]. [`mod@truth`] measures nothing, and looks for stale reads.
+//! their servers themselves, and ask for [`cache_figures`]. [`mod@simulate`] runs scenarios over a schedule. [`mod@truth`] measures nothing, and looks for stale reads.
 
 mod aggregate;
 mod cache_figures;
@@ -27,6 +27,7 @@ mod message;
 mod process;
 mod report;
 mod servers;
+mod simulate;
 mod sql;
 mod target;
 mod truth;
@@ -56,6 +57,8 @@ pub enum Bench {
     Invalidation(invalidation::InvalidationArgs),
     /// What a cached answer costs, against ping and against bytes that are merely sent
     Hits(hits::HitsArgs),
+    /// Users who come at a rate of their own and do what a scenario says: latency, load, and what has to hold at the end
+    Simulate(Box<simulate::SimulateArgs>),
     /// Reads and writes at random over many connections, and looks for answers that are stale or made up; fails if there are any
     Truth(truth::TruthArgs),
 }
@@ -73,6 +76,7 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Warm(args) => warm::run(&args),
         Bench::Invalidation(args) => invalidation::run(&args),
         Bench::Hits(args) => hits::run(&args),
+        Bench::Simulate(args) => simulate::run(&args),
         Bench::Truth(args) => truth::run(&args),
     }
 }

@@ -36,6 +36,16 @@ impl Message {
 
     /// A command with a document sequence beside its body.
     pub fn with_sequence<'d>(body: DocBuf, identifier: &str, documents: impl Iterator<Item = Doc<'d>>) -> Message {
+        Self::with_sequence_on(DATABASE, body, identifier, documents)
+    }
+
+    /// As [`Message::with_sequence`], on another database.
+    pub fn with_sequence_on<'d>(
+        database: &str,
+        body: DocBuf,
+        identifier: &str,
+        documents: impl Iterator<Item = Doc<'d>>,
+    ) -> Message {
         let mut section = vec![1];
         section.extend_from_slice(&[0; 4]);
         section.extend_from_slice(identifier.as_bytes());
@@ -43,7 +53,7 @@ impl Message {
         documents.for_each(|document| section.extend_from_slice(document.as_bytes()));
         let length = (section.len() - 1) as i32;
         section[1..5].copy_from_slice(&length.to_le_bytes());
-        Self::build(body, DATABASE, Some(&section))
+        Self::build(body, database, Some(&section))
     }
 
     fn build(mut body: DocBuf, database: &str, section: Option<&[u8]>) -> Message {

@@ -128,6 +128,15 @@ impl Samples {
     }
 }
 
+impl Started {
+    /// CPU time that the server, and those behind it, have spent since.
+    pub fn spent_until_now(&self, target: &Target) -> (Option<Duration>, Option<Duration>) {
+        let (cpu, behind_cpu) = clocks(target);
+        let since = |before, after| spent(Some(Duration::ZERO), before, after);
+        (since(self.cpu, cpu), since(self.behind_cpu, behind_cpu))
+    }
+}
+
 fn clocks(target: &Target) -> (Option<Duration>, Option<Duration>) {
     let server: Vec<Pid> = target.server.into_iter().collect();
     (cpu_time_of(&server), cpu_time_of(&target.behind))

@@ -4,6 +4,7 @@ use crate::client::{Address, Connection};
 use crate::process::Pid;
 use crate::target::Target;
 use anyhow::{Context, Result, bail};
+use document::{Value, array, doc};
 use rustix::process::{Pid as SignalPid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -129,6 +130,10 @@ impl Ground {
         [("embedded", None)].into_iter().chain(mariadb).collect()
     }
 
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub fn start(&self, name: &str, mariadb: Option<&Mariadb>, options: &[&str]) -> Result<Contestant> {
         selkie(name, &self.selkie, self.folder.path(), mariadb, options)
     }
@@ -136,12 +141,36 @@ impl Ground {
 
 /// Starts mongod, standalone, with default settings.
 pub fn mongod(program: &Path, folder: &Path) -> Result<Contestant> {
+    mongod_with(program, folder, &[])
+}
+
+fn mongod_with(program: &Path, folder: &Path, options: &[&str]) -> Result<Contestant> {
     let data = folder.join("mongod");
     fs::create_dir(&data)?;
     let port = free_port()?.to_string();
     let arguments = ["--bind_ip", "127.0.0.1", "--nounixsocket", "--port", &port, "--dbpath"].map(OsStr::new);
-    let server = Server::spawn("mongod", program, &[&arguments[..], &[data.as_os_str()]].concat(), folder)?;
+    let options: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+    let arguments = [&arguments[..], &[data.as_os_str()], &options].concat();
+    let server = Server::spawn("mongod", program, &arguments, folder)?;
     contestant("MongoDB", server, &port)
+}
+
+/// Starts mongod as a replica set of one member, which is what it takes for transactions.
+pub fn mongod_replica_set(program: &Path, folder: &Path) -> Result<Contestant> {
+    let one = mongod_with(program, folder, &["--replSet", "alone"])?;
+    let mut connection = Connection::open(&one.target.address)?;
+    connection.handshake()?;
+    let member = doc! { "_id": 0i32, "host": one.target.address.to_string().as_str() };
+    let config = doc! { "_id": "alone", "members": &array![&member] };
+    connection.run_on("admin", doc! { "replSetInitiate": &config })?;
+    let end = Instant::now() + START_TIMEOUT;
+    while connection.run_on("admin", doc! { "hello": 1i32 })?.get("isWritablePrimary") != Some(Value::Boolean(true)) {
+        if Instant::now() > end {
+            bail!("the replica set of one mongod has no primary after {START_TIMEOUT:?}");
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(one)
 }
 
 /// Starts `selkie serve` on its own store, or on the MariaDB that `mariadb` names, with these options.

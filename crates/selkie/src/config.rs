@@ -9,7 +9,6 @@ pub mod file;
 pub mod parameter;
 #[cfg(test)]
 mod reference;
-mod suggest;
 #[cfg(test)]
 mod tests;
 

@@ -1,10 +1,10 @@
 //! The configuration file: TOML, and strict. Whatever is not understood is an error with its line.
 
 use super::parameter::{self, PARAMETERS, Raw, SECTIONS};
-use super::{ConfigError, Origin, Written, suggest};
+use super::{ConfigError, Origin, Written};
 use std::path::Path;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use strict_toml::{Key, Refusal, Source, Value, nearest};
+use toml::de::DeValue;
 
 /// Reads and understands the file.
 pub fn load(path: &Path) -> Result<Written, ConfigError> {
@@ -17,13 +17,10 @@ pub fn load(path: &Path) -> Result<Written, ConfigError> {
 
 /// Understands a file's text. The path is for messages.
 pub fn read(path: &Path, text: &str) -> Result<Written, ConfigError> {
-    let file = File { path, text };
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        file.refuse(at, format!("this is not TOML: {}", error.message()))
-    })?;
+    let file = File { path, source: Source::new(text) };
+    let table = file.source.parse().map_err(|refusal| file.error(refusal))?;
     let mut written = Written::default();
-    for (key, value) in table.get_ref() {
+    for (key, value) in &table {
         match (key.get_ref().as_ref(), value.get_ref()) {
             (section, DeValue::Table(inner)) if is_section(section) => {
                 for (key, value) in inner {
@@ -47,17 +44,15 @@ fn is_section(name: &str) -> bool {
 
 struct File<'f> {
     path: &'f Path,
-    text: &'f str,
+    source: Source<'f>,
 }
-
-type Key<'i> = Spanned<std::borrow::Cow<'i, str>>;
 
 impl File<'_> {
     fn read_parameter(
         &self,
         section: &str,
         key: &Key<'_>,
-        value: &Spanned<DeValue<'_>>,
+        value: &Value<'_>,
         written: &mut Written,
     ) -> Result<(), ConfigError> {
         let name = key.get_ref().as_ref();
@@ -71,12 +66,16 @@ impl File<'_> {
     }
 
     fn origin(&self, at: usize) -> Origin {
-        let line = self.text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
-        Origin::File { path: self.path.to_owned(), line }
+        Origin::File { path: self.path.to_owned(), line: self.source.line(at) }
     }
 
     fn refuse(&self, at: usize, message: String) -> ConfigError {
-        ConfigError { origin: Some(self.origin(at)), message }
+        self.error(self.source.refuse(at, message))
+    }
+
+    fn error(&self, refusal: Refusal) -> ConfigError {
+        let origin = Origin::File { path: self.path.to_owned(), line: refusal.line };
+        ConfigError { origin: Some(origin), message: refusal.message }
     }
 }
 
@@ -91,7 +90,7 @@ fn unknown(section: &str, name: &str) -> String {
     let here = PARAMETERS.iter().filter(|parameter| parameter.section == section).map(|parameter| parameter.name);
     let sections = SECTIONS.iter().map(|&(section, _)| section).filter(|name| section.is_empty() && !name.is_empty());
     let everywhere = PARAMETERS.iter().map(|parameter| parameter.name);
-    match suggest::nearest(name, here.clone().chain(sections)).or_else(|| suggest::nearest(name, everywhere)) {
+    match nearest(name, here.clone().chain(sections)).or_else(|| nearest(name, everywhere)) {
         Some(meant) => format!("{what}; did you mean {meant:?}?"),
         None => format!("{what}; there are {}", here.collect::<Vec<_>>().join(", ")),
     }
@@ -100,8 +99,7 @@ fn unknown(section: &str, name: &str) -> String {
 fn raw(value: &DeValue<'_>) -> Raw {
     match value {
         DeValue::String(text) => Raw::Text(text.as_ref().to_owned()),
-        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
-            .map_or(Raw::Other("number out of range"), Raw::Integer),
+        DeValue::Integer(_) => strict_toml::integer(value).map_or(Raw::Other("number out of range"), Raw::Integer),
         DeValue::Boolean(boolean) => Raw::Boolean(*boolean),
         DeValue::Array(items) => Raw::List(items.iter().map(|item| raw(item.get_ref())).collect()),
         DeValue::Float(_) => Raw::Other("fraction"),

@@ -1,6 +1,6 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
-use super::{CacheMode, ForeignWrites, Origin, Setting, TopologyKind, Written, suggest};
+use super::{CacheMode, ForeignWrites, Origin, Setting, TopologyKind, Written};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -441,7 +441,7 @@ fn one_of<T>(raw: Raw, what: &str, names: &[&str], find: impl Fn(&str) -> Option
     if let Some(found) = names.contains(&name.as_str()).then(|| find(&name)).flatten() {
         return Ok(found);
     }
-    let meant = suggest::nearest(&name, names.iter().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
+    let meant = strict_toml::nearest(&name, names.iter().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
     Err(format!(
         "{name:?} is no {}; there are {}{}",
         what.trim_start_matches("a "),

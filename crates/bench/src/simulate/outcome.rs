@@ -1,0 +1,333 @@
+//! What a run has come to: tables for people, JSON for programs, and in words what one should not overlook.
+
+use super::figures::{Figures, Summary, Tally};
+use super::scenario::{Run, Scenario};
+use super::stage::Finding;
+use crate::report::{Machine, figure, markdown};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One scenario, on every server that it was run on.
+#[derive(Serialize)]
+pub struct Outcome {
+    pub machine: Machine,
+    pub scenario: String,
+    pub about: String,
+    pub run: Run,
+    pub servers: Vec<Server>,
+    /// Those that could not take part, and why.
+    pub left_out: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub struct Server {
+    pub name: String,
+    pub operations: Vec<Operation>,
+    pub checks: Vec<Finding>,
+    pub load: Load,
+}
+
+#[derive(Serialize)]
+pub struct Operation {
+    pub name: String,
+    pub done: u64,
+    pub stopped: u64,
+    pub failed: u64,
+    pub given_up: u64,
+    pub retries: u64,
+    /// From when users should have begun.
+    pub times: Summary,
+    /// From when they did.
+    pub times_from_sending: Summary,
+    pub steps: Vec<Step>,
+    pub errors: BTreeMap<String, u64>,
+    pub by_second: Vec<Summary>,
+    /// Times in milliseconds by the part of users, from 0 to 1, who took no longer.
+    pub quantiles: Vec<(f64, f64)>,
+}
+
+#[derive(Serialize)]
+pub struct Step {
+    pub name: String,
+    #[serde(flatten)]
+    pub times: Summary,
+}
+
+#[derive(Serialize)]
+pub struct Load {
+    pub runtime_seconds: f64,
+    pub offered_per_second: f64,
+    /// Users a second who were through before the last second was over.
+    pub achieved_per_second: f64,
+    /// How late users began.
+    pub lateness: Summary,
+    /// CPU time of the simulation's processes, in percent of one core.
+    pub own_cpu_percent: f64,
+    /// CPU time of the server, and of what is behind it, in microseconds per user.
+    pub server_cpu_us: Option<f64>,
+    pub behind_cpu_us: Option<f64>,
+}
+
+/// CPU time spent by a server and by those behind it.
+pub type ServerCpu = (Option<Duration>, Option<Duration>);
+
+/// A load this near to what was offered is the same.
+const ACHIEVED_MIN: f64 = 0.99;
+/// When the simulation itself takes more of a core than this, or is later than this, its figures are not the server's alone.
+const OWN_CPU_MAX_PERCENT: f64 = 80.0;
+const LATENESS_MAX_MS: f64 = 2.0;
+/// Points of the curve of quantiles, evenly spaced in digits of nine.
+const QUANTILES: usize = 100;
+
+impl Server {
+    pub fn new(
+        name: &str,
+        scenario: &Scenario,
+        run: &Run,
+        figures: &Figures,
+        checks: Vec<Finding>,
+        cpu: ServerCpu,
+    ) -> Server {
+        let users = figures.operations.iter().map(Tally::users).sum::<u64>().max(1);
+        let per_user = |cpu: Option<Duration>| cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / users as f64);
+        let load = Load {
+            runtime_seconds: figures.runtime.as_secs_f64(),
+            offered_per_second: run.users_per_second.into(),
+            achieved_per_second: figures.in_time as f64 / run.window().as_secs_f64(),
+            lateness: figures.lateness.summary(),
+            own_cpu_percent: 100.0 * figures.cpu.as_secs_f64() / figures.runtime.as_secs_f64().max(1e-9),
+            server_cpu_us: per_user(cpu.0),
+            behind_cpu_us: per_user(cpu.1),
+        };
+        let operations = scenario.operations.iter().zip(&figures.operations);
+        let operations = operations.map(|(operation, tally)| Operation::new(operation, tally)).collect();
+        Server { name: name.to_owned(), operations, checks, load }
+    }
+
+    /// What somebody who reads the figures has to know.
+    fn warnings(&self) -> Vec<String> {
+        let (name, load) = (&self.name, &self.load);
+        let mut warnings = Vec::new();
+        if load.achieved_per_second < ACHIEVED_MIN * load.offered_per_second {
+            warnings.push(format!(
+                "{name} did not keep up: {} of {} users a second; times are what those had to wait who should have begun",
+                figure(load.achieved_per_second),
+                figure(load.offered_per_second)
+            ));
+        }
+        for operation in &self.operations {
+            if operation.given_up > 0 {
+                warnings.push(format!(
+                    "{name}: {} users of {:?} were given up when time was over; they are in no figure",
+                    operation.given_up, operation.name
+                ));
+            }
+            for (error, count) in &operation.errors {
+                warnings.push(format!("{name}: {count} users of {:?} failed with {error}", operation.name));
+            }
+        }
+        if load.own_cpu_percent > OWN_CPU_MAX_PERCENT {
+            warnings.push(format!(
+                "{name}: the simulation itself took {} % of a core; more processes or fewer users would show the server better",
+                figure(load.own_cpu_percent)
+            ));
+        }
+        // Where no connection is free, being late is the server's doing.
+        if load.lateness.p99_ms > LATENESS_MAX_MS && load.achieved_per_second >= ACHIEVED_MIN * load.offered_per_second
+        {
+            warnings.push(format!(
+                "{name}: one user of a hundred began {} ms late or later, for want of a connection or of CPU for the simulation",
+                figure(load.lateness.p99_ms)
+            ));
+        }
+        let broken = self.checks.iter().filter(|check| !check.holds);
+        warnings.extend(broken.map(|check| {
+            format!("{name}: IT DOES NOT HOLD that {}: {} instead of {}", check.check, check.found, check.expected)
+        }));
+        warnings
+    }
+}
+
+impl Operation {
+    fn new(operation: &super::scenario::Operation, tally: &Tally) -> Operation {
+        let steps = operation.steps.iter().zip(&tally.steps);
+        let quantile = |point: usize| 1.0 - 10f64.powf(-4.0 * point as f64 / QUANTILES as f64);
+        let quantiles = (0..QUANTILES).map(quantile).map(|part| (part, tally.times.quantile_ms(part)));
+        Operation {
+            name: operation.name.clone(),
+            done: tally.done,
+            stopped: tally.stopped,
+            failed: tally.failed,
+            given_up: tally.given_up,
+            retries: tally.retries,
+            times: tally.times.summary(),
+            times_from_sending: tally.times_from_sending.summary(),
+            steps: steps.map(|(step, times)| Step { name: step.name.clone(), times: times.summary() }).collect(),
+            errors: tally.errors.clone(),
+            by_second: tally.by_second.iter().map(|times| times.summary()).collect(),
+            quantiles: if tally.times.count() == 0 { Vec::new() } else { quantiles.collect() },
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether everything holds that has to.
+    pub fn holds(&self) -> bool {
+        self.servers.iter().flat_map(|server| &server.checks).all(|check| check.holds)
+    }
+
+    /// All of it, as it is printed.
+    pub fn text(&self) -> String {
+        let run = &self.run;
+        let machine = &self.machine;
+        let mut text = format!(
+            "{}: {}\n{} processes with {} connections each; {} iterations of a second; {} users a second, in slices of {} ms\n\n",
+            self.scenario, self.about, run.processes, run.pool, run.iterations, run.users_per_second, run.slice_ms
+        );
+        text += &markdown(&self.times());
+        text += "\n";
+        text += &markdown(&self.loads());
+        if let Some(checks) = self.checks() {
+            text += "\n";
+            text += &markdown(&checks);
+        }
+        let warnings: Vec<String> = self.warnings().collect();
+        if !warnings.is_empty() {
+            text += &format!("\n- {}\n", warnings.join("\n- "));
+        }
+        text + &format!(
+            "\n{} cores, {}, load average at the start {}\n",
+            machine.cores, machine.cpu, machine.load_average
+        )
+    }
+
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let left_out = self.left_out.iter().map(|reason| format!("left out: {reason}"));
+        left_out.chain(self.servers.iter().flat_map(Server::warnings))
+    }
+
+    /// A line per operation and server, and one for each of its steps if there are several.
+    pub fn times(&self) -> Vec<Vec<String>> {
+        let heads =
+            ["operation", "server", "users", "stopped", "failed", "mean ms", "sd", "p75", "p95", "p99", "min", "max"];
+        let mut lines = vec![heads.map(str::to_owned).to_vec()];
+        for place in 0..self.servers.first().map_or(0, |server| server.operations.len()) {
+            for server in &self.servers {
+                let operation = &server.operations[place];
+                let counts =
+                    [operation.times.count, operation.stopped, operation.failed].map(|count| count.to_string());
+                lines.push(line(&operation.name, &server.name, counts, &operation.times));
+            }
+            let steps = self.servers.first().map_or(0, |server| server.operations[place].steps.len());
+            for step in (0..steps).filter(|_| steps > 1) {
+                for server in &self.servers {
+                    let step = &server.operations[place].steps[step];
+                    let counts = [step.times.count.to_string(), String::new(), String::new()];
+                    lines.push(line(&format!("· {}", step.name), &server.name, counts, &step.times));
+                }
+            }
+        }
+        lines
+    }
+
+    pub fn loads(&self) -> Vec<Vec<String>> {
+        let heads = [
+            "load",
+            "server",
+            "offered/s",
+            "achieved/s",
+            "runtime s",
+            "began late, mean ms",
+            "p99",
+            "cpu µs/user",
+            "behind",
+            "simulator's CPU, % of a core",
+        ];
+        let mut lines = vec![heads.map(str::to_owned).to_vec()];
+        for server in &self.servers {
+            let load = &server.load;
+            let cpu = |cpu: Option<f64>| cpu.map(figure).unwrap_or_default();
+            lines.push(vec![
+                "users".to_owned(),
+                server.name.clone(),
+                figure(load.offered_per_second),
+                figure(load.achieved_per_second),
+                figure(load.runtime_seconds),
+                figure(load.lateness.mean_ms),
+                figure(load.lateness.p99_ms),
+                cpu(load.server_cpu_us),
+                cpu(load.behind_cpu_us),
+                figure(load.own_cpu_percent),
+            ]);
+        }
+        lines
+    }
+
+    pub fn checks(&self) -> Option<Vec<Vec<String>>> {
+        let mut lines = vec![["what has to hold", "server", "holds", "expected", "found"].map(str::to_owned).to_vec()];
+        for server in &self.servers {
+            for check in &server.checks {
+                let holds = if check.holds { "yes" } else { "NO" }.to_owned();
+                let found = check.found.chars().take(60).collect();
+                lines.push(vec![check.check.clone(), server.name.clone(), holds, check.expected.clone(), found]);
+            }
+        }
+        (lines.len() > 1).then_some(lines)
+    }
+}
+
+fn line(name: &str, server: &str, counts: [String; 3], times: &Summary) -> Vec<String> {
+    let figures = [
+        times.mean_ms,
+        times.standard_deviation_ms,
+        times.p75_ms,
+        times.p95_ms,
+        times.p99_ms,
+        times.min_ms,
+        times.max_ms,
+    ];
+    let names = [name.to_owned(), server.to_owned()];
+    names.into_iter().chain(counts).chain(figures.map(figure)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::figures::Times;
+
+    fn server(achieved: u64, holds: bool) -> Server {
+        let text = "[[operation]]\nname = 'read'\n[[operation.step]]\ncommand = { ping = 1 }";
+        let scenario = Scenario::read(text, &[]).unwrap();
+        let run = Run { iterations: 1, users_per_second: 1000, ..scenario.run.clone() };
+        let mut tally = Tally { done: achieved, given_up: 1000 - achieved, ..Tally::new(1, 1) };
+        let mut times = Times::default();
+        times.record(Duration::from_millis(3));
+        tally.times = times;
+        let figures = Figures {
+            operations: vec![tally],
+            in_time: achieved,
+            runtime: Duration::from_secs(1),
+            cpu: Duration::from_millis(100),
+            ..Figures::default()
+        };
+        let check = Finding { check: "it is so".into(), holds, expected: "1".into(), found: "2".into() };
+        Server::new("one", &scenario, &run, &figures, vec![check], (Some(Duration::from_millis(50)), None))
+    }
+
+    #[test]
+    fn a_server_that_keeps_up_needs_no_words() {
+        let server = server(1000, true);
+        assert_eq!(server.warnings(), Vec::<String>::new());
+        assert_eq!((server.load.own_cpu_percent, server.load.server_cpu_us), (10.0, Some(50.0)));
+    }
+
+    #[test]
+    fn what_must_not_be_overlooked_is_said() {
+        let warnings = server(600, false).warnings();
+        let check = |part: &str| assert!(warnings.iter().any(|warning| warning.contains(part)), "{part}: {warnings:?}");
+        check("did not keep up: 600 of 1000");
+        check("400 users of \"read\" were given up");
+        check("IT DOES NOT HOLD that it is so: 2 instead of 1");
+    }
+}

@@ -1,0 +1,125 @@
+//! The processes of a simulation: this program again, told what to do by its standard input.
+//!
+//! Each gets its [`Job`] as a line, opens its connections and says [`READY`]; then it gets the time to begin at, on the clock that all
+//! processes of a machine share, and answers with its figures, as JSON.
+
+use super::figures::Figures;
+use super::generator::Source;
+use super::scenario::{Run, Scenario};
+use super::worker::Worker;
+use crate::client::Address;
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a process has to do.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    /// The scenario's text; each process understands it for itself.
+    pub scenario: String,
+    pub set: Vec<(String, String)>,
+    pub run: Run,
+    pub process: u32,
+    pub address: Address,
+    pub seed: u64,
+    /// What each sequence gives next.
+    pub sequences: Vec<i64>,
+}
+
+/// The hidden option that makes this program one of the processes.
+pub const OPTION: &str = "--as-process";
+const READY: &str = "ready";
+/// Time for all to hear when it begins.
+const LEAD: Duration = Duration::from_millis(200);
+
+/// Runs all processes of a run. `job` gives each of them its own.
+pub fn run(processes: u32, job: impl Fn(u32) -> Job) -> Result<Figures> {
+    let mut started = (0..processes).map(|number| Process::start(&job(number))).collect::<Result<Vec<_>>>()?;
+    started.iter_mut().try_for_each(Process::wait_until_ready)?;
+    let begin = clock() + LEAD;
+    started.iter_mut().try_for_each(|process| process.tell(&begin.as_nanos().to_string()))?;
+    Figures::together(started.into_iter().map(Process::finish).collect::<Result<_>>()?)
+}
+
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(job: &Job) -> Result<Process> {
+        let program = std::env::current_exe().context("finding this program")?;
+        // The experiments are under `bench` in Selkie, and on their own elsewhere.
+        let bench = std::env::args().nth(1).filter(|first| first == "bench");
+        let mut child = Command::new(program)
+            .args(bench)
+            .args(["simulate", OPTION])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting a process of the simulation")?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("a process without pipes");
+        };
+        let mut process = Process { child, input, output: BufReader::new(output) };
+        process.tell(&serde_json::to_string(job)?)?;
+        Ok(process)
+    }
+
+    fn tell(&mut self, line: &str) -> Result<()> {
+        writeln!(self.input, "{line}").context("talking to a process of the simulation")?;
+        Ok(())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        // What went wrong it has said itself.
+        if line.trim_end() == READY { Ok(()) } else { bail!("a process of the simulation did not get ready") }
+    }
+
+    fn finish(mut self) -> Result<Figures> {
+        let mut text = String::new();
+        self.output.read_to_string(&mut text)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("a process of the simulation ended with {status}");
+        }
+        serde_json::from_str(&text).context("reading the figures of a process")
+    }
+}
+
+impl Drop for Process {
+    /// One that is still there after a failure is not left behind.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
+/// What this program does as one of the processes.
+pub fn be_one() -> Result<()> {
+    let mut lines = std::io::stdin().lines();
+    let mut line = || lines.next().context("the simulation has gone away")?.context("reading standard input");
+    let job: Job = serde_json::from_str(&line()?)?;
+    let scenario = Scenario::read(&job.scenario, &job.set).map_err(|refusal| anyhow!("line {refusal}"))?;
+    let source = Source::new(job.seed, &job.sequences, job.process, job.run.processes);
+    let worker = Worker::prepare(&scenario, &job.run, job.process, source, &job.address)?;
+    println!("{READY}");
+    let begin = Duration::from_nanos(line()?.trim().parse().context("when to begin")?);
+    let figures = worker.run(Instant::now() + begin.saturating_sub(clock()))?;
+    println!("{}", serde_json::to_string(&figures)?);
+    Ok(())
+}
+
+/// The monotonic clock, which is the same for all processes.
+fn clock() -> Duration {
+    let time = clock_gettime(ClockId::Monotonic);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

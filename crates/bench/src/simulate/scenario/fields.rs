@@ -1,0 +1,123 @@
+//! One table of a scenario, of which it is known what keys it may have.
+
+use crate::simulate::generator::{Draw, Scope, Source as Chance};
+use crate::simulate::template::{self, Template};
+use strict_toml::{Refusal, Source, Value, nearest};
+use toml::de::{DeTable, DeValue};
+
+pub struct Fields<'t, 'a> {
+    source: Source<'t>,
+    /// What the table is called in messages.
+    place: &'static str,
+    table: &'a DeTable<'t>,
+}
+
+impl<'t, 'a> Fields<'t, 'a> {
+    /// Refuses keys that are not among those known.
+    pub fn open(
+        source: Source<'t>,
+        place: &'static str,
+        table: &'a DeTable<'t>,
+        known: &[&str],
+    ) -> Result<Fields<'t, 'a>, Refusal> {
+        let fields = Fields { source, place, table };
+        let Some((key, _)) = table.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) else {
+            return Ok(fields);
+        };
+        let preposition = if place.starts_with('[') { "in" } else { "at" };
+        let what = format!("there is no key {:?} {preposition} {place}", key.get_ref());
+        let message = match nearest(key.get_ref(), known.iter().copied()) {
+            Some(meant) => format!("{what}; did you mean {meant:?}?"),
+            None => format!("{what}; there are {}", known.join(", ")),
+        };
+        Err(source.refuse(key.span().start, message))
+    }
+
+    /// Says what is wrong with the table as a whole, where it begins.
+    pub fn refuse(&self, message: &str) -> Refusal {
+        let at = self.table.iter().next().map_or(0, |(key, _)| key.span().start);
+        self.source.refuse(at, format!("{}: {message}", self.place))
+    }
+
+    fn expected(&self, key: &str, value: &Value<'t>, expected: &str) -> Refusal {
+        let found = match value.get_ref() {
+            DeValue::String(text) => format!("{text:?}"),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            DeValue::Boolean(flag) => flag.to_string(),
+            other => format!("a {}", other.type_str()),
+        };
+        self.source.refuse(value.span().start, format!("{key}: {expected} is expected here, not {found}"))
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<String>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        match value.get_ref().as_str() {
+            Some(text) if !text.is_empty() => Ok(Some(text.to_owned())),
+            _ => Err(self.expected(key, value, "text")),
+        }
+    }
+
+    pub fn needed_text(&self, key: &str) -> Result<String, Refusal> {
+        self.text(key)?.ok_or_else(|| self.refuse(&format!("{key} is missing")))
+    }
+
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        value.get_ref().as_bool().map(Some).ok_or_else(|| self.expected(key, value, "true or false"))
+    }
+
+    pub fn integer(&self, key: &str, low: i64, high: i64) -> Result<Option<i64>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        match strict_toml::integer(value.get_ref()) {
+            Some(number) if (low..=high).contains(&number) => Ok(Some(number)),
+            _ => Err(self.expected(key, value, &format!("a number from {low} to {high}"))),
+        }
+    }
+
+    pub fn integers(&self, key: &str) -> Result<Vec<i64>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };
+        let numbers =
+            value.get_ref().as_array().map(|values| values.iter().map(|one| strict_toml::integer(one.get_ref())));
+        let numbers = numbers.and_then(|numbers| numbers.collect::<Option<Vec<_>>>());
+        numbers.ok_or_else(|| self.expected(key, value, "a list of numbers"))
+    }
+
+    /// A number that may be an expression over constants.
+    pub fn count(&self, key: &str, scope: &mut Scope<'_>) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        let Template::Drawn(generator) = template::read(self.source, key, value, scope)? else {
+            return Err(self.expected(key, value, "a number"));
+        };
+        let count = generator.count(&mut Draw::from(&mut Chance::new(0, &[], 0, 1)));
+        let refuse = |message| self.source.refuse(value.span().start, format!("{key}: {message}"));
+        count.map(Some).map_err(refuse)
+    }
+
+    pub fn table(&self, key: &str) -> Result<Option<&'a DeTable<'t>>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        value.get_ref().as_table().map(Some).ok_or_else(|| self.expected(key, value, &format!("a table [{key}]")))
+    }
+
+    /// The tables of an array, such as `[[setup]]`.
+    pub fn tables(&self, key: &str) -> Result<Vec<&'a DeTable<'t>>, Refusal> {
+        let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };
+        let tables = value.get_ref().as_array().map(|values| values.iter().map(|one| one.get_ref().as_table()));
+        let tables = tables.and_then(|tables| tables.collect::<Option<Vec<_>>>());
+        tables.ok_or_else(|| self.expected(key, value, &format!("a list of tables [[{key}]]")))
+    }
+
+    /// A table that becomes a document, which has to be there and may not be empty.
+    pub fn document(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+        let Some(value) = self.table.get(key) else { return Err(self.refuse(&format!("{key} is missing"))) };
+        match value.get_ref().as_table() {
+            Some(table) if !table.is_empty() => template::read_document(self.source, table, scope),
+            _ => Err(self.expected(key, value, "a table with a document's fields")),
+        }
+    }
+
+    pub fn template(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+        let Some(value) = self.table.get(key) else { return Err(self.refuse(&format!("{key} is missing"))) };
+        template::read(self.source, key, value, scope)
+    }
+}
