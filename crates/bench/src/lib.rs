@@ -9,7 +9,8 @@
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
 //! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost; they start
-//! their servers themselves, and ask for [`cache_figures`]. [`mod@simulate`] runs scenarios over a schedule. [`mod@truth`] measures nothing, and looks for stale reads.
+//! their servers themselves, and ask for [`cache_figures`]; so does [`mod@slice`], which updates arrays. [`mod@simulate`] runs scenarios over a
+//! schedule. [`mod@truth`] measures nothing, and looks for stale reads.
 
 mod aggregate;
 mod cache_figures;
@@ -28,6 +29,7 @@ mod process;
 mod report;
 mod servers;
 mod simulate;
+mod slice;
 mod sql;
 mod target;
 mod truth;
@@ -59,6 +61,8 @@ pub enum Bench {
     Hits(hits::HitsArgs),
     /// Users who come at a rate of their own and do what a scenario says: latency, load, and what has to hold at the end
     Simulate(Box<simulate::SimulateArgs>),
+    /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk: throughput and latency side by side
+    Slice(slice::SliceArgs),
     /// Reads and writes at random over many connections, and looks for answers that are stale or made up; fails if there are any
     Truth(truth::TruthArgs),
 }
@@ -77,6 +81,7 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Invalidation(args) => invalidation::run(&args),
         Bench::Hits(args) => hits::run(&args),
         Bench::Simulate(args) => simulate::run(&args),
+        Bench::Slice(args) => slice::run(&args),
         Bench::Truth(args) => truth::run(&args),
     }
 }

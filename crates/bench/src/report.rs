@@ -21,6 +21,8 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ms: Option<f64>,
     /// CPU time of the process that listens, per operation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +113,11 @@ impl Samples {
         self.times.saturating_record(time.as_nanos() as u64);
     }
 
+    /// The time that so large a part of the operations took at most.
+    pub fn quantile_ms(&self, part: f64) -> f64 {
+        self.times.value_at_quantile(part) as f64 / 1e6
+    }
+
     /// Times and CPU per operation; with `throughput` also operations per second of measured wall time.
     pub fn row(&self, measure: &str, target: &Target, throughput: bool) -> Row {
         let operations = self.times.len() * self.per_sample;
@@ -118,8 +125,8 @@ impl Samples {
         Row {
             operations: Some(operations),
             mean_ms: Some(self.times.mean() / 1e6),
-            p50_ms: Some(self.times.value_at_quantile(0.5) as f64 / 1e6),
-            p99_ms: Some(self.times.value_at_quantile(0.99) as f64 / 1e6),
+            p50_ms: Some(self.quantile_ms(0.5)),
+            p99_ms: Some(self.quantile_ms(0.99)),
             cpu_us: per_operation(self.cpu),
             behind_cpu_us: per_operation(self.behind_cpu),
             per_second: throughput.then(|| operations as f64 / self.wall.as_secs_f64()),
@@ -205,10 +212,11 @@ impl Report {
 
 type Column = (&'static str, fn(&Row) -> Option<f64>);
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     ("operations", |row| row.operations.map(|count| count as f64)),
     ("mean ms", |row| row.mean_ms),
     ("p50 ms", |row| row.p50_ms),
+    ("p95 ms", |row| row.p95_ms),
     ("p99 ms", |row| row.p99_ms),
     ("cpu µs/op", |row| row.cpu_us),
     ("behind µs/op", |row| row.behind_cpu_us),

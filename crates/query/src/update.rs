@@ -31,11 +31,13 @@ use crate::{Context, MatchDetails, Predicate, text};
 use array_filter::ArrayFilter;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
+use operator::Operator;
 use place::Run;
 pub(crate) use push::ElementOrder;
+pub use push::Pushed;
 pub(crate) use push::integer as whole_number;
 use replace::Replacement;
-use tree::Fields;
+use tree::{Fields, Node};
 
 #[derive(Clone, Debug)]
 pub struct Update {
@@ -94,6 +96,19 @@ impl Update {
     /// Whether this is a whole document rather than operators or a pipeline; such an update cannot be `multi`.
     pub fn is_replacement(&self) -> bool {
         matches!(self.kind, Kind::Replacement(_))
+    }
+
+    /// The `$push` on a field of the document that is all there is to the update, if it is one that a store can carry out.
+    pub fn only_push(&self) -> Option<Pushed<'_>> {
+        let Kind::Operators(Operators { tree: Fields { children, positional: None }, .. }) = &self.kind else {
+            return None;
+        };
+        match children.as_slice() {
+            [(name, Node::Leaf(Operator::Push(push)))] if !name.starts_with('$') && **name != *"_id" => {
+                push.pushed(name)
+            }
+            _ => None,
+        }
     }
 
     /// Whether [`Update::apply`] wants details from [`Predicate::matches_with`].

@@ -18,6 +18,9 @@ const PACKET_BYTES_MIN: u64 = 32 << 20;
 /// What the message recommends: even text full of control characters fits then.
 const PACKET_BYTES_RECOMMENDED: &str = "128M";
 
+/// The first MariaDB whose JSON paths know ranges (`$[last-9 to last]`).
+const RANGES_SINCE: (u16, u16) = (10, 9);
+
 /// A MariaDB server as an engine.
 pub struct MariaDbEngine {
     target: Target,
@@ -37,6 +40,8 @@ struct Facts {
     packet_bytes_max: u64,
     /// `auto_increment_increment` is 1, as it is unless several servers of a cluster take turns.
     counts_by_one: bool,
+    /// JSON paths know ranges.
+    has_ranges: bool,
 }
 
 impl MariaDbEngine {
@@ -106,7 +111,13 @@ async fn examine(target: &Target, options: &Options) -> Result<Facts> {
         }
         outcome => outcome?,
     }
-    Ok(Facts { version: server.version, ignores_case: case != "0", packet_bytes_max, counts_by_one: step == "1" })
+    Ok(Facts {
+        has_ranges: server.series >= RANGES_SINCE,
+        version: server.version,
+        ignores_case: case != "0",
+        packet_bytes_max,
+        counts_by_one: step == "1",
+    })
 }
 
 fn settings(message: String) -> Failure {
@@ -121,6 +132,7 @@ impl Engine for MariaDbEngine {
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             self.packet_bytes_max(),
             self.facts.counts_by_one,
+            self.facts.has_ranges,
             self.watcher.clone(),
         ))
     }

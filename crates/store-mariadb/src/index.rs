@@ -97,6 +97,11 @@ impl Index {
         self.spec.sparse || self.filter.is_some()
     }
 
+    /// Whether a filter says which documents the index has.
+    pub fn is_partial(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// Whether the index has every document that meets these conditions, but for what it leaves out for being sparse.
     pub fn has_all_matches(&self, conditions: &[(&str, &Test)]) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.is_implied_by(conditions))

@@ -37,6 +37,8 @@ pub(crate) struct MariaDbStore {
     pub packet_bytes_max: u64,
     /// The server gives out row keys one after the other.
     pub counts_by_one: bool,
+    /// Its JSON paths know ranges.
+    pub has_ranges: bool,
     /// When old records of retryable writes were last removed.
     pub tidied: Cell<Instant>,
     /// Tables on which the server did not let us create triggers; asked no more.
@@ -56,6 +58,7 @@ impl MariaDbStore {
         catalog: Catalog,
         packet_bytes_max: u64,
         counts_by_one: bool,
+        has_ranges: bool,
         watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
@@ -66,6 +69,7 @@ impl MariaDbStore {
             catalog,
             packet_bytes_max,
             counts_by_one,
+            has_ranges,
             tidied: Cell::new(Instant::now()),
             no_triggers: RefCell::default(),
             results,

@@ -158,6 +158,11 @@ impl Table {
         self.indexes.iter().filter(|index| !index.has_keys()).try_for_each(|index| index.check_document(document))
     }
 
+    /// Whether the table has all that is in [`Table::definition`], so that what is no document cannot be in it.
+    pub fn is_ours(&self) -> bool {
+        self.row_key == RowKey::Sequence && self.id_form == IdForm::Canonical && self.tells_opaque && self.orders_ids
+    }
+
     pub fn validator(&self) -> Option<&Validator> {
         self.rules.as_ref()?.validator.as_ref()
     }

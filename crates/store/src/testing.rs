@@ -8,6 +8,7 @@
 
 mod catalog;
 mod models;
+mod push;
 mod race;
 mod random;
 mod reading;
@@ -42,6 +43,7 @@ pub fn contract(engine: Arc<dyn Engine>, decode: Decode) {
     writing::checks().into_iter().for_each(|(name, run)| check(name, run));
     catalog::checks().into_iter().for_each(|(name, run)| check(name, run));
     models::checks().into_iter().for_each(|(name, run)| check(name, run));
+    push::checks().into_iter().for_each(|(name, run)| check(name, run));
     random::checks().into_iter().for_each(|(name, run)| check(name, run));
 }
 

@@ -23,7 +23,33 @@ pub(crate) enum ElementOrder {
     Fields(Vec<(Box<str>, bool)>),
 }
 
+/// What a `$push` that does not sort does to one array, for stores that can do it themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Pushed<'u> {
+    /// The field with the array.
+    pub path: &'u str,
+    values: &'u [ValueBuf],
+    /// Levels of documents and arrays within the values.
+    pub levels: usize,
+    pub position: Option<i64>,
+    pub slice: Option<i64>,
+}
+
+impl<'u> Pushed<'u> {
+    /// The values, of which there is at least one.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = Value<'u>> + use<'u> {
+        self.values.iter().map(ValueBuf::as_value)
+    }
+}
+
 impl Push {
+    /// `None` where elements are sorted or there are no values: whether anything changes is then a question of what the elements are.
+    pub fn pushed<'u>(&'u self, path: &'u str) -> Option<Pushed<'u>> {
+        let Push { values, levels, position, slice, order, collation: _ } = self;
+        let told = order.is_none() && !values.is_empty();
+        told.then_some(Pushed { path, values, levels: *levels, position: *position, slice: *slice })
+    }
+
     pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
         let collation = collation.clone();
         let mut push = Push { values: Vec::new(), levels: 0, position: None, slice: None, order: None, collation };

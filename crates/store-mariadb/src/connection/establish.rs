@@ -61,6 +61,8 @@ pub(crate) const NO_LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 0"
 pub(crate) struct ServerFacts {
     /// `10.11.19`.
     pub version: String,
+    /// Its first two numbers.
+    pub series: (u16, u16),
 }
 
 /// Connects, authenticates and sets the session up.
@@ -102,7 +104,7 @@ async fn log_in(connection: &mut Protocol, target: &Target) -> Result<ServerFact
         return Err(refusal(&greeting, target)?);
     }
     let handshake = Handshake::decode(&greeting)?;
-    let version = check_version(&handshake, target)?;
+    let facts = check_version(&handshake, target)?;
     connection.capabilities = WANTED & handshake.capabilities;
     let plugin = match std::str::from_utf8(handshake.auth_plugin) {
         Ok(auth::ED25519) => auth::ED25519,
@@ -119,7 +121,7 @@ async fn log_in(connection: &mut Protocol, target: &Target) -> Result<ServerFact
     };
     send(connection, |out| response.encode(out)).await?;
     authenticate(connection, target).await?;
-    Ok(ServerFacts { version })
+    Ok(facts)
 }
 
 /// Follows the server from plugin to plugin until it is content.
@@ -162,7 +164,7 @@ fn prove(plugin: &str, target: &Target, scramble: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn check_version(handshake: &Handshake<'_>, target: &Target) -> Result<String> {
+fn check_version(handshake: &Handshake<'_>, target: &Target) -> Result<ServerFacts> {
     let refuse = |message: String| Err(Failure::Other(Error::new(Code::UNSUPPORTED_FORMAT, message)));
     let Some((major, minor, patch)) = handshake.mariadb_version() else {
         let shown = String::from_utf8_lossy(handshake.server_version);
@@ -177,7 +179,7 @@ fn check_version(handshake: &Handshake<'_>, target: &Target) -> Result<String> {
             target.address
         ));
     }
-    Ok(format!("{major}.{minor}.{patch}"))
+    Ok(ServerFacts { version: format!("{major}.{minor}.{patch}"), series: (major, minor) })
 }
 
 /// The server does not let us in.

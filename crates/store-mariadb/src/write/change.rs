@@ -1,6 +1,7 @@
 //! Updates and deletes: read a document, decide, write if it is still the same.
 
 mod many;
+mod push;
 
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, write};
@@ -16,7 +17,7 @@ use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
-use query::update::Applied;
+use query::update::{Applied, Pushed};
 use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
 use store::{
@@ -48,6 +49,8 @@ pub(super) trait Change {
     fn upsert(&self, out: &mut Vec<u8>) -> error::Result<bool>;
     /// Matching documents go without a look at them.
     fn deletes_unseen(&self) -> bool;
+    /// The push that is all that happens to the first document that matches, of which nothing need be known.
+    fn pushes_unseen(&self) -> Option<Pushed<'_>>;
 }
 
 impl Change for UpdateStatement {
@@ -84,6 +87,10 @@ impl Change for UpdateStatement {
     fn deletes_unseen(&self) -> bool {
         false
     }
+    fn pushes_unseen(&self) -> Option<Pushed<'_>> {
+        let unseen = !self.multi && self.image == ReturnImage::None && self.sort.is_none();
+        self.update.only_push().filter(|_| unseen)
+    }
 }
 
 impl Change for DeleteStatement {
@@ -113,6 +120,9 @@ impl Change for DeleteStatement {
     }
     fn deletes_unseen(&self) -> bool {
         self.image == ReturnImage::None
+    }
+    fn pushes_unseen(&self) -> Option<Pushed<'_>> {
+        None
     }
 }
 
@@ -215,6 +225,16 @@ impl<C: Change> Running<'_, C> {
             plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(outcome.matched)));
             self.note(&plan);
             return Ok(Some(Some(outcome)));
+        }
+        match self.push_unseen(&plan, &table, ledger).await? {
+            Some(Wrote::Done(_)) => {
+                plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(1)));
+                self.note(&plan);
+                return Ok(Some(None));
+            }
+            Some(Wrote::Recorded) => return Ok(self.adopt(ledger).await?.then_some(None)),
+            // It is to be read first, or is not there.
+            Some(Wrote::Stale) | None => {}
         }
         if statement.changes_many() {
             let outcome = self.change_many(&plan, &table).await?;

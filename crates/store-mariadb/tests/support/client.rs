@@ -93,19 +93,25 @@ impl Client {
     }
 
     pub fn update(&self, namespace: &Namespace, filter: &DocBuf, update: &DocBuf) -> error::Result<StatementOutcome> {
-        let context = Context::at(0);
-        let statement = UpdateStatement {
-            predicate: Predicate::parse(filter.as_doc(), &context)?,
-            sort: None,
-            update: query::Update::parse(document::Value::Document(update.as_doc()), None, &context)?,
-            multi: false,
-            upsert: false,
-            new_id: document::ObjectId([1; 12]),
-            hint: None,
-            image: ReturnImage::None,
-        };
+        let statement = self::update(filter, update)?;
         self.write(namespace, Statements::Update(vec![statement]), None)?.statements.remove(0)
     }
+}
+
+/// `updateOne` without frills.
+#[allow(dead_code)]
+pub fn update(filter: &DocBuf, update: &DocBuf) -> error::Result<UpdateStatement> {
+    let context = Context::at(0);
+    Ok(UpdateStatement {
+        predicate: Predicate::parse(filter.as_doc(), &context)?,
+        sort: None,
+        update: query::Update::parse(document::Value::Document(update.as_doc()), None, &context)?,
+        multi: false,
+        upsert: false,
+        new_id: document::ObjectId([1; 12]),
+        hint: None,
+        image: ReturnImage::None,
+    })
 }
 
 /// The `_id` as it stands in the document.

@@ -9,6 +9,7 @@ const ROUNDS: i32 = 40;
 
 pub fn run(engine: Arc<dyn Engine>, decode: Decode) {
     small_writes(engine.clone(), decode);
+    pushes_to_one_document(engine.clone(), decode);
     large_writes_among_small_ones(engine, decode);
 }
 
@@ -81,6 +82,52 @@ fn small_writes(engine: Arc<dyn Engine>, decode: Decode) {
     let expected: Vec<i32> = (1..=THREADS * ROUNDS).collect();
     assert_eq!(numbers, expected, "each number is drawn once");
     suite.assert_valid();
+    suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
+}
+
+/// Sixteen sessions push to one document that keeps the last ten, and to one that keeps all.
+fn pushes_to_one_document(engine: Arc<dyn Engine>, decode: Decode) {
+    const SESSIONS: i32 = 16;
+    const PUSHES: i32 = 25;
+    let suite = Suite::open(engine.clone(), decode, "push_races");
+    suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
+    suite.insert(&[doc! { "_id": "all" }, doc! { "_id": "last" }]);
+    std::thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            let engine = engine.clone();
+            scope.spawn(move || {
+                let suite = Suite::open(engine, decode, "push_races");
+                for number in 0..PUSHES {
+                    let each = document::array![session * PUSHES + number];
+                    let all = doc! { "$push": &doc! { "numbers": &doc! { "$each": &each } } };
+                    let last = doc! { "$push": &doc! { "numbers": &doc! { "$each": &each, "$slice": -10 } } };
+                    for change in [update(doc! { "_id": "all" }, all), update(doc! { "_id": "last" }, last)] {
+                        assert_eq!(suite.update(change).unwrap().modified, 1);
+                    }
+                }
+            });
+        }
+    });
+    let pushed = |id: &str| -> Vec<i32> {
+        let document = suite.find(&doc! { "_id": id }).remove(0);
+        let Some(Value::Array(numbers)) = document.as_doc().get("numbers") else { panic!("{document:?}") };
+        numbers.values().map(|number| if let Value::Int32(number) = number { number } else { -1 }).collect()
+    };
+    let mut all = pushed("all");
+    for session in 0..SESSIONS {
+        let of_session: Vec<i32> = all.iter().copied().filter(|number| number / PUSHES == session).collect();
+        let expected: Vec<i32> = (session * PUSHES..(session + 1) * PUSHES).collect();
+        assert_eq!(of_session, expected, "nothing is lost, and each session's come in its order");
+    }
+    all.sort_unstable();
+    assert_eq!(all.len(), (SESSIONS * PUSHES) as usize, "nothing comes twice");
+    let last = pushed("last");
+    assert_eq!(last.len(), 10);
+    for session in 0..SESSIONS {
+        let of_session: Vec<i32> = last.iter().copied().filter(|number| number / PUSHES == session).collect();
+        let expected: Vec<i32> = ((session + 1) * PUSHES - of_session.len() as i32..(session + 1) * PUSHES).collect();
+        assert_eq!(of_session, expected, "what is kept are the last ones");
+    }
     suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
 }
 

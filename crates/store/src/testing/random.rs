@@ -18,7 +18,7 @@ const FIELDS: [&str; 4] = ["a", "b", "c", "l"];
 const PATHS: [&str; 12] = ["a", "b", "c", "l", "a.x", "c.x", "c.y.z", "l.x", "l.0", "a.1.x", "l.x.y", "_id"];
 
 /// Which random ones: `SELKIE_SEED`, as for the random commands of the comparison.
-fn seed() -> u64 {
+pub(super) fn seed() -> u64 {
     let seed = std::env::var("SELKIE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     seed.unwrap_or(0).wrapping_mul(0x9E37_79B9) & 0xFFFF_FFFF_FFFF
 }
@@ -28,7 +28,7 @@ fn pick<'t, T: ?Sized>(random: &mut Random, among: &[&'t T]) -> &'t T {
 }
 
 /// A value of any type, mostly one that others have, too.
-fn value(random: &mut Random, depth: u64) -> ValueBuf {
+pub(super) fn value(random: &mut Random, depth: u64) -> ValueBuf {
     let number = random.below(7) as i32 - 1;
     let scalar = match random.below(if depth == 0 { 17 } else { 23 }) {
         0 => Value::Null,
@@ -70,7 +70,7 @@ fn list(random: &mut Random, depth: u64) -> ValueBuf {
     array_of(&elements)
 }
 
-fn array_of(elements: &[ValueBuf]) -> ValueBuf {
+pub(super) fn array_of(elements: &[ValueBuf]) -> ValueBuf {
     let mut bytes = Vec::new();
     let mut array = document::ArrayWriter::begin(&mut bytes);
     elements.iter().for_each(|element| array.push(element));

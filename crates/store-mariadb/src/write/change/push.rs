@@ -1,0 +1,365 @@
+//! `$push` by `_id` as one statement: the server puts the array together, nothing is read first, and writers of one document queue for its
+//! row instead of starting over.
+//!
+//! The elements that stay are copied as they are spelled, so they keep their types. The statement finds no row where it would not be
+//! exact (the field holds no array; the document is so large that it may outgrow a document's size), nor where there is no document. It fails
+//! where MariaDB's functions give NULL, which they do for whatever they cannot read, and a document must not be. All of that is decided
+//! by the other way, which reads first.
+//!
+//! Each range of old elements is taken of the array alone: in a document that has the field twice, a path with a range finds elements of both.
+
+use super::super::transact::{Wrote, write};
+use super::{Change, Running};
+use crate::failure::Result;
+use crate::index::{Index, json_path};
+use crate::plan::MariaDbPlan;
+use crate::spelling;
+use crate::table::Table;
+use mariadb_wire::Param;
+use query::update::Pushed;
+use store::{Plan, StatementOutcome};
+
+/// Longer texts are read first. BSON has at most seven bytes for one of a text's, so a document stays below MongoDB's limit.
+const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+const VALUES_BYTES_MAX: usize = 1 << 18;
+
+/// No array has as many elements within these bytes, pushed ones included.
+const ELEMENTS_MAX: u64 = 1 << 20;
+
+/// Deeper values are spelled by where they stand.
+const LEVELS_MAX: usize = 8;
+
+impl<C: Change> Running<'_, C> {
+    /// Pushes without reading first. `None`: it was not for this way.
+    pub(super) async fn push_unseen(
+        &self,
+        plan: &MariaDbPlan,
+        table: &Table,
+        ledger: &mut super::Ledger,
+    ) -> Result<Option<Wrote>> {
+        let Some(pushed) = self.statement.pushes_unseen().filter(|pushed| self.may_push_unseen(pushed, plan, table))
+        else {
+            return Ok(None);
+        };
+        let Some(id) = plan.single_id() else { return Ok(None) };
+        let Some(array) = Array::after(&pushed) else { return Ok(None) };
+        let outcome = StatementOutcome { matched: 1, modified: 1, ..StatementOutcome::default() };
+        let paths = Paths::new(pushed.path, array.single);
+        let Statement { sql, params } = Statement::new(table, &array, &paths, id);
+        let mut lease = self.store.pool.lease().await?;
+        let writing = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
+            connection.queue_execute(&sql.into(), &params);
+            Ok(1)
+        });
+        match self.announced_anything(writing).await {
+            Ok(wrote) => Ok(Some(wrote)),
+            Err(failure) if failure.is_lost() || failure.is_contention() || failure.is_missing_table() => Err(failure),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether nobody needs to see the document before or after, and this is a table where NULL is no document.
+    fn may_push_unseen(&self, pushed: &Pushed<'_>, plan: &MariaDbPlan, table: &Table) -> bool {
+        let plain = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ');
+        self.store.has_ranges
+            && table.is_ours()
+            && table.cap().is_none()
+            && self.validator(table).is_none()
+            && table.indexes.iter().all(|index| is_unconcerned(index, pushed.path))
+            && plan.facts().exact
+            && pushed.path.chars().all(plain)
+            && pushed.levels <= LEVELS_MAX
+            && !self.store.watcher.get().is_some_and(|watch| watch.wants_images(self.namespace))
+    }
+}
+
+/// Whether an index is of other fields, so that no document changes its place in it.
+fn is_unconcerned(index: &Index, field: &str) -> bool {
+    index.has_keys() && !index.is_partial() && index.fields().all(|path| path.split('.').next() != Some(field))
+}
+
+/// An array as it becomes, in terms of what it was.
+#[derive(Debug, PartialEq)]
+struct Array {
+    head: Option<Old>,
+    /// The values pushed, as JSON.
+    values: Vec<u8>,
+    tail: Option<Old>,
+    /// What is kept of head, values and tail, as a path.
+    kept: Option<String>,
+    single: Option<Single>,
+}
+
+/// One value that goes to an end of the array, of which no more than one goes at the other: less work for the server, where the array is
+/// not longer than that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Single {
+    end: End,
+    elements_max: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Front,
+    Back,
+}
+
+/// A range of old elements.
+#[derive(Debug, PartialEq)]
+struct Old {
+    /// The range is empty in an array that has no more elements than this.
+    beyond: u64,
+    range: String,
+}
+
+impl Old {
+    fn add<'p>(&'p self, paths: &'p Paths, statement: &mut Statement<'p>) {
+        let array = text(&paths.array);
+        let sql = "IF(JSON_LENGTH(doc, ?) > ?, JSON_EXTRACT(JSON_EXTRACT(doc, ?), ?), '[]')";
+        statement.add(sql, [array, Param::Unsigned(self.beyond), array, text(&self.range)]);
+    }
+
+    fn all() -> Old {
+        Old { beyond: 0, range: "$[0 to last]".into() }
+    }
+
+    /// Of `count`, which is not zero.
+    fn first(count: u64) -> Old {
+        Old { beyond: 0, range: first(count) }
+    }
+
+    fn last(count: u64) -> Old {
+        Old { beyond: 0, range: last(count) }
+    }
+
+    fn all_but_first(count: u64) -> Old {
+        Old { beyond: count, range: format!("$[{count} to last]") }
+    }
+
+    fn all_but_last(count: u64) -> Old {
+        Old { beyond: count, range: format!("$[0 to last-{count}]") }
+    }
+}
+
+fn first(count: u64) -> String {
+    format!("$[0 to {}]", count - 1)
+}
+
+fn last(count: u64) -> String {
+    format!("$[last-{} to last]", count - 1)
+}
+
+impl Array {
+    /// `None` where the values are too long.
+    fn after(pushed: &Pushed<'_>) -> Option<Array> {
+        let count = pushed.values().len() as u64;
+        let slice = pushed.slice.filter(|slice| slice.unsigned_abs() <= ELEMENTS_MAX);
+        let position = pushed.position.filter(|position| *position < ELEMENTS_MAX as i64);
+        let (mut head, mut tail) = match position {
+            None => (Some(Old::all()), None),
+            Some(0) => (None, Some(Old::all())),
+            Some(position @ 1..) => {
+                let position = position.unsigned_abs();
+                (Some(Old::first(position)), Some(Old::all_but_first(position)))
+            }
+            Some(position) => {
+                let behind = position.unsigned_abs().min(ELEMENTS_MAX);
+                (Some(Old::all_but_last(behind)), Some(Old::last(behind)))
+            }
+        };
+        // Where it is known which of the values and how many of the old elements stay, no more are put together.
+        let (mut from, mut to, mut kept) = (0, count, None);
+        match (slice, position) {
+            (None, _) => {}
+            (Some(0), _) => (head, tail, to) = (None, None, 0),
+            (Some(slice @ ..0), None) => {
+                let slice = slice.unsigned_abs();
+                from = count.saturating_sub(slice);
+                head = (slice > count).then(|| Old::last(slice - count));
+            }
+            (Some(slice @ 1..), Some(0)) => {
+                let slice = slice.unsigned_abs();
+                to = count.min(slice);
+                tail = (slice > count).then(|| Old::first(slice - count));
+            }
+            (Some(slice @ ..0), Some(_)) => kept = Some(last(slice.unsigned_abs())),
+            (Some(slice), _) => kept = Some(first(slice.unsigned_abs())),
+        }
+        let mut values = vec![b'['];
+        for (index, value) in pushed.values().enumerate().take(to as usize).skip(from as usize) {
+            if index > from as usize {
+                values.push(b',');
+            }
+            values.extend(spelling::value(value));
+        }
+        values.push(b']');
+        let single = Single::of(count, position, slice);
+        (values.len() <= VALUES_BYTES_MAX).then_some(Array { head, values, tail, kept, single })
+    }
+
+    /// Adds the new document.
+    fn add_document<'p>(&'p self, paths: &'p Paths, statement: &mut Statement<'p>) {
+        let Some(single) = &self.single else { return self.add_any_document(paths, statement) };
+        let most = Param::Signed(single.elements_max as i64);
+        let add = |statement: &mut Statement<'p>| {
+            let function = if single.end == End::Front { "JSON_ARRAY_INSERT" } else { "JSON_ARRAY_APPEND" };
+            let value = Param::Text(&self.values[1..self.values.len() - 1]);
+            statement.add(&format!("{function}(doc, ?, JSON_COMPACT(?))"), [text(&paths.end), value]);
+        };
+        statement.add("CASE SIGN(CAST(JSON_LENGTH(doc, ?) AS SIGNED) - ?) WHEN -1 THEN ", [text(&paths.array), most]);
+        add(statement);
+        statement.add(" WHEN 0 THEN JSON_REMOVE(", []);
+        add(statement);
+        statement.add(", ?) ELSE ", [text(&paths.excess)]);
+        self.add_any_document(paths, statement);
+        statement.add(" END", []);
+    }
+
+    /// Adds the new document, whatever the old one has for an array.
+    fn add_any_document<'p>(&'p self, paths: &'p Paths, statement: &mut Statement<'p>) {
+        let values = Param::Text(&self.values);
+        statement.add("JSON_SET(doc, ?, ", [text(&paths.array)]);
+        statement.add(if self.kept.is_some() { "JSON_EXTRACT(" } else { "" }, []);
+        match (&self.head, &self.tail) {
+            (None, None) => statement.add("JSON_COMPACT(?)", [values]),
+            (head, tail) => {
+                statement.add("JSON_MERGE_PRESERVE(", []);
+                if let Some(head) = head {
+                    head.add(paths, statement);
+                    statement.add(", ", []);
+                }
+                statement.add("?", [values]);
+                if let Some(tail) = tail {
+                    statement.add(", ", []);
+                    tail.add(paths, statement);
+                }
+                statement.add(")", []);
+            }
+        }
+        if let Some(kept) = &self.kept {
+            statement.add(", ?)", [text(kept)]);
+        }
+        statement.add(")", []);
+    }
+}
+
+/// Where things are in the document.
+struct Paths {
+    array: String,
+    /// The end to which a single value goes, and the element that is too much then.
+    end: String,
+    excess: String,
+}
+
+impl Paths {
+    fn new(field: &str, single: Option<Single>) -> Paths {
+        let array = json_path(std::iter::once(field));
+        let (end, excess) = match single {
+            Some(Single { end: End::Front, elements_max }) => {
+                (format!("{array}[0]"), format!("{array}[{elements_max}]"))
+            }
+            _ => (array.clone(), format!("{array}[0]")),
+        };
+        Paths { array, end, excess }
+    }
+}
+
+fn text(text: &str) -> Param<'_> {
+    Param::Text(text.as_bytes())
+}
+
+/// SQL with its parameters. The text is the same for all updates of one form, so it is prepared once.
+struct Statement<'p> {
+    sql: String,
+    params: Vec<Param<'p>>,
+}
+
+impl<'p> Statement<'p> {
+    fn new(table: &Table, array: &'p Array, paths: &'p Paths, id: &'p [u8]) -> Statement<'p> {
+        let mut statement = Statement { sql: String::with_capacity(768), params: Vec::with_capacity(16) };
+        statement.add(&format!("UPDATE {} SET doc = JSON_COMPACT(", table.quoted), []);
+        array.add_document(paths, &mut statement);
+        statement.add(") WHERE id = ?", [Param::Text(id)]);
+        statement.add(&format!(" AND OCTET_LENGTH(doc) <= {DOCUMENT_BYTES_MAX}"), []);
+        // An array, or nothing.
+        let path = text(&paths.array);
+        let array = " AND IFNULL(LEFT(JSON_QUERY(doc, ?), 1), IF(JSON_EXISTS(doc, ?), '', '[')) = '['";
+        statement.add(array, [path, path]);
+        statement
+    }
+
+    fn add<const PARAMS: usize>(&mut self, sql: &str, params: [Param<'p>; PARAMS]) {
+        self.sql.push_str(sql);
+        self.params.extend(params);
+    }
+}
+
+impl Single {
+    fn of(count: u64, position: Option<i64>, slice: Option<i64>) -> Option<Single> {
+        let (end, elements_max) = match (position, slice) {
+            (None, None) => (End::Back, ELEMENTS_MAX),
+            (None, Some(slice @ ..-1)) => (End::Back, slice.unsigned_abs()),
+            (Some(0), None) => (End::Front, ELEMENTS_MAX),
+            (Some(0), Some(slice @ 2..)) => (End::Front, slice.unsigned_abs()),
+            _ => return None,
+        };
+        (count == 1).then_some(Single { end, elements_max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{DocBuf, array, doc};
+    use query::{Context, Update};
+
+    /// What is made of `{$push: {a: {$each: [1, 2], …}}}`: ranges with what they lie beyond, values between them, and what is kept.
+    fn after(clauses: DocBuf) -> String {
+        let mut push = doc! { "$each": &array![1, 2] };
+        clauses.as_doc().iter().for_each(|(name, value)| push.append(name, value));
+        let update = doc! { "$push": &doc! { "a": &push } };
+        let update = Update::parse((&update).into(), None, &Context::at(0)).unwrap();
+        let Array { head, values, tail, kept, single: _ } = Array::after(&update.only_push().unwrap()).unwrap();
+        let old = |old: Option<Old>| old.map_or(String::new(), |old| format!("{}>{} ", old.range, old.beyond));
+        let values = String::from_utf8(values).unwrap();
+        format!("{}{values} {}{}", old(head), old(tail), kept.unwrap_or_default()).trim_end().to_owned()
+    }
+
+    #[test]
+    fn no_more_is_taken_of_the_array_than_stays() {
+        for (clauses, expected) in [
+            (doc! {}, "$[0 to last]>0 [1,2]"),
+            (doc! { "$slice": -10 }, "$[last-7 to last]>0 [1,2]"),
+            (doc! { "$slice": -2 }, "[1,2]"),
+            (doc! { "$slice": -1 }, "[2]"),
+            (doc! { "$slice": 0 }, "[]"),
+            (doc! { "$slice": 10 }, "$[0 to last]>0 [1,2] $[0 to 9]"),
+            (doc! { "$position": 0, "$slice": 10 }, "[1,2] $[0 to 7]>0"),
+            (doc! { "$position": 0, "$slice": 1 }, "[1]"),
+            (doc! { "$position": 0, "$slice": -3 }, "[1,2] $[0 to last]>0 $[last-2 to last]"),
+            (doc! { "$position": 3 }, "$[0 to 2]>0 [1,2] $[3 to last]>3"),
+            (doc! { "$position": -3, "$slice": 5 }, "$[0 to last-3]>3 [1,2] $[last-2 to last]>0 $[0 to 4]"),
+            (doc! { "$position": i64::MAX, "$slice": i64::MAX }, "$[0 to last]>0 [1,2]"),
+            (doc! { "$slice": i64::MIN }, "$[0 to last]>0 [1,2]"),
+        ] {
+            assert_eq!(after(clauses.clone()), expected, "{clauses:?}");
+        }
+    }
+
+    #[test]
+    fn other_updates_are_not_for_this_way() {
+        for update in [
+            doc! { "$push": &doc! { "a": &doc! { "$each": &array![1], "$sort": 1 } } },
+            doc! { "$push": &doc! { "a": &doc! { "$each": &array![], "$slice": -1 } } },
+            doc! { "$push": &doc! { "a": 1, "b": 2 } },
+            doc! { "$push": &doc! { "a": 1 }, "$inc": &doc! { "b": 2 } },
+            doc! { "$push": &doc! { "a.b": 1 } },
+            doc! { "$push": &doc! { "_id": 1 } },
+            doc! { "$set": &doc! { "a": 1 } },
+            doc! { "a": 1 },
+        ] {
+            let parsed = Update::parse((&update).into(), None, &Context::at(0)).unwrap();
+            assert!(parsed.only_push().is_none(), "{update:?}");
+        }
+    }
+}
