@@ -77,6 +77,14 @@ def test_hits(start):
     assert "plain buffer" in printed
 
 
+def test_slice(store):
+    if store != "embedded":
+        pytest.skip("it starts both stores")
+    mongod = os.environ.get("MONGOD")
+    printed = bench("slice", "--seconds", "0.5", "--rounds", "1", "--posts", "50", "--posts", "1", *(["--mongod", mongod] if mongod else []))
+    assert "p99 at most 5 medians" in printed and "Selkie, MariaDB" in printed
+
+
 def test_compare(store, tmp_path):
     if store != "embedded":
         pytest.skip("it starts both stores")
