@@ -17,6 +17,16 @@ def simulate(*arguments: str, timeout_s: float = 120):
     return selkie.run("bench", "simulate", *arguments, timeout_s=timeout_s)
 
 
+def test_plots(server, tmp_path):
+    folder = tmp_path / "plots"
+    done = simulate("queue", *QUICK, "--uri", server.uri, "--plot", str(folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["queue-publish.png", "queue-work.png", "queue.html"]
+    assert (folder / "queue-work.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "queue.html").read_text()
+    assert page.count("<svg") == 2 and "no job is lost" in page
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_shipped(server, tmp_path, scenario):
     file = tmp_path / "figures.json"

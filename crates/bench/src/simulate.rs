@@ -5,12 +5,14 @@
 //!
 //! In reading order: [`scenario`] with its [`template`]s of documents, which are made of [`generator`]s that [`expression`]s name; [`stage`] (before
 //! and after); [`processes`], in each of which a [`worker`] takes the [`user`]s that its [`schedule`] gives; [`figures`] and the [`outcome`]
-//! they make; the scenarios that are [`shipped`].
+//! they make, with its [`mod@plot`]; the scenarios that are [`shipped`].
 
 mod expression;
 mod figures;
 mod generator;
 mod outcome;
+#[cfg(feature = "plot")]
+mod plot;
 mod processes;
 mod scenario;
 mod schedule;
@@ -81,6 +83,11 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slice_ms: Option<u32>,
 
+    /// Write plots into this folder: a page of HTML, and a PNG for each operation
+    #[cfg(feature = "plot")]
+    #[arg(long, value_name = "DIR")]
+    pub plot: Option<PathBuf>,
+
     /// Two iterations of a hundred users in two processes with five connections, for trying it out
     #[arg(long)]
     pub quick: bool,
@@ -117,6 +124,11 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     if let Some(path) = &args.target.json {
         let text = serde_json::to_string_pretty(&outcome)?;
         std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
+    }
+    #[cfg(feature = "plot")]
+    if let Some(folder) = &args.plot {
+        let paths = plot::write(&outcome, folder)?;
+        println!("{}", paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n"));
     }
     if !outcome.holds() {
         bail!("something does not hold that has to; the table says what");

@@ -292,9 +292,18 @@ fn line(name: &str, server: &str, counts: [String; 3], times: &Summary) -> Vec<S
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::simulate::figures::Times;
+
+    /// A run on one server that has served so many of its thousand users.
+    pub fn outcome(achieved: u64) -> Outcome {
+        let run =
+            Run { processes: 1, pool: 1, iterations: 1, users_per_second: 1000, slice_ms: 10, overtime_seconds: 1 };
+        let servers = vec![server(achieved, true)];
+        let machine = Machine::default();
+        Outcome { machine, scenario: "a test".into(), about: "1 < 2".into(), run, servers, left_out: Vec::new() }
+    }
 
     fn server(achieved: u64, holds: bool) -> Server {
         let text = "[[operation]]\nname = 'read'\n[[operation.step]]\ncommand = { ping = 1 }";
@@ -302,8 +311,9 @@ mod tests {
         let run = Run { iterations: 1, users_per_second: 1000, ..scenario.run.clone() };
         let mut tally = Tally { done: achieved, given_up: 1000 - achieved, ..Tally::new(1, 1) };
         let mut times = Times::default();
-        times.record(Duration::from_millis(3));
-        tally.times = times;
+        (0..achieved).for_each(|number| times.record(Duration::from_micros(100 + number)));
+        tally.times = times.clone();
+        tally.by_second = vec![times];
         let figures = Figures {
             operations: vec![tally],
             in_time: achieved,

@@ -1,0 +1,228 @@
+//! Plots of a run: for each operation how long users had to wait, by the part of users and by the second of the run. A PNG each, and all of
+//! them in a page of HTML with the tables.
+
+use super::outcome::{Operation, Outcome, Server};
+use anyhow::{Context, Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// The one font of all texts; it is part of the program, so that no system needs to have one.
+const FONT: &str = "sans-serif";
+const FONT_BYTES: &[u8] = include_bytes!("../../font/DejaVuSans.ttf");
+
+const SIZE: (u32, u32) = (1200, 480);
+const COLORS: [RGBColor; 6] = [
+    RGBColor(0x2c, 0x8a, 0x4b),
+    RGBColor(0x1f, 0x5f, 0xb4),
+    RGBColor(0xd9, 0x78, 0x1a),
+    RGBColor(0x8e, 0x44, 0xad),
+    RGBColor(0xc0, 0x39, 0x2b),
+    RGBColor(0x55, 0x55, 0x55),
+];
+/// Percentages are shown up to so many digits of nine.
+const NINES: f64 = 4.0;
+
+/// Writes the page and the images into the folder, which is made if it is not there. Gives their paths, the page first.
+pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    // Once per process would do, and twice does no harm.
+    register_font(FONT, FontStyle::Normal, FONT_BYTES).map_err(|_| anyhow!("the font of the plots is damaged"))?;
+    let (mut paths, mut drawings) = (Vec::new(), Vec::new());
+    for place in 0..outcome.servers.first().map_or(0, |server| server.operations.len()) {
+        let plot = Plot::of(outcome, place);
+        let path = folder.join(format!("{}.png", slug(&format!("{} {}", outcome.scenario, plot.name))));
+        let drawn = plot.draw(&BitMapBackend::new(&path, SIZE).into_drawing_area());
+        drawn.with_context(|| format!("writing {}", path.display()))?;
+        let mut drawing = String::new();
+        plot.draw(&SVGBackend::with_string(&mut drawing, SIZE).into_drawing_area())?;
+        paths.push(path);
+        drawings.push(drawing);
+    }
+    let path = folder.join(format!("{}.html", slug(&outcome.scenario)));
+    std::fs::write(&path, page(outcome, &drawings)).with_context(|| format!("writing {}", path.display()))?;
+    paths.insert(0, path);
+    Ok(paths)
+}
+
+/// One operation on all servers where anybody was served.
+struct Plot<'o> {
+    name: &'o str,
+    lines: Vec<(&'o str, &'o Operation, RGBColor)>,
+}
+
+type Area<'a, B> = DrawingArea<B, Shift>;
+
+impl<'o> Plot<'o> {
+    fn of(outcome: &'o Outcome, place: usize) -> Plot<'o> {
+        let lines = outcome.servers.iter().enumerate().filter_map(|(number, server): (usize, &'o Server)| {
+            let operation = &server.operations[place];
+            let served = operation.times.count > 0;
+            served.then_some((server.name.as_str(), operation, COLORS[number % COLORS.len()]))
+        });
+        let name = outcome.servers.first().map_or("", |server| server.operations[place].name.as_str());
+        Plot { name, lines: lines.collect() }
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &Area<'_, B>) -> Result<()> {
+        area.fill(&WHITE).map_err(failed)?;
+        let (left, right) = area.split_horizontally(SIZE.0 / 2);
+        let quantiles = self.lines.iter().map(|(name, operation, color)| {
+            let points = operation.quantiles.iter().map(|(part, ms)| (-(1.0 - part).log10(), *ms));
+            Line { name: (*name).to_owned(), color: *color, bold: true, points: points.collect() }
+        });
+        let percent = |nines: f64| match nines {
+            _ if nines.fract().abs() > 1e-6 => String::new(),
+            0.0 => "0 %".to_owned(),
+            nines => format!("{} %", 100.0 * (1.0 - 10f64.powf(-nines.round()))),
+        };
+        let title = format!("{}: ms by the part of users who took no longer", self.name);
+        chart(&left, &title, (0.0..NINES, &percent), &quantiles.collect::<Vec<_>>())?;
+        let seconds = self.lines.iter().map(|(_, operation, _)| operation.by_second.len()).max().unwrap_or(1);
+        let by_second = self.lines.iter().flat_map(|(name, operation, color)| {
+            let points = |figure: fn(&super::figures::Summary) -> f64| {
+                let served = operation.by_second.iter().enumerate().filter(|(_, summary)| summary.count > 0);
+                served.map(|(second, summary)| (second as f64, figure(summary))).collect::<Vec<_>>()
+            };
+            [
+                Line { name: format!("{name}, p99"), color: *color, bold: true, points: points(|one| one.p99_ms) },
+                Line { name: format!("{name}, p50"), color: *color, bold: false, points: points(|one| one.p50_ms) },
+            ]
+        });
+        let title = format!("{}: ms by the second in which users should have begun", self.name);
+        let last = (seconds as f64 - 1.0).max(1.0);
+        chart(&right, &title, (0.0..last, &|second| format!("{second:.0}")), &by_second.collect::<Vec<_>>())?;
+        area.present().map_err(failed)
+    }
+}
+
+struct Line {
+    name: String,
+    color: RGBColor,
+    bold: bool,
+    points: Vec<(f64, f64)>,
+}
+
+type Axis<'a> = (std::ops::Range<f64>, &'a dyn Fn(f64) -> String);
+
+/// Lines over a logarithmic scale of milliseconds.
+fn chart<B: DrawingBackend>(area: &Area<'_, B>, title: &str, across: Axis<'_>, lines: &[Line]) -> Result<()> {
+    let heights = || lines.iter().flat_map(|line| line.points.iter().map(|(_, ms)| *ms)).filter(|ms| *ms > 0.0);
+    let lowest = heights().fold(f64::INFINITY, f64::min).min(1.0);
+    let highest = heights().fold(0.0, f64::max).max(lowest * 10.0);
+    // The legend stands above the lines.
+    let (range, spelled) = across;
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, (FONT, 15))
+        .margin(12)
+        .x_label_area_size(28)
+        .y_label_area_size(56)
+        .build_cartesian_2d(range, (lowest * 0.8..highest * 8.0).log_scale())
+        .map_err(failed)?;
+    chart
+        .configure_mesh()
+        .label_style((FONT, 13))
+        .light_line_style(BLACK.mix(0.05))
+        .x_labels(6)
+        .x_label_formatter(&|x| spelled(*x))
+        .y_label_formatter(&|ms| format!("{ms}"))
+        .draw()
+        .map_err(failed)?;
+    for line in lines {
+        let style = line.color.stroke_width(if line.bold { 2 } else { 1 });
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), style))
+            .map_err(failed)?
+            .label(line.name.as_str())
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .label_font((FONT, 13))
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.2))
+        .draw()
+        .map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("drawing: {error}")
+}
+
+fn page(outcome: &Outcome, drawings: &[String]) -> String {
+    let run = &outcome.run;
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>\nbody {{ font: 15px sans-serif; \
+         margin: 2em }}\ntable {{ border-collapse: collapse; margin: 1em 0 }}\ntd, th {{ padding: .2em .7em; border-bottom: 1px solid #ddd; \
+         text-align: right }}\ntd:nth-child(-n+2), th:nth-child(-n+2) {{ text-align: left }}\nsvg {{ max-width: 100%; height: auto }}\n</style>\n\
+         <h1>{title}</h1>\n<p>{about}</p>\n<p>{} processes with {} connections each; {} iterations of a second; {} users a second, in slices of \
+         {} ms. {} cores, {}.</p>\n",
+        run.processes,
+        run.pool,
+        run.iterations,
+        run.users_per_second,
+        run.slice_ms,
+        outcome.machine.cores,
+        escape(&outcome.machine.cpu),
+        title = escape(&outcome.scenario),
+        about = escape(&outcome.about),
+    );
+    for warning in outcome.warnings() {
+        writeln!(page, "<p><strong>{}</strong></p>", escape(&warning)).ok();
+    }
+    for drawing in drawings {
+        // What stands above the picture is for files of their own.
+        page += drawing.find("<svg").map_or("", |at| &drawing[at..]);
+    }
+    for table in [Some(outcome.times()), Some(outcome.loads()), outcome.checks()].into_iter().flatten() {
+        page += &html_table(&table);
+    }
+    page + "</html>\n"
+}
+
+fn html_table(lines: &[Vec<String>]) -> String {
+    let mut table = String::from("<table>\n");
+    for (number, line) in lines.iter().enumerate() {
+        let tag = if number == 0 { "th" } else { "td" };
+        let cells: String = line.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        writeln!(table, "<tr>{cells}</tr>").ok();
+    }
+    table + "</table>\n"
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A name that files can have everywhere.
+fn slug(name: &str) -> String {
+    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+    let plain: String = plain.collect();
+    plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::outcome::tests::outcome;
+
+    #[test]
+    fn a_page_and_an_image_per_operation() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = write(&outcome(1000), &folder.path().join("new")).unwrap();
+        let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["a-test.html", "a-test-read.png"]);
+        assert!(std::fs::read(&paths[1]).unwrap().starts_with(b"\x89PNG"));
+        let page = std::fs::read_to_string(&paths[0]).unwrap();
+        assert!(page.contains("<svg") && page.contains("<td>one</td>") && page.contains("1 &lt; 2"), "{page}");
+    }
+
+    #[test]
+    fn nobody_served_is_a_plot_too() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(write(&outcome(0), folder.path()).unwrap().len(), 2);
+    }
+}
