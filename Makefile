@@ -9,10 +9,10 @@ MONGOD     ?= $(TOOLS)/mongod
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check blackbox compat bench fuzz tools clean
+.PHONY: help run build test check blackbox compat embedded-mariadb bench fuzz tools clean
 
 help: ## list these targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
 run: build ## build, and serve mongodb://127.0.0.1:27017 on the embedded store
 	$(SELKIE) serve
@@ -32,6 +32,15 @@ blackbox: tools build ## real drivers against the program, on both stores
 
 compat: tools build ## the same questions to Selkie on both stores and to MongoDB 6.0, answers compared; SELKIE_RANDOM=100000 for more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(PYTEST_ARGS)
+
+embedded-mariadb: tools ## build with MariaDB within the process (the program is under the GPL then), and real drivers against that
+	tests/tools/setup $(TOOLS) embedded-mariadb
+	cargo clippy --quiet -p selkie -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb --all-targets -- --deny warnings
+	cargo test --quiet -p mariadb-embedded --features libmariadbd
+	cargo build --release -p selkie --features embedded-mariadb
+	cp $(SELKIE) $(TOOLS)/selkie-embedded-mariadb
+	SELKIE=$(abspath $(TOOLS))/selkie-embedded-mariadb MONGOD=$(abspath $(MONGOD)) \
+	    $(PYTHON) -m pytest tests/blackbox --store embedded-mariadb $(PYTEST_ARGS)
 
 bench: tools build ## MongoDB, Selkie embedded and Selkie on MariaDB, side by side; BENCH_ARGS=--quick to try it out
 	$(SELKIE) bench compare --mongod $(MONGOD) --json $(TOOLS)/bench.json $(BENCH_ARGS)

@@ -11,22 +11,27 @@ import pymongo
 import pytest
 
 from support.mariadb import MariadbServer
-from support.selkie import SelkieServer
+from support.selkie import SelkieServer, has_embedded_mariadb
 
 STORES = ("embedded", "mariadb")
+EMBEDDED_MARIADB = "embedded-mariadb"
 COMPRESSORS = ("none", "snappy", "zlib", "zstd")
 
 
 def pytest_addoption(parser):
     parser.addoption("--target", help="a server that runs already, instead of starting Selkie")
-    parser.addoption("--store", choices=STORES, help="this store only")
+    parser.addoption("--store", choices=(*STORES, EMBEDDED_MARIADB), help="this store only")
+
+
+def built_in() -> tuple[str, ...]:
+    return (*STORES, EMBEDDED_MARIADB) if has_embedded_mariadb() else STORES
 
 
 def pytest_generate_tests(metafunc):
     if "store" in metafunc.fixturenames:
         target = metafunc.config.getoption("target")
         only = metafunc.config.getoption("store")
-        stores = ("target",) if target else (only,) if only else STORES
+        stores = ("target",) if target else (only,) if only else built_in()
         if metafunc.definition.get_closest_marker("mariadb_only"):
             stores = tuple(store for store in stores if store == "mariadb")
         if metafunc.definition.get_closest_marker("selkie_only"):
@@ -37,6 +42,8 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
+    if config.getoption("store") == EMBEDDED_MARIADB and not has_embedded_mariadb():
+        raise pytest.UsageError("the program has no MariaDB built in: cargo build -p selkie --features embedded-mariadb")
     if not config.getoption("target"):
         return
     for item in items:
@@ -63,6 +70,10 @@ def mariadb(tmp_path_factory) -> MariadbServer:
     server.remove()
 
 
+def data_flag(store: str) -> str:
+    return "--embedded-mariadb" if store == EMBEDDED_MARIADB else "--data"
+
+
 @pytest.fixture(scope="session")
 def server(store, request, tmp_path_factory):
     """One server for all tests that do not kill it."""
@@ -70,10 +81,11 @@ def server(store, request, tmp_path_factory):
         yield Target(request.config.getoption("target"))
         return
     mariadb = request.getfixturevalue("mariadb") if store == "mariadb" else None
-    server = SelkieServer(tmp_path_factory.mktemp(store), mariadb).start()
+    server = SelkieServer(tmp_path_factory.mktemp(store), mariadb, data_flag=data_flag(store)).start()
     yield server
     if server.is_running():
         assert server.stop() == 0, server.end_of_log()
+    server.remove()
 
 
 @pytest.fixture
@@ -85,12 +97,12 @@ def own_server(store, request, tmp_path):
     def start(*options: str, mariadb: MariadbServer | None = None, folder: Path = tmp_path) -> SelkieServer:
         if store == "mariadb" and mariadb is None:
             mariadb = request.getfixturevalue("mariadb")
-        started.append(SelkieServer(folder / "selkie", mariadb, options).start())
+        started.append(SelkieServer(folder / "selkie", mariadb, options, data_flag(store)).start())
         return started[-1]
 
     yield start
     for server in started:
-        server.kill()
+        server.remove()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.selkie_only
 @pytest.fixture
 def cached(own_server, store):
     # The shared MariaDB keeps no binary log, and nobody else writes there.
-    return own_server(*(("--cache", "both", "--foreign-writes", "none") if store == "mariadb" else ("--cache", "documents")))
+    return own_server(*(("--cache", "both", "--foreign-writes", "none") if "mariadb" in store else ("--cache", "documents")))
 
 
 def figures(client) -> dict:

@@ -140,5 +140,5 @@ def test_slow_operations_are_logged(own_server, store):
     for part in ['"ns":"slow.things"', '"appName":"patient"', '"planSummary":"COLLSCAN"', '"nreturned":9', "durationMillis"]:
         assert part in line, line
     # MariaDB has checked most rows where they lie; what it reads for that it says to explain alone.
-    assert '"docsExamined":1000' in line or store == "mariadb"
+    assert '"docsExamined":1000' in line or "mariadb" in store
     assert not any("991" in line for line in lines)

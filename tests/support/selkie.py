@@ -1,6 +1,8 @@
 """The program under test."""
 
+import functools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,24 +21,33 @@ def program() -> str:
     return os.environ.get("SELKIE") or str(target / "release" / "selkie")
 
 
+@functools.cache
+def has_embedded_mariadb() -> bool:
+    """Whether the program was built with `--features embedded-mariadb`."""
+    version = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
+    return "embedded MariaDB" in version
+
+
 class SelkieServer(ServerProcess):
-    """`selkie serve` on its own store, or on a MariaDB server."""
+    """`selkie serve` on its own store, on a MariaDB server, or (`data_flag`) on a MariaDB within the process."""
 
     name = "selkie"
 
-    def __init__(self, folder: Path, mariadb: MariadbServer | None = None, options: tuple[str, ...] = ()):
+    def __init__(self, folder: Path, mariadb: MariadbServer | None = None, options: tuple[str, ...] = (),
+                 data_flag: str = "--data"):
         super().__init__(folder)
         self.mariadb = mariadb
         self.data = folder / "data"
         self.port = free_port()
         self.options = options
+        self.data_flag = data_flag
 
     @property
     def uri(self) -> str:
         return f"mongodb://127.0.0.1:{self.port}"
 
     def command(self) -> list[str]:
-        store = ["--mariadb", self.mariadb.url()] if self.mariadb else ["--data", str(self.data)]
+        store = ["--mariadb", self.mariadb.url()] if self.mariadb else [self.data_flag, str(self.data)]
         return [program(), "serve", "--listen", f"127.0.0.1:{self.port}", *store, *self.options]
 
     def is_ready(self) -> bool:
@@ -45,6 +56,11 @@ class SelkieServer(ServerProcess):
                 return client.admin.command("ping")["ok"] == 1
         except PyMongoError:
             return False
+
+    def remove(self):
+        """Kills it and removes its data: a MariaDB takes some 200 MB from the start."""
+        self.kill()
+        shutil.rmtree(self.data, ignore_errors=True)
 
     def client(self, **options) -> pymongo.MongoClient:
         return pymongo.MongoClient(self.uri, **options)

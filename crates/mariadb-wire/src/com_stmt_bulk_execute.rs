@@ -2,7 +2,7 @@
 //!
 //! Source: <https://mariadb.com/kb/en/com_stmt_bulk_execute/>
 
-use crate::{ColumnType, Param};
+use crate::{ColumnType, Malformed, Param, Reader};
 
 const SEND_TYPES: u16 = 128;
 const VALUE_FOLLOWS: u8 = 0;
@@ -28,9 +28,66 @@ pub fn push(param: Param<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// Takes rows that [`push`] has appended apart again.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    values: Reader<'a>,
+    types: &'a [ColumnType],
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(bytes: &'a [u8], types: &'a [ColumnType]) -> Self {
+        Rows { values: Reader::new(bytes, "bulk rows"), types }
+    }
+
+    /// The parameters of the next row; `None` behind the last.
+    pub fn next_row<C: FromIterator<Param<'a>>>(&mut self) -> Result<Option<C>, Malformed> {
+        if self.values.is_empty() || self.types.is_empty() {
+            return Ok(None);
+        }
+        let types = self.types;
+        types.iter().map(|column_type| self.next_param(*column_type)).collect::<Result<C, _>>().map(Some)
+    }
+
+    fn next_param(&mut self, column_type: ColumnType) -> Result<Param<'a>, Malformed> {
+        if self.values.u8()? == NULL_INDICATOR {
+            return Ok(Param::Null);
+        }
+        Ok(match column_type {
+            ColumnType::LONG_LONG => Param::Unsigned(self.values.u64()?),
+            ColumnType::DOUBLE => Param::Double(f64::from_bits(self.values.u64()?)),
+            ColumnType::BLOB => Param::Bytes(self.values.length_encoded_bytes()?),
+            _ => Param::Text(self.values.length_encoded_bytes()?),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_truncations;
+
+    #[test]
+    fn rows_come_back() {
+        let types = [ColumnType::LONG_LONG, ColumnType::VAR_STRING, ColumnType::DOUBLE, ColumnType::BLOB];
+        let sent = [
+            [Param::Unsigned(7), Param::Text(b"a"), Param::Double(-0.5), Param::Bytes(&[0, 1])],
+            [Param::Null, Param::Text(b""), Param::Null, Param::Null],
+        ];
+        let mut bytes = Vec::new();
+        sent.iter().flatten().for_each(|param| push(*param, &mut bytes));
+        let mut rows = Rows::new(&bytes, &types);
+        for row in &sent {
+            assert_eq!(rows.next_row::<Vec<_>>().unwrap().unwrap(), row);
+        }
+        assert_eq!(rows.next_row::<Vec<_>>(), Ok(None));
+        check_truncations(&bytes, |bytes| {
+            let mut rows = Rows::new(bytes, &types);
+            while let Ok(Some(row)) = rows.next_row::<Vec<_>>() {
+                assert_eq!(row.len(), 4);
+            }
+        });
+    }
 
     #[test]
     fn rows_follow_the_types() {

@@ -18,6 +18,8 @@ pub struct OkPacket {
 /// Another result follows this one.
 pub const STATUS_MORE_RESULTS: u16 = 1 << 3;
 pub const STATUS_IN_TRANSACTION: u16 = 1;
+/// Each statement is a transaction by itself.
+pub const STATUS_AUTOCOMMIT: u16 = 1 << 1;
 /// What has changed in the session is said behind the counts.
 pub const STATUS_SESSION_CHANGED: u16 = 1 << 14;
 

@@ -5,9 +5,16 @@ use crate::config::{ConfigError, Origin, Written};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
+/// Says what was built in that need not be.
+const VERSION: &str = if cfg!(feature = "embedded-mariadb") {
+    concat!(env!("CARGO_PKG_VERSION"), " (with embedded MariaDB)")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
+
 /// A document database compatible with the MongoDB wire protocol, on an embedded store or on MariaDB.
 #[derive(Debug, Parser)]
-#[command(name = "selkie", version, arg_required_else_help = true)]
+#[command(name = "selkie", version = VERSION, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -40,6 +47,9 @@ pub struct ServeArgs {
     /// Keep documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
+    /// Keep documents in a MariaDB within this process, whose data is in this directory (if it was built in)
+    #[arg(long, value_name = "DIR")]
+    pub embedded_mariadb: Option<String>,
     /// Where SQL clients connect, to be passed on to MariaDB: host:port, or a Unix socket's path; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub sql_listen: Vec<String>,
@@ -92,6 +102,7 @@ impl ServeArgs {
             ("--foreign-writes", self.foreign_writes.map(Raw::Text)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),
+            ("--embedded-mariadb", self.embedded_mariadb.map(Raw::Text)),
             ("--topology", self.topology.map(Raw::Text)),
             ("--replica-set", self.replica_set.map(Raw::Text)),
             ("--advertise", self.advertise.map(Raw::Text)),

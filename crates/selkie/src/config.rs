@@ -29,6 +29,7 @@ pub struct Written {
     pub drain_seconds: Option<Setting<u64>>,
     pub data: Option<Setting<PathBuf>>,
     pub mariadb: Option<Setting<String>>,
+    pub embedded_mariadb: Option<Setting<PathBuf>>,
     pub sql_listen: Option<Setting<Vec<ListenAddress>>>,
     pub topology: Option<Setting<TopologyKind>>,
     pub replica_set: Option<Setting<String>>,
@@ -128,6 +129,8 @@ pub enum Store {
     Embedded(PathBuf),
     /// A MariaDB server, by its URL.
     MariaDb(String),
+    /// MariaDB in this process, with its data in this directory.
+    EmbeddedMariaDb(PathBuf),
 }
 
 impl fmt::Display for Origin {
@@ -160,8 +163,8 @@ impl Written {
     /// These settings, and where they say nothing, `beneath`. Naming one store puts the other aside: a flag `--mariadb` goes before
     /// a file's `data`.
     pub fn over(self, mut beneath: Written) -> Written {
-        if self.data.is_some() || self.mariadb.is_some() {
-            (beneath.data, beneath.mariadb) = (None, None);
+        if self.data.is_some() || self.mariadb.is_some() || self.embedded_mariadb.is_some() {
+            (beneath.data, beneath.mariadb, beneath.embedded_mariadb) = (None, None, None);
         }
         Written {
             listen: self.listen.or(beneath.listen),
@@ -171,6 +174,7 @@ impl Written {
             drain_seconds: self.drain_seconds.or(beneath.drain_seconds),
             data: self.data.or(beneath.data),
             mariadb: self.mariadb.or(beneath.mariadb),
+            embedded_mariadb: self.embedded_mariadb.or(beneath.embedded_mariadb),
             sql_listen: self.sql_listen.or(beneath.sql_listen),
             topology: self.topology.or(beneath.topology),
             replica_set: self.replica_set.or(beneath.replica_set),
@@ -244,9 +248,12 @@ fn resolve_listen(written: &Written) -> Result<Vec<ListenAddress>, ConfigError> 
 fn resolve_sql_listen(written: &Written, store: &Store) -> Result<Vec<ListenAddress>, ConfigError> {
     let Some(listen) = &written.sql_listen else { return Ok(Vec::new()) };
     let Store::MariaDb(url) = store else {
-        return Err(listen.refuse(
-            "SQL clients are passed on to MariaDB, and documents lie in the embedded store; name a MariaDB server with mariadb",
-        ));
+        return Err(listen.refuse(match store {
+            Store::EmbeddedMariaDb(_) => {
+                "SQL clients are passed on to a MariaDB server, and the one in this process listens to nobody; name a MariaDB server with mariadb"
+            }
+            _ => "SQL clients are passed on to MariaDB, and documents lie in the embedded store; name a MariaDB server with mariadb",
+        }));
     };
     if let Ok(store_mariadb::Address::Socket(path)) = store_mariadb::address(url) {
         return Err(listen.refuse(format!(
@@ -266,15 +273,25 @@ fn resolve_sql_listen(written: &Written, store: &Store) -> Result<Vec<ListenAddr
 }
 
 fn resolve_store(written: &Written) -> Result<Store, ConfigError> {
-    match (&written.data, &written.mariadb) {
-        (Some(data), Some(mariadb)) => Err(mariadb.refuse(format!(
-            "documents lie either in MariaDB or in a data directory, but {} names one too; leave one of them out",
-            data.origin
-        ))),
-        (_, Some(mariadb)) => Ok(Store::MariaDb(mariadb.value.clone())),
-        (Some(data), None) => Ok(Store::Embedded(data.value.clone())),
-        (None, None) => Ok(Store::Embedded(PathBuf::from(parameter::DEFAULT_DATA))),
+    let data = written.data.as_ref().map(|it| (&it.origin, Store::Embedded(it.value.clone())));
+    let mariadb = written.mariadb.as_ref().map(|it| (&it.origin, Store::MariaDb(it.value.clone())));
+    let embedded = written.embedded_mariadb.as_ref().map(|it| (&it.origin, Store::EmbeddedMariaDb(it.value.clone())));
+    let mut named = [data, mariadb, embedded].into_iter().flatten();
+    let Some((first, store)) = named.next() else {
+        return Ok(Store::Embedded(PathBuf::from(parameter::DEFAULT_DATA)));
+    };
+    if let Some((second, _)) = named.next() {
+        let message = format!(
+            "documents lie either in MariaDB or in a data directory, but {first} names one too; leave one of them out"
+        );
+        return Err(ConfigError { origin: Some(second.clone()), message });
     }
+    if let (Store::EmbeddedMariaDb(_), false) = (&store, cfg!(feature = "embedded-mariadb")) {
+        let message = "this Selkie has no MariaDB built in; build it with --features embedded-mariadb, or name a MariaDB server with \
+                       mariadb";
+        return Err(ConfigError { origin: Some(first.clone()), message: message.into() });
+    }
+    Ok(store)
 }
 
 fn resolve_cache(written: &Written, store: &Store) -> Result<Cache, ConfigError> {

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Engine, Watch};
-use store_mariadb::{ForeignWrites, OwnWrites, ResultSet};
+use store_mariadb::{ForeignWrites, MariaDbEngine, OwnWrites, ResultSet};
 
 /// How long connecting to MariaDB may take for an SQL client.
 const SQL_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ fn sql_service(config: &Config, caches: &Caches) -> anyhow::Result<Option<Arc<Sq
             store_mariadb::Address::Tcp { host, port } => Some(Backend { host, port }),
             store_mariadb::Address::Socket(_) => None,
         },
-        Store::Embedded(_) => None,
+        Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
     };
     let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
     Ok(backend.map(|backend| {
@@ -226,7 +226,7 @@ fn parsed(config: &Config) -> DocBuf {
         net.append("port", i32::from(first.port()));
     }
     let mut parsed = doc! { "net": &net };
-    if let Store::Embedded(path) = &config.store {
+    if let Store::Embedded(path) | Store::EmbeddedMariaDb(path) = &config.store {
         parsed.append("storage", &doc! { "dbPath": path.to_string_lossy().as_ref() });
     }
     if let Topology::ReplicaSet { name, .. } = &config.topology {
@@ -254,7 +254,7 @@ impl fmt::Display for Summary<'_> {
             writeln!(f, "  SQL clients   {address}")?;
         }
         match &self.0.store {
-            Store::Embedded(path) => {
+            Store::Embedded(path) | Store::EmbeddedMariaDb(path) => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 writeln!(f, "  data in       {}", path.display())
             }
@@ -293,16 +293,23 @@ fn raise_open_files_limit() {
 }
 
 fn open_store(store: &Store, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
-    match store {
-        Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()).map_err(sentence),
+    let engine = match store {
+        Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()),
         Store::MariaDb(url) => {
             // A trigger of a collection's table may write to tables that SQL clients read: only the log tells.
             let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
             let results = caches.results.clone();
-            let options = store_mariadb::Options { results, own_writes, ..Default::default() };
-            store_mariadb::MariaDbEngine::connect(url, options).map_err(sentence)
+            MariaDbEngine::connect(url, store_mariadb::Options { results, own_writes, ..Default::default() })
         }
-    }
+        #[cfg(feature = "embedded-mariadb")]
+        Store::EmbeddedMariaDb(path) => {
+            let results = caches.results.clone();
+            MariaDbEngine::embedded(path, store_mariadb::Options { results, ..Default::default() })
+        }
+        #[cfg(not(feature = "embedded-mariadb"))]
+        Store::EmbeddedMariaDb(_) => return Err(anyhow::Error::msg("this Selkie has no MariaDB built in")),
+    };
+    engine.map_err(sentence)
 }
 
 /// A store's refusal, without the code that a client would get.

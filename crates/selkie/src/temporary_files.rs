@@ -19,7 +19,7 @@ impl TemporaryFiles {
     pub fn beside(store: &Store) -> TemporaryFiles {
         let directory = match store {
             Store::Embedded(path) => path.clone(),
-            _ => std::env::temp_dir(),
+            Store::MariaDb(_) | Store::EmbeddedMariaDb(_) => std::env::temp_dir(),
         };
         TemporaryFiles { directory }
     }

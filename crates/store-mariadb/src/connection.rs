@@ -2,8 +2,10 @@
 //!
 //! Whoever queues a command takes its answer with [`Connection::next`] until [`Event::Finished`]. A connection that is given up between
 //! the two (a dropped future) is known by [`Connection::is_idle`] and is closed rather than used again. How commands get to MariaDB and
-//! rows back is the transport's: [`protocol`].
+//! rows back is the transport's: [`protocol`] to a server, `embedded` within the process.
 
+#[cfg(feature = "embedded")]
+mod embedded;
 mod establish;
 mod protocol;
 mod statements;
@@ -43,6 +45,8 @@ pub(crate) struct Connection {
 
 enum Transport {
     Protocol(Protocol),
+    #[cfg(feature = "embedded")]
+    Embedded(embedded::Embedded),
 }
 
 /// Does the same with whichever transport there is.
@@ -50,6 +54,8 @@ macro_rules! by_transport {
     ($connection:expr, $transport:ident => $act:expr) => {
         match $connection {
             Transport::Protocol($transport) => $act,
+            #[cfg(feature = "embedded")]
+            Transport::Embedded($transport) => $act,
         }
     };
 }
@@ -67,6 +73,30 @@ impl Connection {
     /// Whether the other end has hung up while the connection lay idle. Anything it sent unasked counts as that.
     pub fn has_hung_up(&mut self) -> bool {
         by_transport!(&mut self.transport, transport => transport.has_hung_up())
+    }
+
+    /// Whether results come whole, before their first row is given. Who asks for many rows then has to ask for some at a time.
+    pub fn holds_results(&self) -> bool {
+        match &self.transport {
+            Transport::Protocol(_) => false,
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => true,
+        }
+    }
+
+    /// From now on statements are for the moment, such as reading a row by its key: none may wait for another's, and where that saves
+    /// something they are executed on the caller's thread.
+    pub async fn be_quick(&mut self) -> Result<()> {
+        match &mut self.transport {
+            Transport::Protocol(_) => Ok(()),
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(transport) => {
+                self.altered = true;
+                transport.stay_here();
+                self.queue_query(embedded::WAIT_FOR_NOTHING);
+                self.finish().await.map(drop)
+            }
+        }
     }
 
     // --- commands

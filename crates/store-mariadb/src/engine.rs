@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::connection::establish;
 use crate::failure::{Failure, Result, sql};
-use crate::options::{self, Options, Target};
+use crate::options::{self, Options, Place};
 use crate::own_schema;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
@@ -12,6 +12,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use store::{DocumentStore, Engine, Watch, Watcher};
+
+/// MariaDB in this process needs a large stack.
+const STACK_BYTES: usize = 16 << 20;
 
 /// What `max_allowed_packet` must be: a document of 16 MiB as JSON, with the growth that ordinary content has.
 const PACKET_BYTES_MIN: u64 = 32 << 20;
@@ -23,7 +26,7 @@ const RANGES_SINCE: (u16, u16) = (10, 9);
 
 /// A MariaDB server as an engine.
 pub struct MariaDbEngine {
-    target: Target,
+    place: Place,
     options: Options,
     facts: Facts,
     /// Counts changes of collections' options, for the workers' catalogs to notice.
@@ -50,15 +53,27 @@ impl MariaDbEngine {
     /// Errors say in one sentence what to do: no server there (6), user or password refused (18), not MariaDB or too old (12),
     /// `max_allowed_packet` too small (72).
     pub fn connect(url: &str, options: Options) -> error::Result<Arc<dyn Engine>> {
-        let target = options::parse(url)?;
+        Self::at(Place::Server(options::parse(url)?), options)
+    }
+
+    /// MariaDB in this process, which keeps its data in this directory. Once in a process.
+    ///
+    /// Errors say in one sentence what to do (72), with what MariaDB itself said.
+    #[cfg(feature = "embedded")]
+    pub fn embedded(path: &std::path::Path, options: Options) -> error::Result<Arc<dyn Engine>> {
+        let database = mariadb_embedded::Database::open(path);
+        let database = database.map_err(|message| Error::new(Code::INVALID_OPTIONS, message))?;
+        Self::at(Place::Embedded(database), options)
+    }
+
+    fn at(place: Place, options: Options) -> error::Result<Arc<dyn Engine>> {
         // In a thread of its own, because the caller may be inside of a runtime already.
         let facts = std::thread::scope(|scope| {
-            scope
-                .spawn(|| examine_in_runtime(&target, &options))
-                .join()
-                .unwrap_or_else(|_| Err(Error::internal("start-up failed")))
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let thread = thread.spawn_scoped(scope, || examine_in_runtime(&place, &options));
+            thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(Error::internal("start-up failed")))
         })?;
-        Ok(Arc::new(MariaDbEngine { target, options, facts, changes: Arc::default(), watcher: Arc::default() }))
+        Ok(Arc::new(MariaDbEngine { place, options, facts, changes: Arc::default(), watcher: Arc::default() }))
     }
 
     pub(crate) fn packet_bytes_max(&self) -> u64 {
@@ -66,19 +81,19 @@ impl MariaDbEngine {
     }
 }
 
-fn examine_in_runtime(target: &Target, options: &Options) -> error::Result<Facts> {
+fn examine_in_runtime(place: &Place, options: &Options) -> error::Result<Facts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::internal(format!("cannot start a runtime: {error}")))?;
-    runtime.block_on(examine(target, options)).map_err(|failure| match failure {
+    runtime.block_on(examine(place, options)).map_err(|failure| match failure {
         Failure::Lost(message) => Error::new(Code::HOST_UNREACHABLE, message),
         other => other.into(),
     })
 }
 
-async fn examine(target: &Target, options: &Options) -> Result<Facts> {
-    let (mut connection, server) = establish(target, options.connect_timeout).await?;
+async fn examine(place: &Place, options: &Options) -> Result<Facts> {
+    let (mut connection, server) = establish(place, options.connect_timeout).await?;
     connection.queue_query(
         "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment",
     );
@@ -127,7 +142,7 @@ fn settings(message: String) -> Failure {
 impl Engine for MariaDbEngine {
     fn open(self: Arc<Self>) -> error::Result<Rc<dyn DocumentStore>> {
         Ok(MariaDbStore::open(
-            self.target.clone(),
+            self.place.clone(),
             self.options.clone(),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             self.packet_bytes_max(),
@@ -141,9 +156,20 @@ impl Engine for MariaDbEngine {
         self.watcher.set(watch);
     }
 
-    fn close(&self) {}
+    fn close(&self) {
+        #[cfg(feature = "embedded")]
+        if let Place::Embedded(database) = &self.place
+            && database.close() == mariadb_embedded::Closed::StillBusy
+        {
+            tracing::warn!("MariaDB has not ended its statements in time: it will recover when it is started again");
+        }
+    }
 
     fn describe(&self) -> String {
-        format!("MariaDB {}", self.facts.version)
+        match self.place {
+            Place::Server(_) => format!("MariaDB {}", self.facts.version),
+            #[cfg(feature = "embedded")]
+            Place::Embedded(_) => format!("MariaDB {} (embedded)", self.facts.version),
+        }
     }
 }

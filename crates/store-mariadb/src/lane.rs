@@ -58,7 +58,8 @@ impl Lane {
     /// The row that a statement is answered with, if any.
     pub async fn lookup(&self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<Option<Row>> {
         if !self.is_open() {
-            let lease = self.pool.lease().await?;
+            let mut lease = self.pool.lease().await?;
+            lease.be_quick().await?;
             // Somebody else may have been quicker; then this one goes back.
             self.state.borrow_mut().lease.get_or_insert(lease);
         }

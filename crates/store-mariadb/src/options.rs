@@ -52,6 +52,15 @@ impl fmt::Display for Address {
     }
 }
 
+/// Where MariaDB runs.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Server(Target),
+    /// In this process.
+    #[cfg(feature = "embedded")]
+    Embedded(Arc<mariadb_embedded::Database>),
+}
+
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub address: Address,

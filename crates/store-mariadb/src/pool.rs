@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, establish};
 use crate::failure::{Failure, Result};
-use crate::options::{Options, Target};
+use crate::options::{Options, Place};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct Pool {
-    target: Target,
+    place: Place,
     options: Options,
     /// The one used last is at the end, so that those not needed fall idle.
     idle: RefCell<Vec<(Connection, Instant)>>,
@@ -23,9 +23,9 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(target: Target, options: Options) -> Rc<Pool> {
+    pub fn new(place: Place, options: Options) -> Rc<Pool> {
         let permits = Arc::new(Semaphore::new(options.connections_per_worker_max));
-        Rc::new(Pool { target, options, idle: RefCell::default(), permits })
+        Rc::new(Pool { place, options, idle: RefCell::default(), permits })
     }
 
     /// A connection that nobody else uses until it is dropped.
@@ -37,7 +37,7 @@ impl Pool {
         if let Some(connection) = self.take_idle() {
             return Ok(self.lend(connection, permit));
         }
-        let (mut connection, _) = establish(&self.target, self.options.connect_timeout).await?;
+        let (mut connection, _) = establish(&self.place, self.options.connect_timeout).await?;
         connection.own_writes.clone_from(&self.options.own_writes);
         Ok(self.lend(connection, permit))
     }

@@ -30,6 +30,9 @@ use store::{Examined, Flow, Position, ScanEnd, Sink, StoredDoc, rules, views};
 /// Bytes of documents that a page should hold once their size is known.
 const PAGE_BYTES: usize = 8 << 20;
 
+/// What a document is taken for where pages are held whole and nothing is known of the size of documents.
+const UNKNOWN_DOCUMENT_BYTES: usize = 64 << 10;
+
 /// Rows of a page before anything is known of their size.
 const FIRST_PAGE_ROWS_MAX: usize = 16_000;
 
@@ -111,8 +114,10 @@ pub(crate) async fn rows(
                         return lookup(row, recording, take);
                     }
                     Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
-                    // Tried again below, on a connection of its own.
-                    Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::UNKNOWN_COLUMN) => {}
+                    // Tried again below, on a connection of its own, which waits for locks.
+                    Err(failure)
+                        if failure.is_lost()
+                            || matches!(failure.sql_code(), Some(sql::UNKNOWN_COLUMN | sql::LOCK_WAIT_TIMEOUT)) => {}
                     Err(failure) => return Err(failure),
                 }
             }
@@ -376,6 +381,13 @@ impl Pages<'_, '_> {
         // Few rows of an index are in vain.
         if !facts.exact && self.rows.index.is_none() && self.rows.found.is_none() {
             limit = limit.max(INEXACT_PAGE_ROWS_MIN);
+        }
+        if lease.holds_results() {
+            let each = match table.document_bytes.get() {
+                0 => UNKNOWN_DOCUMENT_BYTES,
+                mean => mean as usize,
+            };
+            limit = limit.min(PAGE_BYTES / each).max(1);
         }
         loop {
             let joins = self.rows.joins(table, limit as u64);

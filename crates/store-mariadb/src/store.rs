@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Result};
 use crate::lane::Lane;
-use crate::options::{Options, Target};
+use crate::options::{Options, Place};
 use crate::plan::MariaDbPlan;
 use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
@@ -53,7 +53,7 @@ pub(crate) struct MariaDbStore {
 
 impl MariaDbStore {
     pub fn open(
-        target: Target,
+        place: Place,
         options: Options,
         catalog: Catalog,
         packet_bytes_max: u64,
@@ -62,7 +62,7 @@ impl MariaDbStore {
         watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
-        let pool = Pool::new(target, options);
+        let pool = Pool::new(place, options);
         Rc::new(MariaDbStore {
             lane: Lane::new(pool.clone()),
             pool,

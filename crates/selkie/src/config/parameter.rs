@@ -176,6 +176,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "store",
+        name: "embedded-mariadb",
+        flag: Some("--embedded-mariadb"),
+        kind: "path",
+        default: "# none: the embedded store",
+        example: "\"/var/lib/selkie-mariadb\"",
+        about: "The data directory of a MariaDB that runs within this process and keeps the documents, instead of `data`; made if it is not there. \
+                A Selkie has it that was built with `--features embedded-mariadb`.",
+        read: read!(embedded_mariadb, |raw| text(raw, "a path").map(PathBuf::from)),
+    },
+    Parameter {
+        section: "store",
         name: "sql-listen",
         flag: Some("--sql-listen"),
         kind: "list of addresses",

@@ -75,7 +75,7 @@ fn unknown_keys() {
     );
     check_refused(
         "[store]\nxyzzy = 1\n",
-        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; there are data, mariadb, sql-listen",
+        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; there are data, mariadb, embedded-mariadb, sql-listen",
     );
 }
 
@@ -121,12 +121,28 @@ fn settings_that_contradict_each_other() {
         "selkie.toml:3: documents lie either",
         "selkie.toml:2",
     );
+    check_refused_with(
+        "[store]\nembedded-mariadb = 'x'\nmariadb = 'mysql://h'",
+        "selkie.toml:2: documents lie either",
+        "selkie.toml:3",
+    );
     check_refused_with("[mongodb]\nadvertise = 'a:1'", "selkie.toml:2: advertise has a meaning only", "replica-set");
     check_refused_with(
         "listen = ['/tmp/x.sock']\n[mongodb]\ntopology = 'replica-set'",
         "selkie.toml:3: drivers of a replica set",
         "advertise",
     );
+}
+
+#[test]
+fn embedded_mariadb_has_to_be_built_in() {
+    let outcome = load("[store]\nembedded-mariadb = 'x'");
+    if cfg!(feature = "embedded-mariadb") {
+        assert!(matches!(outcome.unwrap().store, Store::EmbeddedMariaDb(path) if path == Path::new("x")));
+    } else {
+        let error = outcome.map(drop).expect_err("accepted").to_string();
+        assert!(error.contains("selkie.toml:2") && error.contains("--features embedded-mariadb"), "{error}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, Event, establish};
 use crate::failure::{Failure, Result};
-use crate::options::Target;
+use crate::options::{Place, Target};
 use mariadb_wire::Param;
 use mariadb_wire::binlog::Gtid;
 use mariadb_wire::row::TextRow;
@@ -23,7 +23,7 @@ pub(super) struct Helper {
 
 impl Helper {
     pub async fn connect(target: &Target, patience: Duration) -> Result<Helper> {
-        let (mut connection, _) = establish(target, patience).await?;
+        let (mut connection, _) = establish(&Place::Server(target.clone()), patience).await?;
         // Nobody is made to wait for long by what is asked here, nor is what is asked.
         connection.queue_query("SET SESSION innodb_lock_wait_timeout = 1, SESSION lock_wait_timeout = 1");
         connection.finish().await?;

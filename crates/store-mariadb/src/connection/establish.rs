@@ -3,7 +3,7 @@
 use super::stream::Stream;
 use super::{Connection, Protocol, Transport};
 use crate::failure::{Failure, Result, sql};
-use crate::options::{Address, Target};
+use crate::options::{Address, Place, Target};
 use error::{Code, Error};
 use mariadb_wire::auth_switch::AuthSwitch;
 use mariadb_wire::err::ErrPacket;
@@ -43,8 +43,10 @@ const WANTED: Capabilities = Capabilities(
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
      SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1, \
      SESSION tx_isolation = 'READ-COMMITTED', SESSION sql_select_limit = DEFAULT, SESSION time_zone = '+00:00', \
-     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1, \
-     SESSION session_track_system_variables = 'last_gtid', SESSION session_track_schema = 0";
+     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1";
+
+/// What a server tells with its answers beside: how a transaction is called in the binary log.
+const TRACKING: &str = "SESSION session_track_system_variables = 'last_gtid', SESSION session_track_schema = 0";
 
 /// Length of the packet that sets a session up. The server's buffer for a connection grows to the largest packet that has come by it, and what
 /// it sends goes out when that buffer is full: from its default (`net_buffer_length`, 16 KiB) a page of rows wakes us four times as often.
@@ -66,12 +68,23 @@ pub(crate) struct ServerFacts {
 }
 
 /// Connects, authenticates and sets the session up.
-pub(crate) async fn establish(target: &Target, timeout: Duration) -> Result<(Connection, ServerFacts)> {
-    let (protocol, facts) = connect(target, timeout).await?;
-    Ok((Connection::new(Transport::Protocol(protocol)), facts))
+pub(crate) async fn establish(place: &Place, timeout: Duration) -> Result<(Connection, ServerFacts)> {
+    match place {
+        Place::Server(target) => {
+            let (protocol, facts) = connect(target, timeout).await?;
+            Ok((Connection::new(Transport::Protocol(protocol)), facts))
+        }
+        #[cfg(feature = "embedded")]
+        Place::Embedded(database) => {
+            let mut transport = super::embedded::Embedded::open(database)?;
+            transport.run_here(SESSION)?;
+            let version = database.version().split('-').next().unwrap_or_default().to_owned();
+            Ok((Connection::new(Transport::Embedded(transport)), ServerFacts { version }))
+        }
+    }
 }
 
-/// As [`establish`], for who speaks the protocol himself.
+/// As [`establish`], of a server, for who speaks the protocol himself.
 pub(crate) async fn connect(target: &Target, timeout: Duration) -> Result<(Protocol, ServerFacts)> {
     match tokio::time::timeout(timeout, set_up(target)).await {
         Ok(outcome) => outcome,
@@ -85,7 +98,7 @@ async fn set_up(target: &Target) -> Result<(Protocol, ServerFacts)> {
     let stream = Stream::connect(&target.address).await.map_err(|error| unreachable_server(&target.address, &error))?;
     let mut connection = Protocol::new(stream, PacketReader::new(PACKET_BYTES_MAX), WANTED);
     let facts = log_in(&mut connection, target).await?;
-    connection.queue_query(&format!("{SESSION} /*{}*/", " ".repeat(SESSION_BYTES)));
+    connection.queue_query(&format!("{SESSION}, {TRACKING} /*{}*/", " ".repeat(SESSION_BYTES)));
     connection.finish().await?;
     Ok((connection, facts))
 }
