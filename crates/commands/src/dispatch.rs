@@ -24,6 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
+use store::PlanSummary;
 
 /// What the connection does with what [`run`] appended.
 #[derive(Debug)]
@@ -152,7 +153,7 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         if let Some(kept) = kept {
             count(worker, index);
             count_answer(worker, spec, &kept);
-            worker.shared.usage.note(spec, body, began.elapsed());
+            worker.shared.usage.note(spec, body, began.elapsed(), &[]);
             if kept.rest.is_some() {
                 return AtOnce::Written;
             }
@@ -186,7 +187,7 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             let answered = catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| (at_once.handler)(call, writer))));
             if matches!(answered, Ok(Ok(true))) {
                 count(worker, index);
-                worker.shared.usage.note(spec, body, began.elapsed());
+                worker.shared.usage.note(spec, body, began.elapsed(), &[(PlanSummary::Name("IDHACK"), 1)]);
                 return AtOnce::Written;
             }
             // What is wrong will be found again, and told, on the ordinary way.
@@ -228,7 +229,7 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
     });
     let elapsed = began.elapsed();
     if let Some(spec) = command.and_then(|index| table::COMMANDS.get(index)) {
-        worker.shared.usage.note(spec, body, elapsed);
+        worker.shared.usage.note(spec, body, elapsed, &running.facts.plans());
     }
     if worker.server.profiling.may_concern(elapsed) {
         let reply = reply.get(start..).unwrap_or_default();

@@ -39,7 +39,8 @@ pub struct Facts {
     sorted: Cell<bool>,
     /// Time in which it waited for something to happen.
     waited: Cell<Duration>,
-    written: RefCell<PlanSummary>,
+    /// The plans of its updates and deletes, and how many of them went by each.
+    written: RefCell<Vec<(PlanSummary, u64)>>,
     /// How each update or delete went, where the profiler wants to know.
     statements: RefCell<Vec<(Result<StatementOutcome>, Looked)>>,
 }
@@ -69,8 +70,22 @@ impl Facts {
     pub fn note_write(&self, looked: &Looked) {
         self.examined.set(self.examined.get() + looked.examined);
         let mut written = self.written.borrow_mut();
-        if *written == PlanSummary::None {
-            *written = looked.summary.clone();
+        match written.iter_mut().find(|(plan, _)| *plan == looked.summary) {
+            Some((_, times)) => *times += 1,
+            None if looked.summary == PlanSummary::None => {}
+            None => written.push((looked.summary.clone(), 1)),
+        }
+    }
+
+    /// The plans that were carried out, and how often. What was counted without looking at documents or keys is none.
+    pub fn plans(&self) -> Vec<(PlanSummary, u64)> {
+        match self.plan.get() {
+            Some(plan) if self.counted.get() && plan.facts().exact => {
+                let summary = plan.summary();
+                if summary == PlanSummary::Name("COLLSCAN") { Vec::new() } else { vec![(summary, 1)] }
+            }
+            Some(plan) => vec![(plan.summary(), 1)],
+            None => self.written.borrow().clone(),
         }
     }
 
@@ -85,7 +100,7 @@ impl Facts {
                 let about = store::Explained { counted: true, ..Default::default() };
                 PlanSummary::of(plan.stages(&about).as_doc())
             }
-            (None, _) => self.written.borrow().clone(),
+            (None, _) => self.written.borrow().first().map(|(plan, _)| plan.clone()).unwrap_or_default(),
         }
     }
 }

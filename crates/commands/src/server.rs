@@ -10,7 +10,7 @@ use crate::statistics::Statistics;
 use crate::table;
 use crate::usage::Usage;
 use bytes::Bytes;
-use document::{DocBuf, ObjectId, Value};
+use document::{Doc, DocBuf, ObjectId, Value};
 use query::spill::SpillSpace;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -158,6 +158,17 @@ impl Server {
     /// Forgets how collections were used that are there no more.
     pub(crate) fn forget_usage(&self, gone: impl Fn(&Namespace) -> bool) {
         self.workers().iter().for_each(|worker| worker.usage.forget(&gone));
+    }
+
+    /// Counts anew what is read by an index with this key.
+    pub(crate) fn begin_index(&self, namespace: &Namespace, key: Doc<'_>) {
+        let now = crate::clock::now_ms();
+        self.workers().iter().for_each(|worker| worker.usage.begin_index(namespace, key, now));
+    }
+
+    /// When the process began, in milliseconds since 1970.
+    pub(crate) fn started_ms(&self) -> i64 {
+        crate::clock::now_ms() - self.started.elapsed().as_millis() as i64
     }
 
     /// Ends a logical session: forgets it, kills its cursors.

@@ -1,15 +1,19 @@
-//! What operations on each collection came to, in number and time: for `top`.
+//! What operations on each collection came to, in number and time, and by which plans: for `top`, `$collStats` and `$indexStats`.
 //!
 //! Each worker counts its own; whoever asks adds them up.
 
+mod latency;
+
 use crate::command::current_op;
 use crate::table::{Access, Spec};
-use document::{Doc, DocWriter, Value};
+use document::{Doc, DocBuf, DocWriter, Value};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use store::{BorrowedNamespace, Namespace};
+use store::{BorrowedNamespace, Namespace, PlanSummary};
+
+pub use latency::{Latencies, write_latencies};
 
 /// A number of operations, and the time they took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,13 +41,32 @@ const WRITE_LOCK: usize = 2;
 
 type Counts = [Count; KINDS.len()];
 
+/// What came to one collection.
+#[derive(Debug, Default)]
+struct OfCollection {
+    counts: Counts,
+    latencies: Latencies,
+    /// How often each plan was carried out, by its summary. A collection has few.
+    plans: Vec<(PlanSummary, u64)>,
+    /// When indexes with these keys were made, in milliseconds since 1970, where that was while the process runs.
+    made: Vec<(DocBuf, i64)>,
+}
+
+/// Plans beyond so many different ones are not counted.
+const PLANS_MAX: usize = 1_000;
+
 /// One worker's counts.
 #[derive(Debug, Default)]
-pub struct Usage(Mutex<HashMap<Namespace, Counts, ahash::RandomState>>);
+pub struct Usage {
+    collections: Mutex<HashMap<Namespace, OfCollection, ahash::RandomState>>,
+    /// Of all commands, those about no collection among them.
+    latencies: Mutex<Latencies>,
+}
 
 impl Usage {
-    /// Counts a command that was carried out.
-    pub fn note(&self, spec: &Spec, body: Doc<'_>, time: Duration) {
+    /// Counts a command that was carried out, and the plans by which it was.
+    pub fn note(&self, spec: &Spec, body: Doc<'_>, time: Duration, plans: &[(PlanSummary, u64)]) {
+        latency::lock(&self.latencies).note(spec.name, time);
         let Some(namespace) = collection(spec, body) else { return };
         let count = Count { time, operations: statements(spec, body) };
         let lock = match spec.access {
@@ -52,10 +75,17 @@ impl Usage {
             Access::Nothing => return,
         };
         let kind = kind_of(body);
-        let add = |counts: &mut Counts| [TOTAL, lock, kind].into_iter().for_each(|kind| counts[kind].add(count));
+        let add = |of: &mut OfCollection| {
+            [TOTAL, lock, kind].into_iter().for_each(|kind| of.counts[kind].add(count));
+            of.latencies.note(spec.name, time);
+            // What goes on by a cursor is the plan that its first batch was counted for.
+            if spec.name != "getMore" {
+                of.note_plans(plans);
+            }
+        };
         let mut all = self.lock();
-        if let Some(counts) = all.get_mut(&namespace) {
-            return add(counts);
+        if let Some(of) = all.get_mut(&namespace) {
+            return add(of);
         }
         if all.len() < NAMESPACES_MAX {
             add(all.entry(Namespace::new(namespace.database, namespace.collection)).or_default());
@@ -67,9 +97,72 @@ impl Usage {
         self.lock().retain(|namespace, _| !gone(namespace));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, Counts, ahash::RandomState>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// An index with this key was made: what was read by one before it does not count any more.
+    pub fn begin_index(&self, namespace: &Namespace, key: Doc<'_>, now_ms: i64) {
+        let mut all = self.lock();
+        if all.len() >= NAMESPACES_MAX && !all.contains_key(namespace) {
+            return;
+        }
+        let of = all.entry(namespace.clone()).or_default();
+        of.plans.retain(|(plan, _)| !plan.reads_by(key));
+        of.made.retain(|(made, _)| made.as_doc() != key);
+        of.made.push((key.to_owned(), now_ms));
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, OfCollection, ahash::RandomState>> {
+        latency::lock(&self.collections)
+    }
+}
+
+impl OfCollection {
+    fn note_plans(&mut self, plans: &[(PlanSummary, u64)]) {
+        for (plan, times) in plans {
+            if let Some((_, count)) = self.plans.iter_mut().find(|(known, _)| known == plan) {
+                *count += times;
+            } else if self.plans.len() < PLANS_MAX {
+                self.plans.push((plan.clone(), *times));
+            }
+        }
+    }
+}
+
+/// How often plans for which this holds were carried out on a collection.
+pub fn plans<'u>(
+    usages: impl Iterator<Item = &'u Usage>,
+    namespace: &Namespace,
+    which: impl Fn(&PlanSummary) -> bool,
+) -> u64 {
+    let of_one = |usage: &Usage| {
+        let all = usage.lock();
+        let plans = all.get(namespace).map_or([].as_slice(), |of| &of.plans);
+        plans.iter().filter(|(plan, _)| which(plan)).map(|(_, times)| times).sum::<u64>()
+    };
+    usages.map(of_one).sum()
+}
+
+/// When an index was made, if that is known.
+pub fn index_since<'u>(
+    mut usages: impl Iterator<Item = &'u Usage>,
+    namespace: &Namespace,
+    key: Doc<'_>,
+) -> Option<i64> {
+    usages.find_map(|usage| {
+        let all = usage.lock();
+        let mut made = all.get(namespace)?.made.iter();
+        made.find(|(made, _)| made.as_doc() == key).map(|(_, since)| *since)
+    })
+}
+
+/// How long operations took: on one collection, or all of them.
+pub fn latencies<'u>(usages: impl Iterator<Item = &'u Usage>, namespace: Option<&Namespace>) -> Latencies {
+    let mut sum = Latencies::default();
+    for usage in usages {
+        match namespace {
+            None => sum.add(&latency::lock(&usage.latencies)),
+            Some(namespace) => usage.lock().get(namespace).into_iter().for_each(|of| sum.add(&of.latencies)),
+        }
+    }
+    sum
 }
 
 /// Where the command's kind stands among [`KINDS`].
@@ -111,9 +204,9 @@ fn collection<'a>(spec: &Spec, body: Doc<'a>) -> Option<BorrowedNamespace<'a>> {
 pub fn write<'u>(usages: impl Iterator<Item = &'u Usage>, writer: &mut DocWriter<'_>) {
     let mut sums: BTreeMap<String, Counts> = BTreeMap::new();
     for usage in usages {
-        for (namespace, counts) in usage.lock().iter() {
+        for (namespace, of) in usage.lock().iter() {
             let sum = sums.entry(namespace.to_string()).or_default();
-            sum.iter_mut().zip(counts).for_each(|(sum, count)| sum.add(*count));
+            sum.iter_mut().zip(&of.counts).for_each(|(sum, count)| sum.add(*count));
         }
     }
     for (namespace, counts) in &sums {

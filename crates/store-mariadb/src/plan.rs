@@ -16,7 +16,7 @@ use query::Predicate;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, Tally};
+use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, PlanSummary, Tally};
 
 #[derive(Debug)]
 pub(crate) struct MariaDbPlan {
@@ -409,6 +409,19 @@ impl Plan for MariaDbPlan {
 
     fn stages(&self, about: &Explained<'_>) -> DocBuf {
         explain::stages(self, about)
+    }
+
+    fn summary(&self) -> PlanSummary {
+        let read = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
+        match &self.access {
+            _ if self.table.is_none() => PlanSummary::Name("EOF"),
+            Access::Rows(Rows { index: None, found: None, ids: None, .. }) => PlanSummary::Name("COLLSCAN"),
+            Access::Rows(Rows { index: None, found: None, ids: Some(ids), .. }) if ids.len() == 1 => {
+                PlanSummary::Name("IDHACK")
+            }
+            Access::Rows(Rows { index: Some(index), .. }) if index.merged.is_none() => read("IXSCAN", &index.spec),
+            _ => PlanSummary::of(self.winning_plan().as_doc()),
+        }
     }
 
     fn examined(&self) -> Examined {

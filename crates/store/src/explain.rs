@@ -41,6 +41,14 @@ impl PlanSummary {
         PlanSummary::Text(by_index(stage, key).into())
     }
 
+    /// Whether it tells of reading by an index with this key.
+    pub fn reads_by(&self, key: Doc<'_>) -> bool {
+        let mut text = String::from(" ");
+        write_document(key, &mut text);
+        let by_id = || key.get("_id").is_some() && key.elements().nth(1).is_none();
+        self.as_str().is_some_and(|plan| plan.contains(&text) || (plan == "IDHACK" && by_id()))
+    }
+
     pub fn as_str(&self) -> Option<&str> {
         match self {
             PlanSummary::None => None,

@@ -108,6 +108,10 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 /// The namespace: a collection, or for `aggregate: 1` the database itself, which only some first stages can do with.
 pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
     let first = call.first();
+    query::aggregate::glance(pipeline)?;
+    if let Some(stage) = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first) {
+        source_stage::check(stage)?;
+    }
     match arguments::number_to_i64(first.value()) {
         None if first.value().as_str().is_none() => {
             Err(Error::type_mismatch(format!("collection name has invalid type: {}", first.kind.alias())))

@@ -76,7 +76,13 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     }
     let progress = Arc::new(Progress::default());
     call.running.show(&progress);
+    let known = call.worker.store.indexes(&namespace).await?.unwrap_or_default();
+    let made: Vec<DocBuf> = (specs.iter())
+        .filter(|spec| known.iter().all(|known| known.name != spec.name))
+        .map(|spec| spec.key.clone())
+        .collect();
     let outcome = call.worker.store.build_indexes(&namespace, specs, progress).await?;
+    made.iter().for_each(|key| call.worker.server.begin_index(&namespace, key.as_doc()));
     reply.append("numIndexesBefore", (outcome.indexes_before - clusters) as i32);
     reply.append("numIndexesAfter", (outcome.indexes_after - clusters) as i32);
     let nothing_new = outcome.indexes_before == outcome.indexes_after;

@@ -22,6 +22,7 @@ const SECTIONS: &[Section] = &[
     ("globalLock", global_lock),
     ("logicalSessionRecordCache", logical_sessions),
     ("network", network),
+    ("opLatencies", operation_latencies),
     ("opcounters", operation_counters),
     ("storageEngine", storage_engine),
     ("mem", memory),
@@ -54,6 +55,12 @@ pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
 /// What the caches do; nothing where there are none.
 fn cache(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
     selkie_cache::write_figures(server, writer);
+}
+
+fn operation_latencies(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let workers = server.workers();
+    let latencies = usage::latencies(workers.iter().map(|worker| &worker.usage), None);
+    usage::write_latencies(&latencies, false, writer);
 }
 
 /// `top`: how collections were used.

@@ -22,7 +22,7 @@ pub use lookup::{Lookup, MATCHES_BYTES_MAX};
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
 
 /// The collection that `from` names.
-fn source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
+pub(super) fn source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
     match from {
         Value::String(collection) => Ok(collection),
         Value::Document(spec) => {
@@ -145,11 +145,8 @@ impl UnionWith {
         }
         let (documents, rest) = split_documents(stages.unwrap_or(Doc::EMPTY));
         let documents = documents.map(|documents| documents_of(documents, context)).transpose()?;
-        let collection = collection.or_else(|| documents.as_ref().map(|_| "")).ok_or_else(|| {
-            Error::failed_to_parse(
-                "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
-            )
-        })?;
+        let collection =
+            collection.or_else(|| documents.as_ref().map(|_| "")).ok_or_else(|| without_source("$unionWith"))?;
         UnionWith::over(collection, documents, rest.as_doc(), context)
     }
 
@@ -227,7 +224,14 @@ pub fn check_nesting(pipelines_around: usize) -> Result<()> {
     Err(Error::new(Code(232), message))
 }
 
-fn wrong_type(stage: &str, name: &str, found: Value<'_>, expected: &str) -> Error {
+/// A stage names no collection, and its pipeline makes no documents.
+pub(super) fn without_source(stage: &str) -> Error {
+    let message =
+        format!("{stage} stage without explicit collection must have a pipeline with $documents as first stage");
+    Error::failed_to_parse(message)
+}
+
+pub(super) fn wrong_type(stage: &str, name: &str, found: Value<'_>, expected: &str) -> Error {
     let kind = found.kind().alias();
     Error::type_mismatch(format!("BSON field '{stage}.{name}' is the wrong type '{kind}', expected type '{expected}'"))
 }

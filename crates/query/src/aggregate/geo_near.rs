@@ -24,7 +24,7 @@ pub struct GeoNear {
 /// The stage's fields as they are read.
 #[derive(Default)]
 struct Fields<'a> {
-    near: Option<ValueBuf>,
+    near: Option<Value<'a>>,
     distance_field: Option<&'a str>,
     include_locs: Option<&'a str>,
     multiplier: Option<f64>,
@@ -32,7 +32,7 @@ struct Fields<'a> {
     max: Option<f64>,
     query: Option<Doc<'a>>,
     spherical: bool,
-    key: Option<&'a str>,
+    key: Option<Element<'a>>,
 }
 
 /// Options of older versions.
@@ -56,24 +56,22 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
     if spec.get("near").is_none() {
         return Err(no_near());
     }
-    for field in spec.elements() {
-        fields.read(field, context)?;
-    }
+    spec.elements().try_for_each(|field| fields.read(field))?;
     let operator = if fields.spherical { "$nearSphere" } else { "$near" };
-    let near = fields.near.as_ref();
-    let near = near.ok_or_else(no_near)?;
     let distance_field = fields.distance_field.ok_or_else(no_distance_field)?;
+    let key = fields.key.map(key).transpose()?;
+    let near = point(fields.near.ok_or_else(no_near)?, context)?;
     let condition = DocBuf::build(|writer| {
         writer.append(operator, near.as_value());
         fields.min.into_iter().for_each(|min| writer.append("$minDistance", min));
         fields.max.into_iter().for_each(|max| writer.append("$maxDistance", max));
     });
-    let near = Near::parse(fields.key.unwrap_or_default(), condition.as_doc())?;
+    let near = Near::parse(key.unwrap_or_default(), condition.as_doc())?;
     let filter = Predicate::parse_query(fields.query.unwrap_or(Doc::EMPTY), context)?;
     if filter.near().is_some() {
         return Err(Error::bad_value("Too many geoNear expressions"));
     }
-    let has_key = fields.key.is_some();
+    let has_key = key.is_some();
     stages.push(Stage::GeoNear(Arc::new(GeoNear { filter, near, has_key })));
     let distance = doc! { "$meta": "geoNearDistance" };
     let shown = match fields.multiplier {
@@ -96,9 +94,9 @@ fn put(path: &str, expression: &DocBuf, context: &Context) -> Result<Stage> {
 }
 
 impl<'a> Fields<'a> {
-    fn read(&mut self, field: Element<'a>, context: &Context) -> Result<()> {
+    fn read(&mut self, field: Element<'a>) -> Result<()> {
         match field.key() {
-            "near" => self.near = Some(point(field.value(), context)?),
+            "near" => self.near = Some(field.value()),
             "distanceField" => self.distance_field = Some(name(field, no_distance_field)?),
             "includeLocs" => {
                 let wrong = || Error::new(Code(16607), "$geoNear requires that 'includeLocs' option is a String");
@@ -112,7 +110,7 @@ impl<'a> Fields<'a> {
                 _ => return Err(Error::type_mismatch("query must be an object")),
             },
             "spherical" => self.spherical = field.value().is_truthy(),
-            "key" => self.key = Some(key(field)?),
+            "key" => self.key = Some(field),
             _ => {}
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::sample::{self, Sample};
 use super::unpack_bucket::{UNPACK_BUCKET, UnpackBucket};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
+use super::{Pipeline, Stage, bucket, fill, geo_near, glance, optimize};
 use crate::expression::check_name;
 use crate::metadata::{Meta, Needs};
 use crate::{Context, Predicate, Sort, text};
@@ -70,18 +70,11 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
         return Err(Error::failed_to_parse(message));
     }
+    glance::check(pipeline)?;
     let mut stages = Vec::with_capacity(count);
     let mut names = Vec::with_capacity(count);
     let (mut needs, mut anew) = (Needs::NONE, false);
-    for stage in pipeline.values() {
-        let Value::Document(stage) = stage else {
-            return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
-        };
-        let mut elements = stage.elements();
-        let (Some(operator), None) = (elements.next(), elements.next()) else {
-            let message = "A pipeline stage specification object must contain exactly one field.";
-            return Err(Error::new(Code(40323), message));
-        };
+    for operator in pipeline.values().filter_map(Value::as_document).filter_map(Doc::first) {
         parse(operator.key(), operator.value(), context, &mut stages)?;
         // What stands behind a stage that makes new documents knows only what cannot be had without asking for it.
         let asked = context.requests.take();
@@ -202,7 +195,7 @@ fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
 }
 
 /// What a stage is answered with that does not run in a pipeline over a collection, or that does not exist.
-fn refuse(name: &str) -> Error {
+pub(super) fn refuse(name: &str) -> Error {
     match name {
         "$changeStream" => Error::new(Code(40573), "The $changeStream stage is only supported on replica sets"),
         "$documents" => Error::new(Code::INVALID_NAMESPACE, "'$documents' can only be run with {aggregate: 1}"),

@@ -38,7 +38,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$sinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::sinh, BigFloat::sinh)),
     function("$cosh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::cosh, BigFloat::cosh)),
     function("$tanh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::tanh, BigFloat::tanh)),
-    function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::asinh, BigFloat::asinh)),
+    function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], arc_hyperbolic_sine, BigFloat::asinh)),
     function("$acosh", Exactly(1), |name, arguments| {
         bounded(name, &arguments[0], FROM_ONE, arc_hyperbolic_cosine, BigFloat::acosh)
     }),
@@ -52,9 +52,27 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
+/// From where on C libraries take the square root of a number's square for the number itself.
+const ROOT_OF_SQUARE: f64 = (1_u32 << 28) as f64;
+
+/// As C libraries compute it; `f64::asinh` rounds its last digit otherwise.
+fn arc_hyperbolic_sine(number: f64) -> f64 {
+    let (size, square) = (number.abs(), number * number);
+    let result = if size > ROOT_OF_SQUARE {
+        size.ln() + std::f64::consts::LN_2
+    } else if size > 2.0 {
+        (2.0 * size + 1.0 / ((square + 1.0).sqrt() + size)).ln()
+    } else {
+        (size + square / (1.0 + (1.0 + square).sqrt())).ln_1p()
+    };
+    result.copysign(number)
+}
+
 /// As C libraries compute it; `f64::acosh` rounds its last digit otherwise.
 fn arc_hyperbolic_cosine(number: f64) -> f64 {
-    if number > 2.0 {
+    if number >= ROOT_OF_SQUARE {
+        number.ln() + std::f64::consts::LN_2
+    } else if number > 2.0 {
         (2.0 * number - 1.0 / (number + (number * number - 1.0).sqrt())).ln()
     } else {
         let above = number - 1.0;

@@ -346,7 +346,7 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<
     for value in list.values() {
         tests.push(match value {
             Value::Regex { pattern, options } => parse_regex_value(pattern, options)?,
-            value if first_name(value).is_some_and(|name| is_operator(&name)) => {
+            value if first_name(value).is_some_and(|name| name != "$not" && is_operator(&name)) => {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }
             value => level.collated(Test::Equal(comparable(value)?)),

@@ -283,12 +283,12 @@ impl<'c> Parser<'c> {
     /// A computed field makes an inclusion.
     fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
         let is_exclusion = self.mode == Some(Mode::Exclude);
+        let expression = self.expression(value)?;
+        self.insert(path, Action::Compute(expression), false)?;
         if is_exclusion && matches!(value, Value::Document(_)) {
             let message = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::new(Code(31252), message));
         }
-        let expression = self.expression(value)?;
-        self.insert(path, Action::Compute(expression), false)?;
         if is_exclusion {
             let found = text::element(path.last().unwrap_or(&""), value);
             return Err(Error::new(

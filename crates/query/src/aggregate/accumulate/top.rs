@@ -46,7 +46,7 @@ impl Top {
                 "n" if many => limit = Some(Expression::parse(value, context)?),
                 "output" => output = Some(Operand::parse(value, context)?),
                 "sortBy" => {
-                    let Value::Document(order) = value else {
+                    let (Value::Document(order) | Value::Array(order)) = value else {
                         let message = "invalid parameter: expected an object (sortBy)";
                         return Err(Error::new(Code(10065), message));
                     };

@@ -75,7 +75,11 @@ impl GraphLookup {
                 "as" => target = Some(string(name, value)?),
                 "connectFromField" => connect_from = Some(string(name, value)?),
                 "connectToField" => connect_to = Some(string(name, value)?),
-                "depthField" => depth_field = Some(string(name, value)?),
+                "depthField" => {
+                    let path = string(name, value)?;
+                    check_field_path(path)?;
+                    depth_field = Some(path);
+                }
                 other => return Err(Error::new(Code(40104), format!("Unknown argument to $graphLookup: {other}"))),
             }
         }
@@ -88,10 +92,7 @@ impl GraphLookup {
                            be specified.";
             return Err(Error::new(Code(40105), message));
         };
-        [target, connect_from, connect_to].into_iter().chain(depth_field).try_for_each(check_field_path)?;
-        if from.is_empty() {
-            return Err(Error::new(Code::INVALID_NAMESPACE, "invalid $graphLookup namespace"));
-        }
+        [target, connect_from, connect_to].into_iter().try_for_each(check_field_path)?;
         let components = |path: &str| path.split('.').map(Into::into).collect();
         Ok(GraphLookup {
             collection: from.to_owned(),

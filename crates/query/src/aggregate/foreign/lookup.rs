@@ -1,6 +1,6 @@
 //! `$lookup`: documents of another collection beside each document of the input.
 
-use super::{documents_of, joined, source, split_documents, sub_pipeline};
+use super::{documents_of, joined, source, split_documents, sub_pipeline, without_source};
 use crate::aggregate::Pipeline;
 use crate::aggregate::add_fields::set_path;
 use crate::context::Folding;
@@ -61,10 +61,7 @@ impl Lookup {
                 "localField" => local = Some(string(name, value)?),
                 "foreignField" => foreign = Some(string(name, value)?),
                 "let" => variables = parse_variables(value, context)?,
-                "pipeline" => {
-                    let message = "'pipeline' option must be specified as an array";
-                    stages = Some(value.as_array().ok_or_else(|| Error::type_mismatch(message))?);
-                }
+                "pipeline" => stages = value.as_array(),
                 _ => {
                     string(name, value)?;
                     return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {name}")));
@@ -77,18 +74,14 @@ impl Lookup {
         let from = match from {
             Some(from) => from,
             None if documents.is_some() => "",
-            None if stages.is_some() => {
-                let message =
-                    "$lookup stage without explicit collection must have a pipeline with $documents as first stage";
-                return Err(Error::failed_to_parse(message));
-            }
-            None => return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty")),
+            None => return Err(without_source("$lookup")),
         };
-        if spec.get("from").is_some() && from.is_empty() {
-            return Err(Error::new(Code::INVALID_NAMESPACE, "invalid $lookup namespace"));
-        }
         if spec.get("let").is_some() && stages.is_none() {
             return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
+        }
+        let given = |path: Option<&'_ str>| path.is_some_and(|path| !path.is_empty());
+        if given(local) != given(foreign) {
+            return Err(neither());
         }
         check_field_path(target)?;
         let fields = parse_fields(local, foreign)?;
@@ -306,6 +299,7 @@ fn neither() -> Error {
 
 fn parse_fields(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Fields>> {
     match (local, foreign) {
+        (Some(""), Some("")) => Ok(None),
         (Some(local), Some(foreign)) => {
             check_field_path(local)?;
             check_field_path(foreign)?;

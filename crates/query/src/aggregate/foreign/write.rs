@@ -16,7 +16,7 @@ pub struct Out {
 }
 
 impl Out {
-    pub(super) fn parse(spec: Value<'_>) -> Result<Out> {
+    pub(in crate::aggregate) fn parse(spec: Value<'_>) -> Result<Out> {
         match spec {
             Value::String("") => Err(Error::new(Code::INVALID_NAMESPACE, "Invalid $out target namespace")),
             Value::String(collection) => Ok(Out { database: None, collection: collection.to_owned() }),
@@ -44,6 +44,10 @@ fn target(stage: &str, spec: Doc<'_>) -> Result<(Option<String>, String)> {
         match (name, value) {
             ("db", Value::String(text)) => database = Some(text.to_owned()),
             ("coll", Value::String(text)) => collection = Some(text.to_owned()),
+            ("db" | "coll", other) if stage == "$out" => {
+                let message = format!("wrong type for field ({name}) {} != string", other.kind().alias());
+                return Err(Error::new(Code(13111), message));
+            }
             ("db" | "coll", other) => return Err(wrong_type(stage, name, other, "string")),
             _ => return Err(unknown_field(stage, name)),
         }
@@ -107,31 +111,23 @@ impl Merge {
             collation: context.collation.clone(),
             names_fields: false,
         };
+        Merge::check_target(spec)?;
         match spec {
-            Value::String(collection) => merge.collection = collection.to_owned(),
             Value::Document(spec) => merge.read(spec, context)?,
-            other => {
-                let kind = other.kind().alias();
-                let message = format!("$merge requires a string or object argument, but found {kind}");
-                return Err(Error::type_mismatch(message));
-            }
+            other => merge.collection = other.as_str().unwrap_or_default().to_owned(),
         }
         Ok(merge)
     }
 
     fn read(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
-        let (mut named, mut has_target) = (None, false);
+        let (mut named, mut on_fields) = (None, None);
         for (name, value) in spec.iter() {
             match name {
                 "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
                 "into" => {
-                    has_target = true;
                     (self.database, self.collection) = into(value)?;
                 }
-                "on" => {
-                    self.names_fields = true;
-                    self.on = on(value)?;
-                }
+                "on" => on_fields = Some(on(value)?),
                 "whenMatched" => self.when_matched = when_matched(value)?,
                 "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
                 "let" => {
@@ -139,6 +135,9 @@ impl Merge {
                 }
                 _ => return Err(unknown_field("$merge", name)),
             }
+        }
+        if spec.get("into").is_none() {
+            return Err(missing("$merge.into"));
         }
         let alone = match self.when_matched {
             WhenMatched::KeepExisting => Some("keepExisting"),
@@ -180,7 +179,25 @@ impl Merge {
             }
             _ => {}
         }
-        if has_target { Ok(()) } else { Err(missing("$merge.into")) }
+        if let Some(fields) = on_fields {
+            fields.iter().try_for_each(|path| check_field_path(path))?;
+            self.names_fields = true;
+            self.on = fields;
+        }
+        Ok(())
+    }
+
+    /// Whether a specification says what is to be written to, and is of the right kinds otherwise.
+    pub(in crate::aggregate) fn check_target(spec: Value<'_>) -> Result<()> {
+        match spec {
+            Value::String(_) => Ok(()),
+            Value::Document(spec) => spec.get("into").map_or(Ok(()), |target| into(target).map(drop)),
+            other => {
+                let kind = other.kind().alias();
+                let message = format!("$merge requires a string or object argument, but found {kind}");
+                Err(Error::type_mismatch(message))
+            }
+        }
     }
 }
 
@@ -203,7 +220,8 @@ fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
         Value::String("") => Err(Error::new(Code(5786800), "$merge 'into' field cannot be an empty string")),
         Value::String(collection) => Ok((None, collection.to_owned())),
         Value::Document(spec)
-            if spec.elements().all(|field| matches!(field.key(), "db" | "coll"))
+            if spec.get("db").is_none_or(|name| matches!(name, Value::Null | Value::String(_)))
+                && spec.elements().all(|field| matches!(field.key(), "db" | "coll"))
                 && spec.get("coll").is_none_or(|name| matches!(name, Value::Null | Value::String(""))) =>
         {
             let message = "$merge 'into' field must specify a 'coll' that is not empty, null or undefined";
@@ -219,9 +237,8 @@ fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
 }
 
 fn on(value: Value<'_>) -> Result<Vec<String>> {
-    let field = |path: &str| check_field_path(path).map(|()| path.to_owned());
     match value {
-        Value::String(path) => Ok(vec![field(path)?]),
+        Value::String(path) => Ok(vec![path.to_owned()]),
         Value::Array(fields) if fields.is_empty() => {
             let message = "If explicitly specifying $merge 'on', must include at least one field";
             Err(Error::new(Code(51187), message))
@@ -229,7 +246,7 @@ fn on(value: Value<'_>) -> Result<Vec<String>> {
         Value::Array(fields) => fields
             .values()
             .map(|path| match path {
-                Value::String(path) => field(path),
+                Value::String(path) => Ok(path.to_owned()),
                 other => {
                     let kind = other.kind().alias();
                     let message = format!("$merge 'on' array elements must be strings, but found {kind}");

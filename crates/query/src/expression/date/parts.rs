@@ -198,7 +198,13 @@ fn from_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     }
     let days = if is_iso.is_truthy() { calendar::iso_days(year, month, day) } else { calendar::days(year, month, day) };
     let local = days * calendar::DAY_MS + hour * 3_600_000 + minute * 60_000;
-    let local = local.wrapping_add(second.wrapping_mul(1000)).wrapping_add(millisecond);
+    // MongoDB counts milliseconds in microseconds on the way.
+    let is_countable = millisecond.checked_mul(1000).is_some();
+    let seconds = second.checked_mul(1000).filter(|_| is_countable).and_then(|seconds| local.checked_add(seconds));
+    let local = seconds.and_then(|seconds| seconds.checked_add(millisecond)).ok_or_else(|| {
+        let message = "Overflow casting from a lower-precision duration to a higher-precision duration";
+        Error::new(Code::DURATION_OVERFLOW, message)
+    })?;
     Ok(Value::DateTime(zone.to_moment(local)).into())
 }
 

@@ -1,0 +1,110 @@
+//! The first look at a pipeline, before any of its stages is parsed: whether there are such stages, and which collections they
+//! read and write. MongoDB tells of mistakes in these first, wherever they stand.
+
+use super::foreign::{Merge, Out, source, without_source};
+use super::parse::refuse;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
+
+/// The stages that run over a collection's documents.
+const STAGES: &[&str] = &[
+    "$_internalInhibitOptimization",
+    "$_internalSplitPipeline",
+    "$addFields",
+    "$bucket",
+    "$bucketAuto",
+    "$count",
+    "$densify",
+    "$facet",
+    "$fill",
+    "$geoNear",
+    "$graphLookup",
+    "$group",
+    "$limit",
+    "$lookup",
+    "$match",
+    "$merge",
+    "$out",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$sample",
+    "$set",
+    "$setWindowFields",
+    "$skip",
+    "$sort",
+    "$sortByCount",
+    "$unionWith",
+    "$unset",
+    "$unwind",
+    super::unpack_bucket::UNPACK_BUCKET,
+];
+
+/// Errors: 14 and 40323 for what is no stage, 40324 for one that is not known, 73 for no name of a collection.
+pub fn check(pipeline: Doc<'_>) -> Result<()> {
+    pipeline.values().try_for_each(|stage| {
+        let Value::Document(stage) = stage else {
+            return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+        };
+        let mut elements = stage.elements();
+        let (Some(operator), None) = (elements.next(), elements.next()) else {
+            let message = "A pipeline stage specification object must contain exactly one field.";
+            return Err(Error::new(Code(40323), message));
+        };
+        check_stage(operator.key(), operator.value())
+    })
+}
+
+fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
+    match (name, spec) {
+        ("$lookup", Value::Document(spec)) => {
+            match spec.get("from") {
+                Some(from) => check_source(name, from)?,
+                None if spec.get("pipeline").is_none() => {
+                    return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty"));
+                }
+                None => {}
+            }
+            let wrong = || Error::type_mismatch("'pipeline' option must be specified as an array");
+            let stages = spec.get("pipeline").map(|stages| stages.as_array().ok_or_else(wrong)).transpose()?;
+            stages.map_or(Ok(()), |stages| check_inner(name, spec.get("from"), stages))
+        }
+        ("$graphLookup", Value::Document(spec)) => spec.get("from").map_or(Ok(()), |from| check_source(name, from)),
+        ("$unionWith", Value::Document(spec)) => spec
+            .get("pipeline")
+            .and_then(Value::as_array)
+            .map_or(Ok(()), |stages| check_elements(stages).and_then(|()| check_inner(name, spec.get("coll"), stages))),
+        ("$facet", Value::Document(spec)) => spec.values().filter_map(Value::as_array).try_for_each(check),
+        ("$out", spec) => Out::parse(spec).map(drop),
+        ("$merge", spec) => Merge::check_target(spec),
+        _ if STAGES.contains(&name) => Ok(()),
+        _ => match refuse(name) {
+            unknown if unknown.code() == Code(40324) => Err(unknown),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// A pipeline inside of a stage, which begins with a collection or with documents of its own.
+fn check_inner(stage: &str, collection: Option<Value<'_>>, stages: Doc<'_>) -> Result<()> {
+    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
+    if collection.is_none() && first.is_none_or(|first| first.key() != "$documents") {
+        return Err(without_source(stage));
+    }
+    check(stages)
+}
+
+fn check_source(stage: &str, from: Value<'_>) -> Result<()> {
+    match source(stage, from)? {
+        "" => Err(Error::new(Code::INVALID_NAMESPACE, format!("invalid {stage} namespace"))),
+        _ => Ok(()),
+    }
+}
+
+fn check_elements(stages: Doc<'_>) -> Result<()> {
+    stages.elements().try_for_each(|stage| match stage.value() {
+        Value::Document(_) => Ok(()),
+        other => Err(super::foreign::wrong_type("$unionWith.pipeline", stage.key(), other, "object")),
+    })
+}
