@@ -2,6 +2,7 @@
 
 import time
 
+import pymongo
 import pytest
 
 from blackbox.test_operations import refuses
@@ -135,6 +136,27 @@ def test_while_the_log_is_not_to_be_had_nothing_is_kept(own_server, mariadb_with
         until(lambda: is_kept(c), 30)
         mariadb.sql("UPDATE cut.c SET doc = JSON_SET(doc, '$.v', 2)")
         until(lambda: c.find_one({"_id": 1})["v"] == 2)
+
+
+def test_what_was_kept_is_given_for_a_while_if_that_is_allowed(own_server, mariadb_with):
+    mariadb = mariadb_with(*LOGGING)
+    server = own_server("--cache", "documents", "--stale-ms", "6000", mariadb=mariadb)
+    with server.client(retryWrites=False) as client:
+        c = client.cut.c
+        c.insert_many([{"_id": 1, "v": 0}, {"_id": 2, "v": 0}])
+        until(lambda: is_kept(c))
+        mariadb.kill()
+        time.sleep(1)
+        assert c.find_one({"_id": 1})["v"] == 0
+        with pytest.raises(pymongo.errors.PyMongoError):
+            c.find_one({"_id": 2})
+        time.sleep(6.5)
+        with pytest.raises(pymongo.errors.PyMongoError):
+            c.find_one({"_id": 1})
+        mariadb.start()
+        mariadb.sql("UPDATE cut.c SET doc = JSON_SET(doc, '$.v', 1)")
+        until(lambda: is_kept(c), 30)
+        assert c.find_one({"_id": 1})["v"] == 1
 
 
 def test_it_says_what_to_configure(mariadb_with):

@@ -311,6 +311,142 @@ def test_prepared_statements(gateway):
         assert rows(session, question) == ((204,),)
 
 
+class Statement:
+    """A prepared SELECT of one INT column, executed in the binary protocol."""
+
+    def __init__(self, connection, sql: str, params: int = 1):
+        self.connection, self.params, self.says_types = connection, params, True
+        connection._execute_command(0x16, sql)
+        self.number = connection._read_packet().get_all_data()[1:5]
+        for definitions in (params, 1):
+            for _ in range(definitions + 1 if definitions else 0):
+                connection._read_packet()
+
+    def ask(self, *values, kind: int = 3, flags: int = 0) -> list:
+        """The values that it gives. Types are said the first time, as drivers do."""
+        types = struct.pack("<BB", kind, 0) * self.params if self.says_types else b""
+        packed = b"".join(value if isinstance(value, bytes) else struct.pack("<i", value) for value in values)
+        values = struct.pack("<BB", 0, self.says_types) + types + packed if self.params else b""
+        self.says_types = False
+        self.connection._execute_command(0x17, self.number + struct.pack("<BI", flags, 1) + values)
+        packets = [self.connection._read_packet().get_all_data() for _ in range(3)]
+        found = []
+        while (row := self.connection._read_packet().get_all_data())[0] != 0xFE:
+            found.append(struct.unpack("<i", row[2:6])[0])
+        assert packets[0] == b"\1"
+        return found
+
+    def hits(self, gateway, *values, **options) -> bool:
+        """Whether it is answered from memory; asked again until what was written before is in the log."""
+        for _ in range(25):
+            first, before = self.ask(*values, **options), gateway.hits()
+            assert self.ask(*values, **options) == first
+            if gateway.hits() == before + 1:
+                return True
+            time.sleep(0.01)
+        return False
+
+
+def test_prepared_selects_are_kept(gateway, session):
+    rows(session, "REPLACE INTO t VALUES (1, 'one', 10), (3, 'three', 30), (4, 'four', 40)")
+    select = Statement(session, "SELECT n FROM t WHERE id = ?")
+    assert select.hits(gateway, 3) and select.ask(3) == [30]
+    assert select.hits(gateway, 4) and select.ask(4) == [40] and select.ask(3) == [30]
+    with gateway.connect() as other, gateway.connect(user="reader") as reader:
+        before = gateway.hits()
+        assert Statement(other, "SELECT n FROM t WHERE id = ?").ask(3) == [30] and gateway.hits() == before + 1
+        # Neither another user's nor another text's, nor the one in text.
+        assert Statement(reader, "SELECT n FROM t WHERE id = ?").ask(3) == [30]
+        assert Statement(other, "SELECT n FROM  t WHERE id = ?").ask(3) == [30]
+        assert rows(other, "SELECT n FROM t WHERE id = 3") == ((30,),)
+        assert gateway.hits() == before + 1
+        rows(other, "UPDATE t SET n = 31 WHERE id = 3")
+        assert select.ask(3) == [31]
+    gateway.mariadb.sql("UPDATE d.t SET n = 32 WHERE id = 3")
+    until(lambda: select.ask(3) == [32])
+
+
+def test_types_that_the_server_has_not_heard_of(gateway, session):
+    """The first execution, which says the types, is answered from memory; the server gets the next one."""
+    rows(session, "REPLACE INTO t VALUES (3, 'three', 30), (4, 'four', 40)")
+    assert Statement(session, "SELECT n FROM t WHERE id = ? AND n < 1000").hits(gateway, 3)
+    with gateway.connect() as other:
+        select, before = Statement(other, "SELECT n FROM t WHERE id = ? AND n < 1000"), gateway.hits()
+        assert select.ask(3) == [30] and gateway.hits() == before + 1
+        assert select.ask(4) == [40] and gateway.hits() == before + 1
+        # The same bytes of other types are another question.
+        select.says_types = True
+        assert select.ask(b"\x01" + b"3", kind=0xFD) == [30] and gateway.hits() == before + 1
+        assert select.ask(b"\x01" + b"4") == [40]
+
+
+def test_prepared_selects_that_are_not_kept(gateway, session):
+    for sql in ("SELECT n FROM t WHERE id = ? AND NOW() > 0", "SELECT n FROM t WHERE id = ? FOR UPDATE"):
+        assert not Statement(session, sql).hits(gateway, 3)
+    # A time of day means today's.
+    midnight = b"\0"
+    assert not Statement(session, "SELECT n FROM t WHERE id > ?").hits(gateway, midnight, kind=0x0B)
+    # Values that come ahead.
+    select = Statement(session, "SELECT n FROM t WHERE a = ?")
+    for name, expected in (("three", 30), ("four", 40)):
+        session._execute_command(0x18, select.number + b"\0\0" + name.encode())
+        select.says_types = True
+        assert select.ask(kind=0xFC) == [expected]
+    # In a transaction, and in a session whose tables may be its own.
+    select = Statement(session, "SELECT n FROM t WHERE id = ?")
+    assert select.hits(gateway, 4)
+    session.begin()
+    rows(session, "UPDATE t SET n = 41 WHERE id = 4")
+    assert select.ask(4) == [41]
+    session.rollback()
+    assert select.ask(4) == [40]
+    rows(session, "CREATE TEMPORARY TABLE t (id INT, a VARCHAR(50), n INT)")
+    assert Statement(session, "SELECT n FROM t WHERE id = ?").ask(4) == []
+
+
+def test_a_prepared_select_means_the_schema_it_was_prepared_in(gateway, session):
+    gateway.mariadb.sql("CREATE DATABASE IF NOT EXISTS e")
+    gateway.mariadb.sql("CREATE OR REPLACE TABLE e.t (id INT PRIMARY KEY, a VARCHAR(50), n INT)")
+    gateway.mariadb.sql("INSERT INTO e.t VALUES (4, 'four', 444)")
+    select = Statement(session, "SELECT n FROM t WHERE id = ?")
+    assert select.hits(gateway, 4)
+    session.select_db("e")
+    assert select.ask(4) == [40]
+    other = Statement(session, "SELECT n FROM t WHERE id = ?")
+    assert other.hits(gateway, 4) and other.ask(4) == [444] and select.ask(4) == [40]
+
+
+def test_a_session_switches_its_cache(gateway, session):
+    question = "SELECT n FROM t WHERE id = 4"
+    assert is_kept(gateway, session, question)
+    rows(session, "SET @selkie_cache = 0")
+    assert not is_kept(gateway, session, question)
+    with pytest.raises(pymysql.err.MySQLError) as refused:
+        rows(session, "SET @selkie_cache = 2")
+    assert refused.value.args[0] == 1231 and "0 or 1" in refused.value.args[1]
+    rows(session, "SET @selkie_cache = 'on'")
+    assert is_kept(gateway, session, question)
+
+
+def test_rules_for_sql_clients(store, tmp_path):
+    settings = tmp_path / "selkie.toml"
+    settings.write_text(
+        "[cache]\nselects = 'assume-cacheable'\nexcept-users = ['reader']\nexcept = ['d.u']\n"
+        "only-statements = ['^SELECT']\nexcept-statements = ['no cache']\n"
+    )
+    gateway = Gateway(tmp_path, "both", "--config", str(settings))
+    try:
+        gateway.mariadb.sql("CREATE TABLE d.u (id INT PRIMARY KEY)")
+        with gateway.connect() as joe, gateway.connect(user="reader") as reader:
+            assert is_kept(gateway, joe, "SELECT a, NOW(6) FROM t WHERE id = 1")
+            assert is_kept(gateway, joe, "SELECT @x, a FROM t")
+            for sql in ("SELECT * FROM u", "SELECT /* no cache */ a FROM t", "SELECT a FROM t FOR UPDATE", "(SELECT a FROM t)"):
+                assert not is_kept(gateway, joe, sql), sql
+            assert not is_kept(gateway, reader, "SELECT a FROM t WHERE id = 1")
+    finally:
+        gateway.remove()
+
+
 def test_files_of_the_client_are_not_asked_for(gateway, tmp_path):
     (tmp_path / "file").write_text("1\n")
     with gateway.connect(local_infile=True) as session, pytest.raises(pymysql.err.MySQLError):

@@ -4,7 +4,7 @@ use crate::figures::{Figures, Refusal};
 use crate::recent::Announcement;
 use crate::scope::Scope;
 use crate::shard::{Flight, Found, New, Shard};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use store::{Announced, Changes, Namespace, Watch};
@@ -21,6 +21,8 @@ pub struct Settings {
     pub soft_ttl_ms: Option<i64>,
     /// Older answers are not given.
     pub hard_ttl_ms: Option<i64>,
+    /// While writes from elsewhere cannot be followed, what was kept before is given for so long.
+    pub stale_ms: Option<i64>,
     /// Keeps answers that a change has overtaken: wrong, and there for tests that are to find it out.
     pub ignores_overtaking: bool,
 }
@@ -34,6 +36,9 @@ pub struct Cache<A> {
     time: AtomicU64,
     /// Writes from elsewhere cannot be followed: nothing is given, nothing is kept.
     blind: AtomicBool,
+    /// Since when, in milliseconds of the cache's own clock; with nothing from before, long ago.
+    blind_since_ms: AtomicI64,
+    born: Instant,
 }
 
 /// What is found for a question.
@@ -67,12 +72,14 @@ impl<A: Send + Sync + 'static> Cache<A> {
             hasher: ahash::RandomState::new(),
             time: AtomicU64::new(1),
             blind: AtomicBool::new(false),
+            blind_since_ms: AtomicI64::new(0),
+            born: Instant::now(),
         })
     }
 
     /// The answer to a question, if there is one that is right and not to be made anew.
     pub fn get(&self, key: &[u8], now_ms: i64) -> Option<Arc<A>> {
-        if self.blind.load(Ordering::SeqCst) {
+        if !self.may_give() {
             return None;
         }
         let hash = self.hasher.hash_one(key);
@@ -81,9 +88,15 @@ impl<A: Send + Sync + 'static> Cache<A> {
 
     /// The answer, or leave to make it. `alone`: there is no waiting for others who make it.
     pub fn begin(self: &Arc<Self>, key: &[u8], now_ms: i64, alone: bool) -> Begun<A> {
-        if self.blind.load(Ordering::SeqCst) {
-            self.refuse(Refusal::Blind);
-            return Begun::Blind;
+        if self.is_blind() {
+            let stale = self.get(key, now_ms);
+            return stale.map_or_else(
+                || {
+                    self.refuse(Refusal::Blind);
+                    Begun::Blind
+                },
+                Begun::Hit,
+            );
         }
         let hash = self.hasher.hash_one(key);
         let mut shard = self.shard(hash);
@@ -99,15 +112,34 @@ impl<A: Send + Sync + 'static> Cache<A> {
         Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, began, started: Instant::now(), flight })
     }
 
-    /// Forgets everything, and keeps nothing until it is told that writes from elsewhere are followed again.
+    /// Keeps nothing until it is told that writes from elsewhere are followed again, and forgets everything: at once, or then where some of it
+    /// may be given for a while.
     pub fn set_blind(&self, blind: bool) {
-        let was = self.blind.swap(blind, Ordering::SeqCst);
-        if was != blind {
+        if blind && !self.is_blind() {
+            self.blind_since_ms.store(self.clock_ms(), Ordering::SeqCst);
+        }
+        let forgets = !blind || self.settings.stale_ms.is_none();
+        let is_news = self.blind.load(Ordering::SeqCst) != blind;
+        if blind {
+            self.blind.store(true, Ordering::SeqCst);
+        }
+        if is_news && forgets {
             let mut changes = Changes::default();
             changes.anything(&Namespace::new("", ""));
             let announcement = self.note(changes);
             self.settle(&announcement);
         }
+        self.blind.store(blind, Ordering::SeqCst);
+    }
+
+    /// Whether what is kept may be given.
+    fn may_give(&self) -> bool {
+        let is_recent = |limit: i64| self.clock_ms() - self.blind_since_ms.load(Ordering::SeqCst) < limit;
+        !self.is_blind() || self.settings.stale_ms.is_some_and(is_recent)
+    }
+
+    fn clock_ms(&self) -> i64 {
+        self.born.elapsed().as_millis() as i64
     }
 
     pub fn is_blind(&self) -> bool {

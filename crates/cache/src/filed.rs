@@ -15,8 +15,8 @@ use std::ops::ControlFlow;
 /// Answers that a change may be held against in vain: more are not listed, nor filed where they cannot be told from each other.
 pub const LISTED_MAX: usize = 128;
 
-/// Where as many answers are filed already, another way is looked for.
-const CROWD: usize = 8;
+/// Where as many answers are found in vain already, another way is looked for.
+const CROWD: usize = 2;
 
 /// The answers made from one collection, by what they are filed under.
 #[derive(Default)]
@@ -31,13 +31,16 @@ pub struct Filed {
 struct ByPath {
     path: Path,
     by_value: hashbrown::HashMap<Box<[u8]>, SmallVec<[u32; 2]>, ahash::RandomState>,
-    by_range: Intervals,
+    by_range: Intervals<Label>,
 }
+
+/// An answer, and whether it is never found in vain.
+type Label = (u32, bool);
 
 /// Where one answer is filed.
 #[derive(Clone, Debug)]
 pub enum Place {
-    Under(Under),
+    Under { under: Under, is_certain: bool },
     List,
     Everything,
 }
@@ -47,34 +50,32 @@ impl Filed {
     pub fn choose(&self, ways: Vec<Way>, is_certain: bool) -> Place {
         let mut least: Option<(usize, Way)> = None;
         for way in ways {
-            // Then nothing is found there in vain.
-            if way.is_exact && is_certain {
-                return Place::Under(way.under);
-            }
-            let crowd = self.crowd(&way.under);
+            let is_certain = is_certain && way.is_exact;
+            let crowd = if is_certain { 0 } else { self.crowd(&way.under) };
             if crowd < CROWD {
-                return Place::Under(way.under);
+                return Place::Under { under: way.under, is_certain };
             }
             if least.as_ref().is_none_or(|(other, _)| crowd < *other) {
                 least = Some((crowd, way));
             }
         }
         match least {
-            Some((crowd, way)) if crowd < LISTED_MAX => Place::Under(way.under),
+            Some((crowd, way)) if crowd < LISTED_MAX => Place::Under { under: way.under, is_certain: false },
             _ => Place::List,
         }
     }
 
-    /// How many are found already where an answer would be; not counted further than matters.
+    /// How many are found in vain already where an answer would be; not counted further than matters.
     fn crowd(&self, under: &Under) -> usize {
-        let mut crowd = 0;
+        let (mut crowd, mut looks) = (0, 0);
         for (path, spot) in under {
             let Some(by_path) = self.by_path.get(path.as_str()) else { continue };
             match spot {
                 Spot::At(value) => crowd += by_path.by_value.get(&**value).map_or(0, SmallVec::len),
-                Spot::Between(low, high) => by_path.by_range.find(low, high, &mut |_| {
-                    crowd += 1;
-                    crowd < LISTED_MAX
+                Spot::Between(low, high) => by_path.by_range.find(low, high, &mut |(_, is_certain)| {
+                    crowd += usize::from(!is_certain);
+                    looks += 1;
+                    crowd < LISTED_MAX && looks < 4 * LISTED_MAX
                 }),
             }
         }
@@ -83,7 +84,7 @@ impl Filed {
 
     pub fn add(&mut self, answer: u32, place: &Place) {
         match place {
-            Place::Under(under) => {
+            Place::Under { under, is_certain } => {
                 for (path, spot) in under {
                     let by_path = match self.by_path.get_mut(path.as_str()) {
                         Some(by_path) => by_path,
@@ -91,7 +92,7 @@ impl Filed {
                     };
                     match spot {
                         Spot::At(value) => by_path.by_value.entry(value.clone()).or_default().push(answer),
-                        Spot::Between(low, high) => by_path.by_range.add(low, high, answer),
+                        Spot::Between(low, high) => by_path.by_range.add(low, high, (answer, *is_certain)),
                     }
                 }
             }
@@ -102,10 +103,10 @@ impl Filed {
 
     pub fn remove(&mut self, answer: u32, place: &Place) {
         match place {
-            Place::Under(under) => {
+            Place::Under { under, is_certain } => {
                 for (path, spot) in under {
                     let Some(by_path) = self.by_path.get_mut(path.as_str()) else { continue };
-                    by_path.remove(answer, spot);
+                    by_path.remove((answer, *is_certain), spot);
                     if by_path.by_value.is_empty() && by_path.by_range.is_empty() {
                         self.by_path.remove(path.as_str());
                     }
@@ -171,17 +172,17 @@ impl ByPath {
         ByPath { path, by_value: hashbrown::HashMap::default(), by_range: Intervals::default() }
     }
 
-    fn remove(&mut self, answer: u32, spot: &Spot) {
+    fn remove(&mut self, label: Label, spot: &Spot) {
         match spot {
             Spot::At(value) => {
                 if let Some(answers) = self.by_value.get_mut(&**value) {
-                    take(answers, answer);
+                    take(answers, label.0);
                     if answers.is_empty() {
                         self.by_value.remove(&**value);
                     }
                 }
             }
-            Spot::Between(low, _) => self.by_range.remove(low, answer),
+            Spot::Between(low, _) => self.by_range.remove(low, label),
         }
     }
 
@@ -190,7 +191,7 @@ impl ByPath {
     }
 
     fn between(&self, lowest: &[u8], highest: &[u8], found: &mut Vec<u32>) {
-        self.by_range.find(lowest, highest, &mut |answer| {
+        self.by_range.find(lowest, highest, &mut |(answer, _)| {
             found.push(answer);
             true
         });
@@ -198,7 +199,7 @@ impl ByPath {
 
     fn all(&self, found: &mut Vec<u32>) {
         found.extend(self.by_value.values().flatten());
-        self.by_range.all(found);
+        self.by_range.all(&mut |(answer, _)| found.push(answer));
     }
 
     /// The values of an array each for themselves. The two ends of a range may hold for different ones, so what counts is what lies

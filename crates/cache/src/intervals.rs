@@ -1,4 +1,4 @@
-//! Intervals of keys, each with a number, found by what they have in common with another interval.
+//! Intervals of keys, each with a label, found by what they have in common with another interval.
 //!
 //! A treap (a search tree whose shape is that of a tree filled in random order) by the lower ends, whose nodes know the highest upper end
 //! below them: what is found costs its number times the depth, what is not found costs the depth.
@@ -6,60 +6,65 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-#[derive(Default)]
-pub struct Intervals {
-    root: Tree,
+pub struct Intervals<L> {
+    root: Tree<L>,
     /// Numbers drawn so far, of which each node has one.
     drawn: u64,
 }
 
-type Tree = Option<Box<Node>>;
+type Tree<L> = Option<Box<Node<L>>>;
 
-struct Node {
+struct Node<L> {
     low: Box<[u8]>,
     high: Arc<[u8]>,
     /// The highest upper end of this node and those below.
     highest: Arc<[u8]>,
-    number: u32,
+    label: L,
     priority: u64,
-    left: Tree,
-    right: Tree,
+    left: Tree<L>,
+    right: Tree<L>,
 }
 
-impl Intervals {
+impl<L> Default for Intervals<L> {
+    fn default() -> Self {
+        Intervals { root: None, drawn: 0 }
+    }
+}
+
+impl<L: Copy + Ord> Intervals<L> {
     /// Adds the interval from `low` to `high`, both included. It need not have anything in it: `low` may be above `high`.
-    pub fn add(&mut self, low: &[u8], high: &[u8], number: u32) {
+    pub fn add(&mut self, low: &[u8], high: &[u8], label: L) {
         self.drawn += 1;
         let high: Arc<[u8]> = high.into();
         let (highest, priority) = (high.clone(), scattered(self.drawn));
-        let node = Node { low: low.into(), high, highest, number, priority, left: None, right: None };
+        let node = Node { low: low.into(), high, highest, label, priority, left: None, right: None };
         insert(&mut self.root, Box::new(node));
     }
 
-    /// Takes one interval out that begins at `low` and has this number.
-    pub fn remove(&mut self, low: &[u8], number: u32) {
-        remove(&mut self.root, low, number);
+    /// Takes one interval out that begins at `low` and has this label.
+    pub fn remove(&mut self, low: &[u8], label: L) {
+        remove(&mut self.root, low, label);
     }
 
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }
 
-    /// Calls `found` with the numbers of intervals whose lower end is not above `highest` and whose upper end is not below `lowest`, until
+    /// Calls `found` with the labels of intervals whose lower end is not above `highest` and whose upper end is not below `lowest`, until
     /// it says that this is enough.
-    pub fn find(&self, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(u32) -> bool) {
+    pub fn find(&self, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(L) -> bool) {
         let _ = find(&self.root, lowest, highest, found);
     }
 
-    /// All numbers.
-    pub fn all(&self, found: &mut Vec<u32>) {
+    /// Calls `found` with all labels.
+    pub fn all(&self, found: &mut impl FnMut(L)) {
         all(&self.root, found);
     }
 }
 
-impl Node {
-    fn order(&self, low: &[u8], number: u32) -> Ordering {
-        (&*self.low, self.number).cmp(&(low, number))
+impl<L: Copy + Ord> Node<L> {
+    fn order(&self, low: &[u8], label: L) -> Ordering {
+        (&*self.low, self.label).cmp(&(low, label))
     }
 
     fn update(&mut self) {
@@ -76,15 +81,15 @@ fn scattered(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-fn insert(tree: &mut Tree, mut new: Box<Node>) {
+fn insert<L: Copy + Ord>(tree: &mut Tree<L>, mut new: Box<Node<L>>) {
     match tree {
         Some(node) if node.priority >= new.priority => {
-            let goes_left = node.order(&new.low, new.number) == Ordering::Greater;
+            let goes_left = node.order(&new.low, new.label) == Ordering::Greater;
             insert(if goes_left { &mut node.left } else { &mut node.right }, new);
             node.update();
         }
         _ => {
-            (new.left, new.right) = split(tree.take(), &new.low, new.number);
+            (new.left, new.right) = split(tree.take(), &new.low, new.label);
             new.update();
             *tree = Some(new);
         }
@@ -92,36 +97,36 @@ fn insert(tree: &mut Tree, mut new: Box<Node>) {
 }
 
 /// What comes before a place in the order, and what comes behind.
-fn split(tree: Tree, low: &[u8], number: u32) -> (Tree, Tree) {
+fn split<L: Copy + Ord>(tree: Tree<L>, low: &[u8], label: L) -> (Tree<L>, Tree<L>) {
     let Some(mut node) = tree else { return (None, None) };
-    if node.order(low, number) == Ordering::Greater {
-        let (before, behind) = split(node.left.take(), low, number);
+    if node.order(low, label) == Ordering::Greater {
+        let (before, behind) = split(node.left.take(), low, label);
         node.left = behind;
         node.update();
         (before, Some(node))
     } else {
-        let (before, behind) = split(node.right.take(), low, number);
+        let (before, behind) = split(node.right.take(), low, label);
         node.right = before;
         node.update();
         (Some(node), behind)
     }
 }
 
-fn remove(tree: &mut Tree, low: &[u8], number: u32) {
+fn remove<L: Copy + Ord>(tree: &mut Tree<L>, low: &[u8], label: L) {
     let Some(node) = tree else { return };
-    match node.order(low, number) {
+    match node.order(low, label) {
         Ordering::Equal => {
             let (left, right) = (node.left.take(), node.right.take());
             *tree = merged(left, right);
             return;
         }
-        Ordering::Greater => remove(&mut node.left, low, number),
-        Ordering::Less => remove(&mut node.right, low, number),
+        Ordering::Greater => remove(&mut node.left, low, label),
+        Ordering::Less => remove(&mut node.right, low, label),
     }
     node.update();
 }
 
-fn merged(left: Tree, right: Tree) -> Tree {
+fn merged<L: Copy + Ord>(left: Tree<L>, right: Tree<L>) -> Tree<L> {
     match (left, right) {
         (None, tree) | (tree, None) => tree,
         (Some(mut left), Some(right)) if left.priority >= right.priority => {
@@ -138,7 +143,7 @@ fn merged(left: Tree, right: Tree) -> Tree {
 }
 
 /// False when it was enough.
-fn find(tree: &Tree, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(u32) -> bool) -> bool {
+fn find<L: Copy + Ord>(tree: &Tree<L>, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(L) -> bool) -> bool {
     let Some(node) = tree else { return true };
     if *node.highest < *lowest {
         return true;
@@ -149,12 +154,12 @@ fn find(tree: &Tree, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(u32) 
     if *node.low > *highest {
         return true;
     }
-    (*node.high < *lowest || found(node.number)) && find(&node.right, lowest, highest, found)
+    (*node.high < *lowest || found(node.label)) && find(&node.right, lowest, highest, found)
 }
 
-fn all(tree: &Tree, found: &mut Vec<u32>) {
+fn all<L: Copy>(tree: &Tree<L>, found: &mut impl FnMut(L)) {
     if let Some(node) = tree {
-        found.push(node.number);
+        found(node.label);
         all(&node.left, found);
         all(&node.right, found);
     }
@@ -191,14 +196,14 @@ mod tests {
                 prop_assert_eq!(found, expected);
             }
             let mut found = Vec::new();
-            intervals.all(&mut found);
+            intervals.all(&mut |number| found.push(number));
             prop_assert_eq!(found.len(), list.len());
         }
     }
 
     #[test]
     fn it_is_not_deep() {
-        fn depth(tree: &Tree) -> usize {
+        fn depth(tree: &Tree<u32>) -> usize {
             tree.as_ref().map_or(0, |node| 1 + depth(&node.left).max(depth(&node.right)))
         }
         let mut intervals = Intervals::default();

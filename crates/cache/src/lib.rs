@@ -5,7 +5,8 @@
 //!
 //! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it), [`ways`], [`filed`] and [`intervals`] (which
 //! answers a change may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
-//! [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`].
+//! [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and
+//! [`rules`], by which somebody leaves collections out.
 //!
 //! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
 //! change that matters to it: it is gone before the change can be seen, and one that was made while the change was on its way is not kept.
@@ -17,6 +18,7 @@ mod filed;
 mod intervals;
 mod queues;
 mod recent;
+mod rules;
 pub mod scope;
 mod shard;
 mod ways;
@@ -26,4 +28,5 @@ mod tests;
 
 pub use cache::{Begun, Cache, Fill, Settings, Watching};
 pub use figures::{Figures, Refusal};
+pub use rules::Rules;
 pub use scope::{Answer, Scope};

@@ -309,6 +309,9 @@ impl<A> Shard<A> {
                 Change::Anything => filed.all(&mut found),
             }
         }
+        // Found by its document as it was, and again as it is.
+        found.sort_unstable();
+        found.dedup();
         for &number in &found {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
             let is_wrong =

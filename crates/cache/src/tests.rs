@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use store::{Changes, Namespace, Watch};
 
 fn settings(bytes: usize) -> Settings {
-    Settings { bytes, shards: 2, soft_ttl_ms: None, hard_ttl_ms: None, ignores_overtaking: false }
+    Settings { bytes, shards: 2, soft_ttl_ms: None, hard_ttl_ms: None, stale_ms: None, ignores_overtaking: false }
 }
 
 fn namespace() -> Namespace {
@@ -130,6 +130,28 @@ fn those_who_ask_the_same_wait_for_one_of_them() {
     let Begun::Fill(fill) = cache.begin(b"l", 0, false) else { panic!() };
     drop(fill);
     assert!(matches!(cache.begin(b"l", 0, false), Begun::Fill(_)));
+}
+
+#[test]
+fn while_others_cannot_be_followed_what_was_kept_is_given_for_as_long_as_it_may() {
+    let blind = |stale_ms: Option<i64>| {
+        let cache = Cache::new(Settings { stale_ms, ..settings(1 << 20) });
+        keep(&cache, "k", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
+        keep(&cache, "l", scope(&doc! { "_id": 2 }, Answer::Documents)).unwrap();
+        cache.set_blind(true);
+        cache
+    };
+    assert!(!has(&blind(None), "k"));
+    let cache = blind(Some(100));
+    assert!(has(&cache, "k") && matches!(cache.begin(b"k", 0, false), Begun::Hit(_)));
+    assert!(matches!(cache.begin(b"new", 0, false), Begun::Blind));
+    change(&cache, None, Some(doc! { "_id": 2 }.as_doc()));
+    assert!(!has(&cache, "l"), "a change that is noticed counts as ever");
+    std::thread::sleep(Duration::from_millis(120));
+    assert!(!has(&cache, "k"));
+    let cache = blind(Some(60_000));
+    cache.set_blind(false);
+    assert!(!has(&cache, "k"), "what others have written meanwhile is not known");
 }
 
 #[test]

@@ -83,6 +83,12 @@ pub struct ServeArgs {
     /// How writes that others make in MariaDB are noticed: follow, strict or none [default: follow]
     #[arg(long, value_name = "WAY")]
     pub foreign_writes: Option<String>,
+    /// Whether SELECTs are looked into before their answers are kept: verify or assume-cacheable [default: verify]
+    #[arg(long, value_name = "WAY")]
+    pub selects: Option<String>,
+    /// How long answers are given while MariaDB's log cannot be followed [default: not at all]
+    #[arg(long, value_name = "MS")]
+    pub stale_ms: Option<i64>,
 }
 
 impl ServeArgs {
@@ -100,6 +106,8 @@ impl ServeArgs {
             ("--cache", self.cache.map(Raw::Text)),
             ("--cache-bytes", self.cache_bytes.map(Raw::Integer)),
             ("--foreign-writes", self.foreign_writes.map(Raw::Text)),
+            ("--selects", self.selects.map(Raw::Text)),
+            ("--stale-ms", self.stale_ms.map(Raw::Integer)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),
             ("--embedded-mariadb", self.embedded_mariadb.map(Raw::Text)),

@@ -5,6 +5,7 @@
 //! and "as used" ([`Config`]) are two types: [`resolve`](Config::resolve) is the one place where defaults come in and where settings
 //! are held against each other.
 
+mod cache;
 pub mod file;
 pub mod parameter;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use self::cache::SHARDS_PER_THREAD;
 use commands::Topology;
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
@@ -46,6 +48,12 @@ pub struct Written {
     pub cache_only: Option<Setting<Vec<String>>>,
     pub cache_except: Option<Setting<Vec<String>>>,
     pub cache_commands: Option<Setting<Vec<String>>>,
+    pub cache_selects: Option<Setting<Selects>>,
+    pub cache_only_users: Option<Setting<Vec<String>>>,
+    pub cache_except_users: Option<Setting<Vec<String>>>,
+    pub cache_only_statements: Option<Setting<Vec<String>>>,
+    pub cache_except_statements: Option<Setting<Vec<String>>>,
+    pub cache_stale_ms: Option<Setting<i64>>,
 }
 
 /// A value and where it was written.
@@ -105,6 +113,25 @@ pub struct Cache {
     pub only: Vec<String>,
     pub except: Vec<String>,
     pub commands: Vec<String>,
+    pub stale_ms: Option<i64>,
+    pub sql: SqlCache,
+}
+
+/// Which answers to SQL clients are kept.
+#[derive(Clone, Debug)]
+pub struct SqlCache {
+    pub selects: Selects,
+    pub only_users: Vec<String>,
+    pub except_users: Vec<String>,
+    pub only_statements: Vec<String>,
+    pub except_statements: Vec<String>,
+}
+
+/// Whether a SELECT is looked into for what makes its answer depend on more than rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selects {
+    Verify,
+    AssumeCacheable,
 }
 
 /// How writes are noticed that others make in MariaDB.
@@ -191,6 +218,12 @@ impl Written {
             cache_only: self.cache_only.or(beneath.cache_only),
             cache_except: self.cache_except.or(beneath.cache_except),
             cache_commands: self.cache_commands.or(beneath.cache_commands),
+            cache_selects: self.cache_selects.or(beneath.cache_selects),
+            cache_only_users: self.cache_only_users.or(beneath.cache_only_users),
+            cache_except_users: self.cache_except_users.or(beneath.cache_except_users),
+            cache_only_statements: self.cache_only_statements.or(beneath.cache_only_statements),
+            cache_except_statements: self.cache_except_statements.or(beneath.cache_except_statements),
+            cache_stale_ms: self.cache_stale_ms.or(beneath.cache_stale_ms),
         }
     }
 }
@@ -201,15 +234,16 @@ impl Config {
         let listen = resolve_listen(&written)?;
         let topology = resolve_topology(&written, &listen)?;
         let store = resolve_store(&written)?;
-        let cache = resolve_cache(&written, &store)?;
         let sql_listen = resolve_sql_listen(&written, &store)?;
+        let threads = value(written.threads.clone()).unwrap_or_else(cores);
+        let cache = cache::resolve(&written, &store, threads)?;
         Ok(Config {
             sql_listen,
             cache,
             topology,
             store,
             listen,
-            threads: value(written.threads).unwrap_or_else(cores),
+            threads,
             log: value(written.log).unwrap_or_else(|| parameter::DEFAULT_LOG.to_owned()),
             drain_deadline: Duration::from_secs(
                 value(written.drain_seconds).unwrap_or(parameter::DEFAULT_DRAIN_SECONDS),
@@ -292,38 +326,6 @@ fn resolve_store(written: &Written) -> Result<Store, ConfigError> {
         return Err(ConfigError { origin: Some(first.clone()), message: message.into() });
     }
     Ok(store)
-}
-
-fn resolve_cache(written: &Written, store: &Store) -> Result<Cache, ConfigError> {
-    let mode = written.cache.as_ref().map_or(CacheMode::Off, |setting| setting.value);
-    if let (Some(setting), Store::Embedded(_)) = (&written.cache, store)
-        && matches!(mode, CacheMode::Results | CacheMode::Both)
-    {
-        return Err(setting.refuse(
-            "result sets are MariaDB's, and documents lie in the embedded store; write documents, or name a MariaDB server",
-        ));
-    }
-    let (soft, hard) = (&written.cache_soft_ttl_ms, &written.cache_hard_ttl_ms);
-    if let (Some(soft), Some(hard)) = (soft, hard)
-        && soft.value >= hard.value
-    {
-        return Err(soft.refuse(format!(
-            "soft-ttl-ms is {}, and hard-ttl-ms {}: an answer would be gone before it is made anew; the soft one has to be smaller",
-            soft.value, hard.value
-        )));
-    }
-    let age = |setting: &Option<Setting<i64>>| setting.as_ref().map(|setting| setting.value);
-    let list = |setting: &Option<Setting<Vec<String>>>| setting.as_ref().map_or_else(Vec::new, |it| it.value.clone());
-    Ok(Cache {
-        mode,
-        bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
-        foreign_writes: written.foreign_writes.as_ref().map_or(ForeignWrites::Follow, |setting| setting.value),
-        soft_ttl_ms: age(soft),
-        hard_ttl_ms: age(hard),
-        only: list(&written.cache_only),
-        except: list(&written.cache_except),
-        commands: list(&written.cache_commands),
-    })
 }
 
 fn resolve_topology(written: &Written, listen: &[ListenAddress]) -> Result<Topology, ConfigError> {

@@ -94,8 +94,22 @@ fn sql_service(config: &Config, caches: &Caches) -> anyhow::Result<Option<Arc<Sq
     };
     let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
     Ok(backend.map(|backend| {
-        Arc::new(SqlService { backend, connect_timeout: SQL_CONNECT_TIMEOUT, cache: caches.sql.clone(), watch })
+        let (connect_timeout, cache, rules) = (SQL_CONNECT_TIMEOUT, caches.sql.clone(), sql_rules(&config.cache));
+        Arc::new(SqlService { backend, connect_timeout, cache, rules, watch })
     }))
+}
+
+fn sql_rules(cache: &Cache) -> sql_session::Rules {
+    // Those that cannot be read have been refused before.
+    let patterns = |list: &[String]| list.iter().filter_map(|text| sql_session::pattern(text).ok()).collect();
+    sql_session::Rules {
+        assumes_cacheable: cache.sql.selects == config::Selects::AssumeCacheable,
+        collections: cache::Rules { only: cache.only.clone(), except: cache.except.clone() },
+        only_users: cache.sql.only_users.clone(),
+        except_users: cache.sql.except_users.clone(),
+        only_statements: patterns(&cache.sql.only_statements),
+        except_statements: patterns(&cache.sql.except_statements),
+    }
 }
 
 /// What MongoDB shells show to whoever connects.
@@ -118,12 +132,13 @@ struct Caches {
 
 impl Caches {
     fn new(config: &Config) -> Caches {
-        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, .. } = config.cache;
+        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, .. } = config.cache;
         let settings = |bytes| cache::Settings {
             bytes,
-            shards: 2 * config.threads,
+            shards: config::SHARDS_PER_THREAD * config.threads,
             soft_ttl_ms,
             hard_ttl_ms,
+            stale_ms,
             ignores_overtaking: false,
         };
         let (replies, results) = match mode {
@@ -191,8 +206,9 @@ impl Caches {
             engine.watch(self.watch());
         }
         let Cache { only, except, commands, .. } = config.cache.clone();
+        let collections = cache::Rules { only, except };
         commands::answers::Caches {
-            answers: self.replies.map(|cache| Answers { cache, rules: Rules { only, except, commands } }),
+            answers: self.replies.map(|cache| Answers { cache, rules: Rules { collections, commands } }),
             results: self.results.map(|cache| Box::new(move || cache.figures()) as Box<_>),
             sql: self.sql.map(|cache| Box::new(move || cache.figures()) as Box<_>),
         }

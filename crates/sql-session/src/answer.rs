@@ -74,6 +74,8 @@ pub struct Answer {
     pub result_sets: usize,
     /// The statement's number, in the answer to COM_STMT_PREPARE.
     pub statement: Option<u32>,
+    /// How many values it takes.
+    pub params: usize,
 }
 
 impl Answer {
@@ -100,6 +102,7 @@ impl Answer {
             warned: false,
             result_sets: 0,
             statement: None,
+            params: 0,
         }
     }
 
@@ -214,6 +217,7 @@ impl Answer {
                 let [_, a, b, c, d, e, f, g, h, ..] = *head else { return self.fail() };
                 self.statement = Some(u32::from_le_bytes([a, b, c, d]));
                 let (columns, params) = (u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]));
+                self.params = params.into();
                 prepared(params.into(), columns.into())
             }
             State::PreparedDefinitions { left, columns } if left > 1 => {

@@ -6,19 +6,22 @@
 //! before the server hears of it.
 //!
 //! In reading order: [`peer`] (a socket and its packets), [`login`], [`answer`] (where an answer ends and what it says),
-//! [`statement`] (what a statement does, by the names in [`functions`]), [`settings`] (what else an answer depends on), [`pending`] (writes under way), [`session`] (the
+//! [`statement`] (what a statement does, by the names in [`functions`]), [`execution`] (what a prepared one is executed with), [`rules`], [`settings`] (what else an answer depends on), [`pending`] (writes under way), [`session`] (the
 //! loop).
 
 mod answer;
+mod execution;
 mod functions;
 mod login;
 mod peer;
 mod pending;
+mod rules;
 mod session;
 mod settings;
 mod statement;
 
 pub use peer::Backend;
+pub use rules::{Rules, pattern};
 
 use cache::Cache;
 use selkie_runtime::Connection;
@@ -37,6 +40,8 @@ pub struct SqlService {
     pub connect_timeout: Duration,
     /// Answers that are kept, if they are.
     pub cache: Option<Arc<Cache<Kept>>>,
+    /// Which are.
+    pub rules: Rules,
     /// Who is told of changes, if anybody keeps answers.
     pub watch: Option<Arc<dyn Watch>>,
 }

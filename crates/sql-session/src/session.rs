@@ -1,11 +1,14 @@
 //! A session: commands of the client, one after the other, and the server's answers.
 
+mod prepared;
+
+use self::prepared::Prepared;
 use crate::answer::{AUTOCOMMIT, Answer, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, PACKET_MAX, Shape};
 use crate::login::{self, Login};
 use crate::peer::{self, Peer};
 use crate::pending::{self, Pending};
 use crate::settings::{self, Settings};
-use crate::statement::{self, Kind, STATEMENT_BYTES_MAX, Table};
+use crate::statement::{self, Kind, Reading, STATEMENT_BYTES_MAX, Table};
 use crate::{Kept, SqlService};
 use ahash::AHashMap;
 use cache::{Begun, Cache, Fill, Refusal, Scope};
@@ -34,16 +37,18 @@ mod com {
     pub const STMT_EXECUTE: u8 = 0x17;
     pub const STMT_SEND_LONG_DATA: u8 = 0x18;
     pub const STMT_CLOSE: u8 = 0x19;
+    pub const STMT_RESET: u8 = 0x1A;
     pub const STMT_FETCH: u8 = 0x1C;
     pub const RESET_CONNECTION: u8 = 0x1F;
     pub const STMT_BULK_EXECUTE: u8 = 0xFA;
 }
 
-/// The number that stands for the statement prepared last.
-const LAST_PREPARED: u32 = u32::MAX;
-
 /// Answers to this program's own questions are short.
 const OWN_ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// What tells keys of statements in text from those of prepared ones.
+const TEXT: u8 = 0;
+const PREPARED: u8 = 1;
 
 /// Schemas whose tables are no tables, or change unannounced.
 const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", "selkie"];
@@ -64,9 +69,10 @@ struct Session {
     pending: Pending,
     /// The command that was last answered from memory: the server has not heard of it.
     unheard: Option<Vec<u8>>,
-    /// What executing a prepared statement does.
-    prepared: AHashMap<u32, Effect>,
+    prepared: AHashMap<u32, Prepared>,
     last_prepared: Option<u32>,
+    /// The client wants answers from memory.
+    uses_cache: bool,
 }
 
 /// What a command changes.
@@ -115,6 +121,7 @@ async fn run(service: Arc<SqlService>, mut client: Peer, mut server: Peer, life:
         unheard: None,
         prepared: AHashMap::default(),
         last_prepared: None,
+        uses_cache: true,
     };
     while !life.is_draining() {
         life.set_busy(false);
@@ -165,10 +172,13 @@ impl Session {
                 let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
                 self.prepare(packet).await?;
             }
+            com::STMT_EXECUTE if self.select(number).is_some() => self.execute(number, length).await?,
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
-                let number = if number == LAST_PREPARED { self.last_prepared } else { Some(number) };
-                let effect = number.and_then(|number| self.prepared.get(&number)).cloned();
-                let effect = effect.unwrap_or(Effect::Everything);
+                let prepared = self.numbered(number).and_then(|number| self.prepared.get_mut(&number));
+                let effect = prepared.map_or(Effect::Everything, |prepared| {
+                    prepared.types = None;
+                    prepared.effect.clone()
+                });
                 if matches!(effect, Effect::Everything) {
                     self.is_odd = true;
                     self.settings = None;
@@ -184,13 +194,20 @@ impl Session {
             }
             com::STMT_PREPARE => {
                 let answer = self.pass(Shape::Prepared, Effect::Nothing).await?;
-                self.note_prepared(&answer, Effect::Everything);
+                self.note_prepared(&answer, Effect::Everything, None);
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
                 self.client.pass_command(&self.server).await?;
             }
-            com::STMT_SEND_LONG_DATA => self.client.pass_command(&self.server).await?,
+            com::STMT_SEND_LONG_DATA => {
+                self.note_long_data(number, true);
+                self.client.pass_command(&self.server).await?;
+            }
+            com::STMT_RESET => {
+                self.note_long_data(number, false);
+                self.pass(Shape::Single, Effect::Nothing).await?;
+            }
             com::QUIT => {
                 self.client.pass_command(&self.server).await?;
                 self.pending.settle();
@@ -241,13 +258,22 @@ impl Session {
         self.unheard = None;
         self.prepared.clear();
         self.last_prepared = None;
+        self.uses_cache = true;
     }
 
     // --- statements
 
     async fn query(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
-        let kind = statement::classify(sql, self.escapes);
+        match statement::switch(sql) {
+            Some(Ok(uses_cache)) => self.uses_cache = uses_cache,
+            Some(Err(())) => {
+                let sentence = "@selkie_cache says whether this session gets answers from memory: set it to 0 or 1";
+                return self.client.send(&login::error_packet(1, 1231, "42000", sentence)).await;
+            }
+            None => {}
+        }
+        let kind = statement::classify(sql, self.reading(false));
         let asks_of_the_last = statement::asks_of_the_last(sql);
         if asks_of_the_last || kind == Kind::Unknown {
             self.hear_of_unheard().await?;
@@ -257,7 +283,9 @@ impl Session {
                 if let Some(cache) = self.service.cache.clone()
                     && let Some(settings) = self.settings_to_keep_with(sql).await?
                 {
-                    return self.keep(&cache, &settings, &tables, packet).await;
+                    let mut key = self.key(TEXT, &settings);
+                    key.extend_from_slice(sql);
+                    return self.keep(&cache, &key, &settings, &tables, packet).await;
                 }
                 self.unheard = None;
                 Effect::Nothing
@@ -288,25 +316,8 @@ impl Session {
         self.note_answer(&answer).await
     }
 
-    async fn prepare(&mut self, packet: Vec<u8>) -> io::Result<()> {
-        let effect = match statement::classify(packet.get(5..).unwrap_or_default(), self.escapes) {
-            Kind::Cacheable(_) | Kind::Read | Kind::Transaction => Effect::Nothing,
-            // Which schema is meant is settled now.
-            Kind::Write(tables) => self.effect_on(&tables, false).await?,
-            Kind::Settings | Kind::Unknown => Effect::Everything,
-        };
-        self.server.send(&packet).await?;
-        let mut answer = Answer::new(Shape::Prepared, self.login.deprecates_eof);
-        self.relay(&mut answer, None).await?;
-        self.note_prepared(&answer, effect);
-        self.note_answer(&answer).await
-    }
-
-    fn note_prepared(&mut self, answer: &Answer, effect: Effect) {
-        self.last_prepared = answer.statement;
-        if let Some(number) = answer.statement {
-            self.prepared.insert(number, effect);
-        }
+    fn reading(&self, is_prepared: bool) -> Reading {
+        Reading { escapes: self.escapes, is_prepared, assumes_cacheable: self.service.rules.assumes_cacheable }
     }
 
     /// What writing to tables changes. `must_not_ask`: the statement asks of the one before it, which there may be none between.
@@ -321,27 +332,34 @@ impl Session {
     /// How the session is set, if its answers may be kept and given now.
     async fn settings_to_keep_with(&mut self, sql: &[u8]) -> io::Result<Option<Rc<Settings>>> {
         let alone = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
-        if !alone || self.is_odd || !self.pending.is_empty() {
+        let rules = &self.service.rules;
+        if !alone || self.is_odd || !self.pending.is_empty() || !self.uses_cache || !rules.allow_statement(sql) {
             return Ok(None);
         }
         let settings = self.settings().await?;
-        Ok(settings.filter(|settings| settings.allows_keeping && (settings.is_utf8 || sql.is_ascii())))
+        let rules = &self.service.rules;
+        let allows = |settings: &Rc<Settings>| settings.allows_keeping && rules.allow_user(&settings.user);
+        Ok(settings.filter(allows).filter(|settings| settings.is_utf8 || sql.is_ascii()))
+    }
+
+    /// The beginning of what an answer is kept by: everything but the statement.
+    fn key(&self, kind: u8, settings: &Settings) -> Vec<u8> {
+        let length = (settings.bytes.len() as u32).to_le_bytes();
+        [&[kind], &self.login.capabilities[..], &length, &settings.bytes].concat()
     }
 
     /// Answers a SELECT from memory, or has the server answer it and keeps that.
     async fn keep(
         &mut self,
         cache: &Arc<Cache<Kept>>,
+        key: &[u8],
         settings: &Settings,
         tables: &[Table],
         packet: Vec<u8>,
     ) -> io::Result<()> {
-        let sql = packet.get(5..).unwrap_or_default();
-        let key =
-            [&self.login.capabilities, &(settings.bytes.len() as u32).to_le_bytes()[..], &settings.bytes, sql].concat();
         let mut alone = false;
         let fill = loop {
-            match cache.begin(&key, now_ms(), alone) {
+            match cache.begin(key, now_ms(), alone) {
                 Begun::Hit(kept) => {
                     self.client.send(&kept.0).await?;
                     self.unheard = Some(packet);
@@ -373,7 +391,10 @@ impl Session {
 
     /// What an answer made from these tables depends on; `None` where one of them is not just a table.
     async fn scope(&mut self, settings: &Settings, tables: &[Table]) -> io::Result<Option<Scope>> {
-        let Some(namespaces) = pending::namespaces(tables, Some(settings)) else { return Ok(None) };
+        let namespaces = pending::namespaces(tables, Some(settings));
+        let Some(namespaces) = namespaces.filter(|tables| self.service.rules.allow_tables(tables)) else {
+            return Ok(None);
+        };
         for namespace in &namespaces {
             let is_hidden = HIDDEN.iter().any(|hidden| namespace.database.eq_ignore_ascii_case(hidden));
             if is_hidden || namespace.collection.is_empty() {

@@ -12,6 +12,8 @@ pub const QUESTION: &str = "SELECT HEX(DATABASE()), @@character_set_client, @@tx
 pub struct Settings {
     /// The whole answer: part of the key.
     pub bytes: Vec<u8>,
+    /// Who the client said it is.
+    pub user: String,
     /// The current schema.
     pub schema: Option<String>,
     /// Names of tables mean the same in upper and lower case.
@@ -36,8 +38,11 @@ impl Settings {
         let allows_keeping = isolation != "READ-UNCOMMITTED"
             && case != "2"
             && !["ORACLE", "MSSQL", "DB2", "POSTGRESQL", "ANSI_QUOTES"].iter().any(|word| mode.contains(word));
+        // The name may have an @ in it, the host has none.
+        let user = unhex(&text(5)?)?;
+        let user = user.rsplit_once('@').map_or(user.as_str(), |(name, _)| name).to_owned();
         let is_utf8 = text(1)?.starts_with("utf8");
-        Some(Settings { schema, ignores_case: case != "0", is_utf8, allows_keeping, bytes })
+        Some(Settings { user, schema, ignores_case: case != "0", is_utf8, allows_keeping, bytes })
     }
 }
 

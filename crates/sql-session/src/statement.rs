@@ -2,7 +2,7 @@
 //!
 //! Whatever is not known for sure is [`Kind::Unknown`], which is taken to change everything.
 
-use crate::functions::{BEFORE_PARENTHESES, PURE, TELLTALE, VOLATILE, has};
+use crate::functions::{ACTING, BEFORE_PARENTHESES, COMMANDING, PURE, TELLTALE, VOLATILE, has};
 use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
@@ -38,9 +38,33 @@ pub struct Table {
     pub name: String,
 }
 
-/// Tells what a statement does. `escapes`: a backslash in a text is an escape.
-pub fn classify(sql: &[u8], escapes: bool) -> Kind {
-    understand(sql, escapes).unwrap_or(Kind::Unknown)
+/// How a statement is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// A backslash in a text is an escape.
+    pub escapes: bool,
+    /// It is prepared: question marks stand for values that come later.
+    pub is_prepared: bool,
+    /// Variables, the clock and chance do not keep an answer from being kept.
+    pub assumes_cacheable: bool,
+}
+
+/// Tells what a statement does.
+pub fn classify(sql: &[u8], reading: Reading) -> Kind {
+    understand(sql, reading).unwrap_or(Kind::Unknown)
+}
+
+/// What a statement says of the session's answers, if it does: that they may come from memory or not. An error where it does not say which.
+pub fn switch(sql: &[u8]) -> Option<Result<bool, ()>> {
+    let upper = sql.to_ascii_uppercase();
+    let set = upper.trim_ascii_start().strip_prefix(b"SET")?;
+    let rest = set.trim_ascii_start().strip_prefix(b"@SELKIE_CACHE")?.trim_ascii();
+    let value = rest.strip_prefix(b":=").or(rest.strip_prefix(b"="))?.trim_ascii();
+    Some(match value.strip_suffix(b";").unwrap_or(value).trim_ascii_end() {
+        b"0" | b"OFF" | b"'OFF'" | b"FALSE" => Ok(false),
+        b"1" | b"ON" | b"'ON'" | b"TRUE" | b"NULL" => Ok(true),
+        _ => Err(()),
+    })
 }
 
 /// Whether a statement asks what the one before it did.
@@ -51,13 +75,13 @@ pub fn asks_of_the_last(sql: &[u8]) -> bool {
         .any(|word| memchr::memmem::find(&sql, word).is_some())
 }
 
-fn understand(sql: &[u8], escapes: bool) -> Option<Kind> {
+fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
     let text = std::str::from_utf8(sql).ok().filter(|text| text.len() <= STATEMENT_BYTES_MAX)?;
     let is_plain = |text: &str| {
         text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'))
             && !text.contains("/*!")
             && !text.contains("/*M!")
-            && (escapes || !text.contains('\\'))
+            && (reading.escapes || !text.contains('\\'))
     };
     if !is_plain(text) {
         return None;
@@ -66,11 +90,11 @@ fn understand(sql: &[u8], escapes: bool) -> Option<Kind> {
     let words: Vec<String> = tokens.iter().map_while(word).take(3).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["SELECT", ..] => Some(select(text, &tokens)),
+        ["SELECT", ..] => Some(select(text, &tokens, reading)),
         [] if tokens.iter().find(|token| **token != Token::LParen).and_then(word).as_deref() == Some("SELECT") => {
-            Some(select(text, &tokens))
+            Some(select(text, &tokens, reading))
         }
-        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => calls(&tokens, &[PURE, VOLATILE]).then_some(Kind::Read),
+        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => calls(&tokens, ALL).then_some(Kind::Read),
         ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
         // Said of the next transaction alone, the session's settings do not show it.
         ["SET", second, ..]
@@ -130,19 +154,28 @@ fn calls(tokens: &[Token], known: &[&str]) -> bool {
     })
 }
 
-fn select(text: &str, tokens: &[Token]) -> Kind {
-    if !calls(tokens, &[PURE, VOLATILE]) {
+/// Functions that are known to write nothing.
+const ALL: &[&str] = &[PURE, VOLATILE, ACTING];
+
+fn select(text: &str, tokens: &[Token], reading: Reading) -> Kind {
+    if !calls(tokens, ALL) {
         return Kind::Unknown;
     }
+    let assumes = reading.assumes_cacheable;
     let is_telltale = |token: &Token| match token {
         Token::Word(word) => {
+            let name = word.value.to_ascii_uppercase();
             // Quoted, a word is a name; a function's name all the same where parentheses follow.
-            word.value.starts_with('@') || word.quote_style.is_none() && has(TELLTALE, &word.value.to_ascii_uppercase())
+            let says = |words: &str| word.quote_style.is_none() && has(words, &name);
+            says(COMMANDING) || !assumes && (name.starts_with('@') || says(TELLTALE))
         }
-        Token::AtSign | Token::Placeholder(_) | Token::AtAt | Token::Assignment => true,
+        Token::Placeholder(mark) => !(reading.is_prepared && mark == "?"),
+        Token::Assignment => true,
+        Token::AtSign | Token::AtAt => !assumes,
         _ => false,
     };
-    if tokens.iter().any(is_telltale) || text.contains('@') || !calls(tokens, &[PURE]) {
+    let functions: &[&str] = if assumes { &[PURE, VOLATILE] } else { &[PURE] };
+    if tokens.iter().any(is_telltale) || text.contains('@') && !assumes || !calls(tokens, functions) {
         return Kind::Read;
     }
     let parsed = Parser::parse_sql(&MySqlDialect {}, text);
@@ -177,7 +210,7 @@ fn write(text: &str) -> Option<Kind> {
     let calls_unknown = visit_expressions(statement, |expression| match expression {
         Expr::Function(function) => {
             let name = function.name.to_string().to_ascii_uppercase();
-            match has(PURE, &name) || has(VOLATILE, &name) || name == "VALUES" {
+            match ALL.iter().any(|functions| has(functions, &name)) || name == "VALUES" {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -224,12 +257,16 @@ mod tests {
     use super::*;
 
     fn kind(sql: &str) -> String {
+        kind_read(sql, Reading { escapes: true, ..Reading::default() })
+    }
+
+    fn kind_read(sql: &str, reading: Reading) -> String {
         let names = |tables: Vec<Table>| {
             let name =
                 |table: Table| table.schema.map_or(table.name.clone(), |schema| format!("{schema}.{}", table.name));
             tables.into_iter().map(name).collect::<Vec<_>>().join(" ")
         };
-        match classify(sql.as_bytes(), true) {
+        match classify(sql.as_bytes(), reading) {
             Kind::Cacheable(tables) => format!("cacheable {}", names(tables)),
             Kind::Write(tables) => format!("write {}", names(tables)),
             Kind::Read => "read".into(),
@@ -311,6 +348,46 @@ mod tests {
     }
 
     #[test]
+    fn question_marks_stand_for_values_where_a_statement_is_prepared() {
+        let prepared = |sql| kind_read(sql, Reading { escapes: true, is_prepared: true, ..Reading::default() });
+        assert_eq!(prepared("SELECT a FROM t WHERE b = ? AND c IN (?, ?) LIMIT ?"), "cacheable t");
+        assert_eq!(prepared("SELECT a FROM t WHERE b = ? AND c < NOW()"), "read");
+        assert_eq!(prepared("UPDATE t SET a = ? WHERE b = ?"), "write t");
+    }
+
+    #[test]
+    fn what_is_assumed_is_not_looked_for() {
+        let assumed = |sql| kind_read(sql, Reading { escapes: true, assumes_cacheable: true, ..Reading::default() });
+        for sql in ["SELECT a FROM t WHERE d < CURRENT_DATE()", "SELECT @x, a FROM t", "SELECT rand(), now(6) FROM t"] {
+            assert_eq!(assumed(sql), "cacheable t", "{sql}");
+        }
+        for sql in [
+            "SELECT a FROM t FOR UPDATE",
+            "SELECT @x := a FROM t",
+            "SELECT get_lock('a', 1) FROM t",
+            "SELECT last_insert_id() FROM t",
+            "SELECT a INTO @x FROM t",
+        ] {
+            assert_eq!(assumed(sql), "read", "{sql}");
+        }
+        assert_eq!(assumed("SELECT f(a) FROM t"), "unknown");
+    }
+
+    #[test]
+    fn sessions_switch_the_cache() {
+        for (sql, switched) in [
+            ("SET @selkie_cache = 0", Some(Ok(false))),
+            ("set @Selkie_Cache := 'off' ;", Some(Ok(false))),
+            ("SET @selkie_cache=ON", Some(Ok(true))),
+            ("SET @selkie_cache = 2", Some(Err(()))),
+            ("SET @selkie_cached = 0", None),
+            ("SELECT @selkie_cache", None),
+        ] {
+            assert_eq!(switch(sql.as_bytes()), switched, "{sql}");
+        }
+    }
+
+    #[test]
     fn writes_name_their_tables() {
         for (sql, tables) in [
             ("INSERT INTO t (a, b) VALUES (1, 'x'), (2, now())", "t"),
@@ -330,7 +407,7 @@ mod tests {
         for sql in ["DELETE x FROM t AS x JOIN u", "INSERT INTO t VALUES (f())", "DELETE FROM t; DELETE FROM u"] {
             assert_eq!(kind(sql), "unknown", "{sql}");
         }
-        assert_eq!(classify(br"INSERT INTO t VALUES ('\'')", false), Kind::Unknown);
+        assert_eq!(classify(br"INSERT INTO t VALUES ('\'')", Reading::default()), Kind::Unknown);
     }
 
     #[test]

@@ -1,33 +1,20 @@
-//! Which collections' answers are kept.
+//! Which commands' answers are kept.
 
-/// Patterns of namespaces: `database.collection`, `database.*`, or `*`.
+/// By collection, and by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// These alone; all, where there are none.
-    pub only: Vec<String>,
-    /// Not these, whatever `only` says.
-    pub except: Vec<String>,
+    pub collections: cache::Rules,
     /// Commands whose answers are kept; all that can be, where there are none.
     pub commands: Vec<String>,
 }
 
 impl Rules {
     pub fn allow(&self, database: &str, collection: &str) -> bool {
-        let named = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, database, collection));
-        (self.only.is_empty() || named(&self.only)) && !named(&self.except)
+        self.collections.allow(database, collection)
     }
 
     pub fn allow_command(&self, name: &str) -> bool {
         self.commands.is_empty() || self.commands.iter().any(|command| command == name)
-    }
-}
-
-fn matches(pattern: &str, database: &str, collection: &str) -> bool {
-    match pattern.split_once('.') {
-        _ if pattern == "*" => true,
-        Some((named, "*")) => named == database,
-        Some((named, rest)) => named == database && rest == collection,
-        None => pattern == database,
     }
 }
 
@@ -36,18 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceptions_go_before() {
-        let rules = |only: &[&str], except: &[&str]| {
-            let list = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-            Rules { only: list(only), except: list(except), commands: Vec::new() }
-        };
-        assert!(Rules::default().allow("a", "b"));
-        assert!(rules(&["a.*"], &[]).allow("a", "b"));
-        assert!(!rules(&["a.*"], &[]).allow("b", "b"));
-        assert!(!rules(&["a.*"], &["a.b"]).allow("a", "b"));
-        assert!(rules(&["a.*"], &["a.b"]).allow("a", "b.c"));
-        assert!(!rules(&[], &["*"]).allow("a", "b"));
-        assert!(rules(&["a.b.c"], &[]).allow("a", "b.c"));
+    fn commands_are_allowed_by_name() {
         assert!(Rules::default().allow_command("find"));
         let counts = Rules { commands: vec!["count".to_owned()], ..Rules::default() };
         assert!(counts.allow_command("count") && !counts.allow_command("find"));

@@ -1,6 +1,6 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
-use super::{CacheMode, ForeignWrites, Origin, Setting, TopologyKind, Written};
+use super::{CacheMode, ForeignWrites, Origin, Selects, Setting, TopologyKind, Written};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -332,6 +332,69 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "The commands whose answers are kept.",
         read: read!(cache_commands, commands),
     },
+    Parameter {
+        section: "cache",
+        name: "selects",
+        flag: Some("--selects"),
+        kind: "\"verify\" or \"assume-cacheable\"",
+        default: "\"verify\"",
+        example: "\"assume-cacheable\"",
+        about: "Whether SELECTs of SQL clients are looked into for variables and for functions of the clock, of chance and of the session, which keep \
+                their answers from being kept. `assume-cacheable` leaves that out: what such a SELECT gave is given again until its tables change.",
+        read: read!(cache_selects, selects),
+    },
+    Parameter {
+        section: "cache",
+        name: "only-users",
+        flag: None,
+        kind: "list of users",
+        default: "# all",
+        example: "[\"shop\"]",
+        about: "The SQL clients' users whose answers are kept, by the name they log in with.",
+        read: read!(cache_only_users, users),
+    },
+    Parameter {
+        section: "cache",
+        name: "except-users",
+        flag: None,
+        kind: "list of users",
+        default: "# none",
+        example: "[\"reports\"]",
+        about: "Users whose answers are not kept, whatever `only-users` says.",
+        read: read!(cache_except_users, users),
+    },
+    Parameter {
+        section: "cache",
+        name: "only-statements",
+        flag: None,
+        kind: "list of regular expressions",
+        default: "# all",
+        example: "[\"^SELECT .* FROM articles\"]",
+        about: "The statements of SQL clients whose answers are kept: one of the patterns fits, in upper or lower case. A dot stands for the end of a \
+                line, too.",
+        read: read!(cache_only_statements, statements),
+    },
+    Parameter {
+        section: "cache",
+        name: "except-statements",
+        flag: None,
+        kind: "list of regular expressions",
+        default: "# none",
+        example: "[\"/\\\\* no cache \\\\*/\"]",
+        about: "Statements whose answers are not kept, whatever `only-statements` says.",
+        read: read!(cache_except_statements, statements),
+    },
+    Parameter {
+        section: "cache",
+        name: "stale-ms",
+        flag: Some("--stale-ms"),
+        kind: "milliseconds, from 1",
+        default: "# none",
+        example: "5000",
+        about: "For so long after MariaDB's log was found to be cut or behind, answers are given that were kept before; what this process writes removes them \
+                as ever, what others write does not. Without it, every question goes to the store meanwhile.",
+        read: read!(cache_stale_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000)),
+    },
 ];
 
 /// The parameter with this name in this section.
@@ -431,6 +494,34 @@ fn foreign_writes(raw: Raw) -> Result<ForeignWrites, String> {
         "strict" => Some(ForeignWrites::Strict),
         "none" => Some(ForeignWrites::None),
         _ => None,
+    })
+}
+
+fn selects(raw: Raw) -> Result<Selects, String> {
+    one_of(raw, "a way", &["verify", "assume-cacheable"], |name| match name {
+        "verify" => Some(Selects::Verify),
+        "assume-cacheable" => Some(Selects::AssumeCacheable),
+        _ => None,
+    })
+}
+
+fn users(raw: Raw) -> Result<Vec<String>, String> {
+    list(raw, "users", |item| {
+        let name = text(item, "a user's name")?;
+        match name.contains('@') {
+            true => Err(format!("{name:?} has a host in it; write the name alone")),
+            false => Ok(name),
+        }
+    })
+}
+
+fn statements(raw: Raw) -> Result<Vec<String>, String> {
+    list(raw, "regular expressions", |item| {
+        let pattern = text(item, "a regular expression")?;
+        match sql_session::pattern(&pattern) {
+            Ok(_) => Ok(pattern),
+            Err(why) => Err(format!("{pattern:?} is no regular expression: {why}")),
+        }
     })
 }
 

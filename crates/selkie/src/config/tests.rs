@@ -146,6 +146,29 @@ fn embedded_mariadb_has_to_be_built_in() {
 }
 
 #[test]
+fn settings_of_the_cache_that_contradict_each_other() {
+    check_refused_with("[cache]\nsoft-ttl-ms = 5\nhard-ttl-ms = 5", "selkie.toml:2: soft-ttl-ms is 5", "smaller");
+    check_refused_with(
+        "threads = 1024\n[cache]\nmode = 'documents'\nbytes = 1048576",
+        "selkie.toml:4: with 1024 threads, 1048576 bytes are shared out to 2048 parts of 512 bytes",
+        "at least 33554432",
+    );
+    check_refused_with("[cache]\nmode = 'documents'\nstale-ms = 5", "selkie.toml:3: stale-ms says", "embedded");
+    let mariadb = "[store]\nmariadb = 'mysql://h'\n[cache]\nmode = 'both'\n";
+    let with = |more: &str| format!("{mariadb}{more}");
+    check_refused_with(&with("foreign-writes = 'none'\nstale-ms = 5"), "selkie.toml:6: stale-ms says", "leave it out");
+    check_refused_with(&with("foreign-writes = 'strict'\nstale-ms = 5"), "selkie.toml:6: stale-ms allows", "strict");
+    check_refused_with(&with("selects = 'verify'"), "selkie.toml:5: selects is about", "sql-listen");
+    check_refused_with(&with("only-users = ['joe']"), "selkie.toml:5: only-users is about", "sql-listen");
+    check_refused_with(&with("only-users = ['joe@%']"), "selkie.toml:5: only-users: \"joe@%\"", "host");
+    check_refused_with(&with("only-statements = ['(']"), "selkie.toml:5: only-statements: \"(\" is no regular", "");
+    check_refused_with(&with("selects = 'assume'"), "selkie.toml:5: selects: \"assume\" is no way", "verify");
+    let listening = "[store]\nmariadb = 'mysql://h'\nsql-listen = ['127.0.0.1:1']\n[cache]\nmode = 'results'\n";
+    let config = load(&format!("{listening}selects = 'assume-cacheable'\nonly-statements = ['^select']")).unwrap();
+    assert_eq!(config.cache.sql.selects, super::Selects::AssumeCacheable);
+}
+
+#[test]
 fn one_source_goes_before_another() {
     let file = |text| file::read(Path::new("selkie.toml"), text).unwrap();
     let both = file("threads = 1\n[store]\nmariadb = 'mysql://h'")

@@ -1,0 +1,46 @@
+//! Which collections' answers are kept.
+
+/// Patterns of namespaces: `database.collection`, `database.*`, or `*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// These alone; all, where there are none.
+    pub only: Vec<String>,
+    /// Not these, whatever `only` says.
+    pub except: Vec<String>,
+}
+
+impl Rules {
+    pub fn allow(&self, database: &str, collection: &str) -> bool {
+        let named = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, database, collection));
+        (self.only.is_empty() || named(&self.only)) && !named(&self.except)
+    }
+}
+
+fn matches(pattern: &str, database: &str, collection: &str) -> bool {
+    match pattern.split_once('.') {
+        _ if pattern == "*" => true,
+        Some((named, "*")) => named == database,
+        Some((named, rest)) => named == database && rest == collection,
+        None => pattern == database,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_go_before() {
+        let rules = |only: &[&str], except: &[&str]| {
+            let list = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+            Rules { only: list(only), except: list(except) }
+        };
+        assert!(Rules::default().allow("a", "b"));
+        assert!(rules(&["a.*"], &[]).allow("a", "b"));
+        assert!(!rules(&["a.*"], &[]).allow("b", "b"));
+        assert!(!rules(&["a.*"], &["a.b"]).allow("a", "b"));
+        assert!(rules(&["a.*"], &["a.b"]).allow("a", "b.c"));
+        assert!(!rules(&[], &["*"]).allow("a", "b"));
+        assert!(rules(&["a.b.c"], &[]).allow("a", "b.c"));
+    }
+}

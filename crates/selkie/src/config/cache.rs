@@ -1,0 +1,117 @@
+//! What is kept of answers: settings held against each other.
+
+use super::parameter;
+use super::{Cache, CacheMode, ConfigError, ForeignWrites, Selects, Setting, SqlCache, Store, Written};
+
+/// Parts of a cache for each worker, each with a lock and a share of the memory of its own.
+pub const SHARDS_PER_THREAD: usize = 2;
+
+/// Less does not hold an answer of some documents.
+const SHARD_BYTES_MIN: usize = 16 << 10;
+
+pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache, ConfigError> {
+    let mode = written.cache.as_ref().map_or(CacheMode::Off, |setting| setting.value);
+    if let (Some(setting), Store::Embedded(_)) = (&written.cache, store)
+        && matches!(mode, CacheMode::Results | CacheMode::Both)
+    {
+        return Err(setting.refuse(
+            "result sets are MariaDB's, and documents lie in the embedded store; write documents, or name a MariaDB server",
+        ));
+    }
+    let foreign_writes = written.foreign_writes.as_ref().map_or(ForeignWrites::Follow, |setting| setting.value);
+    check_ages(written)?;
+    check_memory(written, mode, threads)?;
+    check_stale(written, store, foreign_writes)?;
+    check_sql(written, mode)?;
+    Ok(Cache {
+        mode,
+        bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
+        foreign_writes,
+        soft_ttl_ms: written.cache_soft_ttl_ms.as_ref().map(|setting| setting.value),
+        hard_ttl_ms: written.cache_hard_ttl_ms.as_ref().map(|setting| setting.value),
+        only: list(&written.cache_only),
+        except: list(&written.cache_except),
+        commands: list(&written.cache_commands),
+        stale_ms: written.cache_stale_ms.as_ref().map(|setting| setting.value),
+        sql: SqlCache {
+            selects: written.cache_selects.as_ref().map_or(Selects::Verify, |setting| setting.value),
+            only_users: list(&written.cache_only_users),
+            except_users: list(&written.cache_except_users),
+            only_statements: list(&written.cache_only_statements),
+            except_statements: list(&written.cache_except_statements),
+        },
+    })
+}
+
+fn list(setting: &Option<Setting<Vec<String>>>) -> Vec<String> {
+    setting.as_ref().map_or_else(Vec::new, |setting| setting.value.clone())
+}
+
+fn check_ages(written: &Written) -> Result<(), ConfigError> {
+    match (&written.cache_soft_ttl_ms, &written.cache_hard_ttl_ms) {
+        (Some(soft), Some(hard)) if soft.value >= hard.value => Err(soft.refuse(format!(
+            "soft-ttl-ms is {}, and hard-ttl-ms {}: an answer would be gone before it is made anew; the soft one has to be smaller",
+            soft.value, hard.value
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Memory that is shared out so that no part holds an answer would keep nothing.
+fn check_memory(written: &Written, mode: CacheMode, threads: usize) -> Result<(), ConfigError> {
+    let Some(bytes) = &written.cache_bytes else { return Ok(()) };
+    let kinds = match (mode, &written.sql_listen) {
+        (CacheMode::Off | CacheMode::Documents, _) | (CacheMode::Results, None) => 1,
+        (CacheMode::Results, Some(_)) | (CacheMode::Both, None) => 2,
+        (CacheMode::Both, Some(_)) => 4,
+    };
+    let parts = kinds * SHARDS_PER_THREAD * threads;
+    match bytes.value / parts {
+        share if share < SHARD_BYTES_MIN && mode != CacheMode::Off => Err(bytes.refuse(format!(
+            "with {threads} threads, {} bytes are shared out to {parts} parts of {share} bytes each, which hold no answer; \
+             at least {} are needed",
+            bytes.value,
+            parts * SHARD_BYTES_MIN
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_stale(written: &Written, store: &Store, foreign_writes: ForeignWrites) -> Result<(), ConfigError> {
+    let Some(stale) = &written.cache_stale_ms else { return Ok(()) };
+    match (store, foreign_writes) {
+        (Store::Embedded(_) | Store::EmbeddedMariaDb(_), _) => Err(stale.refuse(
+            "stale-ms says what to do while a MariaDB server's log is not to be had, and documents lie in an embedded store; leave it out",
+        )),
+        (_, ForeignWrites::Strict) => Err(stale.refuse(
+            "stale-ms allows answers that others' writes have overtaken, and foreign-writes = \"strict\" forbids them; leave one of them out",
+        )),
+        (_, ForeignWrites::None) => Err(stale.refuse(
+            "stale-ms says what to do while MariaDB's log is not to be had, and with foreign-writes = \"none\" it is not read; \
+             leave it out",
+        )),
+        (_, ForeignWrites::Follow) => Ok(()),
+    }
+}
+
+/// Rules about SQL clients want some.
+fn check_sql(written: &Written, mode: CacheMode) -> Result<(), ConfigError> {
+    let keeps = matches!(mode, CacheMode::Results | CacheMode::Both);
+    let selects = written.cache_selects.as_ref().map(|setting| ("selects", setting.refuse("")));
+    let lists = [
+        ("only-users", &written.cache_only_users),
+        ("except-users", &written.cache_except_users),
+        ("only-statements", &written.cache_only_statements),
+        ("except-statements", &written.cache_except_statements),
+    ];
+    let lists = lists.into_iter().filter_map(|(name, list)| Some((name, list.as_ref()?.refuse(""))));
+    match selects.into_iter().chain(lists).next() {
+        Some((name, error)) if !keeps || written.sql_listen.is_none() => Err(ConfigError {
+            message: format!(
+                "{name} is about answers to SQL clients, and none are kept; that takes sql-listen, and results or both as the cache's mode"
+            ),
+            ..error
+        }),
+        _ => Ok(()),
+    }
+}
