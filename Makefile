@@ -9,7 +9,7 @@ MONGOD     ?= $(TOOLS)/mongod
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check blackbox compat embedded-mariadb bench fuzz tools clean
+.PHONY: help run build test check blackbox compat embedded-mariadb bench report fuzz tools clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -44,6 +44,9 @@ embedded-mariadb: tools ## build with MariaDB within the process (the program is
 
 bench: tools build ## MongoDB, Selkie embedded and Selkie on MariaDB, side by side; BENCH_ARGS=--quick to try it out
 	$(SELKIE) bench compare --mongod $(MONGOD) --json $(TOOLS)/bench.json $(BENCH_ARGS)
+
+report: tools build ## the published experiments beside their figures, into docs/benchmarks; REPORT_ARGS=--quick to try it out
+	$(SELKIE) bench report --mongod $(MONGOD) --out docs/benchmarks $(REPORT_ARGS)
 
 fuzz: tools ## run each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain and cargo-fuzz
 	$(PYTHON) fuzz/make_seeds.py fuzz/corpus

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -83,6 +84,25 @@ def test_slice(store):
     mongod = os.environ.get("MONGOD")
     printed = bench("slice", "--seconds", "0.5", "--rounds", "1", "--posts", "50", "--posts", "1", *(["--mongod", mongod] if mongod else []))
     assert "p99 at most 5 medians" in printed and "Selkie, MariaDB" in printed
+
+
+def test_sql(store):
+    if store != "mariadb":
+        pytest.skip("there is no SQL without MariaDB")
+    printed = bench("sql", "--connections", "1,4", "--seconds", "0.2", "--rounds", "1", "--rows", "200")
+    assert printed.count("through Selkie, cached") == 2
+
+
+def test_report(store, tmp_path):
+    mongod = os.environ.get("MONGOD")
+    if store != "embedded" or not mongod:
+        pytest.skip("it starts both stores, and MongoDB")
+    bench("report", "--quick", "--mongod", mongod, "--out", str(tmp_path))
+    report = (tmp_path / "report.md").read_text()
+    assert report.count("(published)") + report.count("| published ") >= 9 and report.count("`selkie bench ") >= 4
+    # What it shows is there.
+    for name in re.findall(r"\]\(([\w-]+\.(?:png|html))\)", report):
+        assert (tmp_path / name).stat().st_size > 1000
 
 
 def test_compare(store, tmp_path):

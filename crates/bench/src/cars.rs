@@ -3,7 +3,7 @@
 //! The experiment is the one MariaDB published for MaxScale's document cache: the collection is dropped and loaded, each query
 //! is run to warm up and checked to give what it should, then every query is timed many times over one connection.
 
-mod modes;
+pub mod modes;
 
 use crate::client::Connection;
 use crate::dataset::{CARS, TOYOTAS, drop_collection, insert_cars, load_cars};
@@ -33,6 +33,8 @@ pub struct CarsArgs {
 }
 
 const COLLECTION: &str = "cars";
+/// How often each query is timed in the published experiment.
+const PUBLISHED_ITERATIONS: u64 = 100;
 /// A server is asked this many times in a row before it is the next one's turn.
 const TURN: u64 = 10;
 
@@ -56,11 +58,17 @@ struct Contestant {
 
 pub fn run(args: &CarsArgs) -> Result<()> {
     if args.modes.is_wanted() {
-        return modes::run(&args.modes, args.iterations.unwrap_or(100), args.target.json.as_deref());
+        return modes::run(&args.modes, args.mode_iterations(), args.target.json.as_deref());
     }
     let mut report = Report::default();
     report.extend(measure(&args.target.targets()?, args.iterations.unwrap_or(500), args.loads)?);
     report.publish(args.target.json.as_deref())
+}
+
+impl CarsArgs {
+    pub fn mode_iterations(&self) -> u64 {
+        self.iterations.unwrap_or(PUBLISHED_ITERATIONS)
+    }
 }
 
 pub fn measure(targets: &[Target], iterations: u64, loads: u64) -> Result<Vec<Row>> {

@@ -10,7 +10,7 @@
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
 //! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost; they start
 //! their servers themselves, and ask for [`cache_figures`]; so does [`mod@slice`], which updates arrays. [`mod@simulate`] runs scenarios over a
-//! schedule. [`mod@truth`] measures nothing, and looks for stale reads.
+//! schedule, [`sql_load`] asks in SQL, and [`mod@published`] puts what was published elsewhere beside what they come to. [`mod@truth`] measures nothing, and looks for stale reads.
 
 mod aggregate;
 mod cache_figures;
@@ -25,12 +25,16 @@ mod invalidation;
 mod load;
 mod memory;
 mod message;
+#[cfg(feature = "plot")]
+mod plot;
 mod process;
+mod published;
 mod report;
 mod servers;
 mod simulate;
 mod slice;
 mod sql;
+mod sql_load;
 mod target;
 mod truth;
 mod warm;
@@ -63,6 +67,10 @@ pub enum Bench {
     Simulate(Box<simulate::SimulateArgs>),
     /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk: throughput and latency side by side
     Slice(slice::SliceArgs),
+    /// SELECTs of single rows, directly and through Selkie with and without its cache, over more and more connections
+    Sql(sql_load::SqlArgs),
+    /// Runs the experiments that were published for the systems Selkie starts from, and writes a report beside their figures
+    Report(published::PublishedArgs),
     /// Reads and writes at random over many connections, and looks for answers that are stale or made up; fails if there are any
     Truth(truth::TruthArgs),
 }
@@ -82,6 +90,8 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Hits(args) => hits::run(&args),
         Bench::Simulate(args) => simulate::run(&args),
         Bench::Slice(args) => slice::run(&args),
+        Bench::Sql(args) => sql_load::run(&args),
+        Bench::Report(args) => published::run(&args),
         Bench::Truth(args) => truth::run(&args),
     }
 }

@@ -113,6 +113,11 @@ impl Samples {
         self.times.saturating_record(time.as_nanos() as u64);
     }
 
+    /// Adds what somebody else has timed meanwhile; CPU and wall time are not theirs.
+    pub fn absorb(&mut self, other: &Samples) -> Result<()> {
+        self.times.add(&other.times).context("adding up times")
+    }
+
     /// The time that so large a part of the operations took at most.
     pub fn quantile_ms(&self, part: f64) -> f64 {
         self.times.value_at_quantile(part) as f64 / 1e6

@@ -206,16 +206,26 @@ fn contestant(name: &str, server: Server, port: &str) -> Result<Contestant> {
     Ok(Contestant { target, _server: server })
 }
 
-/// A private MariaDB server, reached by its Unix socket alone.
+/// A private MariaDB server, reached by its Unix socket, and by TCP where that is wanted.
 pub struct Mariadb {
     server: Server,
     socket: PathBuf,
+    port: Option<u16>,
 }
 
 impl Mariadb {
     /// Makes a data directory with `mariadb-install-db` and starts `program` on it, with default settings
     /// but for the size of packets.
     pub fn start(program: &Path, folder: &Path) -> Result<Mariadb> {
+        Self::start_with(program, folder, None)
+    }
+
+    /// As [`Mariadb::start`], on a port of 127.0.0.1, too.
+    pub fn start_on_tcp(program: &Path, folder: &Path) -> Result<Mariadb> {
+        Self::start_with(program, folder, Some(free_port()?))
+    }
+
+    fn start_with(program: &Path, folder: &Path, port: Option<u16>) -> Result<Mariadb> {
         let data = folder.join("mariadb");
         let datadir = format!("--datadir={}", data.display());
         // As root, mariadbd insists on being told so.
@@ -238,20 +248,32 @@ impl Mariadb {
         let packet = "--max-allowed-packet=128M";
         // Servers that share a directory for temporary tables remove one another's when they start.
         let tmpdir = format!("--tmpdir={}", folder.display());
-        let arguments =
-            ["--no-defaults", "--skip-networking", packet, &user, &datadir, &tmpdir, &socket_option].map(OsStr::new);
+        let mut arguments = vec!["--no-defaults", packet, &user, &datadir, &tmpdir, &socket_option];
+        let port_option = port.map(|port| format!("--port={port}"));
+        match &port_option {
+            Some(port) => arguments.extend(["--bind-address=127.0.0.1", port]),
+            None => arguments.push("--skip-networking"),
+        }
+        let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).collect();
         let server = Server::spawn("mariadbd", program, &arguments, folder)?;
         let server = server.wait_until(|| UnixStream::connect(&socket).is_ok())?;
-        Ok(Mariadb { server, socket })
+        Ok(Mariadb { server, socket, port })
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.server.pid()
     }
 
     /// What `selkie serve --mariadb` takes.
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
+        if let Some(port) = self.port {
+            return format!("mysql://root@127.0.0.1:{port}");
+        }
         let socket = self.socket.to_string_lossy().replace('/', "%2F");
         format!("mysql://root@localhost/?socket={socket}")
     }
 }
 
-fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

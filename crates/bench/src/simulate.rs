@@ -26,10 +26,12 @@ use crate::report::{Machine, Samples};
 use crate::servers::{self, Contestant, Ground, StartArgs};
 use crate::target::{Target, TargetArgs};
 use anyhow::{Context, Result, anyhow, bail};
-use outcome::{Outcome, Server};
+use outcome::Server;
 use processes::Job;
 use scenario::{Run, Scenario};
 use std::path::{Path, PathBuf};
+
+pub use outcome::Outcome;
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct SimulateArgs {
@@ -118,22 +120,35 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         );
         return Ok(());
     }
-    let play = Play::read(args)?;
-    let outcome = play.on_servers(args)?;
+    let outcome = perform(args)?;
     println!("{}", outcome.text());
     if let Some(path) = &args.target.json {
         let text = serde_json::to_string_pretty(&outcome)?;
         std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
     }
-    #[cfg(feature = "plot")]
-    if let Some(folder) = &args.plot {
-        let paths = plot::write(&outcome, folder)?;
-        println!("{}", paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n"));
+    for path in draw(args, &outcome)? {
+        println!("{}", path.display());
     }
     if !outcome.holds() {
         bail!("something does not hold that has to; the table says what");
     }
     Ok(())
+}
+
+/// Runs the scenario on every server.
+pub fn perform(args: &SimulateArgs) -> Result<Outcome> {
+    Play::read(args)?.on_servers(args)
+}
+
+/// Draws the plots that are wanted. Gives their paths, the page first.
+#[cfg(feature = "plot")]
+pub fn draw(args: &SimulateArgs, outcome: &Outcome) -> Result<Vec<PathBuf>> {
+    args.plot.as_ref().map_or_else(|| Ok(Vec::new()), |folder| plot::write(outcome, folder))
+}
+
+#[cfg(not(feature = "plot"))]
+pub fn draw(_: &SimulateArgs, _: &Outcome) -> Result<Vec<PathBuf>> {
+    Ok(Vec::new())
 }
 
 fn list() -> Result<()> {

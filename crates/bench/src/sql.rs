@@ -10,6 +10,7 @@ use mariadb_wire::handshake_response::HandshakeResponse;
 use mariadb_wire::ok::OkPacket;
 use mariadb_wire::packet::{PacketReader, write_packet};
 use mariadb_wire::prepare_ok::PrepareOk;
+use mariadb_wire::result_set::{Head, Next};
 use mariadb_wire::{Capabilities, END, ERR, OK, Param, auth, com, com_stmt_execute};
 use std::collections::HashMap;
 use std::fmt;
@@ -158,6 +159,22 @@ impl SqlConnection {
         self.send(0, |out| com::query(sql, out))?;
         OkPacket::decode(&self.receive()?)?;
         Ok(())
+    }
+
+    /// Runs a SELECT; how many rows it gives.
+    pub fn select(&mut self, sql: &str) -> Result<u64> {
+        self.send(0, |out| com::query(sql, out))?;
+        let Head::ResultSet { columns, .. } = Head::decode(&self.receive()?, CAPABILITIES)? else {
+            bail!("a SELECT without a result set");
+        };
+        for _ in 0..columns {
+            self.receive()?;
+        }
+        let mut rows = 0;
+        while let Next::Row(_) = Next::decode(&self.receive()?)? {
+            rows += 1;
+        }
+        Ok(rows)
     }
 
     fn send(&mut self, sequence: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {

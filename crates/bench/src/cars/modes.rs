@@ -42,7 +42,7 @@ pub enum Mode {
 }
 
 const PUBLISHED: [Mode; 3] = [Mode::None, Mode::Results, Mode::Documents];
-const MONGODB: &str = "MongoDB";
+pub const MONGODB: &str = "MongoDB";
 
 impl ModesArgs {
     pub fn is_wanted(&self) -> bool {
@@ -71,6 +71,18 @@ impl Mode {
 }
 
 pub fn run(args: &ModesArgs, iterations: u64, json: Option<&Path>) -> Result<()> {
+    let report = measure(args, iterations)?;
+    println!(
+        "Milliseconds, mean of {iterations} runs over one connection; in brackets as a multiple of the first column.\n"
+    );
+    println!("{}", markdown(&table(&report.rows)));
+    let machine = &report.machine;
+    println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
+    report.write_json(json)
+}
+
+/// Starts the servers and asks them. A server's name is its store and its mode, as in `embedded, none`.
+pub fn measure(args: &ModesArgs, iterations: u64) -> Result<Report> {
     let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
     let mariadb = match args.mariadbd.to_str() {
         Some("none") => None,
@@ -86,13 +98,7 @@ pub fn run(args: &ModesArgs, iterations: u64, json: Option<&Path>) -> Result<()>
     let targets: Vec<(&Target, &str)> = targets.collect();
     let mut report = Report::default();
     report.extend(measure_in(&targets, iterations, 0)?);
-    println!(
-        "Milliseconds, mean of {iterations} runs over one connection; in brackets as a multiple of the first column.\n"
-    );
-    println!("{}", markdown(&table(&report.rows)));
-    let machine = &report.machine;
-    println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
-    report.write_json(json)
+    Ok(report)
 }
 
 fn start(args: &ModesArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Vec<Contestant>> {

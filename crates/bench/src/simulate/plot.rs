@@ -2,34 +2,21 @@
 //! them in a page of HTML with the tables.
 
 use super::outcome::{Operation, Outcome, Server};
-use anyhow::{Context, Result, anyhow};
+use crate::plot::{self, COLORS, Line, chart, failed, slug};
+use anyhow::{Context, Result};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The one font of all texts; it is part of the program, so that no system needs to have one.
-const FONT: &str = "sans-serif";
-const FONT_BYTES: &[u8] = include_bytes!("../../font/DejaVuSans.ttf");
-
 const SIZE: (u32, u32) = (1200, 480);
-const COLORS: [RGBColor; 6] = [
-    RGBColor(0x2c, 0x8a, 0x4b),
-    RGBColor(0x1f, 0x5f, 0xb4),
-    RGBColor(0xd9, 0x78, 0x1a),
-    RGBColor(0x8e, 0x44, 0xad),
-    RGBColor(0xc0, 0x39, 0x2b),
-    RGBColor(0x55, 0x55, 0x55),
-];
 /// Percentages are shown up to so many digits of nine.
 const NINES: f64 = 4.0;
 
 /// Writes the page and the images into the folder, which is made if it is not there. Gives their paths, the page first.
 pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    // Once per process would do, and twice does no harm.
-    register_font(FONT, FontStyle::Normal, FONT_BYTES).map_err(|_| anyhow!("the font of the plots is damaged"))?;
+    plot::prepare()?;
     let (mut paths, mut drawings) = (Vec::new(), Vec::new());
     for place in 0..outcome.servers.first().map_or(0, |server| server.operations.len()) {
         let plot = Plot::of(outcome, place);
@@ -53,8 +40,6 @@ struct Plot<'o> {
     lines: Vec<(&'o str, &'o Operation, RGBColor)>,
 }
 
-type Area<'a, B> = DrawingArea<B, Shift>;
-
 impl<'o> Plot<'o> {
     fn of(outcome: &'o Outcome, place: usize) -> Plot<'o> {
         let lines = outcome.servers.iter().enumerate().filter_map(|(number, server): (usize, &'o Server)| {
@@ -66,7 +51,7 @@ impl<'o> Plot<'o> {
         Plot { name, lines: lines.collect() }
     }
 
-    fn draw<B: DrawingBackend>(&self, area: &Area<'_, B>) -> Result<()> {
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<()> {
         area.fill(&WHITE).map_err(failed)?;
         let (left, right) = area.split_horizontally(SIZE.0 / 2);
         let quantiles = self.lines.iter().map(|(name, operation, color)| {
@@ -96,60 +81,6 @@ impl<'o> Plot<'o> {
         chart(&right, &title, (0.0..last, &|second| format!("{second:.0}")), &by_second.collect::<Vec<_>>())?;
         area.present().map_err(failed)
     }
-}
-
-struct Line {
-    name: String,
-    color: RGBColor,
-    bold: bool,
-    points: Vec<(f64, f64)>,
-}
-
-type Axis<'a> = (std::ops::Range<f64>, &'a dyn Fn(f64) -> String);
-
-/// Lines over a logarithmic scale of milliseconds.
-fn chart<B: DrawingBackend>(area: &Area<'_, B>, title: &str, across: Axis<'_>, lines: &[Line]) -> Result<()> {
-    let heights = || lines.iter().flat_map(|line| line.points.iter().map(|(_, ms)| *ms)).filter(|ms| *ms > 0.0);
-    let lowest = heights().fold(f64::INFINITY, f64::min).min(1.0);
-    let highest = heights().fold(0.0, f64::max).max(lowest * 10.0);
-    // The legend stands above the lines.
-    let (range, spelled) = across;
-    let mut chart = ChartBuilder::on(area)
-        .caption(title, (FONT, 15))
-        .margin(12)
-        .x_label_area_size(28)
-        .y_label_area_size(56)
-        .build_cartesian_2d(range, (lowest * 0.8..highest * 8.0).log_scale())
-        .map_err(failed)?;
-    chart
-        .configure_mesh()
-        .label_style((FONT, 13))
-        .light_line_style(BLACK.mix(0.05))
-        .x_labels(6)
-        .x_label_formatter(&|x| spelled(*x))
-        .y_label_formatter(&|ms| format!("{ms}"))
-        .draw()
-        .map_err(failed)?;
-    for line in lines {
-        let style = line.color.stroke_width(if line.bold { 2 } else { 1 });
-        chart
-            .draw_series(LineSeries::new(line.points.iter().copied(), style))
-            .map_err(failed)?
-            .label(line.name.as_str())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .label_font((FONT, 13))
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.2))
-        .draw()
-        .map_err(failed)
-}
-
-fn failed(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow!("drawing: {error}")
 }
 
 fn page(outcome: &Outcome, drawings: &[String]) -> String {
@@ -195,13 +126,6 @@ fn html_table(lines: &[Vec<String>]) -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// A name that files can have everywhere.
-fn slug(name: &str) -> String {
-    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
-    let plain: String = plain.collect();
-    plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
 #[cfg(test)]
