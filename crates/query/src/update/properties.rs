@@ -25,13 +25,7 @@ fn values() -> impl Strategy<Value = ValueBuf> {
         prop_oneof![
             prop::collection::vec(("[a-c01]", inner.clone()), 0..4)
                 .prop_map(|fields| Value::Document(document_of(fields).as_doc()).to_owned()),
-            prop::collection::vec(inner, 0..4).prop_map(|elements| {
-                let mut bytes = Vec::new();
-                let mut array = ArrayWriter::begin(&mut bytes);
-                elements.iter().for_each(|element| array.push(element));
-                drop(array);
-                Value::Array(Doc::from_bytes(&bytes).unwrap()).to_owned()
-            }),
+            prop::collection::vec(inner, 0..4).prop_map(|elements| array_of(&elements)),
         ]
     })
 }
@@ -42,6 +36,45 @@ fn documents() -> impl Strategy<Value = DocBuf> {
 
 fn paths() -> impl Strategy<Value = String> {
     prop::collection::vec("[a-c01]|\\$\\[\\]", 1..4).prop_map(|parts| parts.join("."))
+}
+
+fn array_of(elements: &[ValueBuf]) -> ValueBuf {
+    let mut bytes = Vec::new();
+    let mut array = ArrayWriter::begin(&mut bytes);
+    elements.iter().for_each(|element| array.push(element));
+    drop(array);
+    Value::Array(Doc::from_bytes(&bytes).unwrap()).to_owned()
+}
+
+/// What a list becomes, step by step as the manual has it: the values at the position, in order, and what is left of it.
+fn pushed(
+    list: &[ValueBuf],
+    each: &[ValueBuf],
+    position: Option<i32>,
+    sort: Option<i32>,
+    slice: Option<i32>,
+) -> ValueBuf {
+    let mut list = list.to_vec();
+    let at = match position {
+        Some(behind @ ..0) => list.len().saturating_sub(behind.unsigned_abs() as usize),
+        Some(at) => list.len().min(at as usize),
+        None => list.len(),
+    };
+    let tail = list.split_off(at);
+    list.extend(each.iter().cloned());
+    list.extend(tail);
+    if let Some(direction) = sort {
+        list.sort_by(|a, b| {
+            let order = document::Collation::SIMPLE.compare(a.as_value(), b.as_value());
+            if direction == 1 { order } else { order.reverse() }
+        });
+    }
+    match slice {
+        Some(last @ ..0) => drop(list.drain(..list.len().saturating_sub(last.unsigned_abs() as usize))),
+        Some(first) => list.truncate(first as usize),
+        None => {}
+    }
+    array_of(&list)
 }
 
 fn apply(update: &Update, document: &DocBuf) -> Option<(Applied, DocBuf)> {
@@ -82,6 +115,36 @@ proptest! {
         let changed = parse("$set", changes).and_then(|update| Some((apply(&update, &document)?.1, update)));
         if let Some((changed, update)) = changed {
             prop_assert_eq!(apply(&update, &changed).map(|(applied, _)| applied), Some(Applied::Unchanged));
+        }
+    }
+
+    #[test]
+    fn pushing_is_what_it_is_to_a_list(
+        list in prop::collection::vec(values(), 0..14),
+        each in prop::collection::vec(values(), 0..4),
+        position in prop::option::of(-15..15),
+        sort in prop::option::weighted(0.2, prop::sample::select(vec![1, -1])),
+        slice in prop::option::of(-15..15),
+        before in scalars(),
+        behind in scalars(),
+    ) {
+        let mut clauses = DocBuf::new();
+        clauses.append("$each", &array_of(&each));
+        for (name, number) in [("$position", position), ("$sort", sort), ("$slice", slice)] {
+            if let Some(number) = number {
+                clauses.append(name, number);
+            }
+        }
+        let document = |array: ValueBuf| document_of(vec![
+            ("x".to_owned(), before.clone()),
+            ("l".to_owned(), array),
+            ("y".to_owned(), behind.clone()),
+        ]);
+        let update = parse("$push", vec![("l".to_owned(), Value::Document(clauses.as_doc()).to_owned())]).unwrap();
+        let (applied, changed) = apply(&update, &document(array_of(&list))).unwrap();
+        prop_assert_eq!(changed, document(pushed(&list, &each, position, sort, slice)));
+        if !each.is_empty() {
+            prop_assert_eq!(applied, Applied::Changed);
         }
     }
 

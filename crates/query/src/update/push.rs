@@ -5,6 +5,7 @@ use super::place::{Place, Run, levels};
 use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub(super) struct Push {
@@ -130,23 +131,57 @@ impl Push {
 
     /// Writes the array that comes of pushing onto `array`.
     fn write(&self, array: Doc<'_>, out: &mut Vec<u8>) {
-        let mut values: Vec<Value<'_>> = array.values().collect();
-        let position = match self.position {
-            None => values.len(),
-            Some(position) if position < 0 => values.len().saturating_sub(magnitude(position)),
-            Some(position) => magnitude(position).min(values.len()),
-        };
-        values.splice(position..position, self.values.iter().map(ValueBuf::as_value));
-        if let Some(order) = &self.order {
-            values.sort_by(|&a, &b| order.compare(a, b, &self.collation));
+        match &self.order {
+            None => self.splice(array, out),
+            Some(order) => self.write_sorted(order, array, out),
         }
-        let kept = match self.slice {
-            None => &values[..],
-            Some(slice) if slice < 0 => &values[values.len().saturating_sub(magnitude(slice))..],
-            Some(slice) => &values[..magnitude(slice).min(values.len())],
-        };
+    }
+
+    /// Elements that stay get the keys of their new places; what they are is copied as it is.
+    fn splice(&self, array: Doc<'_>, out: &mut Vec<u8>) {
+        let count = array.elements().count();
+        let position = self.position_in(count);
+        let kept = self.kept_of(count + self.values.len());
         let mut writer = ArrayWriter::begin(out);
-        kept.iter().for_each(|&value| writer.push(value));
+        let mut elements = array.elements();
+        let mut push_old = |writer: &mut ArrayWriter<'_>, range: Range<usize>, moved: usize| {
+            for (index, element) in range.zip(&mut elements) {
+                if kept.contains(&(index + moved)) {
+                    writer.push_raw(element.kind, element.raw_value());
+                }
+            }
+        };
+        push_old(&mut writer, 0..position, 0);
+        let values = (position..).zip(&self.values).filter(|(index, _)| kept.contains(index));
+        values.for_each(|(_, value)| writer.push(value));
+        push_old(&mut writer, position..count, self.values.len());
+    }
+
+    fn write_sorted(&self, order: &ElementOrder, array: Doc<'_>, out: &mut Vec<u8>) {
+        let mut values: Vec<Value<'_>> = array.values().collect();
+        let position = self.position_in(values.len());
+        values.splice(position..position, self.values.iter().map(ValueBuf::as_value));
+        values.sort_by(|&a, &b| order.compare(a, b, &self.collation));
+        let mut writer = ArrayWriter::begin(out);
+        values[self.kept_of(values.len())].iter().for_each(|&value| writer.push(value));
+    }
+
+    /// Where in an array of `count` elements the values come.
+    fn position_in(&self, count: usize) -> usize {
+        match self.position {
+            None => count,
+            Some(position) if position < 0 => count.saturating_sub(magnitude(position)),
+            Some(position) => magnitude(position).min(count),
+        }
+    }
+
+    /// Which of `count` elements stay.
+    fn kept_of(&self, count: usize) -> Range<usize> {
+        match self.slice {
+            None => 0..count,
+            Some(slice) if slice < 0 => count.saturating_sub(magnitude(slice))..count,
+            Some(slice) => 0..magnitude(slice).min(count),
+        }
     }
 }
 
