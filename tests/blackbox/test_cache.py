@@ -44,6 +44,7 @@ READS = {
 
 WRITES = {
     "update": lambda db: db.c.update_one({"_id": 5}, {"$set": {"v": 1000}}),
+    "push": lambda db: db.c.update_one({"_id": 5}, {"$push": {"l": {"$each": [1], "$slice": -3}}}),
     "move": lambda db: db.c.update_one({"_id": 5}, {"$set": {"g": 3}}),
     "replace": lambda db: db.c.replace_one({"_id": 5}, {"g": 4, "v": 7}),
     "update many": lambda db: db.c.update_many({"g": 3}, {"$inc": {"v": 1}}),

@@ -106,3 +106,36 @@ def test_many_clients_and_one_post(db, server):
         kept = [one["number"] for one in post["latestComments"] if one["by"] == by]
         assert kept == list(range(COMMENTS - len(kept), COMMENTS))
     assert len(post["latestComments"]) == KEPT and len(post["all"]) == CLIENTS * COMMENTS
+
+
+@pytest.mark.selkie_only
+def test_readers_with_a_cache_see_every_push(own_server, store, database_name):
+    """Whether or not the post is in Selkie's cache just then, who reads after a push has been acknowledged sees it."""
+    options = ("--cache", "both", "--foreign-writes", "none") if store == "mariadb" else ("--cache", "documents")
+    server = own_server(*options)
+    stop, failed = threading.Event(), []
+
+    def read():
+        try:
+            with server.client() as client:
+                seen = []
+                while not stop.is_set():
+                    latest = client[database_name].posts.find_one({"_id": 1}).get("latestComments", [])
+                    numbers = [one["number"] for one in latest]
+                    assert numbers == sorted(numbers) and numbers[-1:] >= seen, (numbers, seen)
+                    seen = numbers[-1:]
+        except Exception as error:
+            failed.append(error)
+
+    with server.client() as client:
+        posts = client[database_name].posts
+        posts.insert_one({"_id": 1})
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        [reader.start() for reader in readers]
+        for number in range(300):
+            posts.update_one({"_id": 1}, push([comment(number)], **{"$slice": -KEPT}))
+            assert posts.find_one({"_id": 1})["latestComments"][-1]["number"] == number
+        stop.set()
+        [reader.join() for reader in readers]
+        assert not failed
+        assert client.admin.command("serverStatus")["cache"]["hits"] > 0
