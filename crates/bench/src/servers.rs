@@ -184,7 +184,9 @@ pub fn selkie(
     let port = free_port()?.to_string();
     let listen = format!("127.0.0.1:{port}");
     let data = folder.join(format!("data of {name}"));
-    let url = mariadb.map(Mariadb::url);
+    // SQL clients are passed on over TCP alone.
+    let tcp = mariadb.filter(|_| options.contains(&"--sql-listen")).and_then(Mariadb::tcp_url);
+    let url = tcp.or_else(|| mariadb.map(Mariadb::url));
     let store = match &url {
         Some(url) => [OsStr::new("--mariadb"), OsStr::new(url)],
         None => [OsStr::new("--data"), data.as_os_str()],
@@ -217,15 +219,15 @@ impl Mariadb {
     /// Makes a data directory with `mariadb-install-db` and starts `program` on it, with default settings
     /// but for the size of packets.
     pub fn start(program: &Path, folder: &Path) -> Result<Mariadb> {
-        Self::start_with(program, folder, None)
+        Self::start_on(program, folder, None)
     }
 
-    /// As [`Mariadb::start`], on a port of 127.0.0.1, too.
-    pub fn start_on_tcp(program: &Path, folder: &Path) -> Result<Mariadb> {
-        Self::start_with(program, folder, Some(free_port()?))
+    /// As [`Mariadb::start`], listening on a port of this machine as well.
+    pub fn start_with_port(program: &Path, folder: &Path) -> Result<Mariadb> {
+        Self::start_on(program, folder, Some(free_port()?))
     }
 
-    fn start_with(program: &Path, folder: &Path, port: Option<u16>) -> Result<Mariadb> {
+    fn start_on(program: &Path, folder: &Path, port: Option<u16>) -> Result<Mariadb> {
         let data = folder.join("mariadb");
         let datadir = format!("--datadir={}", data.display());
         // As root, mariadbd insists on being told so.
@@ -264,11 +266,13 @@ impl Mariadb {
         self.server.pid()
     }
 
+    /// By TCP, if it listens.
+    pub fn tcp_url(&self) -> Option<String> {
+        self.port.map(|port| format!("mysql://root@127.0.0.1:{port}"))
+    }
+
     /// What `selkie serve --mariadb` takes.
     pub fn url(&self) -> String {
-        if let Some(port) = self.port {
-            return format!("mysql://root@127.0.0.1:{port}");
-        }
         let socket = self.socket.to_string_lossy().replace('/', "%2F");
         format!("mysql://root@localhost/?socket={socket}")
     }

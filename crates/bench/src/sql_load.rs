@@ -64,14 +64,15 @@ pub fn run(args: &SqlArgs) -> Result<()> {
 pub fn measure(args: &SqlArgs) -> Result<Vec<Row>> {
     let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
     let selkie = servers::program(args.selkie.as_ref())?;
-    let mariadb = Mariadb::start_on_tcp(&args.mariadbd, folder.path())?;
+    let mariadb = Mariadb::start_with_port(&args.mariadbd, folder.path())?;
+    let url = mariadb.tcp_url().context("MariaDB has no port")?;
     let direct = Target {
         name: DIRECT.into(),
-        address: Address::Tcp(mariadb.url()),
+        address: Address::Tcp(url.clone()),
         server: Some(mariadb.pid()),
         behind: Vec::new(),
     };
-    let mut ways = vec![Way { target: direct, sql: SqlTarget::parse(&mariadb.url())? }];
+    let mut ways = vec![Way { target: direct, sql: SqlTarget::parse(&url)? }];
     // They run for as long as they are held.
     let mut gateways: Vec<Contestant> = Vec::new();
     for (name, mode) in [(THROUGH, "off"), (CACHED, "results")] {
