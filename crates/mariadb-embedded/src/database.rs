@@ -1,7 +1,7 @@
 //! The library's life: started once in a process, stopped when its sessions are closed.
 
 use crate::captured::Captured;
-use crate::directory::Directory;
+use crate::directory::{self, Directory};
 use crate::session::{Refused, Rows, Session};
 use crate::{ffi, thread};
 use mariadb_wire::row::TextRow;
@@ -103,6 +103,11 @@ impl Database {
     /// The version of the library: `10.11.19-MariaDB`.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Its first two numbers, 10 and 11.
+    pub fn series(&self) -> (u16, u16) {
+        directory::release(&self.version).unwrap_or_default()
     }
 
     /// A session for whoever calls.

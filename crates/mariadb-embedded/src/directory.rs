@@ -143,7 +143,7 @@ fn refuse_newer(theirs: &str, ours: &str, path: &Path) -> Result<(), String> {
 }
 
 /// `10.11.19-MariaDB` → 10 and 11: what decides about the format of data.
-fn release(version: &str) -> Option<(u32, u32)> {
+pub(crate) fn release(version: &str) -> Option<(u16, u16)> {
     let mut parts = version.trim().split(['.', '-']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

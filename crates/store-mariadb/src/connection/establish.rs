@@ -79,7 +79,8 @@ pub(crate) async fn establish(place: &Place, timeout: Duration) -> Result<(Conne
             let mut transport = super::embedded::Embedded::open(database)?;
             transport.run_here(SESSION)?;
             let version = database.version().split('-').next().unwrap_or_default().to_owned();
-            Ok((Connection::new(Transport::Embedded(transport)), ServerFacts { version }))
+            let facts = ServerFacts { version, series: database.series() };
+            Ok((Connection::new(Transport::Embedded(transport)), facts))
         }
     }
 }
