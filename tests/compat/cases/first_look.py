@@ -78,7 +78,7 @@ BLOCKS = [
     commands(
         "exclusions with expressions", [{"_id": 1, "a": {"b": 1}}],
         *({"find": "c", "projection": projection} for projection in (
-            {"b": 0, "a": {"$foo": 1}}, {"a": 0, "a.b": {"x": {"$add": [1, 2]}}}, {"b": 0, "a": {"$literal": 1}}, {"b": 0, "a": {"$add": ["x"]}}, {"b": 0, "a": {"$add": [1, 2]}},
+            {"b": 0, "a": {"$foo": 1}}, {"a": 0, "a.b": {"x": {"$add": [1, 2]}}}, {"b": 0, "a": {"$literal": 1}}, {"b": 0, "a": {"$add": ["x"]}}, {"b": 0, "a": {"$add": [1, 2]}}, {"a": 0, "a.b.c": {"$literal": {}}}, {"a": 0, "a.b.c": {"x": 1}},
         )),
         *({"aggregate": "c", "pipeline": [{"$project": projection}], "cursor": {}} for projection in ({"b": 0, "a": {"$elemMatch": {"x": 1}}}, {"b": 0, "a": {"$foo": 1}}, {"b": 0, "a": {"$add": [1]}})),
     ),

@@ -130,6 +130,10 @@ impl<'c> Parser<'c> {
                 return Err(Error::new(Code(31250), format!("Path collision at {}", prefix.join("."))));
             }
             (Value::Document(inner), _) => {
+                if let Some(above) = (1..prefix.len()).find(|above| self.root.has_leaf(&prefix[..*above])) {
+                    let (path, rest) = (prefix.join("."), prefix[above..].join("."));
+                    return Err(Error::new(Code(31249), format!("Path collision at {path} remaining portion {rest}")));
+                }
                 inner.elements().try_for_each(|element| self.parse_field(prefix, element))?;
             }
             _ if positional => {
@@ -283,12 +287,13 @@ impl<'c> Parser<'c> {
     /// A computed field makes an inclusion.
     fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
         let is_exclusion = self.mode == Some(Mode::Exclude);
-        let expression = self.expression(value)?;
-        self.insert(path, Action::Compute(expression), false)?;
+        check_expression_name(value)?;
         if is_exclusion && matches!(value, Value::Document(_)) {
             let message = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::new(Code(31252), message));
         }
+        let expression = self.expression(value)?;
+        self.insert(path, Action::Compute(expression), false)?;
         if is_exclusion {
             let found = text::element(path.last().unwrap_or(&""), value);
             return Err(Error::new(
@@ -301,27 +306,27 @@ impl<'c> Parser<'c> {
     }
 
     fn expression(&mut self, value: Value<'_>) -> Result<Expression> {
-        if let Value::Document(operator) = value
-            && let Some(name) = operator.first().map(Element::key)
-            && name.starts_with('$')
-            && !Expression::is_operator(name)
-        {
-            if name == "$elemMatch" {
-                return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, "Cannot use $elemMatch in this context"));
-            }
-            return Err(Error::new(Code(31325), format!("Unknown expression {name}")));
-        }
+        check_expression_name(value)?;
         let (expression, failure) = Expression::parse_folding(value, self.context)?;
         self.failure = self.failure.take().or(failure);
         Ok(expression)
     }
 }
 
-/// A document that begins with an operator holds nothing else.
+fn check_expression_name(value: Value<'_>) -> Result<()> {
+    let name = value.as_document().and_then(Doc::first).map(Element::key);
+    match name.filter(|name| name.starts_with('$') && !Expression::is_operator(name)) {
+        None => Ok(()),
+        Some("$elemMatch") => Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, "Cannot use $elemMatch in this context")),
+        Some(name) => Err(Error::new(Code(31325), format!("Unknown expression {name}"))),
+    }
+}
+
 fn empty_projection() -> Error {
     Error::new(Code(51270), "An empty sub-projection is not a valid value. Found empty object at path")
 }
 
+/// A document that begins with an operator holds nothing else.
 fn check_single(operator: Doc<'_>) -> Result<()> {
     match operator.elements().count() {
         1 => Ok(()),
