@@ -9,6 +9,7 @@ import pytest
 from blackbox.test_foreign_writes import STRICT
 from support import selkie
 from support.mariadb import MariadbServer
+from support.redis import RedisServer
 from support.wire import Wire, op_msg
 
 pytestmark = pytest.mark.selkie_only
@@ -71,6 +72,30 @@ def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tm
     uris = (one.uri, "--uri", other.uri)
     truth(*uris, "--seconds", "8", "--reads", "90", "--ride-out", "60", "--staleness-ms", "10000")
     killer.join()
+
+
+@pytest.mark.mariadb_only
+def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, strict_mariadb, tmp_path):
+    redis = RedisServer(tmp_path / "redis").start()
+    try:
+        options = ("--cache", "documents", "--cache-storage", redis.url())
+        one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
+        restarts = [threading.Timer(4, redis.kill), threading.Timer(6, redis.start)]
+        for timer in restarts:
+            timer.start()
+        uris = (one.uri, "--uri", other.uri)
+        # What is shared goes with every write to its collection: few of them.
+        rare = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--move-ms", "0", "--define-ms", "0")
+        printed = truth(*uris, "--seconds", "10", "--staleness-ms", "3000", "--sql", strict_mariadb.tcp_url(), *rare)
+        assert "  write by SQL\n" in printed
+        for timer in restarts:
+            timer.join()
+        for server in (one, other):
+            with server.client() as client:
+                shared = client.admin.command("serverStatus")["cache"]["shared"]
+            assert shared["hits"] > 0 and shared["failed"] > 0, shared
+    finally:
+        redis.kill()
 
 
 @pytest.mark.mariadb_only

@@ -49,6 +49,11 @@ impl Scope {
         Scope { namespace, reach: Reach::Everything, others }
     }
 
+    /// The collections that it is about.
+    pub fn namespaces(&self) -> Vec<Namespace> {
+        std::iter::once(&self.namespace).chain(&self.others).cloned().collect()
+    }
+
     /// Whether a change in a collection can change the answer. Where that cannot be told, it can.
     pub fn is_affected(&self, namespace: &Namespace, change: &Change) -> bool {
         if self.others.iter().any(|other| covers(namespace, other)) {

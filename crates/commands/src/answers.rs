@@ -18,6 +18,7 @@ use cache::{Begun, Cache, Fill, Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Value};
 use mongo_wire::request::RequestKind;
 use query::Predicate;
+use shared_cache::Shared;
 use std::cell::RefCell;
 use std::sync::Arc;
 use store::{Namespace, Plan, Position};
@@ -55,6 +56,8 @@ pub struct Origin {
 pub struct Answers {
     pub cache: Arc<Cache<Kept>>,
     pub rules: Rules,
+    /// Replies that are shared with other gateways, if they are.
+    pub shared: Option<Arc<Shared>>,
 }
 
 /// What is kept, on the way of a request.
@@ -74,6 +77,14 @@ pub struct Making {
     scope: Option<Scope>,
     rest: Option<Rest>,
     refusal: Option<Refusal>,
+    sharing: Option<Sharing>,
+}
+
+/// A reply that others may get, too.
+struct Sharing {
+    shared: Arc<Shared>,
+    /// Up to where the log of the store had been read before the store was asked.
+    position: shared_cache::Position,
 }
 
 /// What the cache has for a command.
@@ -121,10 +132,28 @@ impl Answers {
                     call.running.within(landed).await?;
                     alone = true;
                 }
-                Begun::Fill(fill) => return Ok(Looked::Make(Making::new(fill, &key))),
+                Begun::Fill(fill) => return Ok(self.look_up_elsewhere(call, fill, &key).await),
                 Begun::Blind => return Ok(Looked::Nothing),
             }
         }
+    }
+
+    /// What another gateway has given to a command; leave to find it out, if there is nothing.
+    async fn look_up_elsewhere(&self, call: &Call<'_>, fill: Fill<Kept>, key: &[u8]) -> Looked {
+        let Some(shared) = &self.shared else { return Looked::Make(Making::new(fill, key)) };
+        if let Some(found) = shared.get(key).await {
+            let kept = Arc::new(Kept { body: found.body, rest: None });
+            let mut namespaces = found.namespaces.into_iter();
+            if let Some(first) = namespaces.next() {
+                // What it was asked for is not taken apart here, so that any change of its collections counts.
+                let scope = Scope::everything(first, namespaces.collect());
+                let bytes = kept.body.len() + KEPT_OVERHEAD_BYTES;
+                let _ = fill.finish(kept.clone(), bytes, scope, call.now_ms);
+            }
+            return Looked::Answer(kept);
+        }
+        let sharing = shared.position().map(|position| Sharing { shared: shared.clone(), position });
+        Looked::Make(Box::new(Making { sharing, ..*Making::new(fill, key) }))
     }
 
     fn begin(&self, call: &Call<'_>, key: &[u8], alone: bool) -> Begun<Kept> {
@@ -177,18 +206,26 @@ fn is_cacheable(call: &Call<'_>) -> bool {
 
 impl Making {
     fn new(fill: Fill<Kept>, key: &[u8]) -> Box<Making> {
-        Box::new(Making { fill, key: key.into(), scope: None, rest: None, refusal: None })
+        Box::new(Making { fill, key: key.into(), scope: None, rest: None, refusal: None, sharing: None })
     }
 
     /// Keeps the reply.
     pub fn finish(self, body: &[u8], now_ms: i64) {
-        let Making { fill, scope, rest, refusal, .. } = self;
+        let Making { fill, key, scope, rest, refusal, sharing } = self;
         match (scope, refusal) {
             (Some(scope), None) => {
                 let bytes = body.len() + KEPT_OVERHEAD_BYTES + rest.as_ref().map_or(0, |_| 512);
-                let kept = Kept { body: Bytes::copy_from_slice(body), rest };
+                // A cursor is this gateway's own.
+                let sharing = sharing.filter(|_| rest.is_none());
+                let namespaces = sharing.as_ref().map(|_| scope.namespaces());
+                let body = Bytes::copy_from_slice(body);
+                let kept = Kept { body: body.clone(), rest };
                 // Why it was not kept is counted there.
-                let _ = fill.finish(Arc::new(kept), bytes, scope, now_ms);
+                if fill.finish(Arc::new(kept), bytes, scope, now_ms).is_ok()
+                    && let (Some(Sharing { shared, position }), Some(namespaces)) = (sharing, namespaces)
+                {
+                    shared.put(&key, position, namespaces, body);
+                }
             }
             (_, refusal) => fill.refuse(refusal.unwrap_or(Refusal::NoCollection)),
         }

@@ -89,6 +89,9 @@ pub struct ServeArgs {
     /// How long answers are given while MariaDB's log cannot be followed [default: not at all]
     #[arg(long, value_name = "MS")]
     pub stale_ms: Option<i64>,
+    /// A Redis server by which gateways share replies: redis://user:password@host:6379/0
+    #[arg(long, value_name = "URL")]
+    pub cache_storage: Option<String>,
 }
 
 impl ServeArgs {
@@ -108,6 +111,7 @@ impl ServeArgs {
             ("--foreign-writes", self.foreign_writes.map(Raw::Text)),
             ("--selects", self.selects.map(Raw::Text)),
             ("--stale-ms", self.stale_ms.map(Raw::Integer)),
+            ("--cache-storage", self.cache_storage.map(Raw::Text)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),
             ("--embedded-mariadb", self.embedded_mariadb.map(Raw::Text)),

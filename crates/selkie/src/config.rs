@@ -54,6 +54,9 @@ pub struct Written {
     pub cache_only_statements: Option<Setting<Vec<String>>>,
     pub cache_except_statements: Option<Setting<Vec<String>>>,
     pub cache_stale_ms: Option<Setting<i64>>,
+    pub cache_storage: Option<Setting<String>>,
+    pub cache_storage_ca: Option<Setting<PathBuf>>,
+    pub cache_storage_timeout_ms: Option<Setting<i64>>,
 }
 
 /// A value and where it was written.
@@ -115,6 +118,16 @@ pub struct Cache {
     pub commands: Vec<String>,
     pub stale_ms: Option<i64>,
     pub sql: SqlCache,
+    pub storage: Option<Storage>,
+}
+
+/// Where replies are shared with other gateways.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    pub address: shared_cache::Address,
+    pub timeout: Duration,
+    /// Where it was written.
+    pub origin: Origin,
 }
 
 /// Which answers to SQL clients are kept.
@@ -224,6 +237,9 @@ impl Written {
             cache_only_statements: self.cache_only_statements.or(beneath.cache_only_statements),
             cache_except_statements: self.cache_except_statements.or(beneath.cache_except_statements),
             cache_stale_ms: self.cache_stale_ms.or(beneath.cache_stale_ms),
+            cache_storage: self.cache_storage.or(beneath.cache_storage),
+            cache_storage_ca: self.cache_storage_ca.or(beneath.cache_storage_ca),
+            cache_storage_timeout_ms: self.cache_storage_timeout_ms.or(beneath.cache_storage_timeout_ms),
         }
     }
 }

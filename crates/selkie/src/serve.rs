@@ -10,6 +10,7 @@ use futures_util::future::Either;
 use mongo_session::{MongoService, SessionWorker};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{Connection, ListenAddress, Options, Service};
+use shared_cache::Shared;
 use sql_session::{Backend, SqlService};
 use std::fmt;
 use std::io::Write;
@@ -37,7 +38,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let (listen, sql_listen) = listening.addresses().split_at(config.listen.len());
     let config = Config { listen: listen.to_vec(), sql_listen: sql_listen.to_vec(), ..config };
     warn_of_open_doors(&config);
-    let caches = Caches::new(&config);
+    let caches = Caches::new(&config)?;
     let engine = open_store(&config.store, &caches)?;
     let foreign_writes = caches.follow(&config)?;
     let sql = sql_service(&config, &caches)?;
@@ -128,10 +129,16 @@ struct Caches {
     /// What SQL clients are answered.
     sql: Option<Arc<cache::Cache<sql_session::Kept>>>,
     own_writes: Option<Arc<OwnWrites>>,
+    /// Replies that are shared with other gateways.
+    shared: Option<Arc<Shared>>,
 }
 
+/// How long Redis keeps a reply, where no age is set.
+const SHARED_TTL: Duration = Duration::from_secs(600);
+
 impl Caches {
-    fn new(config: &Config) -> Caches {
+    /// Errors: the storage that replies are to be shared by cannot be reached.
+    fn new(config: &Config) -> anyhow::Result<Caches> {
         let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, .. } = config.cache;
         let settings = |bytes| cache::Settings {
             bytes,
@@ -152,12 +159,21 @@ impl Caches {
         let shares = if config.sql_listen.is_empty() { 1 } else { 2 };
         let sql = results.filter(|_| shares > 1).map(|bytes| bytes / shares);
         let results = results.map(|bytes| bytes / shares);
-        Caches {
+        let shared = config.cache.storage.as_ref().map(|storage| {
+            let ttl = hard_ttl_ms.map_or(SHARED_TTL, |ms| Duration::from_millis(ms as u64));
+            let shared = Shared::new(storage.address.clone(), storage.timeout, ttl);
+            let config::Storage { origin, address, .. } = storage;
+            let unreachable =
+                |why| anyhow::anyhow!("{origin}: cannot use Redis at {}:{}: {why}", address.host, address.port);
+            shared.check().map(|()| shared).map_err(unreachable)
+        });
+        Ok(Caches {
+            shared: shared.transpose()?,
             replies: replies.map(|bytes| cache::Cache::new(settings(bytes))),
             results: results.map(|bytes| cache::Cache::new(settings(bytes))),
             sql: sql.map(|bytes| cache::Cache::new(settings(bytes))),
             own_writes: (mode != CacheMode::Off).then(Arc::default),
-        }
+        })
     }
 
     /// All who are told of changes.
@@ -165,7 +181,8 @@ impl Caches {
         let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
         let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
         let sql = self.sql.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
-        Arc::new(store::watch::All(replies.into_iter().chain(results).chain(sql).collect()))
+        let shared = self.shared.as_ref().map(|shared| Arc::new(shared_cache::Watching(shared.view.clone())) as Arc<_>);
+        Arc::new(store::watch::All(replies.into_iter().chain(results).chain(sql).chain(shared).collect()))
     }
 
     /// Notices what others write in MariaDB, as long as what is given lives. Until that is so, nothing is kept.
@@ -177,10 +194,12 @@ impl Caches {
             config::ForeignWrites::Strict => true,
         };
         let (replies, results, sql) = (self.replies.clone(), self.results.clone(), self.sql.clone());
+        let shared = self.shared.clone();
         let set_blind = move |blind: bool| {
             replies.iter().for_each(|cache| cache.set_blind(blind));
             results.iter().for_each(|cache| cache.set_blind(blind));
             sql.iter().for_each(|cache| cache.set_blind(blind));
+            shared.iter().for_each(|shared| shared.view.set_blind(blind));
         };
         set_blind(true);
         let tell: store_mariadb::Tell = Box::new(move |noticed| {
@@ -197,7 +216,11 @@ impl Caches {
             let message = error.message();
             anyhow::anyhow!("{message}; or, if nobody else writes there, say --foreign-writes none (foreign-writes = \"none\" in [cache])")
         });
-        foreign_writes.map(Some)
+        let foreign_writes = foreign_writes?;
+        if let Some(shared) = &self.shared {
+            shared.view.set_behind(foreign_writes.behind());
+        }
+        Ok(Some(foreign_writes))
     }
 
     /// Has the store tell them of what changes.
@@ -208,7 +231,11 @@ impl Caches {
         let Cache { only, except, commands, .. } = config.cache.clone();
         let collections = cache::Rules { only, except };
         commands::answers::Caches {
-            answers: self.replies.map(|cache| Answers { cache, rules: Rules { collections, commands } }),
+            answers: self.replies.map(|cache| Answers {
+                cache,
+                rules: Rules { collections, commands },
+                shared: self.shared,
+            }),
             results: self.results.map(|cache| Box::new(move || cache.figures()) as Box<_>),
             sql: self.sql.map(|cache| Box::new(move || cache.figures()) as Box<_>),
         }

@@ -4,13 +4,16 @@ use crate::binlog::{self, FollowOptions, Follower, Receiver, State, TableName, T
 use crate::names;
 use crate::own_writes::OwnWrites;
 use crate::spelling;
+use ::store::watch::LogPlace;
 use ::store::{Changes, Namespace, Watch};
 use document::Doc;
+use mariadb_wire::binlog::Gtid;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Follows the binary log until dropped.
 pub struct ForeignWrites {
-    _follower: Follower,
+    follower: Follower,
 }
 
 /// Told whether writes from elsewhere are noticed, and why not.
@@ -29,7 +32,13 @@ impl ForeignWrites {
     ) -> error::Result<ForeignWrites> {
         let options = FollowOptions { semi_sync: strict, ..FollowOptions::default() };
         let receiver = Announcer { watch, own_writes, tell, strict };
-        Ok(ForeignWrites { _follower: Follower::start(url, options, Box::new(receiver))? })
+        Ok(ForeignWrites { follower: Follower::start(url, options, Box::new(receiver))? })
+    }
+
+    /// For others to ask how old the knowledge is: everything that was committed longer ago has been told. `None`: nothing is known yet.
+    pub fn behind(&self) -> impl Fn() -> Option<Duration> + Send + Sync + 'static {
+        let freshness = self.follower.freshness();
+        move || freshness.behind()
     }
 }
 
@@ -45,6 +54,7 @@ impl Receiver for Announcer {
     fn changes(&mut self, transactions: &[Transaction]) {
         for transaction in transactions {
             let mut changes = Changes::default();
+            changes.set_told_by_log(transaction.gtid.as_ref().map(place));
             let id = transaction.gtid.map(|gtid| (gtid.domain, gtid.server, gtid.sequence));
             // What this process wrote was announced before it was written; here comes what the server has made of it (triggers), and
             // whoever has asked since has seen that.
@@ -57,6 +67,14 @@ impl Receiver for Announcer {
                 drop(self.watch.announce(changes));
             }
         }
+    }
+
+    fn begins(&mut self, log: &str, position: &[Gtid]) {
+        self.watch.log_begins(log, &places(position));
+    }
+
+    fn reached(&mut self, position: &[Gtid]) {
+        self.watch.log_read(&places(position));
     }
 
     fn state(&mut self, state: &State) {
@@ -93,6 +111,14 @@ impl Announcer {
             binlog::Change::Everything => changes.anything(&Namespace::new("", "")),
         }
     }
+}
+
+fn place(gtid: &Gtid) -> LogPlace {
+    LogPlace { domain: gtid.domain, sequence: gtid.sequence }
+}
+
+fn places(position: &[Gtid]) -> Vec<LogPlace> {
+    position.iter().map(place).collect()
 }
 
 /// The collection that a table holds; the whole database, where the table's name does not say which.

@@ -20,6 +20,33 @@ pub trait Watch: Send + Sync {
     /// Takes note of changes before they can be seen. Dropping what is returned settles them: from then on every read sees them, or
     /// they have been undone.
     fn announce(&self, changes: Changes) -> Box<dyn Announced>;
+
+    /// The store's log is read from here on, with everything before it in what readers see. `log` tells it from others.
+    fn log_begins(&self, log: &str, position: &[LogPlace]) {
+        let _ = (log, position);
+    }
+
+    /// The log has been read up to here, its changes announced, and readers see them.
+    fn log_read(&self, position: &[LogPlace]) {
+        let _ = position;
+    }
+}
+
+/// A transaction in a log: its number, which goes up within a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPlace {
+    pub domain: u32,
+    pub sequence: u64,
+}
+
+/// Who told of changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Teller {
+    /// Who makes them, before they can be seen.
+    #[default]
+    Writer,
+    /// The store's log, after the fact: the transaction, if it has a number.
+    Log(Option<LogPlace>),
 }
 
 /// Changes that are about to be seen.
@@ -39,6 +66,14 @@ impl Watch for All {
     fn announce(&self, changes: Changes) -> Box<dyn Announced> {
         Box::new(AllAnnounced(self.0.iter().map(|watch| watch.announce(changes.clone())).collect()))
     }
+
+    fn log_begins(&self, log: &str, position: &[LogPlace]) {
+        self.0.iter().for_each(|watch| watch.log_begins(log, position));
+    }
+
+    fn log_read(&self, position: &[LogPlace]) {
+        self.0.iter().for_each(|watch| watch.log_read(position));
+    }
 }
 
 struct AllAnnounced(Vec<Box<dyn Announced>>);
@@ -55,6 +90,7 @@ pub struct Changes {
     list: Vec<(Namespace, Change)>,
     bytes: usize,
     seen_since: Option<Instant>,
+    teller: Teller,
 }
 
 /// What happens to documents of a collection.
@@ -116,6 +152,15 @@ impl Changes {
         self.seen_since.is_some_and(|since| moment > since)
     }
 
+    /// Says that the store's log tells of the changes.
+    pub fn set_told_by_log(&mut self, place: Option<LogPlace>) {
+        self.teller = Teller::Log(place);
+    }
+
+    pub fn teller(&self) -> Teller {
+        self.teller
+    }
+
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -131,7 +176,7 @@ impl Changes {
 
     /// The same changes without images: documents by their `_id`.
     pub fn without_images(&self) -> Changes {
-        let mut changes = Changes { seen_since: self.seen_since, ..Changes::default() };
+        let mut changes = Changes { seen_since: self.seen_since, teller: self.teller, ..Changes::default() };
         for (namespace, change) in self.iter() {
             match change {
                 Change::Document { before, after } => {

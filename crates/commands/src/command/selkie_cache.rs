@@ -37,6 +37,20 @@ pub fn write_figures(server: &Server, writer: &mut DocWriter<'_>) {
     if let Some(answers) = &server.answers {
         write(&answers.cache.figures(), writer);
         writer.append("bytesMax", answers.cache.settings().bytes as i64);
+        if let Some(shared) = &answers.shared {
+            let figures = shared.figures();
+            let mut writer = writer.document("shared");
+            for (name, count) in [
+                ("hits", figures.hits),
+                ("misses", figures.misses),
+                ("outdated", figures.outdated),
+                ("stored", figures.stored),
+                ("failed", figures.failed),
+                ("skipped", figures.skipped),
+            ] {
+                writer.append(name, count as i64);
+            }
+        }
     }
     if let Some(results) = &server.results {
         write(&results(), &mut writer.document("results"));

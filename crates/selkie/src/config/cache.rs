@@ -1,7 +1,8 @@
 //! What is kept of answers: settings held against each other.
 
 use super::parameter;
-use super::{Cache, CacheMode, ConfigError, ForeignWrites, Selects, Setting, SqlCache, Store, Written};
+use super::{Cache, CacheMode, ConfigError, ForeignWrites, Selects, Setting, SqlCache, Storage, Store, Written};
+use std::time::Duration;
 
 /// Parts of a cache for each worker, each with a lock and a share of the memory of its own.
 pub const SHARDS_PER_THREAD: usize = 2;
@@ -23,7 +24,9 @@ pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache
     check_memory(written, mode, threads)?;
     check_stale(written, store, foreign_writes)?;
     check_sql(written, mode)?;
+    let storage = storage(written, store, mode, foreign_writes)?;
     Ok(Cache {
+        storage,
         mode,
         bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
         foreign_writes,
@@ -41,6 +44,55 @@ pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache
             except_statements: list(&written.cache_except_statements),
         },
     })
+}
+
+fn storage(
+    written: &Written,
+    store: &Store,
+    mode: CacheMode,
+    foreign_writes: ForeignWrites,
+) -> Result<Option<Storage>, ConfigError> {
+    let Some(storage) = &written.cache_storage else {
+        let ca = written.cache_storage_ca.as_ref().map(|setting| ("storage-ca", setting.refuse("")));
+        let timeout =
+            written.cache_storage_timeout_ms.as_ref().map(|setting| ("storage-timeout-ms", setting.refuse("")));
+        return match ca.or(timeout) {
+            Some((name, error)) => {
+                Err(ConfigError { message: format!("{name} has a meaning only with storage"), ..error })
+            }
+            None => Ok(None),
+        };
+    };
+    if !matches!(mode, CacheMode::Documents | CacheMode::Both) {
+        return Err(storage.refuse(
+            "replies to MongoDB clients are what is shared, and they are kept with documents or both as the mode",
+        ));
+    }
+    if !matches!(store, Store::MariaDb(_)) {
+        return Err(storage.refuse(
+            "replies are shared by gateways to one MariaDB server, and an embedded store has one process; leave storage out",
+        ));
+    }
+    if foreign_writes != ForeignWrites::Follow {
+        return Err(storage.refuse(
+            "whether a shared reply is right is known by MariaDB's log, which takes foreign-writes = \"follow\"",
+        ));
+    }
+    let (mut address, wants_tls) =
+        shared_cache::Address::parse(&storage.value).map_err(|message| storage.refuse(message))?;
+    address.tls = match (wants_tls, &written.cache_storage_ca) {
+        (true, Some(ca)) => Some(shared_cache::Tls::trusting(&ca.value).map_err(|why| ca.refuse(why))?),
+        (true, None) => {
+            return Err(storage.refuse(
+                "with rediss://, storage-ca has to name a file with the certificate that Redis's is signed with",
+            ));
+        }
+        (false, Some(ca)) => return Err(ca.refuse("storage-ca is for TLS, which storage says by rediss://")),
+        (false, None) => None,
+    };
+    let timeout =
+        written.cache_storage_timeout_ms.as_ref().map_or(parameter::DEFAULT_STORAGE_TIMEOUT_MS, |it| it.value);
+    Ok(Some(Storage { address, timeout: Duration::from_millis(timeout as u64), origin: storage.origin.clone() }))
 }
 
 fn list(setting: &Option<Setting<Vec<String>>>) -> Vec<String> {

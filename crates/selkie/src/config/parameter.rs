@@ -19,6 +19,7 @@ const THREADS_MAX: i64 = 1024;
 const DAY_SECONDS: i64 = 86_400;
 /// Less would not hold the answers of one page.
 const CACHE_BYTES_MIN: i64 = 1 << 20;
+pub const DEFAULT_STORAGE_TIMEOUT_MS: i64 = 50;
 pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 
 pub fn default_listen() -> ListenAddress {
@@ -394,6 +395,37 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "For so long after MariaDB's log was found to be cut or behind, answers are given that were kept before; what this process writes removes them \
                 as ever, what others write does not. Without it, every question goes to the store meanwhile.",
         read: read!(cache_stale_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000)),
+    },
+    Parameter {
+        section: "cache",
+        name: "storage",
+        flag: Some("--cache-storage"),
+        kind: "URL",
+        default: "# none",
+        example: "\"redis://selkie:secret@127.0.0.1:6379/0\"",
+        about: "A Redis server by which gateways to the same MariaDB server share replies: `redis://user:password@host:port/database`, or `rediss://` \
+                with TLS. It has to be there at the start; later on, questions go to the store while it is not.",
+        read: read!(cache_storage, |raw| text(raw, "a URL such as \"redis://host:6379/0\"")),
+    },
+    Parameter {
+        section: "cache",
+        name: "storage-ca",
+        flag: None,
+        kind: "path",
+        default: "# none",
+        example: "\"/etc/selkie/redis-ca.pem\"",
+        about: "A file with the certificate (PEM) that the certificate of Redis is signed with, for `rediss://`.",
+        read: read!(cache_storage_ca, |raw| text(raw, "a path").map(PathBuf::from)),
+    },
+    Parameter {
+        section: "cache",
+        name: "storage-timeout-ms",
+        flag: None,
+        kind: "milliseconds from 1 to 10000",
+        default: "50",
+        example: "10",
+        about: "How long Redis may take for an answer. After that the question goes to the store, and Redis is left alone for a second.",
+        read: read!(cache_storage_timeout_ms, |raw| integer(raw, 1, 10_000)),
     },
 ];
 

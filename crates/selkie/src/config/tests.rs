@@ -162,6 +162,11 @@ fn settings_of_the_cache_that_contradict_each_other() {
     check_refused_with(&with("only-users = ['joe']"), "selkie.toml:5: only-users is about", "sql-listen");
     check_refused_with(&with("only-users = ['joe@%']"), "selkie.toml:5: only-users: \"joe@%\"", "host");
     check_refused_with(&with("only-statements = ['(']"), "selkie.toml:5: only-statements: \"(\" is no regular", "");
+    check_refused_with(&with("storage = 'localhost'"), "selkie.toml:5: a URL such as", "redis://");
+    check_refused_with(&with("storage-timeout-ms = 5"), "selkie.toml:5: storage-timeout-ms has a meaning", "storage");
+    check_refused_with(&with("foreign-writes = 'none'\nstorage = 'redis://h'"), "selkie.toml:6: whether", "follow");
+    check_refused_with("[cache]\nmode = 'documents'\nstorage = 'redis://h'", "selkie.toml:3: replies are", "embedded");
+    check_refused_with(&with("storage = 'redis://h'\nstorage-ca = 'x'"), "selkie.toml:6: storage-ca is for", "rediss");
     check_refused_with(&with("selects = 'assume'"), "selkie.toml:5: selects: \"assume\" is no way", "verify");
     let listening = "[store]\nmariadb = 'mysql://h'\nsql-listen = ['127.0.0.1:1']\n[cache]\nmode = 'results'\n";
     let config = load(&format!("{listening}selects = 'assume-cacheable'\nonly-statements = ['^select']")).unwrap();

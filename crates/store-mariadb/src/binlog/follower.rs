@@ -11,6 +11,7 @@ use super::visibility::Visibility;
 use crate::failure::{Failure, Result};
 use crate::options::{self, Target};
 use error::{Code, Error};
+use mariadb_wire::binlog::Gtid;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -56,6 +57,16 @@ pub trait Receiver: Send {
     /// These were committed, in this order. Whoever starts reading now sees them, and when this function has returned
     /// nobody may be given anything older. May be called with the same transaction more than once.
     fn changes(&mut self, transactions: &[Transaction]);
+
+    /// What is handed on begins behind this position, of this log; nothing is known of what came before, but that readers see it.
+    fn begins(&mut self, log: &str, position: &[Gtid]) {
+        let _ = (log, position);
+    }
+
+    /// Everything up to this position has been handed on, and readers see it.
+    fn reached(&mut self, position: &[Gtid]) {
+        let _ = position;
+    }
 
     /// The stream began to flow, or was cut.
     fn state(&mut self, state: &State) {
@@ -258,8 +269,10 @@ impl Run {
     async fn start_over(&mut self, helper: &mut Helper) -> Result<Reach> {
         let moment = Instant::now();
         let position = helper.position().await?;
+        let log = helper.log().await?;
         Visibility::settle(helper).await?;
         self.receiver.changes(&[Transaction::everything()]);
+        self.receiver.begins(&log, &position);
         self.freshness.advance(moment);
         Ok(Reach::at(&position))
     }

@@ -85,6 +85,12 @@ impl Helper {
         within(self.patience + Duration::from_secs(1), self.connection.finish()).await.map(drop)
     }
 
+    /// Which log it is: the server's, by what tells it from others.
+    pub async fn log(&mut self) -> Result<String> {
+        let rows = self.rows("SELECT CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir)").await?;
+        Ok(rows.first().and_then(|row| row.first().cloned().flatten()).unwrap_or_default())
+    }
+
     /// Where the server's log ends: every transaction whose COMMIT has returned is in it.
     pub async fn position(&mut self) -> Result<Vec<Gtid>> {
         let rows = self.rows("SELECT @@global.gtid_binlog_pos").await?;

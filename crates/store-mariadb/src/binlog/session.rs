@@ -175,6 +175,7 @@ impl Session<'_> {
         if let Some(place) = answer {
             self.source.acknowledge(&place.file, u64::from(place.end)).await?;
         }
+        self.tell_reached();
         self.note_reached();
         Ok(())
     }
@@ -183,8 +184,16 @@ impl Session<'_> {
         while self.again.front().is_some_and(|(due, _)| *due <= Instant::now()) {
             let Some((_, transactions)) = self.again.pop_front() else { break };
             self.receiver.changes(&transactions);
+            self.tell_reached();
         }
         self.note_reached();
+    }
+
+    /// Tells how far everything has been handed on for sure.
+    fn tell_reached(&mut self) {
+        if self.again.is_empty() {
+            self.receiver.reached(&self.reach.position());
+        }
     }
 
     /// Asks where the server is, once in a heartbeat's time. That also tells whether it is there.

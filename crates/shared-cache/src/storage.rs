@@ -1,0 +1,323 @@
+//! Redis as it is reached: an address, connections of each worker's own, and a limit to how long it may take. Whatever goes wrong is counted,
+//! and the question goes to the store as if nothing had been found.
+
+use crate::resp::{self, Reply};
+use bytes::Bytes;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// After a failure it is left alone for so long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Connections of a worker that wait for their next use.
+const IDLE_MAX: usize = 8;
+
+/// How long the start waits for it.
+const START_LIMIT: Duration = Duration::from_secs(5);
+
+/// Where Redis is, and who we are there.
+#[derive(Clone, Debug, Default)]
+pub struct Address {
+    pub host: String,
+    pub port: u16,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: u32,
+    /// Whom to believe that it is Redis, with TLS.
+    pub tls: Option<Tls>,
+}
+
+/// Whom to believe that it is Redis.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<rustls::ClientConfig>);
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    pub hits: u64,
+    pub misses: u64,
+    /// Replies that were found and did not have all changes.
+    pub outdated: u64,
+    pub stored: u64,
+    /// Questions that Redis did not answer, or not in time.
+    pub failed: u64,
+    /// Questions that were not asked, for it had failed just before.
+    pub skipped: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    outdated: AtomicU64,
+    stored: AtomicU64,
+    failed: AtomicU64,
+    skipped: AtomicU64,
+}
+
+pub struct Storage {
+    address: Address,
+    limit: Duration,
+    counts: Counts,
+    born: Instant,
+    /// Until when it is left alone, in milliseconds since it was born.
+    pause_until_ms: AtomicU64,
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+struct Connection {
+    stream: Box<dyn Duplex>,
+    buffer: Vec<u8>,
+}
+
+thread_local! {
+    /// A worker's connections that are not in use. There is one storage in a process.
+    static IDLE: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Address {
+    /// Reads `redis://user:password@host:port/database`, or `rediss://` with TLS, which `tls` says. The error does not repeat it: there may be a
+    /// password in it.
+    pub fn parse(url: &str) -> Result<(Address, bool), String> {
+        let wrong =
+            || "a URL such as \"redis://user:password@host:6379/0\" is expected here, or rediss:// with TLS".to_owned();
+        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+        let tls = match scheme {
+            "redis" => false,
+            "rediss" => true,
+            _ => return Err(wrong()),
+        };
+        let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, place) = place.rsplit_once('@').map_or((None, place), |(login, place)| (Some(login), place));
+        let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, port)) => (host, port.strip_prefix(':')),
+            None => place.rsplit_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+        };
+        let port = port.map_or(Ok(6379), str::parse).map_err(|_| wrong())?;
+        let database = if database.is_empty() { Ok(0) } else { database.parse() };
+        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or(("", login))) {
+            Some((user, password)) => (Some(user).filter(|user| !user.is_empty()), Some(password)),
+            None => (None, None),
+        };
+        let (user, password) = (user.map(str::to_owned), password.map(str::to_owned));
+        let database = database.map_err(|_| wrong())?;
+        if host.is_empty() || port == 0 {
+            return Err(wrong());
+        }
+        Ok((Address { host: host.to_owned(), port, user, password, database, tls: None }, tls))
+    }
+}
+
+impl Tls {
+    /// Believes servers with certificates signed by one in this file (PEM). The error says what is wrong with it.
+    pub fn trusting(file: &Path) -> Result<Tls, String> {
+        let unreadable =
+            |error: &dyn std::fmt::Display| format!("cannot read certificates from {}: {error}", file.display());
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
+            let certificate = certificate.map_err(|error| unreadable(&error))?;
+            roots.add(certificate).map_err(|error| unreadable(&error))?;
+        }
+        if roots.is_empty() {
+            return Err(format!("there is no certificate in {}", file.display()));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = versions.map_err(|error| error.to_string())?;
+        Ok(Tls(Arc::new(builder.with_root_certificates(roots).with_no_client_auth())))
+    }
+}
+
+impl Storage {
+    pub fn new(address: Address, limit: Duration) -> Storage {
+        let (counts, pause_until_ms) = (Counts::default(), AtomicU64::new(0));
+        Storage { address, limit, counts, born: Instant::now(), pause_until_ms }
+    }
+
+    pub async fn check(&self) -> Result<(), String> {
+        let trial = async {
+            let mut connection = Connection::open(&self.address).await?;
+            connection.ask(&[b"PING"]).await.map(drop)
+        };
+        let outcome = tokio::time::timeout(START_LIMIT, trial).await;
+        outcome.unwrap_or_else(|_| Err("it does not answer".to_owned()))
+    }
+
+    /// What is kept by a key.
+    pub async fn get(&self, key: &[u8]) -> Option<Bytes> {
+        match self.ask(&[b"GET", key]).await? {
+            Reply::Text(bytes) => Some(bytes),
+            _ => {
+                self.counts.misses.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    pub async fn set(&self, key: &[u8], value: &[u8], ttl: Duration) {
+        let ttl = ttl.as_millis().max(1).to_string();
+        if self.ask(&[b"SET", key, value, b"PX", ttl.as_bytes()]).await.is_some() {
+            self.counts.stored.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes what became of something that was found.
+    pub fn count_found(&self, is_right: bool) {
+        let count = if is_right { &self.counts.hits } else { &self.counts.outdated };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn figures(&self) -> Figures {
+        let Counts { hits, misses, outdated, stored, failed, skipped } = &self.counts;
+        let [hits, misses, outdated, stored, failed, skipped] =
+            [hits, misses, outdated, stored, failed, skipped].map(|count| count.load(Ordering::Relaxed));
+        Figures { hits, misses, outdated, stored, failed, skipped }
+    }
+
+    /// Asks within the limit; `None` if that comes to nothing.
+    async fn ask(&self, command: &[&[u8]]) -> Option<Reply> {
+        let now_ms = self.born.elapsed().as_millis() as u64;
+        if now_ms < self.pause_until_ms.load(Ordering::Relaxed) {
+            self.counts.skipped.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let answer = async {
+            let idle = IDLE.with_borrow_mut(Vec::pop);
+            let mut connection = match idle {
+                Some(connection) => connection,
+                None => Connection::open(&self.address).await?,
+            };
+            let reply = connection.ask(command).await?;
+            Ok((connection, reply))
+        };
+        let outcome: Result<_, String> =
+            tokio::time::timeout(self.limit, answer).await.unwrap_or_else(|_| Err("it takes too long".to_owned()));
+        match outcome {
+            Ok((connection, reply)) => {
+                IDLE.with_borrow_mut(|idle| {
+                    if idle.len() < IDLE_MAX {
+                        idle.push(connection);
+                    }
+                });
+                Some(reply)
+            }
+            Err(why) => {
+                self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                let pause_until = now_ms + self.limit.as_millis() as u64 + PAUSE.as_millis() as u64;
+                let before = self.pause_until_ms.swap(pause_until, Ordering::Relaxed);
+                // Those that wait were opened to the same server.
+                IDLE.with_borrow_mut(Vec::clear);
+                if before + 10_000 < now_ms || before == 0 {
+                    tracing::warn!("replies are not shared by way of Redis at the moment: {why}");
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Connection {
+    async fn open(address: &Address) -> Result<Connection, String> {
+        let place = (address.host.as_str(), address.port);
+        let stream = TcpStream::connect(place).await.map_err(|error| error.to_string())?;
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let stream: Box<dyn Duplex> = match &address.tls {
+            None => Box::new(stream),
+            Some(Tls(config)) => {
+                let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
+                let connecting = tokio_rustls::TlsConnector::from(config.clone()).connect(name, stream);
+                Box::new(connecting.await.map_err(|error| format!("TLS: {error}"))?)
+            }
+        };
+        let mut connection = Connection { stream, buffer: Vec::new() };
+        if let Some(password) = &address.password {
+            match &address.user {
+                Some(user) => connection.ask(&[b"AUTH", user.as_bytes(), password.as_bytes()]).await?,
+                None => connection.ask(&[b"AUTH", password.as_bytes()]).await?,
+            };
+        }
+        if address.database != 0 {
+            connection.ask(&[b"SELECT", address.database.to_string().as_bytes()]).await?;
+        }
+        Ok(connection)
+    }
+
+    /// A command's reply; an error if Redis refuses it.
+    async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, String> {
+        let mut bytes = Vec::with_capacity(command.iter().map(|part| part.len() + 16).sum::<usize>() + 16);
+        resp::encode(command, &mut bytes);
+        let failed = |error: io::Error| error.to_string();
+        self.stream.write_all(&bytes).await.map_err(failed)?;
+        self.stream.flush().await.map_err(failed)?;
+        self.buffer.clear();
+        loop {
+            if self.stream.read_buf(&mut self.buffer).await.map_err(failed)? == 0 {
+                return Err("it has closed the connection".to_owned());
+            }
+            match resp::decode(&self.buffer)? {
+                Some((Reply::Error(error), _)) => return Err(error),
+                Some((reply, length)) if length == self.buffer.len() => return Ok(reply),
+                Some(_) => return Err("it has said more than it was asked".to_owned()),
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let show = |url: &str| {
+            let (address, tls) = Address::parse(url)?;
+            let Address { host, port, user, password, database, .. } = address;
+            let [user, password] = [user, password].map(Option::unwrap_or_default);
+            Ok(format!("{host} {port} {user:?} {password:?} {database} {tls}"))
+        };
+        for (url, expected) in [
+            ("redis://h", r#"h 6379 "" "" 0 false"#),
+            ("rediss://joe:s@cret@h:1/3", r#"h 1 "joe" "s@cret" 3 true"#),
+            ("redis://:secret@[::1]:7", r#"::1 7 "" "secret" 0 false"#),
+            ("redis://secret@h/", r#"h 6379 "" "secret" 0 false"#),
+        ] {
+            assert_eq!(show(url).as_deref(), Ok(expected), "{url}");
+        }
+        for url in ["h:6379", "http://h", "redis://", "redis://h:x", "redis://h/x", "redis://a:secret@h:0"] {
+            let error: Result<String, String> = show(url);
+            assert!(error.as_ref().is_err_and(|error| !error.contains("secret")), "{url}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_left_alone_for_a_while() {
+        let (address, _) = Address::parse("redis://127.0.0.1:1").unwrap();
+        let storage = Storage::new(address, Duration::from_millis(200));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            assert!(storage.get(b"k").await.is_none() && storage.get(b"k").await.is_none());
+            assert!(storage.check().await.is_err());
+        });
+        let Figures { failed, skipped, .. } = storage.figures();
+        assert_eq!((failed, skipped), (1, 1));
+    }
+
+    #[test]
+    fn certificates_have_to_be_there() {
+        let folder = std::env::temp_dir();
+        assert!(Tls::trusting(&folder.join("there is no such file")).is_err());
+        assert!(Tls::trusting(Path::new("Cargo.toml")).is_err_and(|error| error.contains("no certificate")));
+    }
+}

@@ -1,0 +1,268 @@
+//! What this gateway knows of changes, and whether a reply that another one made has all of them.
+//!
+//! A reply says up to where the log had been read by its gateway before the store was asked: all transactions up to there could be seen
+//! then, so the reply has them. Here, the last transaction that changed each collection is known. A reply is right if it has that one, and
+//! if nothing is on its way of which the log has not told yet: what this gateway writes counts from before it can be seen until the log has been
+//! read beyond it. What others write is known here when the log tells, as for answers in this gateway's own memory.
+
+use ahash::AHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use store::watch::{LogPlace, Teller};
+use store::{Announced, Changes, Namespace, Watch};
+
+/// A place in the log: the last transaction's number, for each domain.
+pub type Position = BTreeMap<u32, u64>;
+
+/// How long a write of which nobody knows what has become may still happen.
+const LOST_FOR: Duration = Duration::from_secs(240);
+
+/// How long ago everything was known that had been committed; `None` if that is not known.
+type Behind = Box<dyn Fn() -> Option<Duration> + Send + Sync>;
+
+#[derive(Default)]
+pub struct View {
+    known: Mutex<Known>,
+    behind: OnceLock<Behind>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Which log it is; `None` before it is read.
+    log: Option<Arc<str>>,
+    /// Up to where it has been read, and readers of the store see it.
+    read: Position,
+    /// From where on. Of changes before, nothing is known.
+    since: Position,
+    /// The last transaction that changed a collection. One without a name stands for all of a database, one without a database for everything.
+    changed: AHashMap<Namespace, Position>,
+    /// What this gateway writes.
+    own: AHashMap<Namespace, Own>,
+    /// The log is not followed at the moment.
+    is_blind: bool,
+    /// Something in the log cannot be put in order.
+    is_lost: bool,
+}
+
+#[derive(Default)]
+struct Own {
+    under_way: usize,
+    settled: Option<Instant>,
+}
+
+impl View {
+    /// Says how to ask how old the knowledge is.
+    pub fn set_behind(&self, behind: impl Fn() -> Option<Duration> + Send + Sync + 'static) {
+        let _ = self.behind.set(Box::new(behind));
+    }
+
+    pub fn set_blind(&self, is_blind: bool) {
+        self.known().is_blind = is_blind;
+    }
+
+    /// Up to where the log has been read; `None` while replies are not to be shared.
+    pub fn position(&self) -> Option<Position> {
+        let known = self.known();
+        (!known.is_blind && !known.is_lost && known.log.is_some()).then(|| known.read.clone())
+    }
+
+    pub fn log(&self) -> Option<Arc<str>> {
+        self.known().log.clone()
+    }
+
+    /// Whether a reply made from collections, with the log read up to `position`, has all changes that are known here.
+    pub fn accepts(&self, namespaces: &[Namespace], position: &Position) -> bool {
+        let known_until = self.behind.get().and_then(|behind| Instant::now().checked_sub(behind()?));
+        let known = self.known();
+        let has = |other: &Position| {
+            other.iter().all(|(domain, number)| position.get(domain).is_some_and(|reached| reached >= number))
+        };
+        let is_quiet = |own: &Own| {
+            own.under_way == 0 && own.settled.is_none_or(|settled| known_until.is_some_and(|until| until > settled))
+        };
+        let is_right = |namespace: &Namespace| {
+            known.changed.get(namespace).is_none_or(has) && known.own.get(namespace).is_none_or(is_quiet)
+        };
+        let with_wider = |namespace: &Namespace| {
+            let wider = [Namespace::new(&namespace.database, ""), Namespace::new("", "")];
+            is_right(namespace) && wider.iter().all(is_right)
+        };
+        !known.is_blind && !known.is_lost && has(&known.since) && namespaces.iter().all(with_wider)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle(&self, namespaces: &[Namespace], moment: Instant) {
+        let mut known = self.known();
+        for namespace in namespaces {
+            if let Some(own) = known.own.get_mut(namespace) {
+                own.under_way = own.under_way.saturating_sub(1);
+                own.settled = own.settled.max(Some(moment));
+            }
+        }
+    }
+}
+
+fn raise(position: &mut Position, place: LogPlace) {
+    let number = position.entry(place.domain).or_default();
+    *number = place.sequence.max(*number);
+}
+
+/// A view as stores know it.
+pub struct Watching(pub Arc<View>);
+
+impl Watch for Watching {
+    fn wants_images(&self, _: &Namespace) -> bool {
+        false
+    }
+
+    fn announce(&self, changes: Changes) -> Box<dyn Announced> {
+        let mut known = self.0.known();
+        let mut own = Vec::new();
+        for (namespace, _) in changes.iter() {
+            match changes.teller() {
+                Teller::Writer if own.contains(namespace) => {}
+                Teller::Writer => {
+                    known.own.entry(namespace.clone()).or_default().under_way += 1;
+                    own.push(namespace.clone());
+                }
+                Teller::Log(Some(place)) => raise(known.changed.entry(namespace.clone()).or_default(), place),
+                Teller::Log(None) => known.is_lost = true,
+            }
+        }
+        drop(known);
+        Box::new(Noted { view: self.0.clone(), own })
+    }
+
+    fn log_begins(&self, log: &str, position: &[LogPlace]) {
+        let mut known = self.0.known();
+        let read: Position = position.iter().map(|place| (place.domain, place.sequence)).collect();
+        let (own, is_blind) = (std::mem::take(&mut known.own), known.is_blind);
+        let changed = AHashMap::default();
+        *known = Known { log: Some(log.into()), since: read.clone(), read, changed, own, is_blind, is_lost: false };
+    }
+
+    fn log_read(&self, position: &[LogPlace]) {
+        let mut known = self.0.known();
+        for place in position {
+            // Numbers that go back tell nothing of what has been read.
+            known.is_lost |= known.read.get(&place.domain).is_some_and(|number| *number > place.sequence);
+            raise(&mut known.read, *place);
+        }
+    }
+}
+
+/// Changes of this gateway's own that are under way.
+struct Noted {
+    view: Arc<View>,
+    own: Vec<Namespace>,
+}
+
+impl Announced for Noted {
+    fn lose(mut self: Box<Self>) {
+        let own = std::mem::take(&mut self.own);
+        self.view.settle(&own, Instant::now() + LOST_FOR);
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.view.settle(&self.own, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(domain: u32, sequence: u64) -> LogPlace {
+        LogPlace { domain, sequence }
+    }
+
+    fn position(places: &[(u32, u64)]) -> Position {
+        places.iter().copied().collect()
+    }
+
+    fn collection() -> Vec<Namespace> {
+        vec![Namespace::new("d", "c")]
+    }
+
+    /// A view that has read up to 10, with everything up to now known.
+    fn view() -> (Arc<View>, Watching) {
+        let view = Arc::new(View::default());
+        view.set_behind(|| Some(Duration::ZERO));
+        let watching = Watching(view.clone());
+        watching.log_begins("log", &[place(0, 10)]);
+        (view, watching)
+    }
+
+    fn told(watching: &Watching, namespace: &Namespace, by: Option<LogPlace>) {
+        let mut changes = Changes::default();
+        changes.anything(namespace);
+        changes.set_told_by_log(by);
+        drop(watching.announce(changes));
+    }
+
+    #[test]
+    fn a_reply_has_to_have_what_the_log_told_of_its_collections() {
+        let (view, watching) = view();
+        assert!(view.accepts(&collection(), &position(&[(0, 10)])));
+        assert!(!view.accepts(&collection(), &position(&[(0, 9)])), "of what was before, nothing is known");
+        assert!(!view.accepts(&collection(), &position(&[(1, 10)])), "another log");
+        told(&watching, &Namespace::new("d", "c"), Some(place(0, 12)));
+        told(&watching, &Namespace::new("d", "other"), Some(place(0, 14)));
+        watching.log_read(&[place(0, 14)]);
+        assert_eq!(view.position(), Some(position(&[(0, 14)])));
+        assert!(!view.accepts(&collection(), &position(&[(0, 11)])));
+        assert!(view.accepts(&collection(), &position(&[(0, 12)])));
+        told(&watching, &Namespace::new("d", ""), Some(place(0, 15)));
+        assert!(!view.accepts(&collection(), &position(&[(0, 14)])));
+        told(&watching, &Namespace::new("", ""), Some(place(1, 3)));
+        assert!(!view.accepts(&collection(), &position(&[(0, 15)])));
+        assert!(view.accepts(&collection(), &position(&[(0, 15), (1, 3)])));
+    }
+
+    #[test]
+    fn own_writes_count_until_the_log_has_been_read_beyond_them() {
+        let view = Arc::new(View::default());
+        let behind = Arc::new(Mutex::new(Duration::from_secs(3600)));
+        let asked = behind.clone();
+        view.set_behind(move || Some(*asked.lock().unwrap()));
+        let watching = Watching(view.clone());
+        watching.log_begins("log", &[place(0, 10)]);
+        let reply = position(&[(0, 10)]);
+        let mut changes = Changes::default();
+        changes.anything(&collection()[0]);
+        let under_way = watching.announce(changes.clone());
+        *behind.lock().unwrap() = Duration::ZERO;
+        assert!(!view.accepts(&collection(), &reply));
+        drop(under_way);
+        *behind.lock().unwrap() = Duration::from_secs(3600);
+        assert!(!view.accepts(&collection(), &reply));
+        *behind.lock().unwrap() = Duration::ZERO;
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(view.accepts(&collection(), &reply), "it has changed nothing, for the log does not tell of it");
+        watching.announce(changes).lose();
+        assert!(!view.accepts(&collection(), &reply));
+    }
+
+    #[test]
+    fn nothing_is_shared_while_the_log_tells_nothing() {
+        let (view, watching) = view();
+        let reply = position(&[(0, 10)]);
+        view.set_blind(true);
+        assert!(!view.accepts(&collection(), &reply) && view.position().is_none());
+        view.set_blind(false);
+        assert!(view.accepts(&collection(), &reply));
+        watching.log_read(&[place(0, 9)]);
+        assert!(!view.accepts(&collection(), &reply), "numbers go back");
+        watching.log_begins("log", &[place(0, 10)]);
+        assert!(view.accepts(&collection(), &reply));
+        told(&watching, &collection()[0], None);
+        assert!(!view.accepts(&collection(), &reply) && view.position().is_none());
+        assert!(View::default().position().is_none());
+    }
+}
