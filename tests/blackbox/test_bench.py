@@ -34,6 +34,15 @@ def test_load(server):
     assert printed.count("4 connections") == 5
 
 
+def test_kv(store):
+    """Every way to a row; MariaDB's where that is the store."""
+    mariadbd = "mariadbd" if store == "mariadb" else "none"
+    printed = bench("kv", "--rows", "500", "--seconds", "0.2", "--rounds", "2", "--connections", "2", "--mariadbd", mariadbd)
+    assert "SQLite in the process, prepared" in printed and "Selkie on SQLite" in printed
+    assert ("MariaDB, TCP compressed, text" in printed) == (store == "mariadb")
+    assert ("MariaDB, embedded, prepared" in printed) == selkie.has_embedded_mariadb()
+
+
 def test_memory(server):
     printed = bench("memory", "--uri", server.uri, "--documents", "2000", "--large", "20000", "--connections", "50")
     assert "peak while reading it through" in printed

@@ -9,8 +9,9 @@
 //! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
 //! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost; they start
-//! their servers themselves, and ask for [`cache_figures`]; so does [`mod@slice`], which updates arrays. [`mod@simulate`] runs scenarios over a
-//! schedule, [`sql_load`] asks in SQL, and [`mod@published`] puts what was published elsewhere beside what they come to. [`mod@truth`] measures nothing, and looks for stale reads.
+//! their servers themselves, and ask for [`cache_figures`]; so do [`mod@slice`], which updates arrays, and [`mod@kv`], which tells what
+//! protocols cost. [`mod@simulate`] runs scenarios over a schedule, [`sql_load`] asks in SQL, and [`mod@published`] puts what was published
+//! elsewhere beside what they come to. [`mod@truth`] measures nothing, and looks for stale reads.
 
 mod aggregate;
 mod cache_figures;
@@ -22,6 +23,7 @@ mod drive;
 mod hits;
 mod indexes;
 mod invalidation;
+mod kv;
 mod load;
 mod memory;
 mod message;
@@ -63,6 +65,11 @@ pub enum Bench {
     Invalidation(invalidation::InvalidationArgs),
     /// What a cached answer costs, against ping and against bytes that are merely sent
     Hits(hits::HitsArgs),
+    /// One row by its key, all of them in memory: by each way into MariaDB, in the process, and through Selkie
+    Kv(kv::KvArgs),
+    /// Counts the system calls of processes until standard input ends, which `kv` has done beside it
+    #[command(hide = true)]
+    CountCalls(kv::CountCallsArgs),
     /// Users who come at a rate of their own and do what a scenario says: latency, load, and what has to hold at the end
     Simulate(Box<simulate::SimulateArgs>),
     /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk: throughput and latency side by side
@@ -88,6 +95,8 @@ pub fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Warm(args) => warm::run(&args),
         Bench::Invalidation(args) => invalidation::run(&args),
         Bench::Hits(args) => hits::run(&args),
+        Bench::Kv(args) => kv::run(&args),
+        Bench::CountCalls(args) => kv::count_calls(&args),
         Bench::Simulate(args) => simulate::run(&args),
         Bench::Slice(args) => slice::run(&args),
         Bench::Sql(args) => sql_load::run(&args),

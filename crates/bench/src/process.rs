@@ -21,6 +21,16 @@ pub fn cpu_time_of(pids: &[Pid]) -> Option<Duration> {
     if pids.is_empty() { None } else { pids.iter().map(|&pid| cpu_time(pid)).sum() }
 }
 
+/// Context switches of the process's threads that live now, wanted and unwanted.
+pub fn context_switches(pid: Pid) -> Option<u64> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let of_thread = |status: String| -> u64 {
+        let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+    };
+    Some(threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).map(of_thread).sum())
+}
+
 /// Resident memory now, in bytes.
 pub fn resident_bytes(pid: Pid) -> Result<u64> {
     status_bytes(pid, "VmRSS:")

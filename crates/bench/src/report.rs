@@ -30,6 +30,15 @@ pub struct Row {
     /// CPU time of the processes behind it, per operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind_cpu_us: Option<f64>,
+    /// CPU time of the client's process, per operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_cpu_us: Option<f64>,
+    /// Context switches of all processes, per operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switches: Option<f64>,
+    /// System calls of all processes, per operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_calls: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +125,11 @@ impl Samples {
     /// Adds what somebody else has timed meanwhile; CPU and wall time are not theirs.
     pub fn absorb(&mut self, other: &Samples) -> Result<()> {
         self.times.add(&other.times).context("adding up times")
+    }
+
+    /// How many were recorded.
+    pub fn count(&self) -> u64 {
+        self.times.len()
     }
 
     /// The time that so large a part of the operations took at most.
@@ -217,14 +231,17 @@ impl Report {
 
 type Column = (&'static str, fn(&Row) -> Option<f64>);
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 13] = [
     ("operations", |row| row.operations.map(|count| count as f64)),
     ("mean ms", |row| row.mean_ms),
     ("p50 ms", |row| row.p50_ms),
     ("p95 ms", |row| row.p95_ms),
     ("p99 ms", |row| row.p99_ms),
+    ("client µs/op", |row| row.client_cpu_us),
     ("cpu µs/op", |row| row.cpu_us),
     ("behind µs/op", |row| row.behind_cpu_us),
+    ("switches/op", |row| row.switches),
+    ("calls/op", |row| row.system_calls),
     ("per second", |row| row.per_second),
     ("MiB", |row| row.mebibytes),
     ("ratio", |row| row.ratio),

@@ -181,8 +181,6 @@ pub fn selkie(
     mariadb: Option<&Mariadb>,
     options: &[&str],
 ) -> Result<Contestant> {
-    let port = free_port()?.to_string();
-    let listen = format!("127.0.0.1:{port}");
     let data = folder.join(format!("data of {name}"));
     // SQL clients are passed on over TCP alone.
     let tcp = mariadb.filter(|_| options.contains(&"--sql-listen")).and_then(Mariadb::tcp_url);
@@ -195,10 +193,23 @@ pub fn selkie(
     let alone = mariadb.is_some() && options.contains(&"--cache") && !options.contains(&"--foreign-writes");
     let alone: &[&str] = if alone { &["--foreign-writes", "none"] } else { &[] };
     let options: Vec<&OsStr> = options.iter().chain(alone).map(OsStr::new).collect();
-    let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], &store, &options].concat();
-    let mut contestant = contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)?;
+    let mut contestant = serve(name, program, folder, &[&store[..], &options].concat())?;
     contestant.target.behind.extend(mariadb.map(|mariadb| mariadb.server.pid()));
     Ok(contestant)
+}
+
+/// Starts `selkie serve` on a MariaDB within its process, if it was built in.
+#[cfg(feature = "embedded-mariadb")]
+pub fn selkie_on_embedded_mariadb(name: &str, program: &Path, folder: &Path) -> Result<Contestant> {
+    let data = folder.join(format!("data of {name}"));
+    serve(name, program, folder, &[OsStr::new("--embedded-mariadb"), data.as_os_str()])
+}
+
+fn serve(name: &str, program: &Path, folder: &Path, options: &[&OsStr]) -> Result<Contestant> {
+    let port = free_port()?.to_string();
+    let listen = format!("127.0.0.1:{port}");
+    let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], options].concat();
+    contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)
 }
 
 fn contestant(name: &str, server: Server, port: &str) -> Result<Contestant> {

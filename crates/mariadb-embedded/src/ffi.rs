@@ -21,6 +21,7 @@ pub struct BoundParam {
     pub is_unsigned: c_uint,
 }
 
+// SAFETY: as the header declares them.
 unsafe extern "C" {
     pub fn embedded_start(count: c_int, arguments: *mut *mut c_char) -> c_int;
     pub fn mysql_server_end();

@@ -263,6 +263,7 @@ impl Drop for Session {
 
 /// # Safety
 /// The statement is open.
+// SAFETY: all that is promised is said above.
 unsafe fn statement_refusal(statement: NonNull<ffi::MysqlStmt>) -> Refused {
     // SAFETY: the message lies in the statement and ends with a zero.
     unsafe { refused(ffi::mysql_stmt_errno(statement.as_ptr()), ffi::mysql_stmt_error(statement.as_ptr())) }
@@ -270,6 +271,7 @@ unsafe fn statement_refusal(statement: NonNull<ffi::MysqlStmt>) -> Refused {
 
 /// # Safety
 /// The message ends with a zero.
+// SAFETY: all that is promised is said above.
 unsafe fn refused(code: c_uint, message: *const c_char) -> Refused {
     // SAFETY: as promised.
     let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
