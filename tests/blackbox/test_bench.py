@@ -74,7 +74,7 @@ def test_cars_by_mode(store):
 
 def test_warm(start):
     printed = bench("warm", "--documents", "4000", "--operations", "2000", *start)
-    assert "| embedded | documents" in printed
+    assert "| what it matters to |" in printed and " its collection |" in printed
 
 
 def test_invalidation(start):

@@ -75,6 +75,17 @@ def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tm
 
 
 @pytest.mark.mariadb_only
+@pytest.mark.parametrize("options", [(), ("--stale-ms", "1000")], ids=["", "stale"])
+def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, options):
+    server = own_server("--cache", "documents", *options, mariadb=strict_mariadb)
+    sql = ("--sql", strict_mariadb.tcp_url(), "--cut-ms", "3000", "--staleness-ms", "10000")
+    printed = truth(server.uri, "--seconds", "12", "--reads", "93", *sql)
+    assert "  write by SQL\n" in printed
+    with server.client() as client:
+        assert client.admin.command("serverStatus")["cache"]["hits"] > 0
+
+
+@pytest.mark.mariadb_only
 def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, strict_mariadb, tmp_path):
     redis = RedisServer(tmp_path / "redis").start()
     try:

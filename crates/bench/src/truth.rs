@@ -97,6 +97,10 @@ pub struct TruthArgs {
     #[arg(long, default_value_t = 500, value_name = "US")]
     pub sql_pause_us: u64,
 
+    /// Cut whoever reads MariaDB's log off it every so many milliseconds, with --sql; 0 leaves that out
+    #[arg(long, default_value_t = 0, value_name = "MS", requires = "sql")]
+    pub cut_ms: u64,
+
     /// Connect again for so long when the server goes away, instead of giving up
     #[arg(long, default_value_t = 0, value_name = "S")]
     pub ride_out: u64,

@@ -1,4 +1,4 @@
-//! How warm a cache stays under writes: YCSB B's mix (reads by `_id` and a few updates, some documents far more often than others) with
+//! How warm a cache stays under writes, that of answers which a write matters to and, beside it, that of whole collections: YCSB B's mix (reads by `_id` and a few updates, some documents far more often than others) with
 //! and without its writes, in a cache that holds a part of the documents.
 
 use crate::cache_figures::CacheFigures;
@@ -51,12 +51,24 @@ const TURN: Duration = Duration::from_millis(250);
 
 pub fn run(args: &WarmArgs) -> Result<()> {
     let ground = Ground::prepare(&args.start)?;
-    let heads = ["store", "cache", "limit MiB", "hits of reads", "with updates", "ratio", "reads/s", "with updates"];
+    let heads = [
+        "store",
+        "cache",
+        "a write takes",
+        "limit MiB",
+        "hits of reads",
+        "with updates",
+        "ratio",
+        "reads/s",
+        "with updates",
+    ];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
     for (store, mariadb) in ground.stores() {
         for mode in &args.modes {
-            let line = measure(args, &ground, store, mariadb, mode);
-            lines.push(line.with_context(|| format!("{store}, --cache {mode}"))?);
+            for (invalidation, takes) in [("precise", "what it matters to"), ("collection", "its collection")] {
+                let line = measure(args, &ground, (store, mariadb), mode, (invalidation, takes));
+                lines.push(line.with_context(|| format!("{store}, --cache {mode} --invalidation {invalidation}"))?);
+            }
         }
     }
     println!("{}", markdown(&lines));
@@ -66,9 +78,9 @@ pub fn run(args: &WarmArgs) -> Result<()> {
 fn measure(
     args: &WarmArgs,
     ground: &Ground,
-    store: &str,
-    mariadb: Option<&Mariadb>,
+    (store, mariadb): (&str, Option<&Mariadb>),
     mode: &str,
+    (invalidation, takes): (&str, &str),
 ) -> Result<Vec<String>> {
     let each = {
         let probe = ground.start(&format!("{store}, {mode}, probe"), mariadb, &["--cache", mode])?;
@@ -76,7 +88,7 @@ fn measure(
     };
     let limit = args.documents * args.room / 100 * each;
     let bytes = limit.to_string();
-    let options = ["--cache", mode, "--cache-bytes", &bytes];
+    let options = ["--cache", mode, "--cache-bytes", &bytes, "--invalidation", invalidation];
     let contestant = ground.start(&format!("{store}, {mode}"), mariadb, &options)?;
     let target = &contestant.target;
     load(target, args.documents)?;
@@ -88,6 +100,7 @@ fn measure(
     Ok(vec![
         store.to_owned(),
         mode.to_owned(),
+        takes.to_owned(),
         figure(limit as f64 / f64::from(1 << 20)),
         percent(quiet.rate),
         percent(busy.rate),

@@ -23,6 +23,8 @@ pub struct Settings {
     pub hard_ttl_ms: Option<i64>,
     /// While writes from elsewhere cannot be followed, what was kept before is given for so long.
     pub stale_ms: Option<i64>,
+    /// A change takes all answers of its collection: for comparison.
+    pub by_collection: bool,
     /// Keeps answers that a change has overtaken: wrong, and there for tests that are to find it out.
     pub ignores_overtaking: bool,
 }

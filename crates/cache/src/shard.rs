@@ -164,7 +164,10 @@ impl<A> Shard<A> {
     }
 
     /// Keeps an answer, or says why not.
-    pub fn store(&mut self, new: New<A>, settings: &Settings) -> Result<(), Refusal> {
+    pub fn store(&mut self, mut new: New<A>, settings: &Settings) -> Result<(), Refusal> {
+        if settings.by_collection {
+            new.scope.reach = Reach::Everything;
+        }
         let limit = settings.bytes / settings.shards;
         let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.scope.bytes() + new.answer_bytes;
         if bytes > limit {

@@ -13,7 +13,15 @@ use std::time::{Duration, Instant};
 use store::{Changes, Namespace, Watch};
 
 fn settings(bytes: usize) -> Settings {
-    Settings { bytes, shards: 2, soft_ttl_ms: None, hard_ttl_ms: None, stale_ms: None, ignores_overtaking: false }
+    Settings {
+        bytes,
+        shards: 2,
+        soft_ttl_ms: None,
+        hard_ttl_ms: None,
+        stale_ms: None,
+        by_collection: false,
+        ignores_overtaking: false,
+    }
 }
 
 fn namespace() -> Namespace {
@@ -63,6 +71,16 @@ fn a_change_takes_the_answers_it_matters_to_and_no_others() {
     let moved = doc! { "_id": 1, "a": 6, "b": 2 };
     change(&cache, Some(after.as_doc()), Some(moved.as_doc()));
     assert_eq!(left(&["a 6", "number of a 5", "values of b", "elsewhere"]), [false, false, false, true]);
+}
+
+#[test]
+fn by_collection_a_change_takes_all_of_its_collection() {
+    let cache = Cache::new(Settings { by_collection: true, ..settings(1 << 20) });
+    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
+    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Answer::Number)).unwrap();
+    keep(&cache, "elsewhere", Scope::everything(Namespace::new("d", "other"), vec![])).unwrap();
+    change(&cache, None, Some(doc! { "_id": 3 }.as_doc()));
+    assert!(!has(&cache, "id 1") && !has(&cache, "id 2") && has(&cache, "elsewhere"));
 }
 
 #[test]

@@ -89,6 +89,9 @@ pub struct ServeArgs {
     /// How long answers are given while MariaDB's log cannot be followed [default: not at all]
     #[arg(long, value_name = "MS")]
     pub stale_ms: Option<i64>,
+    /// Which answers a change takes away: precise or, for comparison, collection [default: precise]
+    #[arg(long, value_name = "WAY")]
+    pub invalidation: Option<String>,
     /// A Redis server by which gateways share replies: redis://user:password@host:6379/0
     #[arg(long, value_name = "URL")]
     pub cache_storage: Option<String>,
@@ -111,6 +114,7 @@ impl ServeArgs {
             ("--foreign-writes", self.foreign_writes.map(Raw::Text)),
             ("--selects", self.selects.map(Raw::Text)),
             ("--stale-ms", self.stale_ms.map(Raw::Integer)),
+            ("--invalidation", self.invalidation.map(Raw::Text)),
             ("--cache-storage", self.cache_storage.map(Raw::Text)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),

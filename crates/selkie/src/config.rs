@@ -54,6 +54,7 @@ pub struct Written {
     pub cache_only_statements: Option<Setting<Vec<String>>>,
     pub cache_except_statements: Option<Setting<Vec<String>>>,
     pub cache_stale_ms: Option<Setting<i64>>,
+    pub cache_invalidation: Option<Setting<Invalidation>>,
     pub cache_storage: Option<Setting<String>>,
     pub cache_storage_ca: Option<Setting<PathBuf>>,
     pub cache_storage_timeout_ms: Option<Setting<i64>>,
@@ -117,8 +118,16 @@ pub struct Cache {
     pub except: Vec<String>,
     pub commands: Vec<String>,
     pub stale_ms: Option<i64>,
+    pub invalidation: Invalidation,
     pub sql: SqlCache,
     pub storage: Option<Storage>,
+}
+
+/// Which answers a change takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalidation {
+    Precise,
+    Collection,
 }
 
 /// Where replies are shared with other gateways.
@@ -237,6 +246,7 @@ impl Written {
             cache_only_statements: self.cache_only_statements.or(beneath.cache_only_statements),
             cache_except_statements: self.cache_except_statements.or(beneath.cache_except_statements),
             cache_stale_ms: self.cache_stale_ms.or(beneath.cache_stale_ms),
+            cache_invalidation: self.cache_invalidation.or(beneath.cache_invalidation),
             cache_storage: self.cache_storage.or(beneath.cache_storage),
             cache_storage_ca: self.cache_storage_ca.or(beneath.cache_storage_ca),
             cache_storage_timeout_ms: self.cache_storage_timeout_ms.or(beneath.cache_storage_timeout_ms),

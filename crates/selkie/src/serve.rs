@@ -139,13 +139,14 @@ const SHARED_TTL: Duration = Duration::from_secs(600);
 impl Caches {
     /// Errors: the storage that replies are to be shared by cannot be reached.
     fn new(config: &Config) -> anyhow::Result<Caches> {
-        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, .. } = config.cache;
+        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, invalidation, .. } = config.cache;
         let settings = |bytes| cache::Settings {
             bytes,
             shards: config::SHARDS_PER_THREAD * config.threads,
             soft_ttl_ms,
             hard_ttl_ms,
             stale_ms,
+            by_collection: invalidation == config::Invalidation::Collection,
             ignores_overtaking: false,
         };
         let (replies, results) = match mode {

@@ -3,7 +3,7 @@
 use super::TruthArgs;
 use super::lane::{Lane, Shared};
 use super::model::{Later, Model, Source};
-use super::sql::SqlWriter;
+use super::sql::{SqlWriter, cut_replicas};
 use super::tally::Tally;
 use super::write;
 use crate::client::Address;
@@ -54,11 +54,18 @@ pub fn drive_all(args: &TruthArgs, addresses: &[Address], sql: Option<&SqlTarget
                 })
             })
             .collect();
+        let cutter = sql.filter(|_| args.cut_ms > 0).map(|target| {
+            let done = &done;
+            scope.spawn(move || cut_replicas(target, Duration::from_millis(args.cut_ms), done))
+        });
         let driven: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
         done.store(true, Relaxed);
         let written = writers.into_iter().map(ScopedJoinHandle::join);
         for tally in driven.into_iter().chain(written) {
             sum.add(tally.map_err(|_| anyhow!("a thread panicked"))??);
+        }
+        if let Some(cutter) = cutter {
+            cutter.join().map_err(|_| anyhow!("a thread panicked"))?.context("cutting replicas off")?;
         }
         Ok(sum)
     })

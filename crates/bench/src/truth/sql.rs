@@ -11,7 +11,7 @@ use crate::sql::{Refused, SqlConnection, SqlTarget};
 use anyhow::Result;
 use mariadb_wire::Param;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A thread that writes by SQL.
 pub struct SqlWriter<'m> {
@@ -20,6 +20,28 @@ pub struct SqlWriter<'m> {
     pub random: SplitMix,
     /// Between two writes.
     pub pause: Duration,
+}
+
+/// Takes the server's replicas off their connections.
+const CUT: &str = "BEGIN NOT ATOMIC FOR replica IN (SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%') \
+     DO KILL replica.ID; END FOR; END";
+
+/// Cuts all who read the log off it, again and again until the others are done.
+pub fn cut_replicas(target: &SqlTarget, pause: Duration, done: &AtomicBool) -> Result<()> {
+    let mut connection = SqlConnection::open(target)?;
+    let mut last = Instant::now();
+    while !done.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(20).min(pause));
+        if last.elapsed() >= pause {
+            last = Instant::now();
+            match connection.query(CUT) {
+                // One that has gone by itself meanwhile.
+                Err(error) if error.downcast_ref::<Refused>().is_some_and(|one| one.code == 1094) => {}
+                outcome => outcome?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Deadlocks, waits for locks that take too long, and tables and rows that are another version meanwhile: nothing was done.

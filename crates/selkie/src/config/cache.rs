@@ -1,7 +1,9 @@
 //! What is kept of answers: settings held against each other.
 
 use super::parameter;
-use super::{Cache, CacheMode, ConfigError, ForeignWrites, Selects, Setting, SqlCache, Storage, Store, Written};
+use super::{
+    Cache, CacheMode, ConfigError, ForeignWrites, Invalidation, Selects, Setting, SqlCache, Storage, Store, Written,
+};
 use std::time::Duration;
 
 /// Parts of a cache for each worker, each with a lock and a share of the memory of its own.
@@ -27,6 +29,7 @@ pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache
     let storage = storage(written, store, mode, foreign_writes)?;
     Ok(Cache {
         storage,
+        invalidation: written.cache_invalidation.as_ref().map_or(Invalidation::Precise, |setting| setting.value),
         mode,
         bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
         foreign_writes,

@@ -1,6 +1,6 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
-use super::{CacheMode, ForeignWrites, Origin, Selects, Setting, TopologyKind, Written};
+use super::{CacheMode, ForeignWrites, Invalidation, Origin, Selects, Setting, TopologyKind, Written};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -398,6 +398,16 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "cache",
+        name: "invalidation",
+        flag: Some("--invalidation"),
+        kind: "\"precise\" or \"collection\"",
+        default: "\"precise\"",
+        example: "\"collection\"",
+        about: "Which answers a change takes away: those that it matters to, or, for comparison, all of its collection.",
+        read: read!(cache_invalidation, invalidation),
+    },
+    Parameter {
+        section: "cache",
         name: "storage",
         flag: Some("--cache-storage"),
         kind: "URL",
@@ -533,6 +543,14 @@ fn selects(raw: Raw) -> Result<Selects, String> {
     one_of(raw, "a way", &["verify", "assume-cacheable"], |name| match name {
         "verify" => Some(Selects::Verify),
         "assume-cacheable" => Some(Selects::AssumeCacheable),
+        _ => None,
+    })
+}
+
+fn invalidation(raw: Raw) -> Result<Invalidation, String> {
+    one_of(raw, "a way", &["precise", "collection"], |name| match name {
+        "precise" => Some(Invalidation::Precise),
+        "collection" => Some(Invalidation::Collection),
         _ => None,
     })
 }
