@@ -41,8 +41,8 @@ pub fn chart<B: DrawingBackend>(
 ) -> Result<()> {
     let heights =
         || lines.iter().flat_map(|line| line.points.iter().map(|(_, height)| *height)).filter(|height| *height > 0.0);
-    let lowest = heights().fold(f64::INFINITY, f64::min).min(1.0);
-    let highest = heights().fold(0.0, f64::max).max(lowest * 10.0);
+    let lowest = heights().reduce(f64::min).unwrap_or(1.0);
+    let highest = heights().fold(lowest * 10.0, f64::max);
     // The legend stands above the lines.
     let (range, spelled) = across;
     let mut chart = ChartBuilder::on(area)

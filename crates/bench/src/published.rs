@@ -80,7 +80,8 @@ fn head(args: &PublishedArgs, environment: &Environment) -> String {
     format!(
         "# Published experiments, made again\n\n{quick}Written by `{again}`, which `make report` runs. The published figures were made on other \
          machines with other versions, and more cores as a rule: what can be compared are ratios between servers of the same line, not \
-         milliseconds. What is measured in general and how is in [benchmarks.md](../benchmarks.md).\n\n{}\n",
+         milliseconds. What is measured in general and how is in [benchmarks.md](../benchmarks.md).\n\n{}{}\n",
+        environment.warning(),
         environment.markdown()
     )
 }

@@ -7,12 +7,18 @@ use std::process::Command;
 use std::str::FromStr;
 
 pub struct Environment {
+    /// The load average of the last minute, at the start.
+    load: f64,
     lines: Vec<(&'static str, String)>,
 }
+
+/// With a load average beyond this, somebody else was at work.
+const LOAD_MAX: f64 = 1.0;
 
 impl Environment {
     pub fn find(args: &PublishedArgs) -> Environment {
         let machine = Machine::default();
+        let load = machine.load_average.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
         let selkie = match &args.selkie {
             Some(program) => version(program),
             None => format!("selkie {}{}", env!("CARGO_PKG_VERSION"), commit()),
@@ -26,7 +32,20 @@ impl Environment {
             ("MariaDB", version(&args.mariadbd)),
             ("date", date(machine.unix_seconds as i64)),
         ];
-        Environment { lines }
+        Environment { load, lines }
+    }
+
+    /// What one should know of the machine's other work, if there was any.
+    pub fn warning(&self) -> String {
+        if self.load <= LOAD_MAX {
+            return String::new();
+        }
+        format!(
+            "**The machine had other work**: its load average at the start was {:.1}. Whoever had to wait for a core waited much longer than the servers \
+             need, which shows in means, standard deviations and high percentiles first; medians (p50), CPU times and ratios suffer least. Servers of one table \
+             were measured in turns except for simulations, which run on one server after the other.\n\n",
+            self.load
+        )
     }
 
     pub fn markdown(&self) -> String {

@@ -209,8 +209,21 @@ impl Outcome {
 
     /// A line per operation and server, and one for each of its steps if there are several.
     pub fn times(&self) -> Vec<Vec<String>> {
-        let heads =
-            ["operation", "server", "users", "stopped", "failed", "mean ms", "sd", "p75", "p95", "p99", "min", "max"];
+        let heads = [
+            "operation",
+            "server",
+            "users",
+            "stopped",
+            "failed",
+            "mean ms",
+            "sd",
+            "p50",
+            "p75",
+            "p95",
+            "p99",
+            "min",
+            "max",
+        ];
         let mut lines = vec![heads.map(str::to_owned).to_vec()];
         for place in 0..self.servers.first().map_or(0, |server| server.operations.len()) {
             for server in &self.servers {
@@ -281,6 +294,7 @@ fn line(name: &str, server: &str, counts: [String; 3], times: &Summary) -> Vec<S
     let figures = [
         times.mean_ms,
         times.standard_deviation_ms,
+        times.p50_ms,
         times.p75_ms,
         times.p95_ms,
         times.p99_ms,
