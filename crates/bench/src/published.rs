@@ -5,6 +5,7 @@
 
 mod cars;
 mod environment;
+mod key_value;
 mod slice_cache;
 mod sql;
 
@@ -63,7 +64,7 @@ pub fn run(args: &PublishedArgs) -> Result<()> {
     std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;
     let environment = Environment::find(args);
     let mut text = head(args, &environment);
-    for section in [cars::section, sql::section, slice_cache::section] {
+    for section in [cars::section, sql::section, slice_cache::section, key_value::section] {
         let section = section(args)?;
         text += &section.markdown();
     }
@@ -169,7 +170,7 @@ mod tests {
     fn every_command_shown_is_one_that_can_be_run() {
         for quick in [false, true] {
             let args = PublishedArgs { quick, selkie: quick.then(|| "selkie".into()), ..args() };
-            let commands = [cars::command(&args), sql::command(&args)];
+            let commands = [cars::command(&args), sql::command(&args), key_value::command(&args)];
             for command in commands.into_iter().chain(slice_cache::commands(&args)) {
                 assert!(experiment(&command).is_ok(), "{command:?}: {:?}", experiment(&command).err());
             }

@@ -17,7 +17,7 @@ table, the same SELECT by primary key as text, each connection with one SELECT u
 pub fn command(args: &PublishedArgs) -> Vec<String> {
     let words: &[&str] = match args.quick {
         true => &["sql", "--connections", "1,4", "--seconds", "0.3", "--rows", "500"],
-        false => &["sql", "--connections", "1,2,4,8,16,32,64"],
+        false => &["sql", "--connections", "1,2,4,8,16,32,64", "--seconds", "3"],
     };
     args.command(words, Programs::WithoutMongod)
 }
