@@ -1,5 +1,6 @@
 """The repository checks itself: the map is true, files stay readable, nothing is in it that does not belong."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -43,7 +44,7 @@ def paths_in(document: str) -> set[str]:
     content = text(document)
     folder = Path(document).parent
     links = {target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", content) if "://" not in target}
-    linked = {str(folder / target) for target in links if target}
+    linked = {os.path.normpath(folder / target) for target in links if target}
     quoted = re.findall(r"`((?:crates|tests|docs|fuzz|\.ci)/[\w./-]*|Makefile|Cargo\.toml)`", content)
     return linked | set(quoted)
 
