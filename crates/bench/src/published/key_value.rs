@@ -44,7 +44,7 @@ pub fn section(args: &PublishedArgs) -> Result<Section> {
 /// What was published first, each with what comes nearest to it; then all that is measured here besides.
 fn lines(rows: &[Row]) -> Vec<Vec<String>> {
     let mut lines =
-        vec![line(["published", "here", "rows/s published", "rows/s here", "mean ms", "cpu µs/row", "behind"])];
+        vec![line(["published", "here", "rows/s published", "rows/s here", "p50 ms", "cpu µs/row", "behind"])];
     let find = |name: &str| rows.iter().find(|row| row.target == name);
     let base = find(MONGODB).and_then(|row| row.per_second);
     for (name, here, per_second) in PUBLISHED {
@@ -61,7 +61,7 @@ fn cells(name: &str, published: String, row: Option<&Row>, base: Option<f64>) ->
     let cell = |value: fn(&Row) -> Option<f64>| row.and_then(value).map(figure).unwrap_or_default();
     let here = row.map(|row| row.target.clone()).unwrap_or_default();
     let per_second = row.and_then(|row| row.per_second).map(|per_second| relative(per_second, base));
-    let figures = [cell(|row| row.mean_ms), cell(|row| row.cpu_us), cell(|row| row.behind_cpu_us)];
+    let figures = [cell(|row| row.p50_ms), cell(|row| row.cpu_us), cell(|row| row.behind_cpu_us)];
     [name.to_owned(), here, published, per_second.unwrap_or_default()].into_iter().chain(figures).collect()
 }
 
