@@ -349,6 +349,7 @@ class Statement:
 
 def test_prepared_selects_are_kept(gateway, session):
     rows(session, "REPLACE INTO t VALUES (1, 'one', 10), (3, 'three', 30), (4, 'four', 40)")
+    gateway.settle()
     select = Statement(session, "SELECT n FROM t WHERE id = ?")
     assert select.hits(gateway, 3) and select.ask(3) == [30]
     assert select.hits(gateway, 4) and select.ask(4) == [40] and select.ask(3) == [30]
@@ -369,6 +370,7 @@ def test_prepared_selects_are_kept(gateway, session):
 def test_types_that_the_server_has_not_heard_of(gateway, session):
     """The first execution, which says the types, is answered from memory; the server gets the next one."""
     rows(session, "REPLACE INTO t VALUES (3, 'three', 30), (4, 'four', 40)")
+    gateway.settle()
     assert Statement(session, "SELECT n FROM t WHERE id = ? AND n < 1000").hits(gateway, 3)
     with gateway.connect() as other:
         select, before = Statement(other, "SELECT n FROM t WHERE id = ? AND n < 1000"), gateway.hits()
