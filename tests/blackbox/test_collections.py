@@ -115,3 +115,20 @@ def test_many_writers_fill_a_capped_collection_and_nothing_is_missed(server, db)
         writer.join()
     assert len(seen) == 200
     cursor.close()
+
+
+def test_a_database_dropped_by_another_worker(server, database_name):
+    """Views are looked for in a collection that another worker has dropped just now."""
+    clients = [server.client() for _ in range(6)]
+    try:
+        for turn in range(24):
+            here, there = clients[turn % 6][database_name], clients[(turn + 1) % 6][database_name]
+            here.create_collection("v", viewOn="c", pipeline=[])
+            assert list(there.v.find()) == [] and list(there.other.find()) == []
+            here.client.drop_database(database_name)
+            there.c.insert_one({"_id": turn})
+            assert [found["_id"] for found in there.c.find()] == [turn]
+            there.client.drop_database(database_name)
+    finally:
+        for client in clients:
+            client.close()

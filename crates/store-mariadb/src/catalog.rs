@@ -132,8 +132,17 @@ impl Catalog {
         let mut found = false;
         for id in &ids.texts {
             connection.queue_execute(&table.statements.by_id, &[Param::Text(id)]);
-            while let Event::Row(_) = connection.next().await? {
-                found = true;
+            loop {
+                match connection.next().await {
+                    Ok(Event::Row(_)) => found = true,
+                    Ok(_) => break,
+                    // Another worker has dropped the database since.
+                    Err(failure) if failure.is_missing_table() => {
+                        self.forget(&definitions);
+                        return Ok(false);
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
         }
         Ok(found)

@@ -196,6 +196,8 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
         lease.finish().await?;
     }
     own_schema::forget_database(&mut lease, schema).await?;
+    // Readers of this worker may have looked at tables in the meantime.
+    store.catalog.forget_database(database);
     lease.queue_execute(
         &"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?".into(),
         &[Param::Text(schema.as_bytes())],
