@@ -6,10 +6,10 @@ use crate::cars;
 use crate::load::{self, LoadArgs, Work};
 use crate::memory;
 use crate::report::{Report, Row, figure, markdown, table};
-use crate::servers::{self, Contestant, Mariadb};
+use crate::servers::{self, EMBEDDED, MARIADB, MONGODB, Mariadb};
 use crate::target::{Target, TargetArgs};
 use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct CompareArgs {
@@ -38,17 +38,13 @@ pub struct CompareArgs {
     pub json: Option<PathBuf>,
 }
 
-const MONGODB: &str = "MongoDB";
-const EMBEDDED: &str = "Selkie, embedded";
-const MARIADB: &str = "Selkie, MariaDB";
-
 pub fn run(args: &CompareArgs) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
     let mariadb = match args.mariadbd.to_str() {
         Some("none") => None,
         _ => Some(Mariadb::start(&args.mariadbd, folder.path())?),
     };
-    let contestants = start(args, folder.path(), mariadb.as_ref())?;
+    let contestants = servers::all(args.mongod.as_ref(), args.selkie.as_ref(), folder.path(), mariadb.as_ref())?;
     let targets: Vec<Target> = contestants.iter().map(|one| one.target.clone()).collect();
     let mut report = Report::default();
     let measured = measure(args, &targets, &mut report);
@@ -58,19 +54,6 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
     report.write_json(args.json.as_deref())?;
     measured
-}
-
-fn start(args: &CompareArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Vec<Contestant>> {
-    let selkie = servers::program(args.selkie.as_ref())?;
-    let mut contestants = Vec::new();
-    if let Some(program) = &args.mongod {
-        contestants.push(servers::mongod(program, folder)?);
-    }
-    contestants.push(servers::selkie(EMBEDDED, &selkie, folder, None, &[])?);
-    if let Some(mariadb) = mariadb {
-        contestants.push(servers::selkie(MARIADB, &selkie, folder, Some(mariadb), &[])?);
-    }
-    Ok(contestants)
 }
 
 /// Runs everything. What is known stays in the report when one experiment fails.

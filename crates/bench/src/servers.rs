@@ -19,6 +19,11 @@ use tempfile::TempDir;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What the servers are called where they are compared.
+pub const MONGODB: &str = "MongoDB";
+pub const EMBEDDED: &str = "Selkie, embedded";
+pub const MARIADB: &str = "Selkie, MariaDB";
+
 /// A process of ours; dropping it ends it with SIGTERM, and with SIGKILL where that does not help.
 pub struct Server {
     name: String,
@@ -139,6 +144,25 @@ impl Ground {
     }
 }
 
+/// Starts MongoDB where a program is given, Selkie on its own store, and Selkie on `mariadb`.
+pub fn all(
+    mongod_program: Option<&PathBuf>,
+    selkie_program: Option<&PathBuf>,
+    folder: &Path,
+    mariadb: Option<&Mariadb>,
+) -> Result<Vec<Contestant>> {
+    let program = program(selkie_program)?;
+    let mut contestants = Vec::new();
+    if let Some(program) = mongod_program {
+        contestants.push(mongod(program, folder)?);
+    }
+    contestants.push(selkie(EMBEDDED, &program, folder, None, &[])?);
+    if let Some(mariadb) = mariadb {
+        contestants.push(selkie(MARIADB, &program, folder, Some(mariadb), &[])?);
+    }
+    Ok(contestants)
+}
+
 /// Starts mongod, standalone, with default settings.
 pub fn mongod(program: &Path, folder: &Path) -> Result<Contestant> {
     mongod_with(program, folder, &[])
@@ -152,7 +176,7 @@ fn mongod_with(program: &Path, folder: &Path, options: &[&str]) -> Result<Contes
     let options: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
     let arguments = [&arguments[..], &[data.as_os_str()], &options].concat();
     let server = Server::spawn("mongod", program, &arguments, folder)?;
-    contestant("MongoDB", server, &port)
+    contestant(MONGODB, server, &port)
 }
 
 /// Starts mongod as a replica set of one member, which is what it takes for transactions.

@@ -6,11 +6,11 @@ use crate::dataset::{SplitMix, drop_collection};
 use crate::drive::{Crowd, Workload};
 use crate::message::{MARKER, Message, check_ok, cursor_batch};
 use crate::report::{Report, Row, Samples, figure, markdown};
-use crate::servers::{self, Contestant, Mariadb};
+use crate::servers::{self, EMBEDDED, MARIADB, MONGODB, Mariadb};
 use crate::target::Target;
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, doc};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(clap::Args, Debug, Clone)]
@@ -48,10 +48,6 @@ pub struct SliceArgs {
     pub json: Option<PathBuf>,
 }
 
-const MONGODB: &str = "MongoDB";
-const EMBEDDED: &str = "Selkie, embedded";
-const MARIADB: &str = "Selkie, MariaDB";
-
 const COLLECTION: &str = "posts";
 
 /// How many comments a post keeps. It has as many from the beginning.
@@ -72,7 +68,7 @@ pub fn run(args: &SliceArgs) -> Result<()> {
         Some("none") => None,
         _ => Some(Mariadb::start(&args.mariadbd, folder.path())?),
     };
-    let contestants = start(args, folder.path(), mariadb.as_ref())?;
+    let contestants = servers::all(args.mongod.as_ref(), args.selkie.as_ref(), folder.path(), mariadb.as_ref())?;
     let targets: Vec<Target> = contestants.iter().map(|one| one.target.clone()).collect();
     let mut report = Report::default();
     for &posts in &args.posts {
@@ -81,19 +77,6 @@ pub fn run(args: &SliceArgs) -> Result<()> {
     report.publish(args.json.as_deref())?;
     println!("{}", markdown(&goals(&report.rows)));
     Ok(())
-}
-
-fn start(args: &SliceArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Vec<Contestant>> {
-    let selkie = servers::program(args.selkie.as_ref())?;
-    let mut contestants = Vec::new();
-    if let Some(program) = &args.mongod {
-        contestants.push(servers::mongod(program, folder)?);
-    }
-    contestants.push(servers::selkie(EMBEDDED, &selkie, folder, None, &[])?);
-    if let Some(mariadb) = mariadb {
-        contestants.push(servers::selkie(MARIADB, &selkie, folder, Some(mariadb), &[])?);
-    }
-    Ok(contestants)
 }
 
 fn measure(args: &SliceArgs, posts: u64, targets: &[Target]) -> Result<Vec<Row>> {

@@ -3,7 +3,7 @@
 
 use super::measure_in;
 use crate::report::{Report, Row, figure, markdown};
-use crate::servers::{self, Contestant, Mariadb};
+use crate::servers::{self, Contestant, MONGODB, Mariadb};
 use crate::target::Target;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,6 @@ pub enum Mode {
 }
 
 const PUBLISHED: [Mode; 3] = [Mode::None, Mode::Results, Mode::Documents];
-pub const MONGODB: &str = "MongoDB";
 
 impl ModesArgs {
     pub fn is_wanted(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use super::{Programs, PublishedArgs, Section, Table, experiment, line};
 use crate::Bench;
-use crate::cars::modes::{self, MONGODB};
+use crate::cars::modes;
 use crate::report::{Row, figure};
+use crate::servers::MONGODB;
 use anyhow::{Result, bail};
 
 const ABOUT: &str = "Published for MaxScale's NoSQL protocol module (MongoDB 4.4.6, MariaDB 10.5, a laptop): 10,000 cars, 579 of them Toyotas, the \

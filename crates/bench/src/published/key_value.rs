@@ -4,6 +4,7 @@ use super::{Programs, PublishedArgs, Section, Table, experiment, line};
 use crate::Bench;
 use crate::kv;
 use crate::report::{Row, figure};
+use crate::servers::MONGODB;
 use anyhow::{Result, bail};
 
 const ABOUT: &str = "Published: key-value reads with all data in memory, client and server on one machine. The library within the process read more than twice as much \
@@ -19,7 +20,6 @@ const PUBLISHED: [(&str, Option<&str>, f64); 5] = [
     ("MySQL Cluster by its own library (NDBAPI)", None, 90_000.0),
     ("the embedded library, InnoDB", Some("MariaDB, embedded, prepared"), 115_000.0),
 ];
-const MONGODB: &str = "MongoDB";
 
 pub fn command(args: &PublishedArgs) -> Vec<String> {
     let words: &[&str] = match args.quick {
