@@ -82,7 +82,7 @@ impl Facts {
         match self.plan.get() {
             Some(plan) if self.counted.get() && plan.facts().exact => {
                 let summary = plan.summary();
-                if summary == PlanSummary::Name("COLLSCAN") { Vec::new() } else { vec![(summary, 1)] }
+                if summary.as_str() == Some("COLLSCAN") { Vec::new() } else { vec![(summary, 1)] }
             }
             Some(plan) => vec![(plan.summary(), 1)],
             None => self.written.borrow().clone(),

@@ -11,7 +11,7 @@ use document::{Doc, DocBuf, DocWriter, Value};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
-use store::{Explained, Plan};
+use store::{Explained, IndexSpec, Plan, PlanSummary};
 
 /// The rows of a page as MariaDB is asked to explain it: a usual first batch.
 const PAGE_ROWS: u64 = 101;
@@ -47,6 +47,40 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &Explained<'_>) -> DocBuf {
             about.write_figures(|_| 0, writer);
         }
     })
+}
+
+/// The plan in a line. What [`stages`] would say, without building it: each operation is counted by it.
+pub(crate) fn summary(plan: &MariaDbPlan) -> PlanSummary {
+    match &plan.access {
+        _ if plan.table.is_none() => PlanSummary::Name("EOF"),
+        Access::Rows(rows) => summary_of(rows),
+        Access::Union(branches) if branches.iter().all(|(filter, _)| filter.is_none()) => {
+            branches.first().map_or(PlanSummary::None, |(_, rows)| summary_of(rows))
+        }
+        Access::Union(branches) => PlanSummary::joined(branches.iter().map(|(_, rows)| summary_of_index(rows))),
+        Access::Nothing => PlanSummary::Name("EOF"),
+    }
+}
+
+fn summary_of(rows: &Rows) -> PlanSummary {
+    match rows {
+        Rows { ids: Some(_), .. } => PlanSummary::Name("IDHACK"),
+        Rows { index: None, found: None, .. } => PlanSummary::Name("COLLSCAN"),
+        rows => summary_of_index(rows),
+    }
+}
+
+fn summary_of_index(rows: &Rows) -> PlanSummary {
+    let of = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
+    let stage = if rows.gives_different() { "DISTINCT_SCAN" } else { "IXSCAN" };
+    match (&rows.index, rows.found.as_ref().and_then(|found| found.spec.as_ref())) {
+        (Some(IndexScan { merged: Some(branches), .. }), _) => {
+            PlanSummary::joined(branches.iter().map(|branch| of("IXSCAN", &branch.spec)))
+        }
+        (Some(index), _) => of(stage, &index.spec),
+        (None, Some(spec)) => of(stage, spec),
+        (None, None) => of(stage, &crate::index::id_index()),
+    }
 }
 
 struct Stages<'s> {
@@ -126,7 +160,7 @@ impl Stages<'_> {
             Access::Union(ref branches) if branches.iter().any(|(filter, _)| filter.is_some()) => rows.tally.get(),
             _ => self.plan.examined(),
         };
-        let different = rows.found.as_ref().is_some_and(|found| found.group.is_some());
+        let different = rows.gives_different();
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
         self.about.write_figures(|_| looked.entries, writer);
         let id;

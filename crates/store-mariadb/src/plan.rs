@@ -195,6 +195,11 @@ impl MariaDbPlan {
 }
 
 impl Rows {
+    /// Whether one row for each value of a column will do.
+    pub fn gives_different(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.group.is_some())
+    }
+
     /// The whole table by row key.
     pub fn all(forward: bool) -> Rows {
         Rows { ids: None, found: None, index: None, condition: None, forward, tally: Tally::default() }
@@ -412,16 +417,7 @@ impl Plan for MariaDbPlan {
     }
 
     fn summary(&self) -> PlanSummary {
-        let read = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
-        match &self.access {
-            _ if self.table.is_none() => PlanSummary::Name("EOF"),
-            Access::Rows(Rows { index: None, found: None, ids: None, .. }) => PlanSummary::Name("COLLSCAN"),
-            Access::Rows(Rows { index: None, found: None, ids: Some(ids), .. }) if ids.len() == 1 => {
-                PlanSummary::Name("IDHACK")
-            }
-            Access::Rows(Rows { index: Some(index), .. }) if index.merged.is_none() => read("IXSCAN", &index.spec),
-            _ => PlanSummary::of(self.winning_plan().as_doc()),
-        }
+        explain::summary(self)
     }
 
     fn examined(&self) -> Examined {

@@ -176,6 +176,10 @@ impl Range {
 }
 
 impl IndexScan {
+    fn summary(&self) -> PlanSummary {
+        self.index.as_ref().map_or(PlanSummary::Name("IXSCAN { _id: 1 }"), |index| index.summary.clone())
+    }
+
     /// Everything within the intervals, in the index's order.
     pub fn new(index: Option<Arc<Index>>, intervals: Vec<Interval>) -> IndexScan {
         IndexScan {
@@ -300,8 +304,8 @@ impl Plan for SqlitePlan {
             _ if self.collection.is_none() => PlanSummary::Name("EOF"),
             Access::Natural { .. } => PlanSummary::Name("COLLSCAN"),
             Access::Points(_) => PlanSummary::Name("IDHACK"),
-            Access::Index(IndexScan { index: Some(index), different: None, .. }) => index.summary.clone(),
-            Access::Index(IndexScan { index: None, different: None, .. }) => PlanSummary::Name("IXSCAN { _id: 1 }"),
+            Access::Index(scan) if scan.different.is_none() => scan.summary(),
+            Access::Union(union) => PlanSummary::joined(union.branches.iter().map(IndexScan::summary)),
             _ => PlanSummary::of(self.winning_plan().as_doc()),
         }
     }

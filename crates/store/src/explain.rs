@@ -41,6 +41,16 @@ impl PlanSummary {
         PlanSummary::Text(by_index(stage, key).into())
     }
 
+    /// The summary of reading by one after the other.
+    pub fn joined(parts: impl Iterator<Item = PlanSummary>) -> PlanSummary {
+        let mut text = String::new();
+        for part in parts {
+            text += if text.is_empty() { "" } else { ", " };
+            text += part.as_str().unwrap_or_default();
+        }
+        PlanSummary::Text(text.into())
+    }
+
     /// Whether it tells of reading by an index with this key.
     pub fn reads_by(&self, key: Doc<'_>) -> bool {
         let mut text = String::from(" ");
