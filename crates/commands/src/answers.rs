@@ -34,6 +34,19 @@ pub struct Kept {
     pub rest: Option<Rest>,
 }
 
+impl Kept {
+    /// Where in the body the cursor's id is: `{cursor: {firstBatch: […], id, …}, …}`.
+    pub fn cursor_id_at(&self) -> Option<usize> {
+        const ID: &[u8] = b"\x12id\0";
+        let head = |element: Element<'_>| 1 + element.key_bytes().len() + 1;
+        let cursor = Doc::from_bytes(&self.body)?.first()?;
+        let batch = cursor.value().as_document()?.first()?;
+        let at = 4 + head(cursor) + 4 + head(batch) + batch.raw_value().len();
+        let id_at = at + ID.len();
+        (self.body.get(at..id_at)? == ID).then_some(id_at)
+    }
+}
+
 /// Where a read goes on behind a batch.
 #[derive(Clone, Debug)]
 pub struct Rest {

@@ -122,8 +122,8 @@ pub enum AtOnce {
     No,
     /// The reply's body is written.
     Written,
-    /// This is the reply's body, to be sent from where it lies.
-    Kept(Bytes),
+    /// This is the reply's body, to be sent from where it lies, and its end, if that is this reply's own.
+    Kept { body: Bytes, end: Vec<u8> },
 }
 
 /// Kept replies from this size on are sent from where they lie; smaller ones are copied, which is cheaper.
@@ -149,18 +149,16 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         let mut call = Call::new(worker, session, request, spec, first, &running);
         // What is wrong is told on the ordinary way.
         let kept = call.begin(body).is_ok().then(|| answers.at_once(&call)).flatten();
-        let kept = kept.filter(|kept| kept.rest.is_none() || go_on_at_once(&call, kept, reply));
-        if let Some(kept) = kept {
+        let parts = kept.as_ref().and_then(|kept| parts_at_once(&call, kept));
+        if let (Some(kept), Some((shared, end))) = (kept, parts) {
             count(worker, index);
             count_answer(worker, spec, &kept);
             worker.shared.usage.note(spec, body, began.elapsed(), &[]);
-            if kept.rest.is_some() {
-                return AtOnce::Written;
+            if shared.len() >= SENT_AS_KEPT_BYTES {
+                return AtOnce::Kept { body: shared, end };
             }
-            if kept.body.len() >= SENT_AS_KEPT_BYTES {
-                return AtOnce::Kept(kept.body.clone());
-            }
-            reply.extend_from_slice(&kept.body);
+            reply.extend_from_slice(&shared);
+            reply.extend_from_slice(&end);
             return AtOnce::Written;
         }
     }
@@ -238,19 +236,16 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
     disposition
 }
 
-/// Writes a kept beginning and opens a cursor behind it; false if that is not to be done without waiting, and nothing is written.
-fn go_on_at_once(call: &Call<'_>, kept: &Kept, reply: &mut Vec<u8>) -> bool {
-    let start = reply.len();
-    let written = {
-        let mut writer = DocWriter::begin(reply);
-        let gone_on = find::go_on_at_once(call, kept, &mut writer);
-        writer.append("ok", 1.0);
-        gone_on.is_ok()
-    };
-    if !written {
-        reply.truncate(start);
+/// A kept reply as it is sent: its body, and the end that is not shared because it names a cursor that is opened for it. `None`
+/// if that is not to be done without waiting.
+fn parts_at_once(call: &Call<'_>, kept: &Kept) -> Option<(Bytes, Vec<u8>)> {
+    if kept.rest.is_none() {
+        return Some((kept.body.clone(), Vec::new()));
     }
-    written
+    let id_at = kept.cursor_id_at()?;
+    let id = find::go_on_at_once(call, kept).ok()?;
+    let behind = kept.body.get(id_at + size_of_val(&id)..)?;
+    Some((kept.body.slice(..id_at), [&id.to_le_bytes()[..], behind].concat()))
 }
 
 /// Counts what a command does whose answer was kept.

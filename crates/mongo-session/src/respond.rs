@@ -20,7 +20,7 @@ pub(crate) enum AtOnce {
 pub(crate) struct Unsent {
     front: Vec<u8>,
     body: Bytes,
-    checksum: Bytes,
+    end: Vec<u8>,
     sent: usize,
 }
 
@@ -38,25 +38,26 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     }
     let mut reply = worker.buffers.take_reply();
     let start = reply_to.begin(&mut reply);
-    let (body, checksum) = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
+    let (body, end) = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
         commands::AtOnce::No => {
             worker.buffers.give_reply(reply);
             return Ok(AtOnce::Waits(Message::Request(request)));
         }
         commands::AtOnce::Written => {
             reply_to.finish(&mut reply, start, worker.reply_id(), false);
-            (Bytes::new(), Bytes::new())
+            (Bytes::new(), Vec::new())
         }
-        commands::AtOnce::Kept(body) => {
-            let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), &body);
-            (body, checksum.map_or(Bytes::new(), |checksum| Bytes::copy_from_slice(&checksum)))
+        commands::AtOnce::Kept { body, mut end } => {
+            let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), [&body, &end]);
+            end.extend(checksum.into_iter().flatten());
+            (body, end)
         }
     };
-    let length = reply.len() + body.len() + checksum.len();
+    let length = reply.len() + body.len() + end.len();
     let tried = if body.is_empty() {
         conversation.stream.try_write(&reply)
     } else {
-        conversation.stream.try_write_vectored(&[&reply[..], &body, &checksum].map(IoSlice::new))
+        conversation.stream.try_write_vectored(&[&reply[..], &body, &end].map(IoSlice::new))
     };
     let sent = match tried {
         Ok(sent) => sent,
@@ -65,7 +66,7 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     };
     worker.commands.statistics().network_bytes_out.add(sent as u64);
     if sent < length {
-        return Ok(AtOnce::Unsent(Box::new(Unsent { front: reply, body, checksum, sent })));
+        return Ok(AtOnce::Unsent(Box::new(Unsent { front: reply, body, end, sent })));
     }
     worker.buffers.give_reply(reply);
     Ok(AtOnce::Answered)
@@ -77,8 +78,8 @@ pub(crate) async fn respond(conversation: &Conversation, left: AtOnce) -> Result
         AtOnce::Waits(Message::Request(request)) => carry_out(conversation, request).await,
         AtOnce::Waits(Message::Refused(refused)) => refuse(conversation, refused).await,
         AtOnce::Unsent(unsent) => {
-            let Unsent { front, body, checksum, mut sent } = *unsent;
-            for part in [&front[..], &body, &checksum] {
+            let Unsent { front, body, end, mut sent } = *unsent;
+            for part in [&front[..], &body, &end] {
                 write(conversation, part.get(sent..).unwrap_or_default()).await?;
                 sent = sent.saturating_sub(part.len());
             }

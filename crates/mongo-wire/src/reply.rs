@@ -44,21 +44,21 @@ impl ReplyTo {
         start
     }
 
-    /// Completes the front of a message whose body lies elsewhere; gives the checksum that goes behind the body, where there is one.
+    /// Completes the front of a message whose body lies elsewhere, in two pieces; gives the checksum that goes behind the body, where there is one.
     pub fn finish_around(
         &self,
         buffer: &mut [u8],
         start: ReplyStart,
         reply_id: i32,
-        body: &[u8],
+        body: [&[u8]; 2],
     ) -> Option<[u8; op_msg::CHECKSUM_BYTES]> {
         let ReplyStart(at) = start;
         let has_checksum = matches!(self.format, ReplyFormat::Msg { checksum: true });
-        let bytes = buffer.len() - at + body.len();
+        let bytes = buffer.len() - at + body[0].len() + body[1].len();
         self.finish_front(buffer, at, bytes, reply_id, false);
         has_checksum.then(|| {
-            let checksum = crc32c::crc32c(&buffer[at..]);
-            crc32c::crc32c_append(checksum, body).to_le_bytes()
+            let front = crc32c::crc32c(&buffer[at..]);
+            body.iter().fold(front, |checksum, piece| crc32c::crc32c_append(checksum, piece)).to_le_bytes()
         })
     }
 

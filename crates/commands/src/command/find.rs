@@ -276,16 +276,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     Ok(Disposition::Reply)
 }
 
-/// Answers with a first batch that is kept and a cursor behind it, without waiting.
-pub fn go_on_at_once(call: &Call<'_>, beginning: &Kept, reply: &mut DocWriter<'_>) -> Result<()> {
-    let Some(rest) = &beginning.rest else { return Err(Error::internal("a kept answer does not go on")) };
-    let namespace = namespace_to_read(call.database(), call.first())?;
-    let arguments = Arguments::read(call.fields())?;
-    let request = arguments.prepare(call, rest.collation.clone())?;
-    go_on(call, &namespace, &arguments, request, beginning, reply).map(drop)
-}
-
-/// Opens a cursor behind a first batch that is kept.
+/// Answers with a first batch that is kept and a cursor behind it.
 fn go_on(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -294,20 +285,42 @@ fn go_on(
     beginning: &Kept,
     reply: &mut DocWriter<'_>,
 ) -> Result<Disposition> {
-    let Some(rest) = &beginning.rest else { return Err(Error::internal("a kept answer does not go on")) };
     let mut cursor = reply.document("cursor");
     answers::write_batch(beginning, &mut cursor);
-    let id = if arguments.single_batch {
-        0
-    } else {
-        let origin = answers::origin(call, namespace, &request);
-        let mut reader = Reader::resume(rest, request);
-        reader.origin = Some(origin);
-        keep_cursor(call, namespace, reader, arguments.no_cursor_timeout)
-    };
+    let id = open_behind(call, namespace, arguments, request, beginning)?;
     cursor.append("id", id);
     append_namespace(&mut cursor, namespace);
     Ok(Disposition::Reply)
+}
+
+/// Opens a cursor behind a first batch that is kept, without waiting; gives its id.
+pub fn go_on_at_once(call: &Call<'_>, beginning: &Kept) -> Result<i64> {
+    let rest = rest_of(beginning)?;
+    let namespace = namespace_to_read(call.database(), call.first())?;
+    let arguments = Arguments::read(call.fields())?;
+    let request = arguments.prepare(call, rest.collation.clone())?;
+    open_behind(call, &namespace, &arguments, request, beginning)
+}
+
+fn open_behind(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    arguments: &Arguments<'_>,
+    request: Request<'_>,
+    beginning: &Kept,
+) -> Result<i64> {
+    let rest = rest_of(beginning)?;
+    if arguments.single_batch {
+        return Ok(0);
+    }
+    let origin = answers::origin(call, namespace, &request);
+    let mut reader = Reader::resume(rest, request);
+    reader.origin = Some(origin);
+    Ok(keep_cursor(call, namespace, reader, arguments.no_cursor_timeout))
+}
+
+fn rest_of(beginning: &Kept) -> Result<&Rest> {
+    beginning.rest.as_ref().ok_or_else(|| Error::internal("a kept answer does not go on"))
 }
 
 /// What comes behind the last document in the order that was asked for does not matter to the answer.

@@ -55,7 +55,11 @@ impl Bench {
     pub fn run_request(&mut self, request: &Request) -> (bson::Document, Disposition) {
         let mut reply = Vec::new();
         let disposition = match commands::run_at_once(&self.worker, &self.session, request, &mut reply) {
-            AtOnce::Written | AtOnce::Kept(_) => Disposition::Reply,
+            AtOnce::Written => Disposition::Reply,
+            AtOnce::Kept { body, end } => {
+                reply = [&body[..], &end].concat();
+                Disposition::Reply
+            }
             AtOnce::No => self.runtime.block_on(commands::run(&self.worker, &self.session, request, &mut reply)),
         };
         document::validate::check(&reply).expect("a reply is valid BSON");
