@@ -1,7 +1,10 @@
 """No stale reads: `selkie bench truth` reads and writes at random over many connections, and holds every answer against what may be true.
-And what many ask for at once is read once."""
+And what many ask for at once is read once.
+
+SELKIE_TRUTH_OPERATIONS lets each check go on for so many operations instead of some seconds."""
 
 import contextlib
+import os
 import threading
 
 import pytest
@@ -15,17 +18,45 @@ from support.wire import Wire, op_msg
 pytestmark = pytest.mark.selkie_only
 
 
-def truth(uri: str, *options: str) -> str:
-    done = selkie.run("bench", "truth", "--uri", uri, "--connections", "32", "--documents", "512", *options, timeout_s=240)
+OPERATIONS = os.environ.get("SELKIE_TRUTH_OPERATIONS")
+
+
+def truth(uri: str, seconds: int, *options: str) -> str:
+    length = ("--operations", OPERATIONS) if OPERATIONS else ("--seconds", str(seconds))
+    size = ("--connections", "32", "--documents", "512")
+    timeout_s = 24 * 3600 if OPERATIONS else 240
+    done = selkie.run("bench", "truth", "--uri", uri, *length, *size, *options, timeout_s=timeout_s)
+    print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0  wrong answers" in done.stdout
     return done.stdout
 
 
 def test_without_a_cache(server):
-    printed = truth(server.uri, "--seconds", "5")
+    printed = truth(server.uri, 5)
     for kind in ("find by _id", "find in batches", "$lookup", "update of many", "findAndModify", "rename, drop"):
         assert f"  {kind}\n" in printed
+
+
+@contextlib.contextmanager
+def meanwhile(*actions):
+    """Does these things beside the test, at these seconds, and again and again as long as it goes on."""
+    over = threading.Event()
+
+    def act():
+        while not over.is_set():
+            for pause_s, action in actions:
+                if over.wait(pause_s):
+                    break
+                action()
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def alone(store: str) -> tuple[str, ...]:
@@ -38,12 +69,12 @@ def test_with_a_cache(own_server, store, mode):
     if mode != "documents" and "mariadb" not in store:
         pytest.skip("there are no result sets without MariaDB")
     server = own_server("--cache", mode, *alone(store))
-    truth(server.uri, "--seconds", "5", "--reads", "93")
+    truth(server.uri, 5, "--reads", "93")
 
 
 def test_with_a_cache_that_is_too_small(own_server, store):
     server = own_server("--cache", "documents", "--cache-bytes", str(1 << 20), *alone(store))
-    truth(server.uri, "--seconds", "5", "--reads", "95", "--pad", "2000")
+    truth(server.uri, 5, "--reads", "95", "--pad", "2000")
 
 
 @pytest.fixture
@@ -58,7 +89,7 @@ def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
     """MariaDB tells what was written before the writer knows that it was. Tolerated is what a reader sees before either knows: MariaDB shows
     a change a moment before the log has been read."""
     server = own_server("--cache", "documents", "--foreign-writes", "strict", mariadb=strict_mariadb)
-    printed = truth(server.uri, "--seconds", "5", "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--until-told")
+    printed = truth(server.uri, 5, "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--until-told")
     assert "  write by SQL\n" in printed
 
 
@@ -67,11 +98,8 @@ def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tm
     """Each sees its own writes at once, but for those on top of the other's, and these within a bounded time."""
     options = ("--cache", "documents")
     one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
-    killer = threading.Timer(4, lambda: (other.kill(), other.start()))
-    killer.start()
-    uris = (one.uri, "--uri", other.uri)
-    truth(*uris, "--seconds", "8", "--reads", "90", "--ride-out", "60", "--staleness-ms", "10000")
-    killer.join()
+    with meanwhile((4, other.kill), (0, other.start)):
+        truth(one.uri, 8, "--uri", other.uri, "--reads", "90", "--ride-out", "60", "--staleness-ms", "10000")
 
 
 @pytest.mark.mariadb_only
@@ -79,7 +107,7 @@ def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tm
 def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, options):
     server = own_server("--cache", "documents", *options, mariadb=strict_mariadb)
     sql = ("--sql", strict_mariadb.tcp_url(), "--cut-ms", "3000", "--staleness-ms", "10000")
-    printed = truth(server.uri, "--seconds", "12", "--reads", "93", *sql)
+    printed = truth(server.uri, 12, "--reads", "93", *sql)
     assert "  write by SQL\n" in printed
     with server.client() as client:
         assert client.admin.command("serverStatus")["cache"]["hits"] > 0
@@ -91,16 +119,12 @@ def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, 
     try:
         options = ("--cache", "documents", "--cache-storage", redis.url())
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
-        restarts = [threading.Timer(4, redis.kill), threading.Timer(6, redis.start)]
-        for timer in restarts:
-            timer.start()
-        uris = (one.uri, "--uri", other.uri)
         # What is shared goes with every write to its collection: few of them.
         rare = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--move-ms", "0", "--define-ms", "0")
-        printed = truth(*uris, "--seconds", "10", "--staleness-ms", "3000", "--sql", strict_mariadb.tcp_url(), *rare)
+        with meanwhile((4, redis.kill), (2, redis.start)):
+            sql = ("--sql", strict_mariadb.tcp_url())
+            printed = truth(one.uri, 10, "--uri", other.uri, "--staleness-ms", "3000", *sql, *rare)
         assert "  write by SQL\n" in printed
-        for timer in restarts:
-            timer.join()
         for server in (one, other):
             with server.client() as client:
                 shared = client.admin.command("serverStatus")["cache"]["shared"]
@@ -111,7 +135,7 @@ def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, 
 
 @pytest.mark.mariadb_only
 def test_with_sql_beside_it(server, mariadb):
-    printed = truth(server.uri, "--seconds", "5", "--sql", mariadb.tcp_url())
+    printed = truth(server.uri, 5, "--sql", mariadb.tcp_url())
     assert "  write by SQL\n" in printed
 
 
