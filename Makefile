@@ -7,6 +7,8 @@ TOOLS      := .build
 PYTHON     := $(TOOLS)/venv/bin/python
 MONGOD     ?= $(TOOLS)/mongod
 FUZZ_SECONDS ?= 60
+# What is compiled otherwise, or at all, for MariaDB within the process.
+EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test check blackbox compat embedded-mariadb bench report fuzz tools clean
@@ -25,6 +27,7 @@ test: tools check blackbox compat ## everything: format, lints, unit tests, real
 check: ## format, lints and unit tests: needs no server, driver or network
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- --deny warnings
+	MARIADB_EMBEDDED_LINTS_ONLY=1 cargo clippy --quiet $(EMBEDDED_MARIADB) --all-targets -- --deny warnings
 	cargo test --quiet --workspace
 
 blackbox: tools build ## real drivers against the program, on both stores
@@ -35,7 +38,7 @@ compat: tools build ## the same questions to Selkie on both stores and to MongoD
 
 embedded-mariadb: tools ## build with MariaDB within the process (the program is under the GPL then), and real drivers against that
 	tests/tools/setup $(TOOLS) embedded-mariadb
-	cargo clippy --quiet -p selkie -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb --all-targets -- --deny warnings
+	cargo clippy --quiet $(EMBEDDED_MARIADB) --all-targets -- --deny warnings
 	cargo test --quiet -p mariadb-embedded --features libmariadbd
 	cargo build --release -p selkie --features embedded-mariadb
 	cp $(SELKIE) $(TOOLS)/selkie-embedded-mariadb
