@@ -16,6 +16,7 @@ use crate::read::Request;
 use bytes::Bytes;
 use cache::{Begun, Cache, Fill, Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Value};
+use mongo_wire::op_msg;
 use mongo_wire::request::RequestKind;
 use query::Predicate;
 use shared_cache::Shared;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use store::{Namespace, Plan, Position};
 
 /// What a kept answer takes beside its bytes.
-const KEPT_OVERHEAD_BYTES: usize = 160;
+const KEPT_OVERHEAD_BYTES: usize = 224;
 
 /// A reply that is kept.
 pub struct Kept {
@@ -35,6 +36,10 @@ pub struct Kept {
 }
 
 impl Kept {
+    fn new(body: &[u8], rest: Option<Rest>) -> Arc<Kept> {
+        Arc::new(Kept { body: op_msg::body_to_send(body), rest })
+    }
+
     /// Where in the body the cursor's id is: `{cursor: {firstBatch: […], id, …}, …}`.
     pub fn cursor_id_at(&self) -> Option<usize> {
         const ID: &[u8] = b"\x12id\0";
@@ -155,7 +160,7 @@ impl Answers {
     async fn look_up_elsewhere(&self, call: &Call<'_>, fill: Fill<Kept>, key: &[u8]) -> Looked {
         let Some(shared) = &self.shared else { return Looked::Make(Making::new(fill, key)) };
         if let Some(found) = shared.get(key).await {
-            let kept = Arc::new(Kept { body: found.body, rest: None });
+            let kept = Kept::new(&found.body, None);
             let mut namespaces = found.namespaces.into_iter();
             if let Some(first) = namespaces.next() {
                 // What it was asked for is not taken apart here, so that any change of its collections counts.
@@ -231,10 +236,10 @@ impl Making {
                 // A cursor is this gateway's own.
                 let sharing = sharing.filter(|_| rest.is_none());
                 let namespaces = sharing.as_ref().map(|_| scope.namespaces());
-                let body = Bytes::copy_from_slice(body);
-                let kept = Kept { body: body.clone(), rest };
+                let kept = Kept::new(body, rest);
+                let body = kept.body.clone();
                 // Why it was not kept is counted there.
-                if fill.finish(Arc::new(kept), bytes, scope, now_ms).is_ok()
+                if fill.finish(kept, bytes, scope, now_ms).is_ok()
                     && let (Some(Sharing { shared, position }), Some(namespaces)) = (sharing, namespaces)
                 {
                     shared.put(&key, position, namespaces, body);

@@ -71,3 +71,13 @@ fn a_short_reply_is_an_error_or_not_there_yet() {
         }
     }
 }
+
+#[test]
+fn a_body_to_send_lies_in_its_lines_as_behind_its_front() {
+    for length in [5, 21, 63, 64, 1000, 100_000] {
+        let body = vec![7; length];
+        let kept = mongo_wire::op_msg::body_to_send(&body);
+        assert_eq!(*kept, *body);
+        assert_eq!(kept.as_ptr().addr() % 64, mongo_wire::op_msg::BODY_AT);
+    }
+}
