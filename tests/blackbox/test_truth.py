@@ -72,6 +72,13 @@ def test_with_a_cache(own_server, store, mode):
     truth(server.uri, 5, "--reads", "93")
 
 
+def test_with_a_cache_for_each_worker(own_server, store):
+    server = own_server("--cache", "documents", "--cache-per-worker", "--threads", "3", *alone(store))
+    truth(server.uri, 5, "--reads", "93")
+    with server.client() as client:
+        assert client.admin.command("serverStatus")["cache"]["hits"] > 0
+
+
 def test_with_a_cache_that_is_too_small(own_server, store):
     server = own_server("--cache", "documents", "--cache-bytes", str(1 << 20), *alone(store))
     truth(server.uri, 5, "--reads", "95", "--pad", "2000")

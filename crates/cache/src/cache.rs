@@ -4,7 +4,7 @@ use crate::figures::{Figures, Refusal};
 use crate::recent::Announcement;
 use crate::scope::Scope;
 use crate::shard::{Flight, Found, New, Shard};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use store::{Announced, Changes, Namespace, Watch};
@@ -17,6 +17,8 @@ pub struct Settings {
     pub bytes: usize,
     /// Parts of the cache, each with a lock of its own.
     pub shards: usize,
+    /// Each thread that asks has a part of its own, in which it alone looks and keeps; else a question belongs to one part, whoever asks.
+    pub by_thread: bool,
     /// Older answers are made anew by one of those who ask; the others get the old one meanwhile.
     pub soft_ttl_ms: Option<i64>,
     /// Older answers are not given.
@@ -29,7 +31,14 @@ pub struct Settings {
     pub ignores_overtaking: bool,
 }
 
-/// Answers of one kind, shared by all workers.
+/// Threads in the order in which they first asked.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Answers of one kind.
 pub struct Cache<A> {
     settings: Settings,
     shards: Box<[Mutex<Shard<A>>]>,
@@ -59,6 +68,8 @@ pub struct Fill<A> {
     cache: Arc<Cache<A>>,
     key: Box<[u8]>,
     hash: u64,
+    /// The part of the cache that it was begun in.
+    part: usize,
     /// When the store was asked, at the earliest.
     began: u64,
     started: Instant,
@@ -85,7 +96,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
             return None;
         }
         let hash = self.hasher.hash_one(key);
-        self.shard(hash).look_up(key, hash, now_ms, false, &self.settings)
+        self.shard(self.part(hash)).look_up(key, hash, now_ms, false, &self.settings)
     }
 
     /// The answer, or leave to make it. `alone`: there is no waiting for others who make it.
@@ -101,7 +112,8 @@ impl<A: Send + Sync + 'static> Cache<A> {
             );
         }
         let hash = self.hasher.hash_one(key);
-        let mut shard = self.shard(hash);
+        let part = self.part(hash);
+        let mut shard = self.shard(part);
         let flight = match shard.find(key, hash, now_ms, &self.settings) {
             Found::Answer(answer) => return Begun::Hit(answer),
             Found::UnderWay(_) if alone => None,
@@ -111,7 +123,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
         };
         drop(shard);
         let began = self.time.load(Ordering::SeqCst);
-        Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, began, started: Instant::now(), flight })
+        Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, part, began, started: Instant::now(), flight })
     }
 
     /// Keeps nothing until it is told that writes from elsewhere are followed again, and forgets everything: at once, or then where some of it
@@ -161,7 +173,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
     /// Whether the answer to a question is kept, or why it was not when it was made last, if that is known. Counts nothing.
     pub fn why(&self, key: &[u8], now_ms: i64) -> Result<(), Option<Refusal>> {
         let hash = self.hasher.hash_one(key);
-        self.shard(hash).why(key, hash, now_ms, &self.settings)
+        self.shard(self.part(hash)).why(key, hash, now_ms, &self.settings)
     }
 
     /// Notes that an answer was not even looked for.
@@ -185,10 +197,15 @@ impl<A: Send + Sync + 'static> Cache<A> {
         announcement.settle(self.time.fetch_add(1, Ordering::SeqCst));
     }
 
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<A>> {
+    /// Where a question is looked for.
+    fn part(&self, hash: u64) -> usize {
         // The tables inside go by the other bits.
-        let at = (hash >> 40) as usize % self.shards.len();
-        lock(&self.shards[at])
+        let number = if self.settings.by_thread { THREAD.with(|number| *number) } else { (hash >> 40) as usize };
+        number % self.shards.len()
+    }
+
+    fn shard(&self, part: usize) -> MutexGuard<'_, Shard<A>> {
+        lock(&self.shards[part])
     }
 }
 
@@ -205,7 +222,7 @@ impl<A: Send + Sync + 'static> Fill<A> {
             started: self.started,
             now_ms,
         };
-        let mut shard = self.cache.shard(self.hash);
+        let mut shard = self.cache.shard(self.part);
         if let Some(flight) = &self.flight {
             shard.land(&new.key, flight);
         }
@@ -217,7 +234,7 @@ impl<A: Send + Sync + 'static> Fill<A> {
 
     /// Gives up: the answer is not to be kept.
     pub fn refuse(self, why: Refusal) {
-        self.cache.shard(self.hash).refuse(why, self.hash);
+        self.cache.shard(self.part).refuse(why, self.hash);
     }
 }
 
@@ -226,8 +243,7 @@ impl<A> Drop for Fill<A> {
         if let Some(flight) = self.flight.take()
             && !self.key.is_empty()
         {
-            let at = (self.hash >> 40) as usize % self.cache.shards.len();
-            lock(&self.cache.shards[at]).land(&self.key, &flight);
+            lock(&self.cache.shards[self.part]).land(&self.key, &flight);
         }
     }
 }

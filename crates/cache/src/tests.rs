@@ -16,6 +16,7 @@ fn settings(bytes: usize) -> Settings {
     Settings {
         bytes,
         shards: 2,
+        by_thread: false,
         soft_ttl_ms: None,
         hard_ttl_ms: None,
         stale_ms: None,
@@ -370,9 +371,10 @@ fn what_is_asked_in_vain_is_limited() {
 }
 
 /// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
-fn stale_reads(ignores_overtaking: bool, time: Duration) -> u64 {
+fn stale_reads(settings: Settings, time: Duration) -> u64 {
     const KEYS: i32 = 4;
-    let cache = Cache::<u64>::new(Settings { ignores_overtaking, ..settings(1 << 20) });
+    let ignores_overtaking = settings.ignores_overtaking;
+    let cache = Cache::<u64>::new(settings);
     let stored: Arc<Mutex<BTreeMap<i32, u64>>> = Arc::default();
     let acknowledged: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(0)).collect());
     let (stale, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -431,11 +433,29 @@ fn stale_reads(ignores_overtaking: bool, time: Duration) -> u64 {
 
 #[test]
 fn no_read_is_stale_however_reads_and_writes_meet() {
-    assert_eq!(stale_reads(false, Duration::from_secs(2)), 0);
+    assert_eq!(stale_reads(settings(1 << 20), Duration::from_secs(2)), 0);
+    assert_eq!(stale_reads(Settings { by_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
+}
+
+#[test]
+fn threads_keep_answers_of_their_own_where_they_are_to() {
+    let cache = Cache::new(Settings { by_thread: true, ..settings(1 << 20) });
+    let aside =
+        |work: fn(&Arc<Cache<u64>>) -> bool| std::thread::scope(|scope| scope.spawn(|| work(&cache)).join().unwrap());
+    keep(&cache, "k", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
+    // Of two new threads one has the other part.
+    let seen = [aside(|cache| has(cache, "k")), aside(|cache| has(cache, "k"))];
+    assert!(has(&cache, "k") && seen.contains(&false), "{seen:?}");
+    aside(|cache| {
+        change(cache, Some(doc! { "_id": 1 }.as_doc()), None);
+        true
+    });
+    assert!(!has(&cache, "k"));
 }
 
 /// The same finds out when answers are kept that a change has overtaken.
 #[test]
 fn a_planted_bug_is_found() {
-    assert!(stale_reads(true, Duration::from_secs(60)) > 0);
+    let buggy = Settings { ignores_overtaking: true, ..settings(1 << 20) };
+    assert!(stale_reads(buggy, Duration::from_secs(60)) > 0);
 }

@@ -1,6 +1,7 @@
 //! The command line. Its flags go the same way as the file's keys: through the table of parameters.
 
-use crate::config::parameter::{self, Raw};
+use crate::config::parameter;
+use crate::config::value::Raw;
 use crate::config::{ConfigError, Origin, Written};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -92,6 +93,9 @@ pub struct ServeArgs {
     /// Which answers a change takes away: precise or, for comparison, collection [default: precise]
     #[arg(long, value_name = "WAY")]
     pub invalidation: Option<String>,
+    /// Each worker keeps answers of its own
+    #[arg(long)]
+    pub cache_per_worker: bool,
     /// A Redis server by which gateways share replies: redis://user:password@host:6379/0
     #[arg(long, value_name = "URL")]
     pub cache_storage: Option<String>,
@@ -115,6 +119,7 @@ impl ServeArgs {
             ("--selects", self.selects.map(Raw::Text)),
             ("--stale-ms", self.stale_ms.map(Raw::Integer)),
             ("--invalidation", self.invalidation.map(Raw::Text)),
+            ("--cache-per-worker", self.cache_per_worker.then_some(Raw::Boolean(true))),
             ("--cache-storage", self.cache_storage.map(Raw::Text)),
             ("--data", self.data.map(Raw::Text)),
             ("--mariadb", self.mariadb.map(Raw::Text)),

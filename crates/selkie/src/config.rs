@@ -12,8 +12,9 @@ pub mod parameter;
 mod reference;
 #[cfg(test)]
 mod tests;
+pub mod value;
 
-pub use self::cache::SHARDS_PER_THREAD;
+pub use self::cache::shards;
 use commands::Topology;
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
@@ -54,6 +55,7 @@ pub struct Written {
     pub cache_only_statements: Option<Setting<Vec<String>>>,
     pub cache_except_statements: Option<Setting<Vec<String>>>,
     pub cache_stale_ms: Option<Setting<i64>>,
+    pub cache_per_worker: Option<Setting<bool>>,
     pub cache_invalidation: Option<Setting<Invalidation>>,
     pub cache_storage: Option<Setting<String>>,
     pub cache_storage_ca: Option<Setting<PathBuf>>,
@@ -118,6 +120,8 @@ pub struct Cache {
     pub except: Vec<String>,
     pub commands: Vec<String>,
     pub stale_ms: Option<i64>,
+    /// Each worker keeps answers of its own.
+    pub per_worker: bool,
     pub invalidation: Invalidation,
     pub sql: SqlCache,
     pub storage: Option<Storage>,
@@ -245,6 +249,7 @@ impl Written {
             cache_except_users: self.cache_except_users.or(beneath.cache_except_users),
             cache_only_statements: self.cache_only_statements.or(beneath.cache_only_statements),
             cache_except_statements: self.cache_except_statements.or(beneath.cache_except_statements),
+            cache_per_worker: self.cache_per_worker.or(beneath.cache_per_worker),
             cache_stale_ms: self.cache_stale_ms.or(beneath.cache_stale_ms),
             cache_invalidation: self.cache_invalidation.or(beneath.cache_invalidation),
             cache_storage: self.cache_storage.or(beneath.cache_storage),

@@ -9,7 +9,8 @@ mod temporary_files;
 
 use clap::Parser;
 use cli::{Cli, Command, ServeArgs};
-use config::parameter::{self, Raw};
+use config::parameter;
+use config::value::Raw;
 use config::{Config, ConfigError, Origin, Written, file};
 use std::process::ExitCode;
 

@@ -139,10 +139,11 @@ const SHARED_TTL: Duration = Duration::from_secs(600);
 impl Caches {
     /// Errors: the storage that replies are to be shared by cannot be reached.
     fn new(config: &Config) -> anyhow::Result<Caches> {
-        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, invalidation, .. } = config.cache;
+        let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, invalidation, per_worker, .. } = config.cache;
         let settings = |bytes| cache::Settings {
             bytes,
-            shards: config::SHARDS_PER_THREAD * config.threads,
+            shards: config::shards(config.threads, per_worker),
+            by_thread: per_worker,
             soft_ttl_ms,
             hard_ttl_ms,
             stale_ms,

@@ -6,8 +6,11 @@ use super::{
 };
 use std::time::Duration;
 
-/// Parts of a cache for each worker, each with a lock and a share of the memory of its own.
-pub const SHARDS_PER_THREAD: usize = 2;
+/// Parts of a cache, each with a lock and a share of the memory of its own.
+pub fn shards(threads: usize, per_worker: bool) -> usize {
+    // Where all workers go to all parts, more parts let fewer of them meet.
+    if per_worker { threads } else { 2 * threads }
+}
 
 /// Less does not hold an answer of some documents.
 const SHARD_BYTES_MIN: usize = 16 << 10;
@@ -38,6 +41,7 @@ pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache
         only: list(&written.cache_only),
         except: list(&written.cache_except),
         commands: list(&written.cache_commands),
+        per_worker: is_per_worker(written),
         stale_ms: written.cache_stale_ms.as_ref().map(|setting| setting.value),
         sql: SqlCache {
             selects: written.cache_selects.as_ref().map_or(Selects::Verify, |setting| setting.value),
@@ -98,6 +102,10 @@ fn storage(
     Ok(Some(Storage { address, timeout: Duration::from_millis(timeout as u64), origin: storage.origin.clone() }))
 }
 
+fn is_per_worker(written: &Written) -> bool {
+    written.cache_per_worker.as_ref().is_some_and(|setting| setting.value)
+}
+
 fn list(setting: &Option<Setting<Vec<String>>>) -> Vec<String> {
     setting.as_ref().map_or_else(Vec::new, |setting| setting.value.clone())
 }
@@ -120,7 +128,7 @@ fn check_memory(written: &Written, mode: CacheMode, threads: usize) -> Result<()
         (CacheMode::Results, Some(_)) | (CacheMode::Both, None) => 2,
         (CacheMode::Both, Some(_)) => 4,
     };
-    let parts = kinds * SHARDS_PER_THREAD * threads;
+    let parts = kinds * shards(threads, is_per_worker(written));
     match bytes.value / parts {
         share if share < SHARD_BYTES_MIN && mode != CacheMode::Off => Err(bytes.refuse(format!(
             "with {threads} threads, {} bytes are shared out to {parts} parts of {share} bytes each, which hold no answer; \

@@ -1,6 +1,7 @@
 //! The configuration file: TOML, and strict. Whatever is not understood is an error with its line.
 
-use super::parameter::{self, PARAMETERS, Raw, SECTIONS};
+use super::parameter::{self, PARAMETERS, SECTIONS};
+use super::value::Raw;
 use super::{ConfigError, Origin, Written};
 use std::path::Path;
 use strict_toml::{Key, Refusal, Source, Value, nearest};

@@ -1,6 +1,10 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
-use super::{CacheMode, ForeignWrites, Invalidation, Origin, Selects, Setting, TopologyKind, Written};
+use super::value::{
+    Raw, addresses, boolean, cache_mode, commands, compressors, foreign_writes, host_and_port, integer, invalidation,
+    log_filter, mariadb_url, patterns, selects, statements, text, topology, users,
+};
+use super::{Origin, Setting, Written};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,17 +28,6 @@ pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 
 pub fn default_listen() -> ListenAddress {
     ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 27017)))
-}
-
-/// A value as its source spells it, not yet understood.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Raw {
-    Text(String),
-    Integer(i64),
-    Boolean(bool),
-    List(Vec<Raw>),
-    /// A TOML type that no parameter has, by its name.
-    Other(&'static str),
 }
 
 /// One thing that can be set.
@@ -408,6 +401,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "cache",
+        name: "per-worker",
+        flag: Some("--cache-per-worker"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Whether each worker keeps answers of its own, in its share of the memory, rather than all of them together: no worker waits for another's \
+                lock, and each makes and keeps an answer by itself.",
+        read: read!(cache_per_worker, boolean),
+    },
+    Parameter {
+        section: "cache",
         name: "storage",
         flag: Some("--cache-storage"),
         kind: "URL",
@@ -447,187 +451,4 @@ pub fn find(section: &str, name: &str) -> Option<&'static Parameter> {
 /// The parameter that a flag sets.
 pub fn by_flag(flag: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.flag == Some(flag))
-}
-
-impl Raw {
-    fn show(&self) -> String {
-        match self {
-            Raw::Text(text) => format!("{text:?}"),
-            Raw::Integer(integer) => integer.to_string(),
-            Raw::Boolean(boolean) => boolean.to_string(),
-            Raw::List(_) => "a list".to_owned(),
-            Raw::Other(name) => format!("a {name}"),
-        }
-    }
-}
-
-fn expected(what: &str, raw: &Raw) -> String {
-    format!("{what} is expected here, not {}", raw.show())
-}
-
-fn text(raw: Raw, what: &str) -> Result<String, String> {
-    match raw {
-        Raw::Text(text) if !text.trim().is_empty() => Ok(text),
-        other => Err(expected(what, &other)),
-    }
-}
-
-fn boolean(raw: Raw) -> Result<bool, String> {
-    match raw {
-        Raw::Boolean(boolean) => Ok(boolean),
-        other => Err(expected("true or false", &other)),
-    }
-}
-
-fn integer(raw: Raw, least: i64, most: i64) -> Result<i64, String> {
-    match raw {
-        Raw::Integer(integer) if (least..=most).contains(&integer) => Ok(integer),
-        other => Err(expected(&format!("a number from {least} to {most}"), &other)),
-    }
-}
-
-fn list<T>(raw: Raw, what: &str, item: impl Fn(Raw) -> Result<T, String>) -> Result<Vec<T>, String> {
-    match raw {
-        Raw::List(items) if !items.is_empty() => items.into_iter().map(item).collect(),
-        other => Err(expected(&format!("a list of {what}, such as [\"…\"],"), &other)),
-    }
-}
-
-fn addresses(raw: Raw) -> Result<Vec<ListenAddress>, String> {
-    list(raw, "addresses", |item| text(item, "an address")?.parse())
-}
-
-fn compressors(raw: Raw) -> Result<Vec<Compressor>, String> {
-    match raw {
-        Raw::List(items) if items.is_empty() => Ok(Vec::new()),
-        other => list(other, "compressors", |item| {
-            one_of(item, "a compressor", &["snappy", "zstd", "zlib"], Compressor::from_name)
-        }),
-    }
-}
-
-fn topology(raw: Raw) -> Result<TopologyKind, String> {
-    one_of(raw, "a topology", &["router", "replica-set", "standalone"], |name| match name {
-        "router" => Some(TopologyKind::Router),
-        "replica-set" => Some(TopologyKind::ReplicaSet),
-        "standalone" => Some(TopologyKind::Standalone),
-        _ => None,
-    })
-}
-
-fn cache_mode(raw: Raw) -> Result<CacheMode, String> {
-    one_of(raw, "a mode", &["off", "results", "documents", "both"], |name| match name {
-        "off" => Some(CacheMode::Off),
-        "results" => Some(CacheMode::Results),
-        "documents" => Some(CacheMode::Documents),
-        "both" => Some(CacheMode::Both),
-        _ => None,
-    })
-}
-
-fn commands(raw: Raw) -> Result<Vec<String>, String> {
-    const COMMANDS: [&str; 4] = ["find", "count", "distinct", "aggregate"];
-    list(raw, "commands", |item| one_of(item, "a command that can be kept", &COMMANDS, |name| Some(name.to_owned())))
-}
-
-fn foreign_writes(raw: Raw) -> Result<ForeignWrites, String> {
-    one_of(raw, "a way", &["follow", "strict", "none"], |name| match name {
-        "follow" => Some(ForeignWrites::Follow),
-        "strict" => Some(ForeignWrites::Strict),
-        "none" => Some(ForeignWrites::None),
-        _ => None,
-    })
-}
-
-fn selects(raw: Raw) -> Result<Selects, String> {
-    one_of(raw, "a way", &["verify", "assume-cacheable"], |name| match name {
-        "verify" => Some(Selects::Verify),
-        "assume-cacheable" => Some(Selects::AssumeCacheable),
-        _ => None,
-    })
-}
-
-fn invalidation(raw: Raw) -> Result<Invalidation, String> {
-    one_of(raw, "a way", &["precise", "collection"], |name| match name {
-        "precise" => Some(Invalidation::Precise),
-        "collection" => Some(Invalidation::Collection),
-        _ => None,
-    })
-}
-
-fn users(raw: Raw) -> Result<Vec<String>, String> {
-    list(raw, "users", |item| {
-        let name = text(item, "a user's name")?;
-        match name.contains('@') {
-            true => Err(format!("{name:?} has a host in it; write the name alone")),
-            false => Ok(name),
-        }
-    })
-}
-
-fn statements(raw: Raw) -> Result<Vec<String>, String> {
-    list(raw, "regular expressions", |item| {
-        let pattern = text(item, "a regular expression")?;
-        match sql_session::pattern(&pattern) {
-            Ok(_) => Ok(pattern),
-            Err(why) => Err(format!("{pattern:?} is no regular expression: {why}")),
-        }
-    })
-}
-
-fn patterns(raw: Raw) -> Result<Vec<String>, String> {
-    list(raw, "collections", |item| {
-        let pattern = text(item, "database.collection")?;
-        match pattern.split_once('.') {
-            Some((database, collection)) if !database.is_empty() && !collection.is_empty() => Ok(pattern),
-            _ => Err(format!(
-                "{pattern:?} names no collection; write database.collection, or database.* for all of them"
-            )),
-        }
-    })
-}
-
-/// A name out of a few.
-fn one_of<T>(raw: Raw, what: &str, names: &[&str], find: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-    let name = text(raw, what)?;
-    if let Some(found) = names.contains(&name.as_str()).then(|| find(&name)).flatten() {
-        return Ok(found);
-    }
-    let meant = strict_toml::nearest(&name, names.iter().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
-    Err(format!(
-        "{name:?} is no {}; there are {}{}",
-        what.trim_start_matches("a "),
-        names.join(", "),
-        meant.unwrap_or_default()
-    ))
-}
-
-fn log_filter(raw: Raw) -> Result<String, String> {
-    let filter = text(raw, "a log level")?;
-    match filter.parse::<tracing_subscriber::EnvFilter>() {
-        // A word that is no level would be taken for a part of the program and switch everything else off.
-        Ok(_) if filter.contains('=') || filter.parse::<tracing::Level>().is_ok() => Ok(filter),
-        _ => Err(format!("{filter:?} is no log level; there are error, warn, info, debug, trace")),
-    }
-}
-
-fn mariadb_url(raw: Raw) -> Result<String, String> {
-    let url = text(raw, "a URL such as \"mysql://user:password@host:3306\"")?;
-    if url.starts_with("mysql://") || url.starts_with("mariadb://") {
-        return Ok(url);
-    }
-    // The value may hold a password: it is not repeated.
-    Err("a URL such as \"mysql://user:password@host:3306\" is expected here; it begins with mysql://".to_owned())
-}
-
-fn host_and_port(raw: Raw) -> Result<String, String> {
-    let address = text(raw, "an address such as \"db.example.org:27017\"")?;
-    let port =
-        address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).and_then(|(_, port)| port.parse::<u16>().ok());
-    match port {
-        Some(1..) => Ok(address),
-        _ => Err(format!(
-            "{address:?} is no address that clients can connect to; write host:port, as in db.example.org:27017"
-        )),
-    }
 }
