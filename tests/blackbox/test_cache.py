@@ -1,7 +1,9 @@
 """The document cache: what it keeps, what takes it away, and that nobody gets an old answer."""
 
 import threading
+from urllib.parse import quote_plus
 
+import pymongo
 import pytest
 from pymongo.errors import OperationFailure
 
@@ -93,6 +95,39 @@ def test_after_a_write_every_answer_is_new(cached, database_name, write):
             # One at a time, so that the session that does not use the cache is the one that was told so.
             expected = read(plain[database_name].c)
             assert read(db.c) == expected and read(other[database_name].c) == expected, name
+
+
+def test_listeners_have_modes_of_their_own(own_server, store, tmp_path, database_name):
+    socket, settings = tmp_path / "off.sock", tmp_path / "selkie.toml"
+    settings.write_text(f'[cache]\nlisteners = ["{socket} = off"]\n')
+    mode = ("--cache", "both", "--foreign-writes", "none") if "mariadb" in store else ("--cache", "documents")
+    server = own_server(*mode, "--config", str(settings), "--listen", str(socket))
+    with server.client() as cached, pymongo.MongoClient(f"mongodb://{quote_plus(str(socket))}") as plain:
+        cached[database_name].c.insert_many([{"_id": n} for n in range(300)])
+        questions = {
+            "find": lambda client: list(client[database_name].c.find()),
+            "count": lambda client: client[database_name].c.count_documents({"_id": {"$gt": 5}}),
+            "distinct": lambda client: client[database_name].c.distinct("_id"),
+            "$lookup": lambda client: list(client[database_name].c.aggregate([{"$limit": 50},
+                {"$lookup": {"from": "c", "localField": "_id", "foreignField": "_id", "as": "same"}}])),
+        }
+        for name, ask in questions.items():
+            before = figures(cached)
+            assert ask(plain) == ask(plain), name
+            untouched = figures(cached)
+            assert counts(untouched) == counts(before), name
+            assert ask(cached) == ask(cached) == ask(plain), name
+            assert figures(cached)["hits"] > before["hits"], name
+        assert cached.admin.command("selkieCache")["uses"]
+        assert not plain.admin.command("selkieCache")["uses"]
+        # A connection cannot have more than its listener gives.
+        assert not plain.admin.command({"selkieCache": 1, "use": True})["uses"]
+        cached.drop_database(database_name)
+
+
+def counts(figures: dict) -> list:
+    """Hits and answers stored, of replies and of rows."""
+    return [level.get(name) for level in (figures, figures.get("results", {})) for name in ("hits", "stored")]
 
 
 def test_what_a_write_does_not_matter_to_stays(cached, database_name):

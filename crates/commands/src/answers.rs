@@ -78,9 +78,24 @@ pub struct Answers {
     pub shared: Option<Arc<Shared>>,
 }
 
+/// Which of the caches a connection uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses {
+    pub replies: bool,
+    /// Rows that the store keeps.
+    pub rows: bool,
+}
+
+impl Uses {
+    pub const ALL: Uses = Uses { replies: true, rows: true };
+    pub const NONE: Uses = Uses { replies: false, rows: false };
+}
+
 /// What is kept, on the way of a request.
 #[derive(Default)]
 pub struct Caches {
+    /// What connections use by the listener that they came to; all there is, for listeners beyond.
+    pub listeners: Vec<Uses>,
     pub answers: Option<Answers>,
     /// What the result-set cache of the store tells of itself, if there is one.
     pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
@@ -187,7 +202,7 @@ impl Answers {
 
     /// What the command is kept by; `None` where it is not to be looked for.
     fn key<'b>(&self, call: &Call<'_>, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
-        if !is_cacheable(call) || !self.rules.allow_command(call.spec.name) || !call.session.uses_cache.get() {
+        if !is_cacheable(call) || !self.rules.allow_command(call.spec.name) || !call.session.uses.get().replies {
             return None;
         }
         let collection = call.first().value().as_str()?;
@@ -200,7 +215,7 @@ impl Answers {
 
     /// Looks for the next batch of a cursor.
     pub fn next_batch(&self, call: &Call<'_>, origin: &Origin, rest: &Rest, batch_size: u64) -> Looked {
-        if !call.session.uses_cache.get() {
+        if !call.session.uses.get().replies {
             return Looked::Nothing;
         }
         let mut key = origin.key.to_vec();
@@ -355,7 +370,7 @@ pub fn reason(call: &Call<'_>, command: Doc<'_>) -> (&'static str, &'static str)
     if key::is_volatile(&fields) {
         return ("no", "it has something in it whose value depends on more than documents, or that writes");
     }
-    if !call.session.uses_cache.get() {
+    if !call.session.uses.get().replies {
         return ("no", "this connection does not use the cache");
     }
     if answers.cache.is_blind() {

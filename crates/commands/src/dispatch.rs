@@ -96,6 +96,11 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// Whether the store is not to answer from what it keeps of earlier reads.
+    pub fn reads_afresh(&self) -> bool {
+        !self.session.uses.get().rows
+    }
+
     pub fn database(&self) -> &'a str {
         self.envelope.database
     }

@@ -54,6 +54,8 @@ pub struct Request<'a> {
     pub fields: Option<Fields>,
     /// The only fields that the predicate and the sort read; `None` for any.
     pub compared: Option<Fields>,
+    /// What the store keeps of earlier reads is not to be used.
+    pub afresh: bool,
 }
 
 /// A read under way.
@@ -132,6 +134,9 @@ impl Reader {
             hint: request.hint,
         };
         let plan = store.plan(namespace, query).await?;
+        if request.afresh {
+            plan.read_afresh();
+        }
         Ok(Reader::on(plan, predicate, Request { sort, predicate: None, ..request }))
     }
 

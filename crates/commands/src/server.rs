@@ -1,6 +1,6 @@
 //! What lives how long: the process, a worker thread, a client connection.
 
-use crate::answers::{Answers, Caches};
+use crate::answers::{Answers, Caches, Uses};
 use crate::clock;
 use crate::cursor::Cursors;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
@@ -63,6 +63,8 @@ pub struct Server {
     pub engine: Arc<dyn Engine>,
     /// The document cache, if there is one.
     pub answers: Option<Answers>,
+    /// What connections use of the caches, by the listener that they came to.
+    listeners: Vec<Uses>,
     /// What the result-set cache tells of itself, if there is one.
     pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
     /// The same for the answers that SQL clients get.
@@ -90,6 +92,11 @@ pub struct Parameters {
 }
 
 impl Server {
+    /// The caches that clients of a listener use.
+    fn uses_of(&self, listener: usize) -> Uses {
+        self.listeners.get(listener).copied().unwrap_or(Uses::ALL)
+    }
+
     pub fn new(settings: Settings, engine: Arc<dyn Engine>, caches: Caches) -> Arc<Server> {
         let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
         let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
@@ -97,6 +104,7 @@ impl Server {
             settings,
             engine,
             answers: caches.answers,
+            listeners: caches.listeners,
             results: caches.results,
             sql: caches.sql,
             cursors: Cursors::default(),
@@ -287,19 +295,28 @@ pub struct ClientSession {
     pub identity: Arc<ClientIdentity>,
     /// The logical session noted last, and when; saves noting it with each command.
     noted: Cell<(LogicalSessionId, i64)>,
-    /// Whether answers may come from the cache, and go into it.
-    pub uses_cache: Cell<bool>,
+    /// The listener's number.
+    listener: usize,
+    /// From which caches answers may come, and into which they may go.
+    pub uses: Cell<Uses>,
 }
 
 impl ClientSession {
-    pub fn new(connection_id: u64, client: Option<SocketAddr>) -> Self {
+    /// `listener`: the number of the one that the client came to.
+    pub fn new(server: &Server, connection_id: u64, client: Option<SocketAddr>, listener: usize) -> Self {
         ClientSession {
             connection_id,
             client,
             identity: Arc::new(ClientIdentity { connection_id, client, metadata: OnceLock::new() }),
             noted: Cell::new(([0; 16], 0)),
-            uses_cache: Cell::new(true),
+            listener,
+            uses: Cell::new(server.uses_of(listener)),
         }
+    }
+
+    /// Says whether the caches are used, as far as the listener lets its clients.
+    pub fn use_caches(&self, server: &Server, use_them: bool) {
+        self.uses.set(if use_them { server.uses_of(self.listener) } else { Uses::NONE });
     }
 
     /// Notes that a logical session is in use. To the second: the timeout is half an hour.

@@ -58,9 +58,9 @@ impl fmt::Display for Broken {
 }
 
 pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
-    let Connection { stream, id, peer, ref life, .. } = connection;
+    let Connection { stream, id, listener, peer, ref life, .. } = connection;
     let mut conversation = Conversation {
-        session: ClientSession::new(id, peer),
+        session: ClientSession::new(&worker.commands.server, id, peer, listener),
         counted: Counted::new(worker),
         stream,
         life: life.clone(),

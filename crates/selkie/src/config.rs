@@ -56,6 +56,7 @@ pub struct Written {
     pub cache_except_statements: Option<Setting<Vec<String>>>,
     pub cache_stale_ms: Option<Setting<i64>>,
     pub cache_per_worker: Option<Setting<bool>>,
+    pub cache_listeners: Option<Setting<Vec<(ListenAddress, CacheMode)>>>,
     pub cache_invalidation: Option<Setting<Invalidation>>,
     pub cache_storage: Option<Setting<String>>,
     pub cache_storage_ca: Option<Setting<PathBuf>>,
@@ -120,6 +121,8 @@ pub struct Cache {
     pub except: Vec<String>,
     pub commands: Vec<String>,
     pub stale_ms: Option<i64>,
+    /// What clients use, by the listener that they come to: those of `listen`, and behind them those of `sql-listen`.
+    pub listeners: Vec<CacheMode>,
     /// Each worker keeps answers of its own.
     pub per_worker: bool,
     pub invalidation: Invalidation,
@@ -174,6 +177,29 @@ pub enum CacheMode {
     Results,
     Documents,
     Both,
+}
+
+impl CacheMode {
+    pub fn keeps_replies(self) -> bool {
+        matches!(self, CacheMode::Documents | CacheMode::Both)
+    }
+
+    pub fn keeps_rows(self) -> bool {
+        matches!(self, CacheMode::Results | CacheMode::Both)
+    }
+
+    fn includes(self, part: CacheMode) -> bool {
+        (self.keeps_replies() || !part.keeps_replies()) && (self.keeps_rows() || !part.keeps_rows())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            CacheMode::Off => "off",
+            CacheMode::Results => "results",
+            CacheMode::Documents => "documents",
+            CacheMode::Both => "both",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -249,6 +275,7 @@ impl Written {
             cache_except_users: self.cache_except_users.or(beneath.cache_except_users),
             cache_only_statements: self.cache_only_statements.or(beneath.cache_only_statements),
             cache_except_statements: self.cache_except_statements.or(beneath.cache_except_statements),
+            cache_listeners: self.cache_listeners.or(beneath.cache_listeners),
             cache_per_worker: self.cache_per_worker.or(beneath.cache_per_worker),
             cache_stale_ms: self.cache_stale_ms.or(beneath.cache_stale_ms),
             cache_invalidation: self.cache_invalidation.or(beneath.cache_invalidation),
@@ -267,7 +294,7 @@ impl Config {
         let store = resolve_store(&written)?;
         let sql_listen = resolve_sql_listen(&written, &store)?;
         let threads = value(written.threads.clone()).unwrap_or_else(cores);
-        let cache = cache::resolve(&written, &store, threads)?;
+        let cache = cache::resolve(&written, &store, &listen, &sql_listen, threads)?;
         Ok(Config {
             sql_listen,
             cache,

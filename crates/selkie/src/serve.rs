@@ -3,7 +3,7 @@
 use crate::cli::presentable_arguments;
 use crate::config::{self, Cache, CacheMode, Config, Store};
 use crate::temporary_files::TemporaryFiles;
-use commands::answers::{Answers, Kept, Rules};
+use commands::answers::{Answers, Kept, Rules, Uses};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use futures_util::future::Either;
@@ -96,7 +96,8 @@ fn sql_service(config: &Config, caches: &Caches) -> anyhow::Result<Option<Arc<Sq
     let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
     Ok(backend.map(|backend| {
         let (connect_timeout, cache, rules) = (SQL_CONNECT_TIMEOUT, caches.sql.clone(), sql_rules(&config.cache));
-        Arc::new(SqlService { backend, connect_timeout, cache, rules, watch })
+        let listeners = config.cache.listeners.iter().map(|mode| mode.keeps_rows()).collect();
+        Arc::new(SqlService { backend, connect_timeout, cache, rules, listeners, watch })
     }))
 }
 
@@ -230,9 +231,11 @@ impl Caches {
         if self.own_writes.is_some() {
             engine.watch(self.watch());
         }
-        let Cache { only, except, commands, .. } = config.cache.clone();
+        let Cache { only, except, commands, listeners, .. } = config.cache.clone();
+        let uses = |mode: CacheMode| Uses { replies: mode.keeps_replies(), rows: mode.keeps_rows() };
         let collections = cache::Rules { only, except };
         commands::answers::Caches {
+            listeners: listeners.into_iter().map(uses).collect(),
             answers: self.replies.map(|cache| Answers {
                 cache,
                 rules: Rules { collections, commands },

@@ -42,11 +42,17 @@ pub struct SqlService {
     pub cache: Option<Arc<Cache<Kept>>>,
     /// Which are.
     pub rules: Rules,
+    /// Whether clients get them, by the number of the listener that they came to; they do, for listeners beyond.
+    pub listeners: Vec<bool>,
     /// Who is told of changes, if anybody keeps answers.
     pub watch: Option<Arc<dyn Watch>>,
 }
 
 impl SqlService {
+    fn uses_cache(&self, listener: usize) -> bool {
+        self.listeners.get(listener).copied().unwrap_or(true)
+    }
+
     /// Serves a connection until either side closes it.
     pub async fn serve(self: Arc<Self>, connection: Connection) {
         session::serve(self, connection).await;

@@ -71,7 +71,9 @@ struct Session {
     unheard: Option<Vec<u8>>,
     prepared: AHashMap<u32, Prepared>,
     last_prepared: Option<u32>,
-    /// The client wants answers from memory.
+    /// Clients of this listener get answers from memory.
+    may_use_cache: bool,
+    /// The client wants them.
     uses_cache: bool,
 }
 
@@ -91,7 +93,10 @@ pub async fn serve(service: Arc<SqlService>, connection: Connection) {
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
-        Ok(server) => run(service, Peer::new(connection.stream), server, &life).await,
+        Ok(server) => {
+            let may_use_cache = service.uses_cache(connection.listener);
+            run(service, Peer::new(connection.stream), server, &life, may_use_cache).await
+        }
         Err(error) => {
             tracing::warn!(%error, "the MariaDB server cannot be reached for an SQL client");
             let sentence = format!("Selkie cannot reach the MariaDB server behind it: {error}");
@@ -105,7 +110,13 @@ pub async fn serve(service: Arc<SqlService>, connection: Connection) {
     }
 }
 
-async fn run(service: Arc<SqlService>, mut client: Peer, mut server: Peer, life: &Life) -> io::Result<()> {
+async fn run(
+    service: Arc<SqlService>,
+    mut client: Peer,
+    mut server: Peer,
+    life: &Life,
+    may_use_cache: bool,
+) -> io::Result<()> {
     let Some(login) = login::log_in(&mut client, &mut server).await? else { return Ok(()) };
     let status = login.status;
     let mut session = Session {
@@ -121,6 +132,7 @@ async fn run(service: Arc<SqlService>, mut client: Peer, mut server: Peer, life:
         unheard: None,
         prepared: AHashMap::default(),
         last_prepared: None,
+        may_use_cache,
         uses_cache: true,
     };
     while !life.is_draining() {
@@ -333,7 +345,12 @@ impl Session {
     async fn settings_to_keep_with(&mut self, sql: &[u8]) -> io::Result<Option<Rc<Settings>>> {
         let alone = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
         let rules = &self.service.rules;
-        if !alone || self.is_odd || !self.pending.is_empty() || !self.uses_cache || !rules.allow_statement(sql) {
+        if !alone
+            || self.is_odd
+            || !self.pending.is_empty()
+            || !(self.may_use_cache && self.uses_cache)
+            || !rules.allow_statement(sql)
+        {
             return Ok(None);
         }
         let settings = self.settings().await?;

@@ -29,6 +29,7 @@ pub(crate) struct MariaDbPlan {
     pub tailable: bool,
     /// MariaDB is asked what its statements have read.
     pub counts_closely: AtomicBool,
+    pub reads_afresh: AtomicBool,
     /// What is known of its rows already.
     pub ahead: Ahead,
     /// What is looked for, where rows that are kept will do.
@@ -140,6 +141,7 @@ impl MariaDbPlan {
             facts,
             tailable: false,
             counts_closely: AtomicBool::default(),
+            reads_afresh: AtomicBool::default(),
             ahead: Ahead::default(),
             reads: None,
         }
@@ -426,5 +428,10 @@ impl Plan for MariaDbPlan {
 
     fn count_closely(&self) {
         self.counts_closely.store(true, Ordering::Relaxed);
+        self.read_afresh();
+    }
+
+    fn read_afresh(&self) {
+        self.reads_afresh.store(true, Ordering::Relaxed);
     }
 }

@@ -130,7 +130,7 @@ fn by_id(predicate: &Predicate) -> Option<Predicate> {
 
 fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s Arc<Cache<ResultSet>>, &'s Predicate)> {
     let (cache, predicate) = (store.results.as_ref()?, plan.reads.as_deref()?);
-    (!plan.tailable && !plan.counts_closely.load(Ordering::Relaxed)).then_some((cache, predicate))
+    (!plan.tailable && !plan.reads_afresh.load(Ordering::Relaxed)).then_some((cache, predicate))
 }
 
 async fn look_up(

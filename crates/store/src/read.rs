@@ -55,6 +55,9 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
 
     /// Has scans find out what they look at even where that is extra work: for `explain`.
     fn count_closely(&self) {}
+
+    /// Has scans read what is stored, not what the store keeps of earlier reads.
+    fn read_afresh(&self) {}
 }
 
 /// What the caller needs to know about a plan.

@@ -218,6 +218,7 @@ pub async fn open(
         pipeline: (!identity).then(|| pipeline.start(budget.clone())),
         hint: arguments.hint,
         budget: Some(budget),
+        afresh: call.reads_afresh(),
         ..Request::default()
     };
     let reader = Reader::open(&*call.worker.store, namespace, request).await?;

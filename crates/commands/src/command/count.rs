@@ -96,6 +96,9 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let enough = arguments.enough();
     let query = Query { predicate: &predicate, sort: None, limit: enough, hint: arguments.hint };
     let plan = store.plan(&namespace, query).await?;
+    if call.reads_afresh() {
+        plan.read_afresh();
+    }
     if plan.facts().view {
         call.depends.refuse(Refusal::NoCollection);
         append_count("n", views::count(call, &namespace, &arguments).await?, reply);

@@ -64,6 +64,9 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let store = &*call.worker.store;
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
     let plan = store.plan_different(&namespace, query, arguments.key, &context.collation).await?;
+    if call.reads_afresh() {
+        plan.read_afresh();
+    }
     let mut values = DistinctValues::new(arguments.key, context.collation);
     if plan.facts().view {
         call.depends.refuse(Refusal::NoCollection);

@@ -161,6 +161,7 @@ impl<'a> Arguments<'a> {
             limit: self.limit.or(self.names_one_document(&context.collation).then_some(1)),
             projection,
             hint: self.hint,
+            afresh: call.reads_afresh(),
             ..Request::default()
         })
     }

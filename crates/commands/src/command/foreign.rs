@@ -105,6 +105,7 @@ async fn open_source(
         pipeline: execution,
         hint,
         budget: Some(budget.clone()),
+        afresh: call.reads_afresh(),
         ..Request::default()
     };
     let reader = Reader::open(&*call.worker.store, namespace, request).await?;

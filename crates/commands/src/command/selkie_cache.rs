@@ -2,7 +2,7 @@
 //!
 //! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`, `{selkieCache: 1, use: false}`.
 
-use crate::answers;
+use crate::answers::{self, Uses};
 use crate::arguments::{self, unknown_field};
 use crate::dispatch::Call;
 use crate::server::Server;
@@ -17,7 +17,7 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
     for field in call.fields() {
         match field.key() {
             "why" => why = Some(arguments::document(WITHIN, field)?),
-            "use" => call.session.uses_cache.set(arguments::boolean(WITHIN, field)?),
+            "use" => call.session.use_caches(&call.worker.server, arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
@@ -27,7 +27,7 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
         why.append("kept", kept == "yes");
         why.append("reason", reason);
     }
-    reply.append("uses", call.session.uses_cache.get());
+    reply.append("uses", call.session.uses.get() != Uses::NONE);
     write_figures(&call.worker.server, &mut reply.document("cache"));
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::parameter;
 use super::{
     Cache, CacheMode, ConfigError, ForeignWrites, Invalidation, Selects, Setting, SqlCache, Storage, Store, Written,
 };
+use selkie_runtime::ListenAddress;
 use std::time::Duration;
 
 /// Parts of a cache, each with a lock and a share of the memory of its own.
@@ -15,10 +16,16 @@ pub fn shards(threads: usize, per_worker: bool) -> usize {
 /// Less does not hold an answer of some documents.
 const SHARD_BYTES_MIN: usize = 16 << 10;
 
-pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache, ConfigError> {
+pub fn resolve(
+    written: &Written,
+    store: &Store,
+    listen: &[ListenAddress],
+    sql_listen: &[ListenAddress],
+    threads: usize,
+) -> Result<Cache, ConfigError> {
     let mode = written.cache.as_ref().map_or(CacheMode::Off, |setting| setting.value);
     if let (Some(setting), Store::Embedded(_)) = (&written.cache, store)
-        && matches!(mode, CacheMode::Results | CacheMode::Both)
+        && mode.keeps_rows()
     {
         return Err(setting.refuse(
             "result sets are MariaDB's, and documents lie in the embedded store; write documents, or name a MariaDB server",
@@ -41,6 +48,7 @@ pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache
         only: list(&written.cache_only),
         except: list(&written.cache_except),
         commands: list(&written.cache_commands),
+        listeners: listeners(written, mode, listen, sql_listen)?,
         per_worker: is_per_worker(written),
         stale_ms: written.cache_stale_ms.as_ref().map(|setting| setting.value),
         sql: SqlCache {
@@ -51,6 +59,40 @@ pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache
             except_statements: list(&written.cache_except_statements),
         },
     })
+}
+
+/// What clients use by listener.
+fn listeners(
+    written: &Written,
+    mode: CacheMode,
+    listen: &[ListenAddress],
+    sql_listen: &[ListenAddress],
+) -> Result<Vec<CacheMode>, ConfigError> {
+    let mut modes = vec![mode; listen.len() + sql_listen.len()];
+    let Some(setting) = &written.cache_listeners else { return Ok(modes) };
+    for (address, wanted) in &setting.value {
+        let found = listen.iter().chain(sql_listen).zip(&mut modes).filter(|(other, _)| *other == address);
+        let mut is_known = false;
+        for (_, place) in found {
+            (*place, is_known) = (*wanted, true);
+        }
+        if !is_known {
+            return Err(setting.refuse(format!("{address} is none of the addresses in listen and sql-listen")));
+        }
+        if !mode.includes(*wanted) {
+            return Err(setting.refuse(format!(
+                "the clients of {address} cannot use {}, which mode = \"{}\" does not keep",
+                wanted.name(),
+                mode.name()
+            )));
+        }
+        if sql_listen.contains(address) && *wanted == CacheMode::Documents {
+            return Err(
+                setting.refuse(format!("{address} is for SQL clients, who get no documents; write off or results"))
+            );
+        }
+    }
+    Ok(modes)
 }
 
 fn storage(
@@ -70,7 +112,7 @@ fn storage(
             None => Ok(None),
         };
     };
-    if !matches!(mode, CacheMode::Documents | CacheMode::Both) {
+    if !mode.keeps_replies() {
         return Err(storage.refuse(
             "replies to MongoDB clients are what is shared, and they are kept with documents or both as the mode",
         ));

@@ -2,7 +2,7 @@
 
 use super::value::{
     Raw, addresses, boolean, cache_mode, commands, compressors, foreign_writes, host_and_port, integer, invalidation,
-    log_filter, mariadb_url, patterns, selects, statements, text, topology, users,
+    listener_modes, log_filter, mariadb_url, patterns, selects, statements, text, topology, users,
 };
 use super::{Origin, Setting, Written};
 use mongo_wire::Compressor;
@@ -295,6 +295,16 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "60000",
         about: "An answer older than this is not given any more.",
         read: read!(cache_hard_ttl_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000 * 365)),
+    },
+    Parameter {
+        section: "cache",
+        name: "listeners",
+        flag: None,
+        kind: "list of `ADDRESS = MODE`",
+        default: "# the mode, for all",
+        example: "[\"127.0.0.1:27018 = off\", \"/run/selkie.sock = results\"]",
+        about: "Another mode for the clients that come to an address of `listen` or `sql-listen`: as much of the cache's mode as they use.",
+        read: read!(cache_listeners, listener_modes),
     },
     Parameter {
         section: "cache",

@@ -167,10 +167,20 @@ fn settings_of_the_cache_that_contradict_each_other() {
     check_refused_with(&with("foreign-writes = 'none'\nstorage = 'redis://h'"), "selkie.toml:6: whether", "follow");
     check_refused_with("[cache]\nmode = 'documents'\nstorage = 'redis://h'", "selkie.toml:3: replies are", "embedded");
     check_refused_with(&with("storage = 'redis://h'\nstorage-ca = 'x'"), "selkie.toml:6: storage-ca is for", "rediss");
+    check_refused_with(&with("listeners = ['[::1]:9 = off']"), "selkie.toml:5: [::1]:9 is none of", "sql-listen");
+    check_refused_with(
+        &with("listeners = ['127.0.0.1:27017']"),
+        "selkie.toml:5: listeners: \"127.0.0.1:27017\" says",
+        "off",
+    );
+    let documents = "[cache]\nmode = 'documents'\nlisteners = ['127.0.0.1:27017 = both']";
+    check_refused_with(documents, "selkie.toml:3: the clients of 127.0.0.1:27017 cannot use both", "documents");
     check_refused_with(&with("selects = 'assume'"), "selkie.toml:5: selects: \"assume\" is no way", "verify");
     let listening = "[store]\nmariadb = 'mysql://h'\nsql-listen = ['127.0.0.1:1']\n[cache]\nmode = 'results'\n";
     let config = load(&format!("{listening}selects = 'assume-cacheable'\nonly-statements = ['^select']")).unwrap();
     assert_eq!(config.cache.sql.selects, super::Selects::AssumeCacheable);
+    let config = load(&format!("{listening}listeners = ['127.0.0.1:1=off']")).unwrap();
+    assert_eq!(config.cache.listeners, [super::CacheMode::Results, super::CacheMode::Off]);
 }
 
 #[test]

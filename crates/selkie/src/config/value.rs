@@ -91,6 +91,19 @@ pub fn cache_mode(raw: Raw) -> Result<CacheMode, String> {
     })
 }
 
+/// Addresses, and what their clients use of the cache.
+pub fn listener_modes(raw: Raw) -> Result<Vec<(ListenAddress, CacheMode)>, String> {
+    list(raw, "addresses with a mode", |item| {
+        let pair = text(item, "an address with a mode")?;
+        let Some((address, mode)) = pair.rsplit_once('=') else {
+            return Err(format!(
+                "{pair:?} says no mode; write an address, = and a mode, as in \"127.0.0.1:27018 = off\""
+            ));
+        };
+        Ok((address.trim().parse()?, cache_mode(Raw::Text(mode.trim().to_owned()))?))
+    })
+}
+
 pub fn commands(raw: Raw) -> Result<Vec<String>, String> {
     const COMMANDS: [&str; 4] = ["find", "count", "distinct", "aggregate"];
     list(raw, "commands", |item| one_of(item, "a command that can be kept", &COMMANDS, |name| Some(name.to_owned())))

@@ -33,7 +33,8 @@ impl Bench {
         };
         let server = Server::new(settings, Arc::new(MemoryEngine), Default::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Bench { worker: Worker::open(server).unwrap(), session: ClientSession::new(1, None), runtime }
+        let session = ClientSession::new(&server, 1, None, 0);
+        Bench { worker: Worker::open(server).unwrap(), session, runtime }
     }
 
     /// Runs a command and gives its reply; `$db` is `test` where the command does not say.
