@@ -348,7 +348,8 @@ impl Session {
         if !alone
             || self.is_odd
             || !self.pending.is_empty()
-            || !(self.may_use_cache && self.uses_cache)
+            || !self.may_use_cache
+            || !self.uses_cache
             || !rules.allow_statement(sql)
         {
             return Ok(None);
