@@ -1,6 +1,7 @@
 //! Writes from elsewhere, as caches hear of them: what the binary log says, announced as changes of collections.
 
 use crate::binlog::{self, FollowOptions, Follower, Receiver, State, TableName, Transaction};
+use crate::multikey;
 use crate::names;
 use crate::own_writes::OwnWrites;
 use crate::spelling;
@@ -92,6 +93,9 @@ impl Announcer {
     fn note(&self, change: &binlog::Change, changes: &mut Changes) {
         match change {
             binlog::Change::Row(row) if names::is_hidden(&row.table.database) => {}
+            // What is written there is written beside a document, in the same transaction.
+            binlog::Change::Row(row) if multikey::is_name(&row.table.table) => {}
+            binlog::Change::Table(table) if multikey::is_name(&table.table) => {}
             binlog::Change::Row(row) => {
                 let namespace = namespace(&row.table);
                 if changes.covers(&namespace) {

@@ -12,6 +12,7 @@
 use crate::connection::Connection;
 use crate::failure::Result;
 use crate::key;
+use crate::multikey::Values;
 use crate::names::quote;
 use crate::own_schema;
 use crate::partial::Filter;
@@ -48,8 +49,8 @@ pub(crate) struct Index {
     pub sql_name: String,
     /// Which documents it has, if it is partial.
     filter: Option<Filter>,
-    /// The table with the values of arrays, if there is one: see [`crate::multikey`].
-    pub values: Option<String>,
+    /// The table with the values of arrays, if there is one.
+    pub values: Option<Values>,
     kind: IndexKind,
     /// What a text index says of documents.
     text: Option<Arc<TextIndex>>,
@@ -380,7 +381,7 @@ pub(crate) async fn load(
         if let [Some(spec), values] = row {
             let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
             let mut index = Index::new(spec_of(spec));
-            index.values = values.clone().map(own_schema::text_of).transpose()?;
+            index.values = values.clone().map(own_schema::text_of).transpose()?.as_deref().and_then(Values::read);
             let first = columns.iter().find(|column| column.name == index.column(0));
             if first.is_some_and(|column| column.data_type == "varbinary") {
                 indexes.push(index);

@@ -36,6 +36,8 @@ pub(crate) const DOCUMENTS: (&[u8], &[u8]) = (b"D", b"E");
 pub(crate) const NULLS: (&[u8], &[u8]) = (b"1", b"3");
 /// Keys of strings, but for long ones.
 pub(crate) const STRINGS: (&[u8], &[u8]) = (b"A", b"B");
+/// Behind all keys.
+pub(crate) const END: &[u8] = b"P";
 /// The key of an array, as the server writes it.
 pub(crate) const ARRAY: &str = "'F'";
 

@@ -1,12 +1,17 @@
-//! The values within arrays: a table beside an index, with a row for each value of each array, kept by triggers.
+//! The values within arrays: a table beside an index, with a row for each element of an array, kept by triggers.
 //!
 //! It is made when the first array turns up in an indexed field: triggers cost every insert 3 µs of the server's time, and most
 //! fields never have one. Until then (and where the server does not let us create triggers) an array is a key that every lookup reads.
-//! It is about an index's first field. Unique indexes have none, and only paths of one or two names do.
+//! What rows it has is said by [`definition`], what is looked up in it by the planner. Unique indexes have none, and neither have paths with
+//! numbers in them.
+
+mod definition;
+
+pub(crate) use definition::{has_array, key_column, places, rest_within};
 
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
-use crate::index::{Index, json_path};
+use crate::index::Index;
 use crate::key;
 use crate::names::quote;
 use crate::own_schema;
@@ -16,10 +21,10 @@ use document::{Doc, Value};
 use mariadb_wire::Param;
 
 /// Begins the names of these tables.
-const PREFIX: &str = "~values~";
+const PREFIX: &str = "~elements~";
 
-/// Names of a path that elements can be told from.
-const NAMES_MAX: usize = 2;
+/// Begins the names of those that earlier versions made.
+const EARLIER_PREFIX: &str = "~values~";
 
 /// How long to wait for somebody who makes the same table.
 const WAIT_SECONDS: u64 = 600;
@@ -27,13 +32,45 @@ const WAIT_SECONDS: u64 = 600;
 /// How long to wait for transactions that have the collection's table in use.
 const TABLE_WAIT_SECONDS: u64 = 3;
 
+/// The table of an index, as it is remembered.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    pub name: String,
+    /// The fields in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
+    pub fields: u64,
+}
+
+impl Values {
+    fn new(fields: u64) -> Values {
+        Values { name: format!("{PREFIX}{:016x}", rand::random::<u64>()), fields }
+    }
+
+    /// Reads what [`Values::remembered`] spells. `None` for a table that an earlier version made, which had the first field alone.
+    pub fn read(text: &str) -> Option<Values> {
+        let (name, fields) = text.split_once(' ').filter(|(name, _)| name.starts_with(PREFIX))?;
+        Some(Values { name: name.to_owned(), fields: u64::from_str_radix(fields, 16).unwrap_or(u64::MAX) })
+    }
+
+    fn remembered(&self) -> String {
+        format!("{} {:x}", self.name, self.fields)
+    }
+
+    pub fn quoted(&self, table: &Table) -> String {
+        format!("{}.{}", quote(&table.schema), quote(&self.name))
+    }
+}
+
+/// Whether a table's name is that of one of these tables: what is written there is written beside a document.
+pub(crate) fn is_name(table: &str) -> bool {
+    let hash = table.strip_prefix(PREFIX).or_else(|| table.strip_prefix(EARLIER_PREFIX));
+    hash.is_some_and(|hash| hash.len() == 16)
+}
+
 /// Whether the values of arrays in this index can have a table.
 fn is_suitable(index: &Index, table: &Table) -> bool {
+    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let can_have = index.has_keys() && !index.spec.unique && table.row_key == RowKey::Sequence;
-    index.fields().next().filter(|_| can_have).is_some_and(|path| {
-        path.split('.').count() <= NAMES_MAX
-            && !path.split('.').any(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    })
+    can_have && !index.fields().any(|path| path.split('.').any(is_number))
 }
 
 /// Makes the tables that these documents, which are about to be written, call for. That it cannot be done is no failure.
@@ -43,11 +80,20 @@ pub(crate) async fn prepare<'d>(
     table: &Table,
     documents: impl Iterator<Item = Doc<'d>> + Clone,
 ) -> Result<()> {
-    for index in table.indexes.iter().filter(|index| index.values.is_none() && is_suitable(index, table)) {
-        let refused = || store.no_triggers.borrow().contains(&table.quoted);
-        let path = index.fields().next().unwrap_or_default();
-        if documents.clone().any(|document| has_array(document, path)) && !refused() {
-            create(store, connection, table, index).await?;
+    for index in table.indexes.iter().filter(|index| is_suitable(index, table)) {
+        let known = index.values.as_ref().map_or(0, |values| values.fields);
+        let unknown = index.fields().enumerate().filter(|(position, _)| known & 1 << position == 0);
+        let met = unknown.filter(|(_, path)| documents.clone().any(|document| meets_array(document, path)));
+        let fields = met.fold(0, |fields, (position, _)| fields | 1 << position);
+        match &index.values {
+            _ if fields == 0 => {}
+            Some(values) => {
+                let values = Values { fields: values.fields | fields, ..values.clone() };
+                remember(connection, table, index, Some(&values)).await?;
+                store.catalog.note_change();
+            }
+            None if store.no_triggers.borrow().contains(&table.quoted) => {}
+            None => create(store, connection, table, index, fields).await?,
         }
     }
     Ok(())
@@ -61,19 +107,20 @@ pub(crate) async fn prepare_new(
     indexes: &[Index],
 ) -> Result<()> {
     for index in indexes.iter().filter(|index| is_suitable(index, table)) {
-        let (key, column) = (quote(&index.sql_name), quote(&index.column(0)));
         let array = key::ARRAY;
-        let sql =
-            format!("SELECT EXISTS (SELECT 1 FROM {} FORCE INDEX ({key}) WHERE {column} = {array})", table.quoted);
+        let bit = |position| format!("COALESCE({} = {array}, 0) << {position}", quote(&index.column(position)));
+        let bits = (0..index.fields().count()).map(bit).collect::<Vec<_>>().join(" | ");
+        let sql = format!("SELECT BIT_OR({bits}) FROM {} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
         connection.queue_execute(&sql.into(), &[]);
-        if one_number(connection).await? == 1 {
-            create(store, connection, table, index).await?;
+        let fields = one_number(connection).await?;
+        if fields != 0 {
+            create(store, connection, table, index, fields).await?;
         }
     }
     Ok(())
 }
 
-fn has_array(document: Doc<'_>, path: &str) -> bool {
+fn meets_array(document: Doc<'_>, path: &str) -> bool {
     let mut value = Value::Document(document);
     for name in path.split('.') {
         value = match value {
@@ -84,8 +131,14 @@ fn has_array(document: Doc<'_>, path: &str) -> bool {
     matches!(value, Value::Array(_))
 }
 
-/// Makes an index's table, unless somebody else has meanwhile.
-async fn create(store: &MariaDbStore, connection: &mut Connection, table: &Table, index: &Index) -> Result<()> {
+/// Makes an index's table, unless somebody else has meanwhile. `fields`: those that have met an array.
+async fn create(
+    store: &MariaDbStore,
+    connection: &mut Connection,
+    table: &Table,
+    index: &Index,
+    fields: u64,
+) -> Result<()> {
     let lock = format!("selkie {:.50}", format!("{}{}", index.sql_name, table.quoted));
     let lock = [Param::Text(lock.as_bytes())];
     connection.queue_execute(&format!("SELECT COALESCE(GET_LOCK(?, {WAIT_SECONDS}), 0)").into(), &lock);
@@ -95,7 +148,7 @@ async fn create(store: &MariaDbStore, connection: &mut Connection, table: &Table
     // Whoever waits for a table in use has all others wait behind it.
     connection.queue_query(&format!("SET lock_wait_timeout = {TABLE_WAIT_SECONDS}"));
     connection.finish().await?;
-    let outcome = create_locked(connection, table, index).await;
+    let outcome = create_locked(connection, table, index, fields).await;
     connection.queue_query("SET lock_wait_timeout = DEFAULT");
     connection.queue_execute(&"DO RELEASE_LOCK(?)".into(), &lock);
     connection.finish().await?;
@@ -115,100 +168,52 @@ async fn create(store: &MariaDbStore, connection: &mut Connection, table: &Table
     }
 }
 
-async fn create_locked(connection: &mut Connection, table: &Table, index: &Index) -> Result<()> {
+async fn create_locked(connection: &mut Connection, table: &Table, index: &Index, fields: u64) -> Result<()> {
     let id = [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
     let sql = "SELECT values_table FROM selkie.indexes WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
-    let mut known = false;
+    let mut known = None;
     own_schema::query(connection, &sql.into(), &id, |row| {
-        known |= matches!(row, [Some(_)]);
+        if let [Some(text)] = row {
+            known = Some(own_schema::text_of(text.clone())?);
+        }
         Ok(())
     })
     .await?;
-    if known {
-        return Ok(());
+    match known {
+        Some(known) if Values::read(&known).is_some() => return Ok(()),
+        Some(earlier) => drop_table(connection, &table.schema, &earlier).await?,
+        None => {}
     }
-    let name = format!("{PREFIX}{:016x}", rand::random::<u64>());
-    let values = format!("{}.{}", quote(&table.schema), quote(&name));
+    let values = Values::new(fields);
     let made = async {
-        for sql in definitions(table, index, &values, &name) {
+        for sql in definition::statements(table, index, &values) {
             connection.queue_query(&sql);
             connection.finish().await?;
         }
-        let sql =
-            "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
-        let [schema, table, sql_name] = id;
-        own_schema::execute(connection, &sql.into(), &[Param::Text(name.as_bytes()), schema, table, sql_name]).await
+        remember(connection, table, index, Some(&values)).await
     };
     match made.await {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(failure) => {
             if !failure.is_lost() {
-                drop_table(connection, &table.schema, &name).await?;
+                drop_table(connection, &table.schema, &values.name).await?;
             }
             Err(failure)
         }
     }
 }
 
-/// The statements that make the table, the triggers that keep it, and its rows: in this order, so that no write is missed.
-fn definitions(table: &Table, index: &Index, values: &str, name: &str) -> Vec<String> {
-    let (main, array) = (&table.quoted, key::ARRAY);
-    let column = quote(&index.column(0));
-    let trigger = |event: &str| format!("{}.{}", quote(&table.schema), quote(&format!("{name}.{event}")));
-    let insert = |row: &str| {
-        let elements = elements(index, row);
-        format!("INSERT IGNORE INTO {values} SELECT {}, {row}.seq FROM {elements} AS e", element_key(index))
-    };
-    let delete = format!("DELETE FROM {values} WHERE seq = OLD.seq");
-    vec![
-        format!(
-            "CREATE TABLE {values} (value_key VARBINARY({}) NOT NULL, seq BIGINT UNSIGNED NOT NULL, \
-             PRIMARY KEY (value_key, seq), KEY (seq)) ENGINE = InnoDB",
-            index.bytes() + 1
-        ),
-        format!(
-            "CREATE TRIGGER {} AFTER INSERT ON {main} FOR EACH ROW IF NEW.{column} = {array} THEN {}; END IF",
-            trigger("insert"),
-            insert("NEW")
-        ),
-        format!(
-            "CREATE TRIGGER {} AFTER UPDATE ON {main} FOR EACH ROW BEGIN \
-             IF OLD.{column} = {array} THEN {delete}; END IF; IF NEW.{column} = {array} THEN {}; END IF; END",
-            trigger("update"),
-            insert("NEW")
-        ),
-        format!(
-            "CREATE TRIGGER {} AFTER DELETE ON {main} FOR EACH ROW IF OLD.{column} = {array} THEN {delete}; END IF",
-            trigger("delete")
-        ),
-        format!(
-            "INSERT IGNORE INTO {values} SELECT {}, t.seq FROM {main} AS t JOIN {} AS e WHERE t.{column} = {array} LOCK IN SHARE MODE",
-            element_key(index),
-            elements(index, "t")
-        ),
-    ]
-}
-
-/// The elements of a row's array: of one in the field, or of one that the path meets on its way.
-fn elements(index: &Index, row: &str) -> String {
-    let text = format!("{row}.{}", quote(&index.text_column(0)));
-    let path = index.fields().next().unwrap_or_default();
-    let Some((first, second)) = path.split_once('.') else {
-        return format!("JSON_TABLE({text}, '$[*]' COLUMNS (v JSON PATH '$'))");
-    };
-    let (first, second) = (json_path(std::iter::once(first)), json_path(std::iter::once(second)));
-    // A bracket alone stands for an array on the way. Its elements are put in the form that those of the other have.
-    format!(
-        "JSON_TABLE(IF({text} = '[', COALESCE(JSON_EXTRACT({row}.doc, '{}[*]{}'), '[null]') COLLATE utf8mb4_nopad_bin, {text}), '$[*]' COLUMNS (v JSON PATH '$'))",
-        first,
-        second.trim_start_matches('$'),
-    )
-}
-
-fn element_key(index: &Index) -> String {
-    let decimal = key::decimal_expression("e.v");
-    let source = key::Source { text: "e.v", decimal: Some(&decimal), bytes: index.bytes(), unique: false };
-    format!("IF(e.v IS NULL, '2', {})", source.expression())
+async fn remember(
+    connection: &mut Connection,
+    table: &Table,
+    index: &Index,
+    values: Option<&Values>,
+) -> Result<()> {
+    let sql = "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
+    let values = values.map(Values::remembered);
+    let values = values.as_ref().map_or(Param::Null, |values| Param::Text(values.as_bytes()));
+    let [schema, name, sql_name] = [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+    own_schema::execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
 /// Drops an index's table and its triggers.
@@ -225,12 +230,9 @@ pub(crate) async fn drop_table(connection: &mut Connection, schema: &str, name: 
 /// Drops the tables of these indexes; lookups do without them.
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
-        let Some(name) = &index.values else { continue };
-        let sql =
-            "UPDATE selkie.indexes SET values_table = NULL WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
-        let id = [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
-        own_schema::execute(connection, &sql.into(), &id).await?;
-        drop_table(connection, &table.schema, name).await?;
+        let Some(values) = &index.values else { continue };
+        remember(connection, table, index, None).await?;
+        drop_table(connection, &table.schema, &values.name).await?;
     }
     Ok(())
 }

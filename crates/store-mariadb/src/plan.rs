@@ -70,6 +70,8 @@ pub(crate) struct Found {
     pub table: String,
     /// One row for each value of this column will do.
     pub group: Option<String>,
+    /// What holds for the row of such a key, in the collection's table as `documents`. Keys that TRUNCATE has left behind may be others' now.
+    pub holds: Option<String>,
     /// The index that this stands for.
     pub spec: Option<Arc<IndexSpec>>,
 }
@@ -281,9 +283,10 @@ impl Rows {
                 format!("SELECT DISTINCT {key} AS found_key {from}{after}")
             }
         };
+        let holds = found.holds.as_ref().map(|holds| format!(" AND ({holds})")).unwrap_or_default();
         format!(
             "SELECT found_key, doc FROM ({keys} ORDER BY found_key LIMIT ?) AS found \
-             LEFT JOIN {} AS documents ON documents.{key} = found.found_key ORDER BY found_key",
+             LEFT JOIN {} AS documents ON documents.{key} = found.found_key{holds} ORDER BY found_key",
             table.quoted
         )
         .into()

@@ -9,6 +9,7 @@
 
 mod bounds;
 mod candidate;
+mod elements;
 mod merge;
 
 pub(crate) use bounds::{Bounds, KeyRange};
@@ -18,8 +19,9 @@ use crate::index::{Index, id_index};
 use crate::plan::{Access, MariaDbPlan, Rows};
 use crate::pushdown;
 use crate::table::Table;
-use candidate::Candidate;
+use candidate::{Candidate, within};
 use document::{Doc, Value};
+use elements::ElementCondition;
 use error::Error;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
@@ -228,6 +230,8 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
     for branch in branches {
         let mut part = Wanted { sort: None, ..Wanted::default() };
         part.read(branch);
+        // Branches are looked up in indexes alone.
+        part.elements.clear();
         let rows = match ids_in(branch, table) {
             Some((ids, _)) => Rows { ids: Some(ids), ..Rows::all(true) },
             None => best(table, &part)?.into_rows(&part, None),
@@ -255,6 +259,8 @@ fn branches_of(root: &Node) -> Option<&[Node]> {
 pub(crate) struct Wanted<'q> {
     /// Conditions that all must hold.
     conditions: Vec<(&'q str, &'q Test)>,
+    /// Those on elements of arrays, which the conditions have as a whole.
+    elements: Vec<ElementCondition<'q>>,
     /// There is more to the filter.
     incomplete: bool,
     sort: Option<&'q query::Sort>,
@@ -277,7 +283,10 @@ impl<'q> Wanted<'q> {
     fn read(&mut self, node: &'q Node) {
         match node {
             Node::And(all) => all.iter().for_each(|node| self.read(node)),
-            Node::Path { path, test } => self.conditions.push((path.as_str(), test)),
+            Node::Path { path, test } => {
+                elements::read(path.as_str(), test, &mut self.elements);
+                self.conditions.push((path.as_str(), test));
+            }
             _ => self.incomplete = true,
         }
     }

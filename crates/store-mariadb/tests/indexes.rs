@@ -538,7 +538,7 @@ fn values_of_arrays_are_looked_up() {
         ]
     };
     client.run(client.store.create_indexes(&things, indexes())).unwrap();
-    let tables = || server.sql("SHOW TABLES FROM index_arrays LIKE '~values~%'").lines().count();
+    let tables = || server.sql("SHOW TABLES FROM index_arrays LIKE '~elements~%'").lines().count();
     client.insert(&things, &[doc! { "_id": -1, "tags": "t1" }]).unwrap();
     assert_eq!(tables(), 0, "there is no array yet");
     let documents: Vec<DocBuf> = (0..200)

@@ -71,12 +71,39 @@ fn of_field(path: &str, multikey: bool, predicate: &Predicate) -> Vec<Range> {
         one => std::slice::from_ref(one),
     };
     let tests = nodes.iter().filter_map(|node| match node {
-        Node::Path { path: other, test } if other.as_str() == path => of_test(test),
+        Node::Path { path: other, test } if other.as_str() == path && !is_of_element(test) => of_test(test),
+        Node::Path { path: array, test } if multikey => of_element(path, array.as_str(), test),
         _ => None,
     });
     // One value of an array may meet one condition, another the next.
     let tests = tests.take(if multikey { 1 } else { usize::MAX });
     tests.reduce(|one, other| intersection(&one, &other)).unwrap_or_else(everything)
+}
+
+fn is_of_element(test: &Test) -> bool {
+    matches!(test, Test::ElementMatches(_) | Test::ElementSatisfies(_))
+}
+
+/// The ranges for a field of what an element of the array has to meet.
+fn of_element(path: &str, array: &str, test: &Test) -> Option<Vec<Range>> {
+    let rest = path.strip_prefix(array)?;
+    let ranges: Vec<Vec<Range>> = match test {
+        Test::ElementSatisfies(tests) if rest.is_empty() => tests.iter().filter_map(of_test).collect(),
+        Test::ElementMatches(node) => {
+            let field = rest.strip_prefix('.')?;
+            let nodes = match &**node {
+                Node::And(all) => all.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            let own = nodes.iter().filter_map(|node| match node {
+                Node::Path { path, test } if path.as_str() == field => of_test(test),
+                _ => None,
+            });
+            own.collect()
+        }
+        _ => return None,
+    };
+    ranges.into_iter().reduce(|one, other| intersection(&one, &other))
 }
 
 /// The ranges of the conditions that keys are made for.

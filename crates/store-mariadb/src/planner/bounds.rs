@@ -59,6 +59,18 @@ impl Bounds {
         here.find_map(|(_, test)| Bounds::of_test(test, bytes))
     }
 
+    /// All keys but that of arrays.
+    pub fn but_arrays() -> Bounds {
+        let range = |low: &[u8], high: &[u8]| KeyRange::of((low, high));
+        let (plain, odd) = (range(key::NULLS.0, key::HIDING.0), range(key::HIDING_BUT_ARRAYS.0, key::END));
+        Bounds { conditions: 0, excludes_missing: false, ..Bounds::new(vec![plain], vec![odd], false) }
+    }
+
+    /// The keys of documents of which it is known that the field meets an array.
+    pub fn of_arrays() -> Bounds {
+        Bounds { conditions: 0, ..Bounds::new(Vec::new(), vec![KeyRange::of(key::HIDING)], false) }
+    }
+
     /// The bounds without arrays, whose values have been looked up elsewhere.
     pub fn without_arrays(mut self) -> Bounds {
         let hiding = KeyRange::of(key::HIDING);

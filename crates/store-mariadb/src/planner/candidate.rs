@@ -1,9 +1,10 @@
 //! An index that might serve a query, and how well.
 
 use super::bounds::{Bounds, KeyRange};
-use super::{Choice, Wanted};
+use super::{Choice, Wanted, elements};
 use crate::index::{Index, id_index};
 use crate::key;
+use crate::multikey::has_array;
 use crate::names::quote;
 use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Rows, merged_column, padded, source};
 use crate::pushdown::{Condition, Operand};
@@ -17,6 +18,15 @@ struct Field {
     path: String,
     column: KeyColumn,
     bounds: Option<Bounds>,
+    /// What an element of an array has to meet, where there is a table to look for it.
+    element: Option<Bounds>,
+}
+
+impl Field {
+    /// What is looked up for, wherever that is.
+    fn sought(&self) -> Option<&Bounds> {
+        self.element.as_ref().or(self.bounds.as_ref())
+    }
 }
 
 #[derive(Clone)]
@@ -53,8 +63,9 @@ impl<'t> Candidate<'t> {
 
     fn judge(&mut self, wanted: &Wanted<'_>) {
         let bounds = || self.fields.iter().map(|field| field.bounds.as_ref());
-        let points = bounds().take_while(|bounds| bounds.is_some_and(Bounds::is_points)).count();
-        let ranged = bounds().nth(points).is_some_and(|bounds| bounds.is_some());
+        let sought = || self.fields.iter().map(Field::sought);
+        let points = sought().take_while(|bounds| bounds.is_some_and(Bounds::is_points)).count();
+        let ranged = sought().nth(points).is_some_and(|bounds| bounds.is_some());
         let conditions: usize = bounds().flatten().map(|bounds| bounds.conditions).sum();
         self.exact = !wanted.incomplete
             && conditions == wanted.conditions.len()
@@ -216,26 +227,28 @@ impl<'t> Candidate<'t> {
         }
     }
 
-    /// The rows of documents with arrays, by way of the table with their values.
+    /// The rows of documents with arrays, by way of the table with their elements.
     fn within_arrays(&self, wanted: &Wanted<'_>) -> Option<Rows> {
-        let (index, field) = (self.index?, self.fields.first()?);
-        let name =
-            index.values.as_ref().filter(|_| field.bounds.as_ref().is_some_and(|bounds| bounds.excludes_arrays))?;
-        let bounds = Bounds::of_one(&field.path, &wanted.conditions, index.bytes())?;
-        let condition = within("value_key", &[bounds.plain.as_slice(), &bounds.odd].concat());
-        let table = format!("{}.{}", quote(&self.table.schema), quote(name));
+        let index = self.index?;
+        let values = index.values.as_ref()?;
+        let found = Found {
+            table: values.quoted(self.table),
+            group: None,
+            holds: Some(has_array(index, "documents")),
+            spec: Some(index.spec.clone()),
+        };
         Some(Rows {
-            found: Some(Found { table, group: None, spec: Some(index.spec.clone()) }),
-            condition: Some(condition),
+            found: Some(found),
+            condition: Some(elements::condition(index, values, wanted)?),
             ..Rows::all(true)
         })
     }
 
-    /// The rows of the other documents. Behind the first field there may be arrays still.
+    /// The rows of the other documents.
     fn beside_arrays(self) -> Rows {
         let mut candidate = self;
-        if let Some(field) = candidate.fields.first_mut() {
-            field.bounds = field.bounds.take().map(Bounds::without_arrays);
+        for field in &mut candidate.fields {
+            field.bounds = Some(field.bounds.take().map_or_else(Bounds::but_arrays, Bounds::without_arrays));
         }
         candidate.into_rows(&Wanted::default(), None)
     }
@@ -301,7 +314,7 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
     let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
-    let found = Some(Found { table: own, group: Some(column), spec: Some(index.spec.clone()) });
+    let found = Some(Found { table: own, group: Some(column), holds: None, spec: Some(index.spec.clone()) });
     let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let mut odd =
@@ -315,12 +328,18 @@ fn fields(index: Option<&Index>, wanted: &Wanted<'_>) -> Vec<Field> {
     let Some(index) = index else {
         let column = KeyColumn::named(ID_KEY, false);
         let bounds = Bounds::of("_id", &wanted.conditions, ID_KEY_BYTES);
-        return vec![Field { path: "_id".into(), column, bounds }];
+        return vec![Field { path: "_id".into(), column, bounds, element: None }];
     };
-    let field = |(position, path): (usize, &str)| Field {
-        path: path.to_owned(),
-        column: KeyColumn::named(&index.column(position), index.descends(position)),
-        bounds: Bounds::of(path, &wanted.conditions, index.bytes()),
+    let field = |(position, path): (usize, &str)| {
+        let element = index.values.as_ref().and_then(|_| elements::bounds_of(path, wanted, index.bytes()));
+        let bounds = Bounds::of(path, &wanted.conditions, index.bytes());
+        Field {
+            path: path.to_owned(),
+            column: KeyColumn::named(&index.column(position), index.descends(position)),
+            // What has to be an array lies among what every lookup reads.
+            bounds: bounds.or_else(|| element.as_ref().map(|_| Bounds::of_arrays())),
+            element,
+        }
     };
     index.fields().enumerate().map(field).collect()
 }
@@ -331,7 +350,7 @@ fn is_one_point(field: &Field) -> bool {
 }
 
 /// The condition that a column's key lies in one of the ranges.
-fn within(column: &str, ranges: &[KeyRange]) -> Condition {
+pub(super) fn within(column: &str, ranges: &[KeyRange]) -> Condition {
     let (mut parts, mut params) = (Vec::new(), Vec::new());
     let points: Vec<&KeyRange> = ranges.iter().filter(|range| range.is_point()).collect();
     if let Some(last) = points.last() {

@@ -1,0 +1,165 @@
+//! The table with the elements of an index's arrays, and the triggers that keep it, as statements.
+//!
+//! Each prefix of the indexed paths is a place where an array may be. The first place of a document that has one is taken apart: a row for
+//! each element, with the keys of all fields as they are for that element. Fields that lie elsewhere have the same key in each row; a field
+//! that meets another array (within an element, or beside the first) has that of an array, which every lookup reads as well.
+
+use super::Values;
+use crate::index::{Index, json_path};
+use crate::key;
+use crate::names::quote;
+use crate::table::Table;
+
+/// The column with a field's key.
+pub(crate) fn key_column(position: usize) -> String {
+    format!("value_key{position}")
+}
+
+/// Where an index's fields may meet an array, in the order in which they are looked at: what lies in another comes behind it. A
+/// place's number is its position.
+pub(crate) fn places(index: &Index) -> Vec<&str> {
+    let mut places: Vec<&str> = index.fields().flat_map(prefixes).collect();
+    places.sort_by_key(|path| path.split('.').count());
+    let mut seen = Vec::with_capacity(places.len());
+    places.retain(|path| !seen.contains(path) && (seen.push(*path), true).1);
+    places
+}
+
+/// A path, and each path to what it lies in.
+fn prefixes(path: &str) -> impl Iterator<Item = &str> {
+    let dots = path.match_indices('.').map(|(at, _)| &path[..at]);
+    dots.chain(std::iter::once(path))
+}
+
+/// What is left of a field's path behind a place; `None` where the field lies elsewhere.
+pub(crate) fn rest_within<'p>(path: &'p str, place: &str) -> Option<&'p str> {
+    match path.strip_prefix(place)? {
+        "" => Some(""),
+        rest => rest.strip_prefix('.'),
+    }
+}
+
+/// The statements that make the table, its triggers and its rows: in this order, so that no write is missed.
+pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
+    let main = &table.quoted;
+    let own = values.quoted(table);
+    let trigger = |event: &str| format!("{}.{}", quote(&table.schema), quote(&format!("{}.{event}", values.name)));
+    let delete = format!("DELETE FROM {own} WHERE seq = OLD.seq");
+    let (was, is) = (has_array(index, "OLD"), has_array(index, "NEW"));
+    let insert = insert_of_row(index, &own);
+    let columns = || (0..index.fields().count()).map(key_column);
+    let definitions = columns().map(|column| format!("{column} VARBINARY({}) NOT NULL", index.bytes() + 1));
+    let (definitions, key) = (definitions.collect::<Vec<_>>().join(", "), columns().collect::<Vec<_>>().join(", "));
+    let mut statements = vec![
+        format!(
+            "CREATE TABLE {own} (place SMALLINT UNSIGNED NOT NULL, {definitions}, seq BIGINT UNSIGNED NOT NULL, \
+             PRIMARY KEY (place, {key}, seq), KEY (seq)) ENGINE = InnoDB"
+        ),
+        format!("CREATE TRIGGER {} AFTER INSERT ON {main} FOR EACH ROW IF {is} THEN {insert} END IF", trigger("insert")),
+        format!(
+            "CREATE TRIGGER {} AFTER UPDATE ON {main} FOR EACH ROW BEGIN \
+             IF {was} THEN {delete}; END IF; IF {is} THEN {insert} END IF; END",
+            trigger("update")
+        ),
+        format!("CREATE TRIGGER {} AFTER DELETE ON {main} FOR EACH ROW IF {was} THEN {delete}; END IF", trigger("delete")),
+    ];
+    for (number, place) in places(index).into_iter().enumerate() {
+        let before = places(index).into_iter().take(number);
+        let others: String = before.map(|place| format!(" AND NOT COALESCE({}, FALSE)", is_array("t", place))).collect();
+        let (elements, keys) = (elements(index, "t", place), keys(index, "t", place));
+        statements.push(format!(
+            "INSERT IGNORE INTO {own} SELECT {number}, {keys}, t.seq FROM {main} AS t JOIN {elements} AS e \
+             WHERE ({}) AND {}{others} LOCK IN SHARE MODE",
+            has_array(index, "t"),
+            is_array("t", place),
+        ));
+    }
+    statements
+}
+
+/// Inserts the rows of the document that a trigger is about.
+fn insert_of_row(index: &Index, own: &str) -> String {
+    let mut branches = String::new();
+    for (number, place) in places(index).into_iter().enumerate() {
+        let (elements, keys) = (elements(index, "NEW", place), keys(index, "NEW", place));
+        branches.push_str(&format!(
+            "{} {} THEN INSERT IGNORE INTO {own} SELECT {number}, {keys}, NEW.seq FROM {elements} AS e; ",
+            if number == 0 { "IF" } else { "ELSEIF" },
+            is_array("NEW", place),
+        ));
+    }
+    format!("{branches}END IF;")
+}
+
+/// Whether any field of a row has met an array.
+pub(crate) fn has_array(index: &Index, row: &str) -> String {
+    let array = key::ARRAY;
+    let fields = (0..index.fields().count()).map(|position| format!("{row}.{} = {array}", quote(&index.column(position))));
+    fields.collect::<Vec<_>>().join(" OR ")
+}
+
+fn is_array(row: &str, place: &str) -> String {
+    format!("LEFT({}, 1) = '['", extracted(row, place))
+}
+
+fn extracted(row: &str, place: &str) -> String {
+    format!("JSON_EXTRACT({row}.doc, '{}')", json_path(place.split('.')))
+}
+
+/// The elements of a place's array: of each, what the fields within it lead to. An empty array is one element without any value, so
+/// that conditions on fields elsewhere find its document.
+fn elements(index: &Index, row: &str, place: &str) -> String {
+    let columns = index.fields().enumerate().filter_map(|(position, path)| {
+        let rest = rest_within(path, place).filter(|rest| !rest.contains('.'))?;
+        let path = json_path(std::iter::once(rest).filter(|rest| !rest.is_empty()));
+        Some(format!("v{position} JSON PATH '{path}'"))
+    });
+    let columns: Vec<String> = std::iter::once("v JSON PATH '$'".to_owned()).chain(columns).collect();
+    let array = format!("JSON_COMPACT({})", extracted(row, place));
+    let none = "_utf8mb4'[null]' COLLATE utf8mb4_nopad_bin";
+    format!("JSON_TABLE(IF({array} = '[]', {none}, {array}), '$[*]' COLUMNS ({}))", columns.join(", "))
+}
+
+/// The keys of all fields for an element.
+fn keys(index: &Index, row: &str, place: &str) -> String {
+    let key = |(position, path): (usize, &str)| match rest_within(path, place) {
+        None => format!("{row}.{}", quote(&index.column(position))),
+        // There may be arrays on the way.
+        Some(rest) if rest.contains('.') => key::ARRAY.to_owned(),
+        Some(_) => element_key(index, &format!("e.v{position}")),
+    };
+    index.fields().enumerate().map(key).collect::<Vec<_>>().join(", ")
+}
+
+fn element_key(index: &Index, text: &str) -> String {
+    let decimal = key::decimal_expression(text);
+    let source = key::Source { text, decimal: Some(&decimal), bytes: index.bytes(), unique: false };
+    format!("IF({text} IS NULL, '2', {})", source.expression())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::IndexSpec;
+
+    fn index(key: document::DocBuf) -> Index {
+        let spec = document::doc! { "v": 2, "key": &key, "name": "i" };
+        Index::new(IndexSpec { name: "i".into(), key, unique: false, sparse: false, spec })
+    }
+
+    #[test]
+    fn places_come_before_what_lies_in_them() {
+        let of = |key| places(&index(key)).join(" ");
+        assert_eq!(of(document::doc! { "a": 1 }), "a");
+        assert_eq!(of(document::doc! { "a.k": 1, "a.v": 1 }), "a a.k a.v");
+        assert_eq!(of(document::doc! { "x.y.z": 1, "b": -1, "x.y": 1 }), "x b x.y x.y.z");
+    }
+
+    #[test]
+    fn what_is_left_of_a_path() {
+        assert_eq!(rest_within("a.b.c", "a"), Some("b.c"));
+        assert_eq!(rest_within("a.b", "a.b"), Some(""));
+        assert_eq!(rest_within("ab.c", "a"), None);
+        assert_eq!(rest_within("a", "a.b"), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! What to look up in the table with the elements of an index's arrays ([`crate::multikey`]).
+//!
+//! Each place where a document may have its array is looked up by itself, for there it is known what the conditions are about: fields
+//! elsewhere have one value, so all conditions on them hold for each row. Of fields within the array, those conditions go together that one
+//! element has to meet (`$elemMatch`); of others, one is taken, as each may be met by another element. What an element's own arrays hide is
+//! among the keys that every lookup reads.
+
+use super::bounds::Bounds;
+use super::{Wanted, within};
+use crate::index::Index;
+use crate::multikey::{Values, key_column, places, rest_within};
+use crate::pushdown::Condition;
+use query::predicate::{Node, Test};
+
+/// A condition on an array's element, or on a field of it.
+#[derive(Debug)]
+pub(super) struct ElementCondition<'q> {
+    /// The number of the `$elemMatch`: those of one are about the same element.
+    scope: usize,
+    /// The path to the array.
+    array: &'q str,
+    /// The path to what has to meet the test.
+    path: String,
+    test: &'q Test,
+}
+
+/// Takes the conditions of an `$elemMatch`.
+pub(super) fn read<'q>(array: &'q str, test: &'q Test, conditions: &mut Vec<ElementCondition<'q>>) {
+    let scope = conditions.last().map_or(0, |last| last.scope + 1);
+    match test {
+        Test::ElementMatches(node) => read_within(node, array, scope, conditions),
+        Test::ElementSatisfies(tests) => conditions.extend(tests.iter().map(|test| {
+            let path = array.to_owned();
+            ElementCondition { scope, array, path, test }
+        })),
+        _ => {}
+    }
+}
+
+fn read_within<'q>(node: &'q Node, array: &'q str, scope: usize, conditions: &mut Vec<ElementCondition<'q>>) {
+    match node {
+        Node::And(all) => all.iter().for_each(|node| read_within(node, array, scope, conditions)),
+        // A number may be a position in an element that is an array.
+        Node::Path { path, test } if document::path::position(path.first()).is_none() => {
+            let path = format!("{array}.{path}");
+            conditions.push(ElementCondition { scope, array, path, test });
+        }
+        _ => {}
+    }
+}
+
+/// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure of what they are worth.
+pub(super) fn bounds_of(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
+    let first = wanted.elements.iter().find(|condition| condition.path == path)?.scope;
+    of_scope(first, path, wanted, bytes)
+}
+
+fn of_scope(scope: usize, path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
+    let own = wanted.elements.iter().filter(|condition| condition.scope == scope && condition.path == path);
+    let tests: Vec<(&str, &Test)> = own.map(|condition| (path, condition.test)).collect();
+    Bounds::of(path, &tests, bytes)
+}
+
+/// The condition on the rows of the index's table; `None` where the index itself does as well.
+pub(super) fn condition(index: &Index, values: &Values, wanted: &Wanted<'_>) -> Option<Condition> {
+    let is_bound = |(position, path): (usize, &str)| {
+        let bound = || Bounds::of(path, &wanted.conditions, index.bytes()).is_some();
+        values.fields & 1 << position != 0 && bound() || bounds_of(path, wanted, index.bytes()).is_some()
+    };
+    if !index.fields().enumerate().any(is_bound) {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for (number, place) in places(index).into_iter().enumerate() {
+        // Of what has to be an array, nothing lies in an array behind it.
+        let is_behind = |array: &str| rest_within(place, array).is_some_and(|rest| !rest.is_empty());
+        if wanted.elements.iter().any(|condition| is_behind(condition.array)) {
+            continue;
+        }
+        let bounds = bounds_in(place, index, wanted);
+        let fields = bounds.iter().enumerate().filter_map(|(position, bounds)| Some((position, bounds.as_ref()?)));
+        let fields = fields.map(|(position, bounds)| {
+            within(&key_column(position), &[bounds.plain.as_slice(), &bounds.odd].concat())
+        });
+        let fields: Vec<Condition> = fields.collect();
+        if fields.is_empty() {
+            return None;
+        }
+        let here = Condition::new(format!("place = {number}"), Vec::new());
+        parts.push(Condition::joined(std::iter::once(here).chain(fields).collect(), " AND "));
+    }
+    match parts.is_empty() {
+        true => Some(Condition::new("FALSE".into(), Vec::new())),
+        false => Some(Condition::joined(parts, " OR ")),
+    }
+}
+
+/// The bounds of each field in rows of this place.
+fn bounds_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Vec<Option<Bounds>> {
+    let bytes = index.bytes();
+    let scope = scope_in(place, index, wanted);
+    let chosen = if scope.is_none() { condition_in(place, index, wanted) } else { None };
+    let of_field = |(position, path): (usize, &str)| match (rest_within(path, place), scope) {
+        // What has to be an array, and is none of this place, hides.
+        (None, _) => Bounds::of(path, &wanted.conditions, bytes)
+            .or_else(|| wanted.elements.iter().find(|condition| condition.path == path).map(|_| Bounds::of_arrays())),
+        (Some(_), Some(scope)) => of_scope(scope, path, wanted, bytes),
+        (Some(_), None) => {
+            chosen.filter(|chosen| *chosen == position).and_then(|_| of_one(path, wanted, bytes))
+        }
+    };
+    index.fields().enumerate().map(of_field).collect()
+}
+
+/// The `$elemMatch` on this place that says most of the fields in it.
+fn scope_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
+    let here = wanted.elements.iter().filter(|condition| condition.array == place).map(|condition| condition.scope);
+    let said = |scope: usize| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
+    here.map(|scope| (said(scope), scope)).filter(|(said, _)| *said > 0).max().map(|(_, scope)| scope)
+}
+
+/// The field within this place whose condition is taken: rather one that is bound to points.
+fn condition_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
+    let within = index.fields().enumerate().filter(|(_, path)| rest_within(path, place).is_some());
+    let bound = within.filter_map(|(position, path)| Some((position, of_one(path, wanted, index.bytes())?)));
+    bound.min_by_key(|(position, bounds)| (!bounds.is_points(), *position)).map(|(position, _)| position)
+}
+
+/// The bounds of one condition that a value within an array meets, and the array as a whole does not.
+fn of_one(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
+    Bounds::of_one(path, &wanted.conditions, bytes).filter(|bounds| bounds.excludes_arrays)
+}
