@@ -11,7 +11,7 @@ use document::{Doc, DocBuf, DocWriter, Value};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
-use store::{Explained, IndexSpec, Plan, PlanSummary};
+use store::{Examined, Explained, IndexSpec, Plan, PlanSummary};
 
 /// The rows of a page as MariaDB is asked to explain it: a usual first batch.
 const PAGE_ROWS: u64 = 101;
@@ -38,9 +38,11 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &Explained<'_>) -> DocBuf {
             or.append("stage", "OR");
             about.write_figures(|_| plan.examined().entries, &mut or);
             let mut inputs = or.array("inputStages");
-            branches.iter().for_each(|(filter, rows)| {
-                stages.write_index(rows, filter.as_ref(), &mut inputs.document());
-            });
+            for (at, (filter, rows)) in branches.iter().enumerate().filter(|(_, (filter, _))| filter.is_some()) {
+                let others = branches[at + 1..].iter().take_while(|(filter, _)| filter.is_none());
+                let looked = others.fold(rows.tally.get(), |sum, (_, rows)| sum + rows.tally.get());
+                stages.write_index(rows, filter.as_ref(), looked, &mut inputs.document());
+            }
         }
         _ => {
             writer.append("stage", "EOF");
@@ -57,7 +59,10 @@ pub(crate) fn summary(plan: &MariaDbPlan) -> PlanSummary {
         Access::Union(branches) if branches.iter().all(|(filter, _)| filter.is_none()) => {
             branches.first().map_or(PlanSummary::None, |(_, rows)| summary_of(rows))
         }
-        Access::Union(branches) => PlanSummary::joined(branches.iter().map(|(_, rows)| summary_of_index(rows))),
+        Access::Union(branches) => {
+            let branches = branches.iter().filter(|(filter, _)| filter.is_some());
+            PlanSummary::joined(branches.map(|(_, rows)| summary_of_index(rows)))
+        }
         Access::Nothing => PlanSummary::Name("EOF"),
     }
 }
@@ -115,7 +120,8 @@ impl Stages<'_> {
             writer.append("stage", "FETCH");
             about.write_filter(|path, test| is_said_by(rows, path, test), writer);
             self.write_fetched(writer);
-            self.write_index(rows, predicate, &mut writer.document("inputStage"));
+            // The values of arrays are read beside the index itself; they are told as one.
+            self.write_index(rows, predicate, looked, &mut writer.document("inputStage"));
         } else {
             writer.append("stage", "COLLSCAN");
             about.write_filter(|_, _| false, writer);
@@ -151,15 +157,10 @@ impl Stages<'_> {
         }
     }
 
-    fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+    fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
         if let Some(branches) = rows.index.as_ref().and_then(|index| index.merged.as_ref()) {
             return self.write_merged(branches, writer);
         }
-        // The values of arrays are read beside the index itself; they are told as one.
-        let looked = match self.plan.access {
-            Access::Union(ref branches) if branches.iter().any(|(filter, _)| filter.is_some()) => rows.tally.get(),
-            _ => self.plan.examined(),
-        };
         let different = rows.gives_different();
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
         self.about.write_figures(|_| looked.entries, writer);

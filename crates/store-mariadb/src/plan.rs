@@ -43,8 +43,8 @@ pub(crate) enum Access {
     /// No row at all.
     Nothing,
     Rows(Rows),
-    /// One after the other. Where they have a filter (the branches of an `$or`), a document comes with the first whose filter it matches;
-    /// else they have no rows in common.
+    /// One after the other. Where they have a filter (the branches of an `$or`), a document comes with the first whose filter it matches.
+    /// Rows without one belong to the branch before them, with which they have none in common.
     Union(Vec<(Option<Predicate>, Rows)>),
 }
 

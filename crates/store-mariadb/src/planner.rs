@@ -230,13 +230,12 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
     for branch in branches {
         let mut part = Wanted { sort: None, ..Wanted::default() };
         part.read(branch);
-        // Branches are looked up in indexes alone.
-        part.elements.clear();
-        let rows = match ids_in(branch, table) {
-            Some((ids, _)) => Rows { ids: Some(ids), ..Rows::all(true) },
-            None => best(table, &part)?.into_rows(&part, None),
+        let all = match ids_in(branch, table) {
+            Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
+            None => best(table, &part)?.into_branch(&part),
         };
-        parts.push((Some(Predicate::of(branch.clone())), rows));
+        let own = std::iter::once(Some(Predicate::of(branch.clone()))).chain(std::iter::repeat(None));
+        parts.extend(own.zip(all));
     }
     Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
 }

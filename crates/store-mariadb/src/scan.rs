@@ -143,17 +143,16 @@ async fn union(
     };
     let mut bson = Vec::new();
     for (number, (_, rows)) in branches.iter().enumerate().skip(first) {
+        let own = branches[..=number].iter().rposition(|(filter, _)| filter.is_some());
         let mut take_own = |key: &[u8], json: &[u8]| {
-            if branches[number].0.is_none() {
-                return take(key, json);
-            }
+            let Some(own) = own else { return take(key, json) };
             bson.clear();
             spelling::read(json, &mut bson)?;
             let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
-            for (earlier, (predicate, _)) in branches[..=number].iter().enumerate() {
+            for (earlier, (predicate, _)) in branches[..=own].iter().enumerate() {
                 let Some(predicate) = predicate else { continue };
                 if predicate.matches(document)? {
-                    return if earlier == number { take(key, json) } else { Ok(Flow::Continue) };
+                    return if earlier == own { take(key, json) } else { Ok(Flow::Continue) };
                 }
             }
             Ok(Flow::Continue)

@@ -55,17 +55,24 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
             "CREATE TABLE {own} (place SMALLINT UNSIGNED NOT NULL, {definitions}, seq BIGINT UNSIGNED NOT NULL, \
              PRIMARY KEY (place, {key}, seq), KEY (seq)) ENGINE = InnoDB"
         ),
-        format!("CREATE TRIGGER {} AFTER INSERT ON {main} FOR EACH ROW IF {is} THEN {insert} END IF", trigger("insert")),
+        format!(
+            "CREATE TRIGGER {} AFTER INSERT ON {main} FOR EACH ROW IF {is} THEN {insert} END IF",
+            trigger("insert")
+        ),
         format!(
             "CREATE TRIGGER {} AFTER UPDATE ON {main} FOR EACH ROW BEGIN \
              IF {was} THEN {delete}; END IF; IF {is} THEN {insert} END IF; END",
             trigger("update")
         ),
-        format!("CREATE TRIGGER {} AFTER DELETE ON {main} FOR EACH ROW IF {was} THEN {delete}; END IF", trigger("delete")),
+        format!(
+            "CREATE TRIGGER {} AFTER DELETE ON {main} FOR EACH ROW IF {was} THEN {delete}; END IF",
+            trigger("delete")
+        ),
     ];
     for (number, place) in places(index).into_iter().enumerate() {
         let before = places(index).into_iter().take(number);
-        let others: String = before.map(|place| format!(" AND NOT COALESCE({}, FALSE)", is_array("t", place))).collect();
+        let others: String =
+            before.map(|place| format!(" AND NOT COALESCE({}, FALSE)", is_array("t", place))).collect();
         let (elements, keys) = (elements(index, "t", place), keys(index, "t", place));
         statements.push(format!(
             "INSERT IGNORE INTO {own} SELECT {number}, {keys}, t.seq FROM {main} AS t JOIN {elements} AS e \
@@ -94,7 +101,8 @@ fn insert_of_row(index: &Index, own: &str) -> String {
 /// Whether any field of a row has met an array.
 pub(crate) fn has_array(index: &Index, row: &str) -> String {
     let array = key::ARRAY;
-    let fields = (0..index.fields().count()).map(|position| format!("{row}.{} = {array}", quote(&index.column(position))));
+    let fields =
+        (0..index.fields().count()).map(|position| format!("{row}.{} = {array}", quote(&index.column(position))));
     fields.collect::<Vec<_>>().join(" OR ")
 }
 

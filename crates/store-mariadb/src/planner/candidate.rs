@@ -199,6 +199,14 @@ impl<'t> Candidate<'t> {
         (Access::Rows(self.into_rows(wanted, Some(predicate))), facts, probe)
     }
 
+    /// All rows, for a branch of an `$or`: those of documents with arrays by themselves, if they are looked up elsewhere.
+    pub fn into_branch(self, wanted: &Wanted<'_>) -> Vec<Rows> {
+        match self.within_arrays(wanted) {
+            Some(within) => vec![self.beside_arrays(), within],
+            None => vec![self.into_rows(wanted, None)],
+        }
+    }
+
     /// `predicate`: the whole filter, where documents may have to be counted by it.
     pub fn into_rows(self, wanted: &Wanted<'_>, predicate: Option<&Predicate>) -> Rows {
         // In the order of the index nothing is odd, or the plan would be another one.

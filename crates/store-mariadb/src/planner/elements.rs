@@ -79,9 +79,8 @@ pub(super) fn condition(index: &Index, values: &Values, wanted: &Wanted<'_>) -> 
         }
         let bounds = bounds_in(place, index, wanted);
         let fields = bounds.iter().enumerate().filter_map(|(position, bounds)| Some((position, bounds.as_ref()?)));
-        let fields = fields.map(|(position, bounds)| {
-            within(&key_column(position), &[bounds.plain.as_slice(), &bounds.odd].concat())
-        });
+        let fields = fields
+            .map(|(position, bounds)| within(&key_column(position), &[bounds.plain.as_slice(), &bounds.odd].concat()));
         let fields: Vec<Condition> = fields.collect();
         if fields.is_empty() {
             return None;
@@ -105,9 +104,7 @@ fn bounds_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Vec<Option<Boun
         (None, _) => Bounds::of(path, &wanted.conditions, bytes)
             .or_else(|| wanted.elements.iter().find(|condition| condition.path == path).map(|_| Bounds::of_arrays())),
         (Some(_), Some(scope)) => of_scope(scope, path, wanted, bytes),
-        (Some(_), None) => {
-            chosen.filter(|chosen| *chosen == position).and_then(|_| of_one(path, wanted, bytes))
-        }
+        (Some(_), None) => chosen.filter(|chosen| *chosen == position).and_then(|_| of_one(path, wanted, bytes)),
     };
     index.fields().enumerate().map(of_field).collect()
 }
@@ -115,7 +112,8 @@ fn bounds_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Vec<Option<Boun
 /// The `$elemMatch` on this place that says most of the fields in it.
 fn scope_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
     let here = wanted.elements.iter().filter(|condition| condition.array == place).map(|condition| condition.scope);
-    let said = |scope: usize| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
+    let said =
+        |scope: usize| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
     here.map(|scope| (said(scope), scope)).filter(|(said, _)| *said > 0).max().map(|(_, scope)| scope)
 }
 
