@@ -14,7 +14,7 @@ RAW = CodecOptions(document_class=RawBSONDocument, datetime_conversion=DatetimeC
 # What differs from run to run, or says who answers; `lockInfo` lists whatever background threads hold just then.
 VOLATILE = {
     "localTime", "connectionId", "processId", "uuid", "you", "millis", "lastUse", "oidMachine", "host", "executionTimeMillis",
-    "timeMillis", "lockInfo",
+    "timeMillis", "lockInfo", "help",
 }
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -146,11 +146,16 @@ pub fn namespace_to_read(database: &str, first: Element<'_>) -> Result<Namespace
 /// The namespace of a command that may bring its collection into being.
 pub fn namespace_to_write(database: &str, first: Element<'_>) -> Result<Namespace> {
     let namespace = namespace(database, first)?;
+    check_to_write(&namespace)?;
+    Ok(namespace)
+}
+
+/// Whether a command may write to a collection of this name, and bring it into being.
+pub fn check_to_write(namespace: &Namespace) -> Result<()> {
     if matches!(&*namespace.collection, "system.views" | "system.profile") {
         return Err(invalid_namespace(format!("cannot write to {namespace}")));
     }
-    check_writable(&namespace)?;
-    Ok(namespace)
+    check_writable(namespace)
 }
 
 /// Whether a collection of this name may come into being.

@@ -75,10 +75,6 @@ fn check(command: &str, field: Element<'_>) -> Result<bool> {
             let message = "Multitenancy not enabled, cannot set $tenant in command body";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
-        (b"$maxTimeMS", _) if LENIENT.contains(&command) => {
-            let message = "no such command option $maxTimeMs; use maxTimeMS instead";
-            return Err(Error::new(Code::INVALID_OPTIONS, message));
-        }
         _ => return Ok(false),
     }
     Ok(true)

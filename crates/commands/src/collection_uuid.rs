@@ -4,7 +4,7 @@ use crate::arguments;
 use crate::dispatch::Call;
 use crate::envelope::uuid;
 use crate::table::Access;
-use document::{DocBuf, Value};
+use document::{DocBuf, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
 
@@ -28,7 +28,18 @@ fn arguments_of(command: &str) -> Option<&'static str> {
 pub fn take(call: &mut Call<'_>) -> Result<Option<[u8; 16]>> {
     let Some(within) = arguments_of(call.spec.name) else { return Ok(None) };
     let Some(place) = call.fields().position(|field| field.key() == "collectionUUID") else { return Ok(None) };
-    let field = call.envelope.fields.remove(place);
+    match read(within, call.envelope.fields[place]) {
+        // What is wrong with the fields in front of it is told before.
+        Err(error) => Err(call.read_own().err().unwrap_or(error)),
+        Ok(wanted) => {
+            call.envelope.fields.remove(place);
+            Ok(wanted)
+        }
+    }
+}
+
+/// Null leaves it out.
+pub fn read(within: &str, field: Element<'_>) -> Result<Option<[u8; 16]>> {
     match arguments::is_absent(field) {
         true => Ok(None),
         false => uuid(within, field).map(Some),
@@ -38,17 +49,21 @@ pub fn take(call: &mut Call<'_>) -> Result<Option<[u8; 16]>> {
 /// Error 361 where the collection is another one, or none. What writes tells it of each statement.
 pub async fn settle(call: &mut Call<'_>, wanted: [u8; 16]) -> Result<()> {
     let namespace = arguments::namespace(call.database(), call.first())?;
-    let info = call.worker.store.collection(&namespace).await?;
-    if info.is_some_and(|info| info.uuid == wanted) {
-        return Ok(());
-    }
-    let error = mismatch(call, &namespace, wanted).await?;
-    match call.spec.access {
-        Access::Write => {
+    match check(call, &namespace, wanted).await {
+        Err(error) if call.spec.access == Access::Write => {
             call.envelope.refusal = Some(error);
             Ok(())
         }
-        _ => Err(error),
+        checked => checked,
+    }
+}
+
+/// Error 361 where the collection is another one, or none.
+pub async fn check(call: &Call<'_>, namespace: &Namespace, wanted: [u8; 16]) -> Result<()> {
+    let info = call.worker.store.collection(namespace).await?;
+    match info.is_some_and(|info| info.uuid == wanted) {
+        true => Ok(()),
+        false => Err(mismatch(call, namespace, wanted).await?),
     }
 }
 

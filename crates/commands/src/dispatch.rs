@@ -1,11 +1,12 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
 use crate::answers::{self, Depends, Kept, Looked};
+use crate::arguments;
 use crate::between_servers;
 use crate::clock;
 use crate::collection_uuid;
 use crate::command::{find, time_series};
-use crate::envelope::{self, Envelope, WriteConcern};
+use crate::envelope::{self, Envelope, Mistakes, Phase, WriteConcern};
 use crate::profiling;
 use crate::reply;
 use crate::running::Running;
@@ -82,10 +83,18 @@ impl<'a> Call<'a> {
     /// Does for the command what is done alike for all of them.
     fn begin(&mut self, body: Doc<'a>) -> Result<()> {
         self.worker.sweep(self.now_ms);
-        self.envelope.read(self.request, body)?;
-        check_shared(self.worker, self.spec, &self.envelope)?;
-        if let Some(write_concern) = self.envelope.write_concern {
-            self.envelope.durability = WriteConcern::parse(write_concern)?;
+        let mut mistakes = Mistakes::default();
+        self.envelope.read(self.request, body, self.spec, &mut mistakes);
+        check_shared(self.worker, self.spec, &mut self.envelope, &mut mistakes);
+        if let Some((phase, mistake)) = mistakes.into_first() {
+            if self.envelope.asks_for_help && phase > Phase::Internal {
+                return Ok(());
+            }
+            if self.spec.reads.as_ref().is_some_and(|reading| phase >= reading.at) {
+                between_servers::take(self)?;
+                self.read_own()?;
+            }
+            return Err(mistake);
         }
         if let Some(session_id) = self.envelope.session {
             self.session.note_logical_session(self.worker, session_id, self.now_ms);
@@ -101,13 +110,38 @@ impl<'a> Call<'a> {
         !self.session.uses.get().rows
     }
 
+    /// Reads the command's own fields, for what is wrong with them.
+    pub fn read_own(&self) -> Result<()> {
+        self.spec.reads.as_ref().map_or(Ok(()), |reading| (reading.read)(self))
+    }
+
+    /// The answer to `help: true`, which no command that is read as a whole has.
+    fn write_help(&self, writer: &mut DocWriter<'_>) {
+        writer.append("help", &*format!("help for: {} {}", self.spec.name, self.spec.help));
+    }
+
     pub fn database(&self) -> &'a str {
         self.envelope.database
+    }
+
+    /// Checks the name of the collection, as commands do that read their own fields first; a name that no collection can
+    /// have is refused later.
+    pub fn check_namespace(&self) -> Result<()> {
+        arguments::namespace(self.database(), self.first())?;
+        arguments::check_database(self.database())
     }
 
     /// The element that names the command; its value is the collection, mostly.
     pub fn first(&self) -> Element<'a> {
         self.envelope.first
+    }
+
+    /// The command's own fields, and in their places those of all commands that it reads among its own.
+    pub fn all_fields(&self) -> impl Iterator<Item = Element<'a>> + '_ {
+        let body = envelope::body(self.request).0;
+        let is_own = |field: &Element<'_>| self.fields().any(|own| own.key_bytes() == field.key_bytes());
+        let too = self.spec.reads.as_ref().map_or(&[][..], |reading| reading.too);
+        body.elements().skip(1).filter(move |field| is_own(field) || too.contains(&field.key()))
     }
 
     /// The command's own fields, in their order.
@@ -153,7 +187,8 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         let running = Running::default();
         let mut call = Call::new(worker, session, request, spec, first, &running);
         // What is wrong is told on the ordinary way.
-        let kept = call.begin(body).is_ok().then(|| answers.at_once(&call)).flatten();
+        let begun = call.begin(body).is_ok() && !call.envelope.asks_for_help;
+        let kept = begun.then(|| answers.at_once(&call)).flatten();
         let parts = kept.as_ref().and_then(|kept| parts_at_once(&call, kept));
         if let (Some(kept), Some((shared, end))) = (kept, parts) {
             count(worker, index);
@@ -175,7 +210,13 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             call.depends.begin(answers.make_at_once(&call));
         }
         let mut writer = DocWriter::begin(reply);
-        let answered = handler(&mut call, &mut writer)?;
+        let answered = match call.envelope.asks_for_help {
+            true => {
+                call.write_help(&mut writer);
+                true
+            }
+            false => handler(&mut call, &mut writer)?,
+        };
         writer.append("ok", 1.0);
         drop(writer);
         if let Some(making) = call.depends.take().filter(|_| answered) {
@@ -305,13 +346,21 @@ async fn carry_out(
     };
     let Some((spec, index)) = command.and_then(|index| Some((table::COMMANDS.get(index)?, index))) else {
         worker.statistics().operations_command.add(1);
+        envelope::check_database_of(body)?;
         return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
     };
     count(worker, index);
     let mut call = Call::new(worker, session, request, spec, first, running);
     call.begin(body)?;
+    if call.envelope.asks_for_help {
+        let mut writer = DocWriter::begin(reply);
+        call.write_help(&mut writer);
+        writer.append("ok", 1.0);
+        return Ok(Disposition::Reply);
+    }
     between_servers::take(&mut call)?;
     if let Some(wanted) = collection_uuid::take(&mut call)? {
+        call.read_own()?;
         // Seldom given, and not to make the future of every command larger.
         Box::pin(collection_uuid::settle(&mut call, wanted)).await?;
     }
@@ -360,29 +409,37 @@ async fn carry_out(
 }
 
 /// What is checked alike for every command.
-fn check_shared(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
+fn check_shared(worker: &Worker, spec: &Spec, envelope: &mut Envelope<'_>, mistakes: &mut Mistakes) {
     if spec.admin_database_only && envelope.database != "admin" {
         let message = format!("{} may only be run against the admin database.", spec.name);
-        return Err(Error::new(Code::UNAUTHORIZED, message));
+        mistakes.hear::<()>(Phase::AdminOnly, Err(Error::new(Code::UNAUTHORIZED, message)));
     }
-    if envelope.write_concern.is_some() && !spec.takes_write_concern {
-        return Err(Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern"));
+    if let Some(write_concern) = envelope.write_concern {
+        if spec.takes_write_concern {
+            let durability = mistakes.hear(Phase::WriteConcern, WriteConcern::parse(write_concern));
+            envelope.durability = durability.unwrap_or_default();
+        } else {
+            let unsupported = Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern");
+            mistakes.hear::<()>(Phase::WriteConcern, Err(unsupported));
+        }
     }
     if let Some(known) = spec.own_fields {
-        fields::check(spec.name, known, envelope.fields.iter().copied())?;
+        let phase = spec.reads.as_ref().map_or(Phase::Running, |reading| reading.at);
+        mistakes.hear(phase, fields::check(spec.name, known, envelope.fields.iter().copied()));
     }
     if let Some(read_concern) = envelope.read_concern {
-        envelope::check_read_concern(read_concern, spec.name, spec.access)?;
+        let checked = envelope::check_read_concern(read_concern, spec.name, spec.access);
+        let waits = checked.as_ref().is_err_and(|error| error.code() == Code::NOT_A_REPLICA_SET);
+        mistakes.hear(if waits { Phase::ReadConcernWait } else { Phase::ReadConcern }, checked);
     }
     if envelope.txn_number.is_some() && envelope.session.is_none() {
         let message = "Transaction number requires a session ID to also be specified";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
+        mistakes.hear::<()>(Phase::SessionUse, Err(Error::new(Code::INVALID_OPTIONS, message)));
     }
     let transaction_number = envelope.txn_number.is_some()
         && (spec.access != Access::Write || worker.server.settings.topology == Topology::Standalone);
     if envelope.in_transaction || transaction_number {
         let message = "Transaction numbers are only allowed on a replica set member or mongos";
-        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        mistakes.hear::<()>(Phase::SessionUse, Err(Error::new(Code::ILLEGAL_OPERATION, message)));
     }
-    Ok(())
 }

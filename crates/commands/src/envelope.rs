@@ -5,6 +5,7 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::logical_session::LogicalSessionId;
 use crate::strict_api;
+use crate::table::Spec;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use mongo_wire::Request;
@@ -12,9 +13,11 @@ use mongo_wire::request::RequestKind;
 use smallvec::SmallVec;
 use std::time::Duration;
 
+mod mistakes;
 mod read_concern;
 mod read_preference;
 
+pub use mistakes::{Mistakes, Phase};
 pub use read_concern::check_read_concern;
 use read_preference::check_read_preference;
 
@@ -36,6 +39,8 @@ pub struct Envelope<'a> {
     pub write_concern: Option<Element<'a>>,
     /// What `write_concern` asks for, once it is known that the command takes one.
     pub durability: WriteConcern,
+    /// What the command is for is asked, and nothing else.
+    pub asks_for_help: bool,
     /// Why each statement of a write is refused, where that is known beforehand.
     pub refusal: Option<Error>,
 }
@@ -98,18 +103,20 @@ impl<'a> Envelope<'a> {
             read_concern: None,
             write_concern: None,
             durability: WriteConcern::default(),
+            asks_for_help: false,
             refusal: None,
         }
     }
 
     /// Reads the fields behind the command's name. In place, for an envelope is large.
-    pub fn read(&mut self, request: &'a Request, body: Doc<'a>) -> Result<()> {
+    pub fn read(&mut self, request: &'a Request, body: Doc<'a>, spec: &Spec, mistakes: &mut Mistakes) {
         let envelope = self;
         let mut database = None;
+        let reads_as_a_whole = spec.reads.as_ref().is_some_and(|reading| reading.at == Phase::OwnFields);
         let (mut api, mut transaction) = (Api::default(), TransactionFlags::default());
         for element in body.elements().skip(1) {
             match element.key_bytes() {
-                b"$db" => database = Some(database_name(element)?),
+                b"$db" => database = mistakes.hear(Phase::Database, database_name(element)),
                 b"$clusterTime"
                 | b"$configServerState"
                 | b"$oplogQueryData"
@@ -121,60 +128,89 @@ impl<'a> Envelope<'a> {
                 | b"clientOperationKey"
                 | b"allowImplicitCollectionCreation" => {}
                 b"coordinator" if is_absent(element) => {}
-                b"coordinator" => drop(session_flag(element)?),
-                b"tracking_info" => check_tracking(element)?,
-                b"$client" => check_client(element)?,
-                b"$audit" => check_audit(element)?,
-                b"mayBypassWriteBlocking" => check_bypass(element)?,
-                b"stmtId" => check_statement_id(envelope.first.key(), element)?,
-                b"$readPreference" => check_read_preference(element)?,
+                b"coordinator" => drop(mistakes.hear(Phase::Session, session_flag(element))),
+                b"tracking_info" => drop(mistakes.hear(Phase::Metadata, check_tracking(element))),
+                b"$client" => drop(mistakes.hear(Phase::Metadata, check_client(element))),
+                b"$audit" => drop(mistakes.hear(Phase::Metadata, check_audit(element))),
+                b"mayBypassWriteBlocking" => drop(mistakes.hear(Phase::Metadata, check_bypass(element))),
+                b"stmtId" => drop(mistakes.hear(Phase::OwnFields, check_statement_id(spec.name, element))),
+                b"$readPreference" => drop(mistakes.hear(Phase::ReadPreference, check_read_preference(element))),
                 b"lsid" | b"txnNumber" | b"autocommit" | b"startTransaction" if is_absent(element) => {}
-                b"lsid" => envelope.session = logical_session(element)?,
-                b"txnNumber" => envelope.txn_number = Some(long(element)?),
-                b"autocommit" => transaction.autocommit = Some(session_flag(element)?),
-                b"startTransaction" => transaction.start = Some(session_flag(element)?),
+                b"lsid" => envelope.session = mistakes.hear(Phase::Session, logical_session(element)).flatten(),
+                b"txnNumber" => envelope.txn_number = mistakes.hear(Phase::Session, long(element)),
+                b"autocommit" => transaction.autocommit = mistakes.hear(Phase::Session, session_flag(element)),
+                b"startTransaction" => transaction.start = mistakes.hear(Phase::Session, session_flag(element)),
                 b"maxTimeMS" => {
-                    check_time_limit(envelope.first.key(), element)?;
-                    envelope.time_limit = max_time(element)?;
+                    mistakes.hear(Phase::OwnFields, check_time_limit(spec.name, element));
+                    envelope.time_limit = mistakes.hear(Phase::TimeLimit, max_time(element)).flatten();
                 }
-                b"maxTimeMSOpOnly" => {
-                    let message = "Can not specify maxTimeMSOpOnly for non internal clients";
-                    return Err(Error::new(Code::INVALID_OPTIONS, message));
+                b"maxTimeMSOpOnly" => drop(mistakes.hear(Phase::Internal, refuse_internal_time_limit())),
+                b"$maxTimeMS" if !reads_as_a_whole => {
+                    mistakes.hear(Phase::Internal, refuse_old_time_limit());
                 }
+                b"help" if !reads_as_a_whole => envelope.asks_for_help = element.value().is_truthy(),
                 b"comment" => envelope.comment = Some(element),
                 b"readConcern" => envelope.read_concern = Some(element),
                 b"writeConcern" => envelope.write_concern = Some(element),
                 b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors" if is_absent(element) => {}
-                b"apiVersion" => api.version = Some(element),
+                b"apiVersion" => api.version = mistakes.hear(Phase::Api, arguments::string(OF_API, element)),
                 b"apiStrict" | b"apiDeprecationErrors" => {
-                    let flag = arguments::boolean("APIParametersFromClient", element)?;
+                    let flag = mistakes.hear(Phase::Api, arguments::boolean(OF_API, element)).unwrap_or_default();
                     api.has_flags = true;
                     api.strict |= flag && element.key() == "apiStrict";
                 }
-                b"shardVersion" | b"databaseVersion" => check_shard_version(element)?,
+                b"shardVersion" | b"databaseVersion" => {
+                    mistakes.hear(Phase::ShardVersion, check_shard_version(element));
+                }
                 _ => envelope.fields.push(element),
             }
         }
-        api.check()?;
+        mistakes.hear(Phase::Api, api.check());
         if api.strict {
-            strict_api::check(envelope.first.key(), &envelope.fields)?;
+            mistakes.hear(Phase::Api, strict_api::check(envelope.first.key(), &envelope.fields));
         }
-        envelope.in_transaction = transaction.check(envelope.txn_number)?;
-        envelope.database = match (&request.kind, database) {
-            (RequestKind::Query { database }, _) => database,
-            (RequestKind::Msg { .. }, Some(database)) => database,
-            (RequestKind::Msg { .. }, None) => {
-                return Err(Error::new(Code(40571), "OP_MSG requests require a $db argument"));
-            }
+        let in_transaction = transaction.check(envelope.txn_number, spec.in_session);
+        envelope.in_transaction = mistakes.hear(Phase::SessionUse, in_transaction).unwrap_or_default();
+        let database = match (&request.kind, database) {
+            (RequestKind::Query { database }, _) => Some(database.as_str()),
+            (RequestKind::Msg { .. }, Some(database)) => Some(database),
+            (RequestKind::Msg { .. }, None) => mistakes.hear(Phase::Database, Err(no_database())),
         };
-        arguments::check_database(envelope.database)
+        if let Some(database) = database {
+            envelope.database = database;
+            let phase = if database.contains('.') { Phase::Database } else { Phase::DatabaseName };
+            mistakes.hear(phase, arguments::check_database(database));
+        }
+    }
+}
+
+/// What MongoDB calls the API's parameters in messages.
+const OF_API: &str = "APIParametersFromClient";
+
+fn no_database() -> Error {
+    Error::new(Code(40571), "OP_MSG requests require a $db argument")
+}
+
+fn refuse_internal_time_limit() -> Result<()> {
+    Err(Error::new(Code::INVALID_OPTIONS, "Can not specify maxTimeMSOpOnly for non internal clients"))
+}
+
+fn refuse_old_time_limit() -> Result<()> {
+    Err(Error::new(Code::INVALID_OPTIONS, "no such command option $maxTimeMs; use maxTimeMS instead"))
+}
+
+/// Errors: those of `$db`, which are told of a command that there is not, too.
+pub fn check_database_of(body: Doc<'_>) -> Result<()> {
+    match body.element("$db").map(database_name).transpose()? {
+        Some(database) if database.contains('.') => arguments::check_database(database),
+        _ => Ok(()),
     }
 }
 
 /// The versioned API's parameters. There is one version, and strictness only forbids what it leaves out.
 #[derive(Default)]
 struct Api<'a> {
-    version: Option<Element<'a>>,
+    version: Option<&'a str>,
     /// `apiStrict` or `apiDeprecationErrors`, whatever they say.
     has_flags: bool,
     strict: bool,
@@ -189,7 +225,7 @@ impl Api<'_> {
             }
             return Ok(());
         };
-        match arguments::string("APIParametersFromClient", version)? {
+        match version {
             "1" => Ok(()),
             other => Err(Error::new(Code::API_VERSION_ERROR, format!("Cannot accept API version {other}"))),
         }
@@ -204,8 +240,17 @@ struct TransactionFlags {
 }
 
 impl TransactionFlags {
-    /// Whether the command is part of a transaction of several statements.
-    fn check(&self, number: Option<i64>) -> Result<bool> {
+    /// Whether the command is part of a transaction of several statements. Commands of the handshake have no part in one.
+    fn check(&self, number: Option<i64>, in_session: bool) -> Result<bool> {
+        if !in_session && self.autocommit.is_some() {
+            return Err(Error::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "This command is not supported in transactions",
+            ));
+        }
+        if !in_session && number.is_some() {
+            return Err(Error::new(Code(50889), "It is illegal to provide a txnNumber for this command"));
+        }
         let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         match (number, self.autocommit, self.start) {
             (_, None, None) => Ok(false),
@@ -284,7 +329,7 @@ fn check_bypass(element: Element<'_>) -> Result<()> {
 }
 
 /// The number of a statement within its session, which commands that write read as a field of their own.
-fn check_statement_id(command: &str, element: Element<'_>) -> Result<()> {
+pub fn check_statement_id(command: &str, element: Element<'_>) -> Result<()> {
     let writes = matches!(command, "insert" | "update" | "delete" | "findAndModify" | "findandmodify");
     if !writes || is_absent(element) || element.kind == Kind::Int32 {
         return Ok(());
@@ -365,7 +410,7 @@ fn binary_subtype(subtype: u8) -> &'static str {
 }
 
 /// Two commands read `maxTimeMS` as one of their own fields, with other errors.
-fn check_time_limit(command: &str, element: Element<'_>) -> Result<()> {
+pub fn check_time_limit(command: &str, element: Element<'_>) -> Result<()> {
     if !matches!(command, "aggregate" | "getMore") || is_absent(element) {
         return Ok(());
     }
@@ -395,6 +440,12 @@ pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
 impl WriteConcern {
     /// Reads a `writeConcern`. There is one server, and asking for more than it is refused as MongoDB's standalone does.
     pub fn parse(element: Element<'_>) -> Result<WriteConcern> {
+        let (concern, refusal) = WriteConcern::read(element)?;
+        refusal.map_or(Ok(concern), Err)
+    }
+
+    /// Reads a `writeConcern`, and why it is refused by a server that is alone, should it be.
+    pub fn read(element: Element<'_>) -> Result<(WriteConcern, Option<Error>)> {
         const WITHIN: &str = "WriteConcernOptions";
         let Some(document) = element.value().as_document() else {
             return Err(Error::type_mismatch(format!(
@@ -403,9 +454,13 @@ impl WriteConcern {
             )));
         };
         let mut concern = WriteConcern::default();
+        let mut refusal = None;
         for field in document.elements() {
             match field.key() {
-                "w" => concern.journal |= check_w(field)?,
+                "w" => match check_w(field)? {
+                    Acknowledgement::Own { journal } => concern.journal |= journal,
+                    Acknowledgement::OfOthers(error) => refusal = Some(error),
+                },
                 "j" | "fsync" | "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" | "provenance"
                     if is_absent(field) => {}
                 "j" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
@@ -424,8 +479,17 @@ impl WriteConcern {
         if document.get("j").is_some_and(Value::is_truthy) && document.get("fsync").is_some_and(Value::is_truthy) {
             return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
         }
-        Ok(concern)
+        Ok((concern, refusal))
     }
+}
+
+/// Whose acknowledgement a write waits for.
+enum Acknowledgement {
+    Own {
+        journal: bool,
+    },
+    /// That of others, whom there are not.
+    OfOthers(Error),
 }
 
 /// Where the concern comes from, as servers tell one another.
@@ -441,36 +505,41 @@ fn check_provenance(field: Element<'_>) -> Result<()> {
     }
 }
 
-/// Checks `w`; gives whether it asks for the journal.
-fn check_w(field: Element<'_>) -> Result<bool> {
-    match field.value() {
-        Value::String("majority") => Ok(true),
-        Value::String(mode) => Err(Error::bad_value(format!(
-            "cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica set"
-        ))),
+/// Reads `w`.
+fn check_w(field: Element<'_>) -> Result<Acknowledgement> {
+    let of_mode = |mode: &str| {
+        let message =
+            format!("cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica set");
+        Acknowledgement::OfOthers(Error::bad_value(message))
+    };
+    Ok(match field.value() {
+        Value::String("majority") => Acknowledgement::Own { journal: true },
+        Value::String(mode) => of_mode(mode),
+        Value::Null | Value::Undefined => of_mode(""),
         value if value.kind().is_number() => match arguments::number_to_i64(value).unwrap_or(0) {
-            0 | 1 => Ok(false),
-            nodes @ (i64::MIN..0 | 51..) => Err(Error::failed_to_parse(format!(
-                "w has to be a non-negative number and not greater than 50; found: {nodes}"
-            ))),
-            _ => Err(Error::bad_value("cannot use 'w' > 1 when a host is not replicated")),
+            0 | 1 => Acknowledgement::Own { journal: false },
+            nodes @ (i64::MIN..0 | 51..) => {
+                return Err(Error::failed_to_parse(format!(
+                    "w has to be a non-negative number and not greater than 50; found: {nodes}"
+                )));
+            }
+            _ => Acknowledgement::OfOthers(Error::bad_value("cannot use 'w' > 1 when a host is not replicated")),
         },
-        Value::Null | Value::Undefined => {
-            Err(Error::bad_value("cannot use non-majority 'w' mode \"\" when a host is not a member of a replica set"))
-        }
         // One server has all tags that are asked for.
-        Value::Document(tags) if tags.is_empty() => Err(Error::failed_to_parse("tagged write concern requires tags")),
+        Value::Document(tags) if tags.is_empty() => {
+            return Err(Error::failed_to_parse("tagged write concern requires tags"));
+        }
         Value::Document(tags) => match tags.elements().find(|tag| !tag.kind.is_number()) {
             Some(tag) => {
                 let found = query::text::element(tag.key(), tag.value());
                 let message = format!("tags must be a single level document with only number values; found: {found}");
-                Err(Error::failed_to_parse(message))
+                return Err(Error::failed_to_parse(message));
             }
-            None => Ok(false),
+            None => Acknowledgement::Own { journal: false },
         },
         _ => {
             let found = field.kind.alias();
-            Err(Error::failed_to_parse(format!("w has to be a number, string, or object; found: {found}")))
+            return Err(Error::failed_to_parse(format!("w has to be a number, string, or object; found: {found}")));
         }
-    }
+    })
 }

@@ -1,6 +1,7 @@
 //! The facts about each command, in one table. Dispatch, `listCommands`, the statistics and the reference page come from it.
 
 pub mod fields;
+mod lookup;
 #[cfg(test)]
 mod reference;
 mod spec;
@@ -8,12 +9,13 @@ mod spec;
 mod tests;
 
 use crate::command;
-use document::Doc;
-use hashbrown::HashMap;
-use std::sync::LazyLock;
-
+pub use lookup::{find, only_reads};
 pub use spec::{Access, AtOnce, Handler, Spec, WaitingHandler};
-use spec::{CATALOG_READ, CATALOG_WRITE, HANDSHAKE, NOTHING, READ, SERVER, WRITE, of_replica_set, refused};
+use spec::{
+    CATALOG_READ, CATALOG_WRITE, HANDSHAKE, IN_SESSION, NOTHING, READ, SERVER, SERVER_WITHOUT_FIELDS, WITHOUT_FIELDS,
+    WRITE,
+};
+use spec::{as_a_whole, of_replica_set, refused, when_authorized, when_running};
 
 macro_rules! waiting {
     ($handler:path) => {
@@ -34,14 +36,17 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::transactions::refuse),
         admin_database_only: true,
         takes_write_concern: true,
-        own_fields: Some(fields::NONE),
         help: "Refused: there are no transactions yet.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "aggregate",
         handler: waiting!(command::aggregate::aggregate),
         takes_write_concern: true,
+        reads: as_a_whole(
+            command::aggregate::read_first,
+            &["maxTimeMS", "readConcern", "writeConcern", "collectionUUID"],
+        ),
         help: "Runs an aggregation pipeline.",
         ..READ
     },
@@ -68,6 +73,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "collMod",
         handler: waiting!(command::coll_mod::coll_mod),
+        reads: when_running(command::coll_mod::read_first, &["collectionUUID"]),
         help: "Changes options of a collection, a view or an index.",
         ..CATALOG_WRITE
     },
@@ -83,9 +89,8 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::transactions::refuse),
         admin_database_only: true,
         takes_write_concern: true,
-        own_fields: Some(fields::NONE),
         help: "Refused: there are no transactions yet.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "compact",
@@ -96,6 +101,8 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "connectionStatus",
         handler: immediate!(command::connection_status::connection_status),
+        own_fields: Some(fields::CONNECTION_STATUS),
+        reads: as_a_whole(fields::read_first, &[]),
         help: "Who is logged in on this connection.",
         ..HANDSHAKE
     },
@@ -123,10 +130,17 @@ pub static COMMANDS: &[Spec] = &[
         help: "Counts the documents that match a filter.",
         ..READ
     },
-    Spec { name: "create", handler: waiting!(command::create::create), help: "Creates a collection.", ..CATALOG_WRITE },
+    Spec {
+        name: "create",
+        handler: waiting!(command::create::create),
+        reads: as_a_whole(command::create::read_first, &[]),
+        help: "Creates a collection.",
+        ..CATALOG_WRITE
+    },
     Spec {
         name: "createIndexes",
         handler: waiting!(command::indexes::create_indexes),
+        reads: as_a_whole(command::indexes::read_create_first, &["collectionUUID"]),
         help: "Creates indexes, and the collection if need be.",
         ..CATALOG_WRITE
     },
@@ -141,6 +155,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "dataSize",
         aliases: &["datasize"],
         handler: waiting!(command::data_size::data_size),
+        reads: when_authorized(command::data_size::read_first),
         help: "The size of a collection's documents.",
         ..CATALOG_READ
     },
@@ -158,7 +173,13 @@ pub static COMMANDS: &[Spec] = &[
         help: "Figures of a database.",
         ..CATALOG_READ
     },
-    Spec { name: "delete", handler: waiting!(command::delete::delete), help: "Deletes documents.", ..WRITE },
+    Spec {
+        name: "delete",
+        handler: waiting!(command::delete::delete),
+        reads: as_a_whole(command::delete::read_first, &["stmtId", "collectionUUID"]),
+        help: "Deletes documents.",
+        ..WRITE
+    },
     Spec {
         name: "distinct",
         handler: waiting!(command::distinct::distinct),
@@ -174,6 +195,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "drop",
         handler: waiting!(command::collections::drop_collection),
+        reads: as_a_whole(command::collections::read_drop_first, &["collectionUUID"]),
         help: "Drops a collection.",
         ..CATALOG_WRITE
     },
@@ -182,18 +204,19 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::users::drop_users),
         takes_write_concern: true,
         help: "Drops all roles of a database: there are none yet.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "dropAllUsersFromDatabase",
         handler: immediate!(command::users::drop_users),
         takes_write_concern: true,
         help: "Drops all users of a database: there are none yet.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "dropDatabase",
         handler: waiting!(command::databases::drop_database),
+        reads: as_a_whole(command::databases::read_drop_first, &[]),
         help: "Drops a database.",
         ..CATALOG_WRITE
     },
@@ -201,6 +224,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "dropIndexes",
         aliases: &["deleteIndexes"],
         handler: waiting!(command::indexes::drop_indexes),
+        reads: as_a_whole(command::indexes::read_drop_first, &["collectionUUID"]),
         help: "Drops indexes.",
         ..CATALOG_WRITE
     },
@@ -208,12 +232,14 @@ pub static COMMANDS: &[Spec] = &[
         name: "endSessions",
         handler: immediate!(command::sessions::end_sessions),
         own_fields: Some(fields::NONE),
+        reads: as_a_whole(command::sessions::read_first, &[]),
         help: "Ends logical sessions.",
-        ..HANDSHAKE
+        ..IN_SESSION
     },
     Spec {
         name: "explain",
         handler: waiting!(command::explain::explain),
+        reads: as_a_whole(command::explain::read_first, &[]),
         help: "How a command would be carried out.",
         ..CATALOG_READ
     },
@@ -221,12 +247,14 @@ pub static COMMANDS: &[Spec] = &[
         name: "features",
         handler: immediate!(command::probes::features),
         own_fields: Some(fields::FEATURES),
+        reads: as_a_whole(fields::read_first, &[]),
         help: "Build features, as old clients ask for them.",
-        ..HANDSHAKE
+        ..IN_SESSION
     },
     Spec {
         name: "filemd5",
         handler: waiting!(command::digests::file_md5),
+        reads: when_authorized(command::digests::read_first),
         help: "MD5 digest of a file in GridFS.",
         ..CATALOG_READ
     },
@@ -236,6 +264,7 @@ pub static COMMANDS: &[Spec] = &[
             AtOnce { is_likely: command::find_by_id::is_likely, handler: command::find_by_id::find_by_id },
             |call, reply| Box::pin(command::find::find(call, reply)),
         ),
+        reads: when_running(command::find::read_first, &["collectionUUID"]),
         help: "Finds documents.",
         ..READ
     },
@@ -243,6 +272,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "findAndModify",
         aliases: &["findandmodify"],
         handler: waiting!(command::find_and_modify::find_and_modify),
+        reads: as_a_whole(command::find_and_modify::read_first, &["stmtId", "writeConcern"]),
         help: "Changes or deletes one document and returns it.",
         ..WRITE
     },
@@ -261,20 +291,23 @@ pub static COMMANDS: &[Spec] = &[
         help: "Refused: there is nothing to unlock.",
         ..SERVER
     },
-    refused("getClusterParameter", command::refused::of_clusters, "Refused: this is no cluster."),
+    Spec {
+        reads: as_a_whole(command::refused::read_parameter_first, &[]),
+        ..refused("getClusterParameter", command::refused::of_clusters, "Refused: this is no cluster.")
+    },
     Spec {
         name: "getCmdLineOpts",
         handler: immediate!(command::get_cmd_line_opts::get_cmd_line_opts),
         admin_database_only: true,
-        own_fields: Some(fields::NONE),
         help: "The command line and the configuration in effect.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "getDefaultRWConcern",
         handler: immediate!(command::probes::default_concern),
         admin_database_only: true,
         own_fields: Some(fields::DEFAULT_CONCERN),
+        reads: as_a_whole(fields::read_first, &[]),
         help: "Default concerns: a standalone server has none.",
         ..SERVER
     },
@@ -305,6 +338,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "getMore",
         handler: waiting!(command::get_more::get_more),
         cacheable: false,
+        reads: as_a_whole(command::get_more::read_get_more_first, &["maxTimeMS"]),
         help: "The next batch of a cursor.",
         ..READ
     },
@@ -333,16 +367,21 @@ pub static COMMANDS: &[Spec] = &[
         name: "hostInfo",
         aliases: &["hostinfo"],
         handler: immediate!(command::host_info::host_info),
-        own_fields: Some(fields::NONE),
         help: "The machine and operating system.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
-    Spec { name: "insert", handler: waiting!(command::insert::insert), help: "Inserts documents.", ..WRITE },
+    Spec {
+        name: "insert",
+        handler: waiting!(command::insert::insert),
+        reads: as_a_whole(command::insert::read_first, &["stmtId", "collectionUUID"]),
+        help: "Inserts documents.",
+        ..WRITE
+    },
     Spec {
         name: "invalidateUserCache",
         handler: immediate!(command::users::forget_users),
         help: "Answered: nothing is cached of users.",
-        ..SERVER
+        ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "isdbgrid",
@@ -373,6 +412,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "killCursors",
         handler: immediate!(command::get_more::kill_cursors),
         in_transaction: true,
+        reads: as_a_whole(command::get_more::read_kill_cursors_first, &[]),
         help: "Closes cursors.",
         ..CATALOG_READ
     },
@@ -392,6 +432,7 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "listCollections",
         handler: waiting!(command::collections::list_collections),
+        reads: as_a_whole(command::collections::read_listing_first, &[]),
         help: "The collections of a database.",
         ..CATALOG_READ
     },
@@ -405,12 +446,14 @@ pub static COMMANDS: &[Spec] = &[
         name: "listDatabases",
         handler: waiting!(command::databases::list_databases),
         admin_database_only: true,
+        reads: as_a_whole(command::databases::read_listing_first, &[]),
         help: "The databases.",
         ..CATALOG_READ
     },
     Spec {
         name: "listIndexes",
         handler: waiting!(command::indexes::list_indexes),
+        reads: as_a_whole(command::indexes::read_listing_first, &[]),
         help: "The indexes of a collection.",
         ..CATALOG_READ
     },
@@ -431,15 +474,15 @@ pub static COMMANDS: &[Spec] = &[
     Spec {
         name: "logout",
         handler: immediate!(command::connection_status::logout),
-        own_fields: Some(fields::NONE),
         help: "Ends the login of this connection.",
-        ..HANDSHAKE
+        ..WITHOUT_FIELDS
     },
     Spec {
         name: "logRotate",
         handler: immediate!(command::probes::rotate_log),
         admin_database_only: true,
         own_fields: Some(fields::NONE),
+        reads: as_a_whole(command::probes::read_rotation_first, &[]),
         help: "Rotates the log: it goes to standard error, where there is nothing to rotate.",
         ..SERVER
     },
@@ -452,7 +495,14 @@ pub static COMMANDS: &[Spec] = &[
         ..READ
     },
     refused("mergeChunks", command::refused::of_sharded_collections, "Refused: there are no shards."),
-    Spec { name: "ping", handler: immediate!(command::ping::ping), help: "Whether the server answers.", ..HANDSHAKE },
+    Spec {
+        name: "ping",
+        handler: immediate!(command::ping::ping),
+        own_fields: Some(fields::NONE),
+        reads: as_a_whole(fields::read_first, &[]),
+        help: "Whether the server answers.",
+        ..HANDSHAKE
+    },
     Spec {
         name: "planCacheClear",
         handler: waiting!(command::plan_cache::clear),
@@ -481,8 +531,9 @@ pub static COMMANDS: &[Spec] = &[
         name: "refreshSessions",
         handler: immediate!(command::sessions::refresh_sessions),
         own_fields: Some(fields::NONE),
+        reads: as_a_whole(command::sessions::read_first, &[]),
         help: "Keeps logical sessions alive.",
-        ..HANDSHAKE
+        ..IN_SESSION
     },
     Spec {
         name: "reIndex",
@@ -494,6 +545,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "renameCollection",
         handler: waiting!(command::collections::rename_collection),
         admin_database_only: true,
+        reads: when_authorized(command::collections::read_renamed_first),
         help: "Renames a collection.",
         ..CATALOG_WRITE
     },
@@ -528,6 +580,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "rolesInfo",
         handler: immediate!(command::users::roles),
         own_fields: Some(fields::ROLES_INFO),
+        reads: as_a_whole(command::users::read_roles_first, &[]),
         help: "Roles: there are none yet.",
         ..SERVER
     },
@@ -552,6 +605,8 @@ pub static COMMANDS: &[Spec] = &[
         handler: immediate!(command::probes::default_concern),
         admin_database_only: true,
         own_fields: Some(fields::NEW_DEFAULT_CONCERN),
+        reads: as_a_whole(fields::read_first, &[]),
+        takes_write_concern: true,
         help: "Default concerns: a standalone server has none.",
         ..SERVER
     },
@@ -590,7 +645,7 @@ pub static COMMANDS: &[Spec] = &[
         name: "startSession",
         handler: immediate!(command::sessions::start_session),
         help: "Begins a logical session.",
-        ..HANDSHAKE
+        ..IN_SESSION
     },
     Spec {
         name: "top",
@@ -599,11 +654,18 @@ pub static COMMANDS: &[Spec] = &[
         help: "How often each collection was read and written, and how long that took.",
         ..SERVER
     },
-    Spec { name: "update", handler: waiting!(command::update::update), help: "Changes documents.", ..WRITE },
+    Spec {
+        name: "update",
+        handler: waiting!(command::update::update),
+        reads: as_a_whole(command::update::read_first, &["stmtId", "collectionUUID"]),
+        help: "Changes documents.",
+        ..WRITE
+    },
     Spec {
         name: "usersInfo",
         handler: immediate!(command::users::users),
         own_fields: Some(fields::USERS_INFO),
+        reads: as_a_whole(command::users::read_users_first, &[]),
         help: "Users: there are none yet.",
         ..SERVER
     },
@@ -620,26 +682,3 @@ pub static COMMANDS: &[Spec] = &[
         ..HANDSHAKE
     },
 ];
-
-static BY_NAME: LazyLock<HashMap<&'static [u8], usize, ahash::RandomState>> = LazyLock::new(|| {
-    COMMANDS
-        .iter()
-        .enumerate()
-        .flat_map(|(index, spec)| {
-            std::iter::once(&spec.name).chain(spec.aliases).map(move |name| (name.as_bytes(), index))
-        })
-        .collect()
-});
-
-/// The command's place in [`COMMANDS`].
-pub fn find(name: &[u8]) -> Option<usize> {
-    BY_NAME.get(name).copied()
-}
-
-/// Whether a command leaves nothing behind but its reply.
-pub fn only_reads(command: Doc<'_>) -> bool {
-    let spec = command.first().and_then(|first| COMMANDS.get(find(first.key_bytes())?));
-    let last_stage = || command.get("pipeline")?.as_array()?.values().last()?.as_document()?.first();
-    let stores = || last_stage().is_some_and(|stage| matches!(stage.key_bytes(), b"$out" | b"$merge"));
-    spec.is_some_and(|spec| spec.access == Access::Read) && !stores()
-}

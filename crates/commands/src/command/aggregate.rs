@@ -2,15 +2,17 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/aggregate/>
 
-use crate::arguments::{self, namespace_to_read, plain_boolean, unknown_field};
+use crate::arguments::{self, plain_boolean, unknown_field};
+use crate::collection_uuid;
 use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
 use crate::command::{explain, foreign, geo_near, options, source_mentions, source_stage, view_mentions, views};
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::{WriteConcern, check_time_limit};
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use cache::scope::Answer;
 use cache::{Refusal, Scope};
-use document::{Collation, Doc, DocWriter, Element, Value};
+use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
 use query::aggregate::Pipeline;
@@ -28,7 +30,7 @@ pub struct Arguments<'a> {
     pub allow_disk_use: Option<bool>,
     pub hint: Option<Value<'a>>,
     pub variables: Option<Doc<'a>>,
-    pub collation: Option<Collation>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> Arguments<'a> {
@@ -50,7 +52,11 @@ impl<'a> Arguments<'a> {
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 "allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
+                "maxTimeMS" => check_time_limit(WITHIN, field)?,
+                "readConcern" => drop(arguments::document(WITHIN, field)?),
+                "writeConcern" => drop(WriteConcern::read(field)?),
                 "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+                "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
@@ -68,12 +74,41 @@ fn read_pipeline(field: Element<'_>) -> Result<Doc<'_>> {
     Ok(stages)
 }
 
-pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let arguments = Arguments::read(call.fields())?;
-    if !arguments.has_cursor && !arguments.explain {
-        let message = "The 'cursor' option is required, except for aggregate with the explain argument";
-        return Err(Error::failed_to_parse(message));
+/// What is wrong with an `aggregate` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    check_name(call)?;
+    let arguments = Arguments::read(call.all_fields())?;
+    check_cursor(&arguments)?;
+    query::aggregate::glance(arguments.pipeline)
+}
+
+fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
+    match arguments.has_cursor || arguments.explain {
+        true => Ok(()),
+        false => {
+            let message = "The 'cursor' option is required, except for aggregate with the explain argument";
+            Err(Error::failed_to_parse(message))
+        }
     }
+}
+
+/// What is wrong with the collection's name at first sight.
+fn check_name(call: &Call<'_>) -> Result<()> {
+    let first = call.first();
+    match first.value() {
+        value if value.kind().is_number() => {}
+        Value::String(_) => drop(arguments::namespace(call.database(), first)?),
+        _ => {
+            return Err(Error::type_mismatch(format!("collection name has invalid type: {}", first.kind.alias())));
+        }
+    }
+    arguments::check_database(call.database())
+}
+
+pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    check_name(call)?;
+    let arguments = Arguments::read(call.fields())?;
+    check_cursor(&arguments)?;
     let namespace = aggregated_namespace(call, arguments.pipeline)?;
     call.worker.statistics().operations_command.add(1);
     if arguments.explain {
@@ -85,7 +120,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         return explain::explain_aggregate(call, &namespace, &arguments, command, explain::Verbosity::Planner, reply)
             .await;
     }
-    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     let mut reader = open(call, &namespace, &arguments, &context).await?;
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -120,7 +155,7 @@ pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namesp
             if let Some(name) = first_stage(pipeline).filter(|name| source_stage::needs_no_collection(name)) {
                 return Err(source_stage::needs_no_collection_error(name));
             }
-            namespace_to_read(call.database(), first)
+            options::strict_name(call.database(), first)
         }
         Some(1) => {
             match first_stage(pipeline) {

@@ -3,6 +3,7 @@
 use crate::arguments;
 use crate::command::collections::plan_killed;
 use crate::command::create::write_cap;
+use crate::command::options;
 use crate::command::options::as_count;
 use crate::command::views;
 use crate::cursor::uuid_text;
@@ -24,7 +25,7 @@ pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
         let found = call.first().kind.alias();
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("collection name has invalid type {found}")));
     }
-    let namespace = arguments::namespace_to_write(call.database(), call.first())?;
+    let namespace = options::strict_name(call.database(), call.first())?;
     let bytes = size(call)?;
     let info = source(call, &namespace).await?;
     let temporary = format!("tmp.convertToCapped.{}", call.worker.new_object_id(call.now_ms));

@@ -3,6 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/collMod/>
 
 use crate::arguments::{self, unknown_field};
+use crate::collection_uuid;
 use crate::command::create::{self, write_cap};
 use crate::command::index_modification::Modification;
 use crate::command::time_series::options::Granularity;
@@ -53,6 +54,12 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
+    fn read_all(call: &Call<'a>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        call.all_fields().try_for_each(|field| arguments.read(field))?;
+        Ok(arguments)
+    }
+
     fn read(&mut self, field: Element<'a>) -> Result<()> {
         let key = field.key();
         match key {
@@ -76,6 +83,7 @@ impl<'a> Arguments<'a> {
             }
             // Of a version that is gone, and without consequence.
             "recordPreImages" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
             "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
@@ -89,12 +97,15 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// What is wrong with a `collMod` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    Arguments::read_all(call)?;
+    call.check_namespace()
+}
+
 pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let arguments = Arguments::read_all(call)?;
     let namespace = arguments::namespace(call.database(), call.first())?;
-    let mut arguments = Arguments::default();
-    for field in call.fields() {
-        arguments.read(field)?;
-    }
     let info = call.worker.store.collection(&namespace).await?;
     if arguments.pre_images && info.is_some() {
         let message = "change stream pre-images are not supported by this server";

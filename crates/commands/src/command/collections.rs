@@ -1,6 +1,7 @@
 //! `drop`, `listCollections`, `renameCollection`.
 
 use crate::arguments::{self, is_absent, unknown_field};
+use crate::collection_uuid;
 use crate::command::time_series::{self, Series};
 use crate::command::{clustered, options, view_definitions, views};
 use crate::cursor::uuid_text;
@@ -13,11 +14,21 @@ use error::{Code, Error, Result};
 use query::Predicate;
 use store::{CollectionInfo, Namespace};
 
-pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = arguments::namespace(call.database(), call.first())?;
-    if let Some(field) = call.fields().next() {
-        return Err(unknown_field("drop", field.key()));
+/// What is wrong with a `drop` of its own.
+pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
+    const WITHIN: &str = "drop";
+    for field in call.all_fields() {
+        match field.key() {
+            "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
+            other => return Err(unknown_field(WITHIN, other)),
+        }
     }
+    call.check_namespace()
+}
+
+pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    read_drop_first(call)?;
+    let namespace = arguments::namespace(call.database(), call.first())?;
     if &*namespace.collection == profiling::COLLECTION
         && call.worker.server.profiling.level(&namespace.database).level > 0
     {
@@ -74,22 +85,42 @@ async fn refuse_with_series(call: &Call<'_>, namespace: &Namespace) -> Result<()
     Err(Error::new(Code(125), message))
 }
 
-pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    const WITHIN: &str = "listCollections";
-    let (mut filter, mut name_only, mut batch_size) = (Doc::EMPTY, false, None);
-    for field in call.fields() {
-        match field.key() {
-            _ if arguments::is_left_out(field, &["filter", "nameOnly", "cursor", "authorizedCollections"]) => {}
-            "filter" => filter = arguments::document(WITHIN, field)?,
-            "nameOnly" => name_only = arguments::boolean(WITHIN, field)?,
-            "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
-            // There are no users yet, so everybody is authorized for all.
-            "authorizedCollections" => drop(arguments::boolean(WITHIN, field)?),
-            "includePendingDrops" if is_absent(field) => {}
-            "includePendingDrops" => drop(arguments::boolean_or_number(WITHIN, field)?),
-            other => return Err(unknown_field(WITHIN, other)),
+/// The fields of a `listCollections`.
+#[derive(Default)]
+struct Listing<'a> {
+    filter: Doc<'a>,
+    name_only: bool,
+    batch_size: Option<u64>,
+}
+
+impl<'a> Listing<'a> {
+    fn read(call: &Call<'a>) -> Result<Self> {
+        const WITHIN: &str = "listCollections";
+        let mut listing = Listing::default();
+        for field in call.fields() {
+            match field.key() {
+                _ if arguments::is_left_out(field, &["filter", "nameOnly", "cursor", "authorizedCollections"]) => {}
+                "filter" => listing.filter = arguments::document(WITHIN, field)?,
+                "nameOnly" => listing.name_only = arguments::boolean(WITHIN, field)?,
+                "cursor" => listing.batch_size = options::cursor_batch_size(WITHIN, field)?,
+                // There are no users yet, so everybody is authorized for all.
+                "authorizedCollections" => drop(arguments::boolean(WITHIN, field)?),
+                "includePendingDrops" if is_absent(field) => {}
+                "includePendingDrops" => drop(arguments::boolean_or_number(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
+            }
         }
+        Ok(listing)
     }
+}
+
+/// What is wrong with a `listCollections` of its own.
+pub fn read_listing_first(call: &Call<'_>) -> Result<()> {
+    Listing::read(call).map(drop)
+}
+
+pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Listing { filter, name_only, batch_size } = Listing::read(call)?;
     let predicate = Predicate::parse(filter, &call.context())?;
     let mut entries = Vec::new();
     let collections = call.worker.store.collections(call.database()).await?;
@@ -183,12 +214,15 @@ fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
     })
 }
 
+/// What is wrong with the name of a collection to be renamed.
+pub fn read_renamed_first(call: &Call<'_>) -> Result<()> {
+    named_in_full(call.first()).map(drop)
+}
+
 pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "renameCollection";
-    let Some(from) = call.first().value().as_str() else {
-        return Err(Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias())));
-    };
-    let (mut to, mut drop_target) = (None, false);
+    let from = named_in_full(call.first())?;
+    let (mut to, mut drop_target, mut wanted) = (None, false, None);
     for field in call.fields() {
         match field.key() {
             "to" => to = Some(arguments::string(WITHIN, field)?),
@@ -201,14 +235,14 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
             }
             "dropTarget" => drop_target = drops_target(WITHIN, field)?,
             "stayTemp" => drop(arguments::boolean(WITHIN, field)?),
+            "collectionUUID" => wanted = collection_uuid::read(WITHIN, field)?,
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
     let to = to.ok_or_else(|| arguments::missing_field(WITHIN, "to"))?;
-    if from.contains('\0') || to.contains('\0') {
+    if from.collection.contains('\0') || to.contains('\0') {
         return Err(invalid("namespaces cannot have embedded null characters".to_owned()));
     }
-    let from = full_name(from).ok_or_else(|| invalid(format!("Invalid namespace specified '{from}'")))?;
     let to = full_name(to).ok_or_else(|| invalid(format!("Invalid target namespace: {to}")))?;
     arguments::check_writable(&from).map_err(|error| {
         Error::new(Code::ILLEGAL_OPERATION, format!("error with source namespace: {}", error.message()))
@@ -219,6 +253,9 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     })?;
     if from == to {
         return Err(Error::new(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
+    }
+    if let Some(wanted) = wanted {
+        collection_uuid::check(call, &from, wanted).await?;
     }
     if from.collection.starts_with(time_series::BUCKETS) {
         let message = "Renaming system.buckets collections is not allowed";
@@ -260,6 +297,13 @@ pub fn plan_killed(message: String) -> Error {
 
 fn invalid(message: String) -> Error {
     Error::new(Code::INVALID_NAMESPACE, message)
+}
+
+/// The collection that a command's first field names, with its database.
+pub fn named_in_full(first: Element<'_>) -> Result<Namespace> {
+    let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", first.kind.alias()));
+    let name = first.value().as_str().ok_or_else(wrong_type)?;
+    full_name(name).ok_or_else(|| invalid(format!("Invalid namespace specified '{name}'")))
 }
 
 /// `database.collection`, taken apart at the first dot.

@@ -8,7 +8,7 @@ use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
 use cache::scope::Answer;
 use cache::{Refusal, Scope};
-use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
+use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
 use store::Query;
@@ -23,7 +23,7 @@ pub struct Arguments<'a> {
     /// Zero stands for none, except of a view, where it is refused.
     pub limit: Option<u64>,
     pub hint: Option<Value<'a>>,
-    pub collation: Option<Collation>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> Arguments<'a> {
@@ -79,7 +79,7 @@ fn limit(field: Element<'_>) -> Result<Option<u64>> {
 pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, None, collation)?;
     let predicate = match Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context) {
         // What a view's stages make of a search by words is said by the pipeline.

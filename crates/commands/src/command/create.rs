@@ -68,6 +68,7 @@ struct Arguments<'a> {
     validator: Option<Doc<'a>>,
     validation_level: Option<&'a str>,
     validation_action: Option<&'a str>,
+    given_collation: Option<Doc<'a>>,
     /// With everything filled in; `None` for the simple one.
     collation: Option<DocBuf>,
     id_index: Option<Doc<'a>>,
@@ -85,16 +86,22 @@ struct Arguments<'a> {
     pre_images: bool,
 }
 
+/// What is wrong with a `create` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    Arguments::read_all(call)?;
+    call.check_namespace()
+}
+
 pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let mut arguments = Arguments::read_all(call)?;
     let namespace = match call.first().value().as_str() {
         Some(views::COLLECTION | "system.profile") => arguments::namespace(call.database(), call.first())?,
         _ => arguments::namespace_to_write(call.database(), call.first())?,
     };
-    let mut arguments = Arguments::default();
-    for field in call.fields() {
-        arguments.read(field)?;
-    }
     arguments.check(&namespace)?;
+    if let Some(given) = arguments.given_collation {
+        arguments.collation = Collation::parse(given, WITHIN)?.specification().cloned();
+    }
     if let Some(view_on) = arguments.view_on {
         let stages = arguments.pipeline.unwrap_or(Doc::EMPTY);
         view_definitions::create(call, &namespace, view_on, stages, arguments.collation.as_ref().map(DocBuf::as_doc))
@@ -149,6 +156,12 @@ fn note_auto_index_id(arguments: &Arguments<'_>, reply: &mut DocWriter<'_>) {
 }
 
 impl<'a> Arguments<'a> {
+    fn read_all(call: &Call<'a>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        call.fields().try_for_each(|field| arguments.read(field))?;
+        Ok(arguments)
+    }
+
     /// Reads one option. What would change how the collection behaves, and does not here, is refused.
     fn read(&mut self, field: Element<'a>) -> Result<()> {
         if !is_absent(field) && NOT_FOR_TIME_SERIES.contains(&field.key()) {
@@ -166,10 +179,7 @@ impl<'a> Arguments<'a> {
             "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
             "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
             "validationAction" => self.validation_action = Some(validation::action(WITHIN, field)?),
-            "collation" => {
-                let collation = Collation::parse(arguments::document(WITHIN, field)?, WITHIN)?;
-                self.collation = collation.specification().cloned();
-            }
+            "collation" => self.given_collation = Some(arguments::document(WITHIN, field)?),
             "timeseries" => self.time_series = Some(TimeSeries::read(field)?),
             "clusteredIndex" => self.clustered = Some(clustered::read(field)?),
             "changeStreamPreAndPostImages" => self.pre_images = pre_and_post_images("create", field)?,

@@ -1,7 +1,7 @@
 //! `dataSize`: the size of a collection's documents, or of those between two keys of an index.
 
 use crate::arguments::number_to_i64;
-use crate::command::collections::full_name;
+use crate::command::collections::named_in_full;
 use crate::command::views;
 use crate::dispatch::{Call, Disposition};
 use crate::read::{Visit, for_each};
@@ -24,12 +24,14 @@ struct Arguments<'a> {
     documents_max: Option<u64>,
 }
 
+/// What is wrong with the collection's name.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    named_in_full(call.first()).map(drop)
+}
+
 /// Errors: 2 for a bound without the other, 16634 for bounds of other fields, one without a code where no index has them.
 pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias()));
-    let name = call.first().value().as_str().ok_or_else(wrong_type)?;
-    let invalid = || Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'"));
-    let namespace = full_name(name).ok_or_else(invalid)?;
+    let namespace = named_in_full(call.first())?;
     let arguments = Arguments::read(call)?;
     let began = Instant::now();
     let (mut bytes, mut documents) = (0, 0);

@@ -3,11 +3,13 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::collections::plan_killed;
 use crate::dispatch::{Call, Disposition};
+use crate::table::fields;
 use document::{Doc, DocBuf, DocWriter};
 use error::{Error, Result};
 use query::Predicate;
 
-pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+/// The fields of a `listDatabases`: `filter` and `nameOnly`.
+fn listing<'a>(call: &Call<'a>) -> Result<(Doc<'a>, bool)> {
     const WITHIN: &str = "listDatabases";
     let (mut filter, mut name_only) = (Doc::EMPTY, false);
     for field in call.fields() {
@@ -20,6 +22,16 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
+    Ok((filter, name_only))
+}
+
+/// What is wrong with a `listDatabases` of its own.
+pub fn read_listing_first(call: &Call<'_>) -> Result<()> {
+    listing(call).map(drop)
+}
+
+pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let (filter, name_only) = listing(call)?;
     let predicate = Predicate::parse(filter, &call.context())?;
     let mut total_bytes = 0;
     {
@@ -45,16 +57,20 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     Ok(Disposition::Reply)
 }
 
+/// What is wrong with a `dropDatabase` of its own.
+pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
+    let within = call.spec.name;
+    fields::check(within, fields::NONE, call.fields())?;
+    match is_absent(call.first()) {
+        true => Err(arguments::missing_field(within, within)),
+        false => arguments::integer(within, call.first()).map(drop),
+    }
+}
+
 pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    const WITHIN: &str = "dropDatabase";
-    if is_absent(call.first()) {
-        return Err(arguments::missing_field(WITHIN, WITHIN));
-    }
-    if arguments::integer(WITHIN, call.first())? != 1 {
+    read_drop_first(call)?;
+    if arguments::integer(call.spec.name, call.first())? != 1 {
         return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'drop' parameter"));
-    }
-    if let Some(field) = call.fields().next() {
-        return Err(unknown_field(WITHIN, field.key()));
     }
     let database = call.database();
     call.worker.store.drop_database(database).await?;

@@ -2,11 +2,13 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/delete/>
 
-use crate::arguments::{self, namespace_to_write, unknown_field};
+use crate::arguments::{self, unknown_field};
+use crate::collection_uuid;
 use crate::command::options;
 use crate::command::time_series;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::check_statement_id;
 use crate::write;
 use document::{Collation, Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -16,31 +18,65 @@ use store::{DeleteStatement, ReturnImage};
 const WITHIN: &str = "delete";
 const WITHIN_STATEMENT: &str = "delete.deletes";
 
-pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_write(call.database(), call.first())?;
-    let mut ordered = true;
-    let mut variables = None;
-    let mut statements = None;
-    for field in call.fields() {
-        match field.key() {
-            "deletes" => statements = Some(inline_statements("delete.deletes", arguments::array(WITHIN, field)?)?),
-            _ if arguments::is_left_out(field, &["ordered", "let", "bypassDocumentValidation"]) => {}
-            "ordered" => ordered = arguments::boolean(WITHIN, field)?,
-            // There is nothing to validate.
-            "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
-            "let" => variables = Some(arguments::document(WITHIN, field)?),
-            other => return Err(unknown_field(WITHIN, other)),
+/// The fields of a `delete`.
+struct Arguments<'a> {
+    ordered: bool,
+    variables: Option<Doc<'a>>,
+    statements: Vec<Doc<'a>>,
+    /// What the statements say, one by one.
+    read: Vec<DeleteArguments<'a>>,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut ordered = true;
+        let mut variables = None;
+        let mut statements: Option<Vec<Doc<'a>>> = None;
+        let mut read = Vec::new();
+        let each = |statements: &[Doc<'a>]| -> Result<Vec<_>> {
+            statements.iter().copied().map(DeleteArguments::read).collect()
+        };
+        for field in fields {
+            match field.key() {
+                "deletes" => {
+                    let inline = inline_statements("delete.deletes", arguments::array(WITHIN, field)?)?;
+                    read = each(&inline)?;
+                    statements = Some(inline);
+                }
+                _ if arguments::is_left_out(field, &["ordered", "let", "bypassDocumentValidation"]) => {}
+                "ordered" => ordered = arguments::boolean(WITHIN, field)?,
+                // There is nothing to validate.
+                "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
+                "let" => variables = Some(arguments::document(WITHIN, field)?),
+                "stmtId" => check_statement_id(WITHIN, field)?,
+                "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
+            }
         }
+        if let Some(sequence) = call.request.sequence("deletes") {
+            let sent: Vec<_> = sequence.collect();
+            read = each(&sent)?;
+            statements = Some(sent);
+        }
+        let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "deletes"))?;
+        Ok(Arguments { ordered, variables, statements, read })
     }
-    if let Some(sequence) = call.request.sequence("deletes") {
-        statements = Some(sequence.collect());
-    }
-    let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "deletes"))?;
+}
+
+/// What is wrong with a `delete` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    let arguments = Arguments::read(call, call.all_fields())?;
+    call.check_namespace()?;
+    write::check_length(arguments.statements.len())
+}
+
+pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Arguments { ordered, variables, statements, read } = Arguments::read(call, call.fields())?;
+    let namespace = arguments::namespace(call.database(), call.first())?;
     write::check_length(statements.len())?;
+    arguments::check_to_write(&namespace)?;
     let collation = options::settle_collation(call, &namespace, None).await?;
     let context = options::context(call, variables, collation)?;
-    let read: Vec<DeleteArguments<'_>> =
-        statements.iter().map(|statement| DeleteArguments::read(*statement)).collect::<Result<_>>()?;
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
     }
@@ -73,7 +109,7 @@ pub struct DeleteArguments<'a> {
     pub query: Doc<'a>,
     pub one: bool,
     pub hint: Option<Value<'a>>,
-    collation: Option<Doc<'a>>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> DeleteArguments<'a> {

@@ -85,25 +85,28 @@ async fn collection_hash(call: &Call<'_>, namespace: &Namespace) -> Result<Strin
     Ok(hexadecimal(digest))
 }
 
+/// What is wrong with the name of the collections that the file is in.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    root(call).map(drop)
+}
+
+fn root<'a>(call: &Call<'a>) -> Result<&'a str> {
+    let given = call.fields().find(|field| field.key() == "root");
+    match given.map_or(Some(""), |root| root.value().as_str()) {
+        Some("") => Ok("fs"),
+        Some(root) => Ok(root),
+        None => Err(Error::new(Code::INVALID_NAMESPACE, "'root' must be of type String")),
+    }
+}
+
 /// Of a file that is kept in chunks, as GridFS keeps them.
 ///
 /// Source: <https://www.mongodb.com/docs/v6.0/reference/command/filemd5/>
 pub async fn file_md5(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let mut root = "fs";
-    for field in call.fields() {
-        match field.key() {
-            "root" => {
-                let message = "'root' must be of type String";
-                let given = field.value().as_str();
-                root = given.ok_or_else(|| Error::new(Code::INVALID_NAMESPACE, message))?;
-            }
-            "partialOk" if field.value().is_truthy() => {
-                return Err(Error::new(Code::NOT_IMPLEMENTED, "partialOk is not supported by this server"));
-            }
-            _ => {}
-        }
+    let root = root(call)?;
+    if call.fields().any(|field| field.key() == "partialOk" && field.value().is_truthy()) {
+        return Err(Error::new(Code::NOT_IMPLEMENTED, "partialOk is not supported by this server"));
     }
-    let root = if root.is_empty() { "fs" } else { root };
     let namespace = Namespace::new(call.database(), &format!("{root}.chunks"));
     let mut filter = DocBuf::new();
     filter.append("files_id", call.first().value());

@@ -24,7 +24,7 @@ pub struct Arguments<'a> {
     pub key: &'a str,
     pub query: Option<Doc<'a>>,
     pub hint: Option<Value<'a>>,
-    pub collation: Option<Collation>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> Arguments<'a> {
@@ -44,7 +44,6 @@ impl<'a> Arguments<'a> {
         if arguments.key.contains('\0') {
             return Err(Error::new(Code(31032), "Key field cannot contain an embedded null byte"));
         }
-        query::check_field_path(arguments.key)?;
         Ok(arguments)
     }
 }
@@ -52,9 +51,10 @@ impl<'a> Arguments<'a> {
 pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, None, collation)?;
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
+    query::check_field_path(arguments.key)?;
     call.worker.statistics().operations_command.add(1);
     call.depends.on(|| {
         let answer = Answer::Values(Path::new(arguments.key));

@@ -12,6 +12,7 @@ use crate::command::{
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
 use crate::read::{BLOCKING_BYTES_MAX, Request};
+use crate::table;
 use document::{Collation, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Sort};
@@ -28,7 +29,21 @@ pub enum Verbosity {
     AllPlans,
 }
 
-pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+fn unknown_command(name: &str) -> Error {
+    Error::new(Code::COMMAND_NOT_FOUND, format!("Explain failed due to unknown command: {name}"))
+}
+
+/// What is wrong with an `explain` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    verbosity(call)?;
+    let command = arguments::document("explain", call.first())?;
+    match command.first() {
+        Some(name) if table::find(name.key_bytes()).is_some() => Ok(()),
+        name => Err(unknown_command(name.map_or("", |name| name.key()))),
+    }
+}
+
+fn verbosity(call: &Call<'_>) -> Result<Verbosity> {
     let mut verbosity = Verbosity::AllPlans;
     for field in call.fields() {
         match (field.key(), field.value()) {
@@ -45,17 +60,20 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (other, _) => return Err(unknown_field("explain", other)),
         }
     }
+    Ok(verbosity)
+}
+
+pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let verbosity = verbosity(call)?;
     let command = arguments::document("explain", call.first())?;
-    let name = command
-        .first()
-        .ok_or_else(|| Error::new(Code::COMMAND_NOT_FOUND, "Explain failed due to unknown command: "))?;
+    let name = command.first().ok_or_else(|| unknown_command(""))?;
     let fields = envelope::own_fields(command);
     let database = call.database();
     let (namespace, request, way, above) = match name.key() {
         "find" => {
-            let namespace = options::strict_namespace(database, name)?;
+            let namespace = options::strict_name(database, name)?;
             let arguments = find::Arguments::read(fields)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = arguments.prepare(call, collation.clone())?;
             if let Some(view) = view(call, &namespace).await? {
                 let (pipeline, natural) = views::find_pipeline(&arguments)?;
@@ -67,25 +85,25 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         }
         "count" => {
             let arguments = count::Arguments::read(fields)?;
-            let namespace = options::strict_namespace(database, name)?;
+            let namespace = options::strict_name(database, name)?;
             if let Some(view) = view(call, &namespace).await? {
                 let pipeline = views::count_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
             let (query, hint, enough) = (arguments.query, arguments.hint, arguments.enough());
-            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = filtered(call, query, None, hint, collation)?;
             let above = vec![Stage::Count { skip: arguments.skip, limit: arguments.limit }];
             (namespace, request, Way::Count { enough }, above)
         }
         "distinct" => {
             let arguments = distinct::Arguments::read(fields)?;
-            let namespace = options::strict_namespace(database, name)?;
+            let namespace = options::strict_name(database, name)?;
             if let Some(view) = view(call, &namespace).await? {
                 let pipeline = views::distinct_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
-            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = filtered(call, arguments.query, None, arguments.hint, collation.clone())?;
             (namespace, request, Way::Different { path: arguments.key, collation }, Vec::new())
         }
@@ -95,7 +113,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let statement = statement.ok_or_else(|| arguments::missing_field("update", "updates"))?;
             let arguments = update::UpdateArguments::read(statement)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation()?).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {
                 limit: (!arguments.multi).then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
@@ -109,7 +127,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let statement = statement.ok_or_else(|| arguments::missing_field("delete", "deletes"))?;
             let arguments = delete::DeleteArguments::read(statement)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation()?).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {
                 limit: arguments.one.then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
@@ -119,7 +137,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         "findAndModify" | "findandmodify" => {
             let arguments = find_and_modify::Arguments::read(fields)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {
                 limit: Some(1),
                 ..filtered(call, arguments.query, arguments.sort, arguments.hint, collation)?
@@ -135,7 +153,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let arguments = aggregate::Arguments::read(fields)?;
             let pipeline = arguments.pipeline;
             let namespace = match name.value().as_str() {
-                Some(_) => options::strict_namespace(database, name)?,
+                Some(_) => options::strict_name(database, name)?,
                 None => aggregate::aggregated_namespace(call, pipeline)?,
             };
             if let Some(view) = view(call, &namespace).await? {
@@ -148,7 +166,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             return Err(Error::new(Code::ILLEGAL_OPERATION, format!("Cannot explain cmd: {other}")));
         }
         other => {
-            return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("Explain failed due to unknown command: {other}")));
+            return Err(unknown_command(other));
         }
     };
     let filter = command_filter(command);
@@ -197,7 +215,7 @@ pub async fn explain_aggregate(
     verbosity: Verbosity,
     reply: &mut DocWriter<'_>,
 ) -> Result<Disposition> {
-    let collation = options::settle_collation(call, namespace, arguments.collation.clone()).await?;
+    let collation = options::settle_collation(call, namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?;
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;

@@ -4,6 +4,7 @@
 
 use crate::answers::{self, Kept, Rest};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
+use crate::collection_uuid;
 use crate::command::{index_bounds, options, views};
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
@@ -43,7 +44,7 @@ pub struct Arguments<'a> {
     pub max: Option<Doc<'a>>,
     return_key: bool,
     show_record_id: bool,
-    pub collation: Option<Collation>,
+    pub collation: Option<Doc<'a>>,
     /// An option that a view, which is read by a pipeline, cannot be read with.
     pub not_in_aggregation: Option<&'static str>,
 }
@@ -92,6 +93,7 @@ impl<'a> Arguments<'a> {
                     arguments.show_record_id = plain_boolean(field)?;
                     arguments.note(arguments.show_record_id, "showRecordId");
                 }
+                b"collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
                 _ => check_known(field)?,
             }
         }
@@ -216,10 +218,16 @@ fn check_known(field: Element<'_>) -> Result<()> {
     }
 }
 
+/// What is wrong with a `find` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    Arguments::read(call.all_fields())?;
+    namespace_to_read(call.database(), call.first()).map(drop)
+}
+
 pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_read(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let namespace = namespace_to_read(call.database(), call.first())?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let request = arguments.prepare(call, collation.clone())?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);

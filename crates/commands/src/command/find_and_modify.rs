@@ -2,13 +2,14 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/findAndModify/>
 
-use crate::arguments::{self, namespace_to_write, unknown_field};
+use crate::arguments::{self, unknown_field};
 use crate::command::options;
 use crate::command::update::{check_update, check_upsert, inline_statements};
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::check_statement_id;
 use crate::reply::in_executor;
 use crate::write;
-use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
+use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Item, MatchDetails, Meta, MetadataBuf, Predicate, Projection, Sort, Update};
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
@@ -31,7 +32,7 @@ pub struct Arguments<'a> {
     pub new: bool,
     pub upsert: bool,
     bypass_validation: bool,
-    pub collation: Option<Collation>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> Arguments<'a> {
@@ -46,27 +47,30 @@ impl<'a> Arguments<'a> {
                 "fields" => {
                     arguments.fields = Some(arguments::document(WITHIN, field)?).filter(|fields| !fields.is_empty());
                 }
-                "arrayFilters" => arguments.array_filters = Some(arguments::array(WITHIN, field)?),
+                "arrayFilters" => {
+                    let filters = arguments::array(WITHIN, field)?;
+                    inline_statements("findAndModify.arrayFilters", filters)?;
+                    arguments.array_filters = Some(filters);
+                }
+                "writeConcern" => drop(arguments::document(WITHIN, field)?),
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
                 "hint" => arguments.hint = options::hint(field)?,
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 "remove" => arguments.remove = arguments::boolean_or_number(WITHIN, field)?,
                 "new" => arguments.new = arguments::boolean_or_number(WITHIN, field)?,
                 "upsert" => arguments.upsert = arguments::boolean_or_number(WITHIN, field)?,
+                "stmtId" => check_statement_id(WITHIN, field)?,
                 "bypassDocumentValidation" => {
                     arguments.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
                 }
                 other => return Err(unknown_field(WITHIN, other)),
             }
         }
-        if let Some(filters) = arguments.array_filters {
-            inline_statements("findAndModify.arrayFilters", filters)?;
-        }
-        arguments.check()?;
         Ok(arguments)
     }
 
-    fn check(&self) -> Result<()> {
+    /// What cannot be asked for together.
+    pub fn check(&self) -> Result<()> {
         let message = match (self.remove, self.update) {
             (false, None) => "Either an update or remove=true must be specified",
             (true, Some(_)) => "Cannot specify both an update and remove=true",
@@ -84,10 +88,18 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// What is wrong with a `findAndModify` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    Arguments::read(call.all_fields())?;
+    call.check_namespace()
+}
+
 pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_write(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation.clone()).await?;
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    arguments.check()?;
+    arguments::check_to_write(&namespace)?;
+    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
     let update = update.transpose()?;

@@ -5,9 +5,10 @@ use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::options::as_count;
 use crate::cursor::{self, Killed};
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::check_time_limit;
 use crate::read::{Batch, Reader};
 use crate::reply::{append_namespace, in_executor};
-use document::{Doc, DocBuf, DocWriter, Value};
+use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
 use std::sync::Arc;
@@ -26,33 +27,57 @@ fn check_op_time(time: Doc<'_>) -> Result<()> {
     missing.map_or(Ok(()), |name| Err(arguments::missing_field("OpTimeBase", name)))
 }
 
-pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    const WITHIN: &str = "getMore";
-    if is_absent(call.first()) {
-        return Err(arguments::missing_field(WITHIN, WITHIN));
-    }
-    let Value::Int64(id) = call.first().value() else {
-        return Err(arguments::wrong_type(WITHIN, call.first(), "long"));
-    };
-    let mut collection = None;
-    let mut batch_size = 0;
-    for field in call.fields() {
-        match field.key() {
-            "collection" => collection = Some(arguments::string(WITHIN, field)?),
-            "batchSize" if is_absent(field) => {}
-            "batchSize" => batch_size = arguments::non_negative(WITHIN, field)?,
-            "term" if !matches!(field.value(), Value::Int64(_) | Value::Null) => {
-                return Err(arguments::wrong_type(WITHIN, field, "long"));
+/// The fields of a `getMore`.
+struct Arguments<'a> {
+    id: i64,
+    collection: &'a str,
+    batch_size: u64,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        const WITHIN: &str = "getMore";
+        let mut collection = None;
+        let mut batch_size = 0;
+        for field in fields {
+            match field.key() {
+                "collection" => {
+                    let name = arguments::string(WITHIN, field)?;
+                    if name.is_empty() {
+                        return Err(Error::new(Code::INVALID_NAMESPACE, "Collection names cannot be empty"));
+                    }
+                    collection = Some(name);
+                }
+                "batchSize" if is_absent(field) => {}
+                "batchSize" => batch_size = arguments::non_negative(WITHIN, field)?,
+                "term" if !matches!(field.value(), Value::Int64(_) | Value::Null) => {
+                    return Err(arguments::wrong_type(WITHIN, field, "long"));
+                }
+                "lastKnownCommittedOpTime" if !is_absent(field) => {
+                    check_op_time(arguments::document(WITHIN, field)?)?;
+                }
+                "term" | "lastKnownCommittedOpTime" => {}
+                "maxTimeMS" => check_time_limit(WITHIN, field)?,
+                other => return Err(unknown_field(WITHIN, other)),
             }
-            "lastKnownCommittedOpTime" if !is_absent(field) => check_op_time(arguments::document(WITHIN, field)?)?,
-            "term" | "lastKnownCommittedOpTime" => {}
-            other => return Err(unknown_field(WITHIN, other)),
+        }
+        let collection = collection.ok_or_else(|| arguments::missing_field(WITHIN, "collection"))?;
+        match call.first().value() {
+            Value::Int64(id) => Ok(Arguments { id, collection, batch_size }),
+            _ if is_absent(call.first()) => Err(arguments::missing_field(WITHIN, WITHIN)),
+            _ => Err(arguments::wrong_type(WITHIN, call.first(), "long")),
         }
     }
-    let collection = collection.ok_or_else(|| arguments::missing_field(WITHIN, "collection"))?;
-    if collection.is_empty() {
-        return Err(Error::new(Code::INVALID_NAMESPACE, "Collection names cannot be empty"));
-    }
+}
+
+/// What is wrong with a `getMore` of its own.
+pub fn read_get_more_first(call: &Call<'_>) -> Result<()> {
+    Arguments::read(call, call.all_fields())?;
+    arguments::check_database(call.database())
+}
+
+pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Arguments { id, collection, batch_size } = Arguments::read(call, call.fields())?;
     let namespace = Namespace::new(call.database(), collection);
     let worker = call.worker;
     worker.statistics().operations_getmore.add(1);
@@ -141,23 +166,36 @@ fn during_get_more(error: Error) -> Error {
     }
 }
 
-pub fn kill_cursors(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+/// The ids of the cursors that a `killCursors` names.
+fn cursors_to_kill(call: &Call<'_>) -> Result<Vec<i64>> {
     const WITHIN: &str = "killCursors";
-    // The collection that is named along has no say in it.
-    arguments::namespace(call.database(), call.first())?;
     let mut cursors = None;
     for field in call.fields() {
         match field.key() {
-            "cursors" => cursors = Some(arguments::array(WITHIN, field)?),
+            "cursors" => {
+                let listed = arguments::array(WITHIN, field)?.elements().map(|element| match element.value() {
+                    Value::Int64(id) => Ok(id),
+                    _ => Err(arguments::wrong_type("killCursors.cursors", element, "long")),
+                });
+                cursors = Some(listed.collect::<Result<_>>()?);
+            }
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
     let cursors = cursors.ok_or_else(|| arguments::missing_field(WITHIN, "cursors"))?;
+    // The collection that is named along has no say in it.
+    call.check_namespace()?;
+    Ok(cursors)
+}
+
+/// What is wrong with a `killCursors` of its own.
+pub fn read_kill_cursors_first(call: &Call<'_>) -> Result<()> {
+    cursors_to_kill(call).map(drop)
+}
+
+pub fn kill_cursors(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut killed, mut not_found) = (Vec::new(), Vec::new());
-    for element in cursors.elements() {
-        let Value::Int64(id) = element.value() else {
-            return Err(arguments::wrong_type("killCursors.cursors", element, "long"));
-        };
+    for id in cursors_to_kill(call)? {
         match call.worker.server.cursors.kill(id) {
             Killed::Yes => killed.push(id),
             Killed::NotFound => not_found.push(id),

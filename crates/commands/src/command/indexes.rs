@@ -3,6 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/createIndexes/>
 
 use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
+use crate::collection_uuid;
 use crate::command::options::{self, display};
 use crate::command::{clustered, index_specification, time_series, views};
 use crate::dispatch::{Call, Disposition};
@@ -16,15 +17,26 @@ use store::{IndexSelection, IndexSpec, Namespace, Progress, index_kind, index_ru
 /// Fields of `createIndexes` that null leaves out.
 const MAY_BE_NULL: [&str; 4] = ["commitQuorum", "ignoreUnknownIndexOptions", "v", "isTimeseriesNamespace"];
 
-pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+/// The specifications that a `createIndexes` has, and whether it has a quorum, too.
+fn indexes_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
     const WITHIN: &str = "createIndexes";
-    let namespace = namespace_to_write(call.database(), call.first())?;
-    let (mut indexes, mut ignore_unknown) = (None, false);
-    for field in call.fields() {
+    let (mut indexes, mut ignore_unknown, mut asks_for_quorum) = (None, false, false);
+    for field in call.all_fields() {
         match field.key() {
-            "indexes" => indexes = Some(arguments::array(WITHIN, field)?),
+            "indexes" => {
+                let listed = arguments::array(WITHIN, field)?;
+                let is_wrong = |element: &Element<'_>| !is_absent(*element) && element.value().as_document().is_none();
+                if let Some(wrong) = listed.elements().find(is_wrong) {
+                    return Err(arguments::wrong_type("createIndexes.indexes", wrong, "object"));
+                }
+                indexes = Some(listed);
+            }
             _ if arguments::is_left_out(field, &MAY_BE_NULL) => {}
-            "commitQuorum" => check_commit_quorum(call, field)?,
+            "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
+            "commitQuorum" => {
+                check_commit_quorum(field)?;
+                asks_for_quorum = true;
+            }
             "ignoreUnknownIndexOptions" => ignore_unknown = arguments::boolean_or_number(WITHIN, field)?,
             "v" => drop(arguments::integer(WITHIN, field)?),
             "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
@@ -32,12 +44,26 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         }
     }
     let indexes = indexes.ok_or_else(|| arguments::missing_field(WITHIN, "indexes"))?;
-    let mut indexes = sent_specifications(indexes, ignore_unknown)?;
+    Ok((sent_specifications(indexes, ignore_unknown), asks_for_quorum))
+}
+
+/// What is wrong with a `createIndexes` of its own.
+pub fn read_create_first(call: &Call<'_>) -> Result<()> {
+    indexes_to_create(call)?;
+    call.check_namespace()
+}
+
+pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let (mut indexes, asks_for_quorum) = indexes_to_create(call)?;
+    let namespace = namespace_to_write(call.database(), call.first())?;
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     indexes.iter().try_for_each(|spec| index_specification::check(spec.as_doc(), call))?;
     indexes.iter().try_for_each(|spec| index_specification::check_expiry(spec.as_doc()))?;
+    if asks_for_quorum && call.worker.server.settings.topology == Topology::Standalone {
+        return Err(Error::bad_value("Standalones can't specify commitQuorum"));
+    }
     check_namespace(&namespace)?;
     let mut info = call.worker.store.collection(&namespace).await?;
     let mut namespace = namespace;
@@ -98,35 +124,21 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
 }
 
 /// The specifications as they were sent, without what is not there, and without options that are not to be known.
-fn sent_specifications(indexes: Doc<'_>, ignore_unknown: bool) -> Result<Vec<DocBuf>> {
-    let mut specifications = Vec::new();
-    for element in indexes.elements().filter(|element| !is_absent(*element)) {
-        let wrong_type = || arguments::wrong_type("createIndexes.indexes", element, "object");
-        let spec = element.value().as_document().ok_or_else(wrong_type)?;
-        let unknown = |option: &str| ignore_unknown && !index_specification::is_known(option);
-        specifications.push(options::without(spec, unknown));
-    }
-    Ok(specifications)
+fn sent_specifications(indexes: Doc<'_>, ignore_unknown: bool) -> Vec<DocBuf> {
+    let unknown = |option: &str| ignore_unknown && !index_specification::is_known(option);
+    indexes.values().filter_map(Value::as_document).map(|spec| options::without(spec, unknown)).collect()
 }
 
 /// One server builds, so that every quorum is met; a server alone has none to ask for.
-fn check_commit_quorum(call: &Call<'_>, field: Element<'_>) -> Result<()> {
-    match field.value() {
-        Value::String("") => return Err(Error::failed_to_parse("commitQuorum can't be an empty string")),
-        Value::String(_) => {}
-        value => {
-            let Some(number) = value.to_i64() else {
-                return Err(arguments::wrong_types("createIndexes", field, "'[long, int, decimal, double, string']"));
-            };
-            if !(0..=50).contains(&number) {
-                let message = "commitQuorum has to be a non-negative number and not greater than 50";
-                return Err(Error::failed_to_parse(message));
-            }
+fn check_commit_quorum(field: Element<'_>) -> Result<()> {
+    match (field.value(), field.value().to_i64()) {
+        (Value::String(""), _) => Err(Error::failed_to_parse("commitQuorum can't be an empty string")),
+        (Value::String(_), _) | (_, Some(0..=50)) => Ok(()),
+        (_, Some(_)) => {
+            let message = "commitQuorum has to be a non-negative number and not greater than 50";
+            Err(Error::failed_to_parse(message))
         }
-    }
-    match call.worker.server.settings.topology {
-        Topology::Standalone => Err(Error::bad_value("Standalones can't specify commitQuorum")),
-        _ => Ok(()),
+        (_, None) => Err(arguments::wrong_types("createIndexes", field, "'[long, int, decimal, double, string']")),
     }
 }
 
@@ -206,20 +218,41 @@ fn check_id_collation(index: &IndexSpec, collection: &Collation) -> Result<()> {
 const LISTING_MAY_BE_NULL: [&str; 4] =
     ["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"];
 
-pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    const WITHIN: &str = "listIndexes";
-    let namespace = arguments::namespace(call.database(), call.first())?;
-    let (mut batch_size, mut build_ids, mut build_info) = (None, false, false);
-    for field in call.fields() {
-        match field.key() {
-            _ if arguments::is_left_out(field, &LISTING_MAY_BE_NULL) => {}
-            "cursor" => batch_size = options::cursor_batch_size(WITHIN, field)?,
-            "includeBuildUUIDs" => build_ids = arguments::boolean_or_number(WITHIN, field)?,
-            "includeIndexBuildInfo" => build_info = arguments::boolean_or_number(WITHIN, field)?,
-            "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
-            other => return Err(unknown_field(WITHIN, other)),
+/// The fields of a `listIndexes`.
+#[derive(Default)]
+struct Listing {
+    batch_size: Option<u64>,
+    build_ids: bool,
+    build_info: bool,
+}
+
+impl Listing {
+    fn read(call: &Call<'_>) -> Result<Listing> {
+        const WITHIN: &str = "listIndexes";
+        let mut listing = Listing::default();
+        for field in call.fields() {
+            match field.key() {
+                _ if arguments::is_left_out(field, &LISTING_MAY_BE_NULL) => {}
+                "cursor" => listing.batch_size = options::cursor_batch_size(WITHIN, field)?,
+                "includeBuildUUIDs" => listing.build_ids = arguments::boolean_or_number(WITHIN, field)?,
+                "includeIndexBuildInfo" => listing.build_info = arguments::boolean_or_number(WITHIN, field)?,
+                "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
+            }
         }
+        Ok(listing)
     }
+}
+
+/// What is wrong with a `listIndexes` of its own.
+pub fn read_listing_first(call: &Call<'_>) -> Result<()> {
+    Listing::read(call)?;
+    call.check_namespace()
+}
+
+pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Listing { batch_size, build_ids, build_info } = Listing::read(call)?;
+    let namespace = arguments::namespace(call.database(), call.first())?;
     if build_ids && build_info {
         let message = "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
@@ -325,18 +358,43 @@ fn in_order_of_fields(spec: Doc<'_>) -> DocBuf {
     })
 }
 
-pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+/// The indexes that a `dropIndexes` names.
+fn indexes_to_drop(call: &Call<'_>) -> Result<IndexSelection> {
     const WITHIN: &str = "dropIndexes";
-    let namespace = arguments::namespace(call.database(), call.first())?;
     let mut index = None;
-    for field in call.fields() {
+    for field in call.all_fields() {
         match field.key() {
-            "index" => index = Some(field),
+            "index" => index = Some(index_selection(field)?),
+            "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
-    let index = index.ok_or_else(|| arguments::missing_field(WITHIN, "index"))?;
-    let mut namespace = namespace;
+    index.ok_or_else(|| arguments::missing_field(WITHIN, "index"))
+}
+
+fn index_selection(index: Element<'_>) -> Result<IndexSelection> {
+    Ok(match index.value() {
+        Value::String("*") => IndexSelection::All,
+        Value::String(name) => IndexSelection::Names(vec![name.to_owned()]),
+        Value::Array(names) if names.values().eq([Value::String("*")]) => IndexSelection::All,
+        Value::Array(names) => {
+            let names = names.elements().map(|name| arguments::string("dropIndexes.index", name).map(str::to_owned));
+            IndexSelection::Names(names.collect::<Result<_>>()?)
+        }
+        Value::Document(key) => IndexSelection::Key(key.to_owned()),
+        _ => return Err(arguments::wrong_types("dropIndexes", index, "'[string, object']")),
+    })
+}
+
+/// What is wrong with a `dropIndexes` of its own.
+pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
+    indexes_to_drop(call)?;
+    call.check_namespace()
+}
+
+pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let which = indexes_to_drop(call)?;
+    let mut namespace = arguments::namespace(call.database(), call.first())?;
     let mut info = call.worker.store.collection(&namespace).await?;
     let mut series = None;
     if info.is_none()
@@ -346,26 +404,11 @@ pub async fn drop_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         namespace = found.buckets.clone();
         series = Some(found);
     }
-    let which = match index.value() {
-        Value::String("*") => IndexSelection::All,
-        Value::String(name) => IndexSelection::Names(vec![name.to_owned()]),
-        Value::Array(names) if names.values().eq([Value::String("*")]) => IndexSelection::All,
-        Value::Array(names) => IndexSelection::Names(
-            names
-                .elements()
-                .map(|name| arguments::string("dropIndexes.index", name).map(str::to_owned))
-                .collect::<Result<_>>()?,
-        ),
-        Value::Document(key) => IndexSelection::Key(match &series {
-            Some(series) => time_series::indexes::key_of_buckets(key, series),
-            None => key.to_owned(),
-        }),
-        _ => {
-            return Err(Error::type_mismatch(format!(
-                "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, object']",
-                index.kind.alias()
-            )));
+    let which = match (which, &series) {
+        (IndexSelection::Key(key), Some(series)) => {
+            IndexSelection::Key(time_series::indexes::key_of_buckets(key.as_doc(), series))
         }
+        (which, _) => which,
     };
     let cluster = info.as_ref().and_then(|info| clustered::of(info.options.as_doc()));
     let buckets = info.as_ref().is_some_and(|info| time_series::is_of_buckets(info.options.as_doc()));

@@ -2,38 +2,65 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/insert/>
 
-use crate::arguments::{self, namespace_to_write, unknown_field};
+use crate::arguments::{self, unknown_field};
+use crate::collection_uuid;
 use crate::command::time_series;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::check_statement_id;
 use crate::write;
 use bytes::Bytes;
 use document::validate;
-use document::{Doc, DocBuf, DocWriter, Kind, Value};
+use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 
 const WITHIN: &str = "insert";
 
-pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_write(call.database(), call.first())?;
-    let mut options = write::Options::default();
-    let mut documents = None;
-    for field in call.fields() {
-        match field.key() {
-            "documents" => documents = Some(inline_statements("insert.documents", arguments::array(WITHIN, field)?)?),
-            _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation"]) => {}
-            "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
-            "bypassDocumentValidation" => {
-                options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+/// The fields of an `insert`.
+struct Arguments<'a> {
+    options: write::Options,
+    documents: Vec<Doc<'a>>,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut options = write::Options::default();
+        let mut documents = None;
+        for field in fields {
+            match field.key() {
+                "documents" => {
+                    documents = Some(inline_statements("insert.documents", arguments::array(WITHIN, field)?)?);
+                }
+                _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation"]) => {}
+                "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
+                "bypassDocumentValidation" => {
+                    options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+                }
+                "stmtId" => check_statement_id(WITHIN, field)?,
+                "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
             }
-            other => return Err(unknown_field(WITHIN, other)),
         }
+        if let Some(sequence) = call.request.sequence("documents") {
+            documents = Some(sequence.collect());
+        }
+        let documents = documents.ok_or_else(|| arguments::missing_field(WITHIN, "documents"))?;
+        Ok(Arguments { options, documents })
     }
-    if let Some(sequence) = call.request.sequence("documents") {
-        documents = Some(sequence.collect());
-    }
-    let documents = documents.ok_or_else(|| arguments::missing_field(WITHIN, "documents"))?;
+}
+
+/// What is wrong with an `insert` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    let arguments = Arguments::read(call, call.all_fields())?;
+    call.check_namespace()?;
+    write::check_length(arguments.documents.len())
+}
+
+pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Arguments { options, documents } = Arguments::read(call, call.fields())?;
+    let namespace = arguments::namespace(call.database(), call.first())?;
     write::check_length(documents.len())?;
+    arguments::check_to_write(&namespace)?;
     let statements: Vec<Result<Bytes>> = documents.iter().map(|document| prepare(call, *document)).collect();
     let first_is_wrong = statements.first().is_some_and(Result::is_err);
     let mut outcomes = write::carry_out::<Bytes>(call, &namespace, options, statements).await;

@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/mapReduce/>
 
 use crate::arguments::{self, is_absent, missing_field, unknown_field};
-use crate::command::options::{self, strict_namespace};
+use crate::command::options::{self, strict_name};
 use crate::dispatch::{Call, Disposition};
 use document::{DocWriter, Element, Kind};
 use error::{Code, Error, Result};
@@ -11,7 +11,6 @@ use error::{Code, Error, Result};
 const WITHIN: &str = "mapReduce";
 
 pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = strict_namespace(call.database(), call.first())?;
     let (mut map, mut reduce, mut out) = (false, false, None);
     for field in call.fields() {
         match field.key() {
@@ -30,7 +29,7 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
             | "let"
                 if is_absent(field) => {}
             "finalize" => drop(check_code(field)?),
-            "collation" => drop(options::collation(WITHIN, field)?),
+            "collation" => drop(options::given_collation(options::collation(WITHIN, field)?)?),
             "query" | "let" => drop(arguments::document(WITHIN, field)?),
             "sort" => {
                 if arguments::document(WITHIN, field)?.is_empty() {
@@ -57,6 +56,7 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
     if out.is_some_and(|out| !matches!(out.kind, Kind::String | Kind::Document)) {
         return Err(Error::bad_value("'out' must be either a string or an object"));
     }
+    let namespace = strict_name(call.database(), call.first())?;
     if call.worker.store.collection(&namespace).await?.is_some() {
         let message = "MapReduce internal error :: caused by :: Cannot run server-side javascript without the javascript \
                        engine enabled";

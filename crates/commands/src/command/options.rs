@@ -19,9 +19,9 @@ pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
     }
 }
 
-/// `collation`; the empty document asks for none.
-pub fn collation(within: &str, field: Element<'_>) -> Result<Option<Collation>> {
-    given_collation(Some(arguments::document(within, field)?))
+/// `collation`, as yet unread; the empty document asks for none.
+pub fn collation<'a>(within: &str, field: Element<'a>) -> Result<Option<Doc<'a>>> {
+    Ok(Some(arguments::document(within, field)?).filter(|collation| !collation.is_empty()))
 }
 
 pub fn given_collation(specification: Option<Doc<'_>>) -> Result<Option<Collation>> {
@@ -30,8 +30,8 @@ pub fn given_collation(specification: Option<Doc<'_>>) -> Result<Option<Collatio
 }
 
 /// The collation of a command: its own, or else the collection's.
-pub async fn settle_collation(call: &Call<'_>, namespace: &Namespace, given: Option<Collation>) -> Result<Collation> {
-    match given {
+pub async fn settle_collation(call: &Call<'_>, namespace: &Namespace, given: Option<Doc<'_>>) -> Result<Collation> {
+    match given_collation(given)? {
         Some(given) => Ok(given),
         None => call.worker.store.default_collation(namespace).await,
     }

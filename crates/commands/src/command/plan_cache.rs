@@ -3,7 +3,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/nav-plan-cache/>
 
-use crate::command::options::strict_namespace;
+use crate::command::options::strict_name;
 use crate::command::views;
 use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocWriter, Element, Value};
@@ -20,7 +20,7 @@ pub async fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Di
 
 /// The name has to be a collection's, if it is anything's.
 async fn check_name(call: &Call<'_>) -> Result<()> {
-    let namespace = strict_namespace(call.database(), call.first())?;
+    let namespace = strict_name(call.database(), call.first())?;
     views::refuse(call, &namespace).await
 }
 

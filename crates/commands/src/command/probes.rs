@@ -6,6 +6,7 @@ use crate::command::statistics::host_and_port;
 use crate::dispatch::Call;
 use crate::envelope::WriteConcern;
 use crate::server::Topology;
+use crate::table::fields;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 
@@ -87,10 +88,19 @@ pub fn locks(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 
 /// The log goes to standard error, where whoever collects it rotates it. Error 4 for a log that there is not.
 pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    read_rotation_first(call)?;
     match call.first().value() {
         Value::String(name) if name != "server" => {
             Err(Error::new(Code(4), "Log rotation failed due to one or more errors"))
         }
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with a `logRotate` of its own.
+pub fn read_rotation_first(call: &Call<'_>) -> Result<()> {
+    fields::read_first(call)?;
+    match call.first().value() {
         Value::String(_) | Value::Boolean(_) => Ok(()),
         value if value.kind().is_number() => Ok(()),
         _ => Err(wrong_types("logRotate", call.first(), "'[bool, string']")),

@@ -48,15 +48,21 @@ pub fn of_routers(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()
 
 /// `getClusterParameter`, `setClusterParameter`
 pub fn of_clusters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    read_parameter_first(call)?;
+    let name = call.first().key();
+    Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be run on standalones")))
+}
+
+/// What is wrong of its own with a command about the parameters of a cluster.
+pub fn read_parameter_first(call: &Call<'_>) -> Result<()> {
     let first = call.first();
     let name = first.key();
     match (name, first.value()) {
-        ("setClusterParameter", Value::Document(_)) | ("getClusterParameter", Value::String(_)) => {}
-        ("getClusterParameter", Value::Array(names)) if names.values().all(|name| name.as_str().is_some()) => {}
-        ("setClusterParameter", _) => drop(arguments::document(name, first)?),
-        _ => return Err(arguments::wrong_types(name, first, "'[string']")),
+        ("setClusterParameter", Value::Document(_)) | ("getClusterParameter", Value::String(_)) => Ok(()),
+        ("getClusterParameter", Value::Array(names)) if names.values().all(|name| name.as_str().is_some()) => Ok(()),
+        ("setClusterParameter", _) => arguments::document(name, first).map(drop),
+        _ => Err(arguments::wrong_types(name, first, "'[string']")),
     }
-    Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be run on standalones")))
 }
 
 /// `shardingState`

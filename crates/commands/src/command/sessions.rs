@@ -4,6 +4,7 @@ use crate::arguments;
 use crate::dispatch::Call;
 use crate::envelope;
 use crate::logical_session::{LogicalSessionId, TIMEOUT_MINUTES};
+use crate::table::fields;
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 
@@ -16,6 +17,12 @@ pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
     reply.document("id").append("id", Value::Binary { subtype: 4, bytes: &id });
     reply.append("timeoutMinutes", TIMEOUT_MINUTES);
     Ok(())
+}
+
+/// What is wrong of its own with a command that names sessions, each by its document.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    fields::read_first(call)?;
+    session_ids(call.spec.name, call.first()).map(drop)
 }
 
 pub fn end_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `collStats`, `dbStats`, `validate`: figures about what is stored.
 
 use crate::arguments::{self, is_absent};
-use crate::command::options::strict_namespace;
+use crate::command::options::strict_name;
 use crate::command::{time_series, views};
 use crate::dispatch::{Call, Disposition};
 use crate::host;
@@ -18,13 +18,13 @@ pub fn host_and_port() -> String {
 }
 
 pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = strict_namespace(call.database(), call.first())?;
+    let namespace = strict_name(call.database(), call.first())?;
     let mut scale = 1;
     for field in call.fields() {
         match field.key() {
             "scale" if is_absent(field) => {}
             "scale" => scale = check_scale("collStats", field)?,
-            "waitForLock" | "numericOnly" => drop(arguments::plain_boolean(field)?),
+            "waitForLock" | "numericOnly" | "verbose" => drop(arguments::plain_boolean(field)?),
             // As with MongoDB, what is not known here is of no consequence.
             _ => {}
         }
@@ -143,7 +143,7 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
 }
 
 pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = strict_namespace(call.database(), call.first())?;
+    let namespace = strict_name(call.database(), call.first())?;
     let set: Vec<&str> = call.fields().filter(|field| field.value().is_truthy()).map(|field| field.key()).collect();
     check_options(&set)?;
     let store = &*call.worker.store;

@@ -2,10 +2,12 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/update/>
 
-use crate::arguments::{self, namespace_to_write, plain_boolean, unknown_field};
+use crate::arguments::{self, plain_boolean, unknown_field};
+use crate::collection_uuid;
 use crate::command::options;
 use crate::command::time_series;
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::check_statement_id;
 use crate::write;
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -15,33 +17,67 @@ use store::{ReturnImage, UpdateStatement};
 const WITHIN: &str = "update";
 const WITHIN_STATEMENT: &str = "update.updates";
 
-pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let namespace = namespace_to_write(call.database(), call.first())?;
-    let mut options = write::Options::default();
-    let mut variables = None;
-    let mut statements = None;
-    for field in call.fields() {
-        match field.key() {
-            "updates" => statements = Some(inline_statements("update.updates", arguments::array(WITHIN, field)?)?),
-            _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation", "let"]) => {}
-            "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
-            "bypassDocumentValidation" => {
-                options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+/// The fields of an `update`.
+struct Arguments<'a> {
+    options: write::Options,
+    variables: Option<Doc<'a>>,
+    statements: Vec<Doc<'a>>,
+    /// What the statements say, one by one. What is wrong with a statement's form fails the command; what is wrong with its
+    /// meaning fails the statement.
+    read: Vec<UpdateArguments<'a>>,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
+        let mut options = write::Options::default();
+        let mut variables = None;
+        let mut statements: Option<Vec<Doc<'a>>> = None;
+        let mut read = Vec::new();
+        let each = |statements: &[Doc<'a>]| -> Result<Vec<_>> {
+            statements.iter().copied().map(UpdateArguments::read).collect()
+        };
+        for field in fields {
+            match field.key() {
+                "updates" => {
+                    let inline = inline_statements("update.updates", arguments::array(WITHIN, field)?)?;
+                    read = each(&inline)?;
+                    statements = Some(inline);
+                }
+                _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation", "let"]) => {}
+                "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
+                "bypassDocumentValidation" => {
+                    options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
+                }
+                "let" => variables = Some(arguments::document(WITHIN, field)?),
+                "stmtId" => check_statement_id(WITHIN, field)?,
+                "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
+                other => return Err(unknown_field(WITHIN, other)),
             }
-            "let" => variables = Some(arguments::document(WITHIN, field)?),
-            other => return Err(unknown_field(WITHIN, other)),
         }
+        if let Some(sequence) = call.request.sequence("updates") {
+            let sent: Vec<_> = sequence.collect();
+            read = each(&sent)?;
+            statements = Some(sent);
+        }
+        let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "updates"))?;
+        Ok(Arguments { options, variables, statements, read })
     }
-    if let Some(sequence) = call.request.sequence("updates") {
-        statements = Some(sequence.collect());
-    }
-    let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "updates"))?;
+}
+
+/// What is wrong with an `update` of its own.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    let arguments = Arguments::read(call, call.all_fields())?;
+    call.check_namespace()?;
+    write::check_length(arguments.statements.len())
+}
+
+pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Arguments { options, variables, statements, read } = Arguments::read(call, call.fields())?;
+    let namespace = arguments::namespace(call.database(), call.first())?;
     write::check_length(statements.len())?;
+    arguments::check_to_write(&namespace)?;
     let collation = options::settle_collation(call, &namespace, None).await?;
     let context = options::context(call, variables, collation)?;
-    // What is wrong with a statement's form fails the command; what is wrong with its meaning fails the statement.
-    let read: Vec<UpdateArguments<'_>> =
-        statements.iter().map(|statement| UpdateArguments::read(*statement)).collect::<Result<_>>()?;
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
     }
@@ -108,7 +144,7 @@ pub struct UpdateArguments<'a> {
     pub array_filters: Option<Doc<'a>>,
     pub constants: Option<Doc<'a>>,
     pub hint: Option<Value<'a>>,
-    collation: Option<Doc<'a>>,
+    pub collation: Option<Doc<'a>>,
     upsert_supplied: bool,
 }
 

@@ -1,20 +1,40 @@
 //! `usersInfo`, `rolesInfo` and what else there is about users and roles, of whom there are none yet.
 
-use crate::arguments::unknown_field;
 use crate::dispatch::Call;
+use crate::table::fields;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+
+/// What is wrong with a `usersInfo` of its own.
+pub fn read_users_first(call: &Call<'_>) -> Result<()> {
+    fields::read_first(call)?;
+    named_users(call.first().value()).map(drop)
+}
+
+/// What is wrong with a `rolesInfo` of its own.
+pub fn read_roles_first(call: &Call<'_>) -> Result<()> {
+    for field in call.fields() {
+        fields::check(call.spec.name, fields::ROLES_INFO, [field])?;
+        check_privileges(field)?;
+    }
+    check_names(call.first().value(), &ROLE_NAMES).map(drop)
+}
+
+const ROLE_NAMES: Names = Names { what: "RoleName", field: "role", is_strict: false };
+
+/// Whether all users are meant.
+fn named_users(value: Value<'_>) -> Result<bool> {
+    match value {
+        Value::Document(all) if all.get("forAllDBs").is_some_and(Value::is_truthy) => Ok(true),
+        Value::Array(names) if names.is_empty() => Err(Error::bad_value("$and/$or/$nor must be a nonempty array")),
+        value => check_names(value, &Names { what: "UserName", field: "user", is_strict: true }),
+    }
+}
 
 /// Errors: 2 for what names no user, 20 for details that are told of one user alone.
 pub fn users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     const DETAILS: [&str; 3] = ["showPrivileges", "showCredentials", "showAuthenticationRestrictions"];
-    let of_all = match call.first().value() {
-        Value::Document(all) if all.get("forAllDBs").is_some_and(Value::is_truthy) => true,
-        Value::Array(names) if names.is_empty() => {
-            return Err(Error::bad_value("$and/$or/$nor must be a nonempty array"));
-        }
-        value => check_names(value, &Names { what: "UserName", field: "user", is_strict: true })?,
-    };
+    let of_all = named_users(call.first().value())?;
     let asks = |field: Element<'_>| *field.key() != *"showCredentials" && DETAILS.contains(&field.key());
     if of_all && call.fields().any(|field| asks(field) && field.value().is_truthy()) {
         let message = "Privilege or restriction details require exact-match usersInfo queries";
@@ -26,22 +46,28 @@ pub fn users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 
 /// Errors: 2 for what names no role, and for a form of the answer that there is not.
 pub fn roles(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    check_names(call.first().value(), &Names { what: "RoleName", field: "role", is_strict: false })?;
-    for field in call.fields().filter(|field| *field.key() == *"showPrivileges") {
-        let is_known = match field.value() {
-            Value::Boolean(_) | Value::String("asUserFragment") => true,
-            value => value.kind().is_number(),
-        };
-        if !is_known {
-            let found = query::text::element(field.key(), field.value());
-            return Err(Error::bad_value(format!(
-                "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string \
-                 'asUserFragment', given: {found}"
-            )));
-        }
-    }
+    read_roles_first(call)?;
     drop(reply.array("roles"));
     Ok(())
+}
+
+/// Whether privileges are told, or the form that they are told in.
+fn check_privileges(field: Element<'_>) -> Result<()> {
+    let is_known = match (field.key(), field.value()) {
+        ("showPrivileges", Value::Boolean(_) | Value::String("asUserFragment")) => true,
+        ("showPrivileges", value) => value.kind().is_number(),
+        _ => true,
+    };
+    match is_known {
+        true => Ok(()),
+        false => {
+            let found = query::text::element(field.key(), field.value());
+            Err(Error::bad_value(format!(
+                "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string \
+                 'asUserFragment', given: {found}"
+            )))
+        }
+    }
 }
 
 /// How users or roles are named.
@@ -86,15 +112,11 @@ fn check_name(value: Value<'_>, names: &Names) -> Result<()> {
 }
 
 /// `dropAllUsersFromDatabase`, `dropAllRolesFromDatabase`.
-pub fn drop_users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    forget_users(call, reply)?;
+pub fn drop_users(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("n", 0);
     Ok(())
 }
 
-pub fn forget_users(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    match call.fields().next() {
-        Some(field) => Err(unknown_field(call.spec.name, field.key())),
-        None => Ok(()),
-    }
+pub fn forget_users(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Ok(())
 }

@@ -107,7 +107,7 @@ pub fn open<'a>(
     Box::pin(async move {
         call.depends.refuse(Refusal::NoCollection);
         let view = resolve(call, namespace).await?;
-        view.check_collation(arguments.collation.as_ref())?;
+        view.check_collation(options::given_collation(arguments.collation)?.as_ref())?;
         let mut pipeline = view.followed_by(arguments.pipeline);
         let mut hint = None;
         if view.base.collection.starts_with(time_series::BUCKETS)
@@ -134,7 +134,7 @@ pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Argu
         hint,
         variables: find.variables,
         allow_disk_use: find.allow_disk_use,
-        collation: find.collation.clone(),
+        collation: find.collation,
         ..Default::default()
     };
     let context = options::context(call, find.variables, Collation::SIMPLE)?;
@@ -189,7 +189,7 @@ pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Argume
     let arguments = aggregate::Arguments {
         pipeline: pipeline.as_doc(),
         hint: count.hint,
-        collation: count.collation.clone(),
+        collation: count.collation,
         ..Default::default()
     };
     let mut reader = open(call, namespace, &arguments, &call.context()).await?;
@@ -228,7 +228,7 @@ pub async fn distinct(
     let arguments = aggregate::Arguments {
         pipeline: pipeline.as_doc(),
         hint: distinct.hint,
-        collation: distinct.collation.clone(),
+        collation: distinct.collation,
         ..Default::default()
     };
     let mut reader = open(call, namespace, &arguments, &call.context()).await?;

@@ -21,10 +21,18 @@ pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -
     // What writes, and what reads the catalog, has one level.
     let reads = access == Access::Read
         && matches!(command, "find" | "aggregate" | "count" | "distinct" | "getMore" | "mapReduce");
+    let takes_snapshots = match command {
+        "count" | "mapReduce" => false,
+        "abortTransaction" => true,
+        _ => reads,
+    };
+    let supports = |level: &str| if level == "snapshot" { takes_snapshots } else { reads };
     for field in concern.elements() {
         match (field.key(), field.value()) {
             ("level", Value::String("local")) => {}
-            ("level", Value::String(level @ ("available" | "majority" | "linearizable" | "snapshot"))) if !reads => {
+            ("level", Value::String(level @ ("available" | "majority" | "linearizable" | "snapshot")))
+                if !supports(level) =>
+            {
                 return Err(Error::new(
                     Code::INVALID_OPTIONS,
                     format!(

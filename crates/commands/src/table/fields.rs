@@ -1,6 +1,7 @@
 //! What the own fields of a command may be, of commands that ask nothing more of them.
 
 use crate::arguments;
+use crate::dispatch::Call;
 use document::Element;
 use error::Result;
 
@@ -20,6 +21,7 @@ pub const FEATURES: Fields = &[("oidReset", FieldType::Any)];
 pub const DEFAULT_CONCERN: Fields = &[("inMemory", FieldType::Boolean)];
 pub const NEW_DEFAULT_CONCERN: Fields =
     &[("defaultReadConcern", FieldType::Document), ("defaultWriteConcern", FieldType::Document)];
+pub const CONNECTION_STATUS: Fields = &[("showPrivileges", FieldType::BooleanOrNumber)];
 pub const ROLES_INFO: Fields = &[
     // It may be the word for another form of the answer as well.
     ("showPrivileges", FieldType::Any),
@@ -33,6 +35,11 @@ pub const USERS_INFO: Fields = &[
     ("showAuthenticationRestrictions", FieldType::BooleanOrNumber),
     ("filter", FieldType::Document),
 ];
+
+/// What is wrong with the fields of a command of which no more is to be known.
+pub fn read_first(call: &Call<'_>) -> Result<()> {
+    check(call.spec.name, call.spec.own_fields.unwrap_or(NONE), call.fields())
+}
 
 /// Errors: 40415 for a field that the command has not, 14 for one of another type.
 pub fn check<'a>(within: &str, known: Fields, fields: impl IntoIterator<Item = Element<'a>>) -> Result<()> {

@@ -1,8 +1,9 @@
 //! What there is to know about a command, and what most commands of a kind have in common.
 
-use super::fields::Fields;
+use super::fields::{self, Fields};
 use crate::command;
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::Phase;
 use document::DocWriter;
 use error::Result;
 use futures_util::future::LocalBoxFuture;
@@ -28,6 +29,31 @@ pub struct AtOnce {
 
 pub type WaitingHandler =
     for<'a, 'b, 'c> fn(&'a mut Call<'b>, &'a mut DocWriter<'c>) -> LocalBoxFuture<'a, Result<Disposition>>;
+
+/// How and when a command reads its own fields. Asked only when something is wrong.
+pub struct Reading {
+    pub at: Phase,
+    pub read: Read,
+    /// Fields of all commands that it reads among its own.
+    pub too: &'static [&'static str],
+}
+
+/// Reads a command's own fields, or those of them that are read first.
+type Read = fn(&Call<'_>) -> Result<()>;
+
+/// Of commands that MongoDB reads as a whole before it looks at most of what all commands share.
+pub const fn as_a_whole(read: Read, too: &'static [&'static str]) -> Option<Reading> {
+    Some(Reading { at: Phase::OwnFields, read, too })
+}
+
+/// Of commands whose collection is read first, to find out who may touch it.
+pub const fn when_authorized(read: Read) -> Option<Reading> {
+    Some(Reading { at: Phase::Authorization, read, too: &[] })
+}
+
+pub const fn when_running(read: Read, too: &'static [&'static str]) -> Option<Reading> {
+    Some(Reading { at: Phase::Running, read, too })
+}
 
 /// What a command touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +82,14 @@ pub struct Spec {
     /// Its reply may come from the document cache.
     pub cacheable: bool,
     pub in_transaction: bool,
+    /// Whether it is part of a session, if one is named.
+    pub in_session: bool,
     /// A driver may send it again with the same `txnNumber`.
     pub retryable: bool,
     /// What its own fields may be, where its handler does not look after that.
     pub own_fields: Option<Fields>,
+    /// How its own fields are read, for what is wrong with them, where it matters when that is told.
+    pub reads: Option<Reading>,
     pub help: &'static str,
 }
 
@@ -73,8 +103,10 @@ pub const NOTHING: Spec = Spec {
     takes_write_concern: false,
     cacheable: false,
     in_transaction: false,
+    in_session: true,
     retryable: false,
     own_fields: None,
+    reads: None,
     help: "",
 };
 pub const READ: Spec = Spec { access: Access::Read, cacheable: true, in_transaction: true, ..NOTHING };
@@ -83,7 +115,13 @@ pub const WRITE: Spec =
 pub const CATALOG_READ: Spec = Spec { access: Access::Read, ..NOTHING };
 pub const CATALOG_WRITE: Spec = Spec { access: Access::Admin, takes_write_concern: true, ..NOTHING };
 pub const SERVER: Spec = Spec { access: Access::Admin, ..NOTHING };
-pub const HANDSHAKE: Spec = Spec { needs_authentication: false, ..NOTHING };
+/// Without a login, and yet with a session.
+pub const IN_SESSION: Spec = Spec { needs_authentication: false, ..NOTHING };
+/// No fields of its own, and any are told before what is wrong with the rest.
+pub const WITHOUT_FIELDS: Spec =
+    Spec { own_fields: Some(fields::NONE), reads: as_a_whole(fields::read_first, &[]), ..IN_SESSION };
+pub const SERVER_WITHOUT_FIELDS: Spec = Spec { access: Access::Admin, needs_authentication: true, ..WITHOUT_FIELDS };
+pub const HANDSHAKE: Spec = Spec { needs_authentication: false, in_session: false, ..NOTHING };
 
 /// A command that is refused whatever it says: `handler` says how.
 pub const fn refused(

@@ -84,11 +84,11 @@ fn shared_fields_are_checked() {
                 error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
             ),
             (
-                doc! { "insert": "a", "lsid": lsid(BinarySubtype::Uuid), "txnNumber": 1_i64, "autocommit": false, "startTransaction": true },
+                doc! { "insert": "a", "documents": [{}], "lsid": lsid(BinarySubtype::Uuid), "txnNumber": 1_i64, "autocommit": false, "startTransaction": true },
                 error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
             ),
             (
-                doc! { "insert": "a", "writeConcern": { "w": 2 } },
+                doc! { "insert": "a", "documents": [{}], "writeConcern": { "w": 2 } },
                 error(2, "cannot use 'w' > 1 when a host is not replicated"),
             ),
             (
