@@ -296,21 +296,29 @@ impl<'t> Candidate<'t> {
     }
 
     /// The query for whether any key has no place: a row if there is one.
+    ///
+    /// It asks for the largest such key: that the server looks up while it optimizes the statement, in half the time that executing a
+    /// scan for the first one takes it. In an index that descends it would read them all instead.
     fn probe(&self) -> Arc<str> {
         let (low, high) = (key::ODD.0.escape_ascii(), key::ODD.1.escape_ascii());
-        let (key, condition) = match (self.index.and_then(Index::odd_column), self.fields.first()) {
-            (None, Some(field)) => {
-                let column = &field.column.name;
-                (self.key().to_owned(), format!("{column} >= '{low}' AND {column} < '{high}'"))
-            }
-            (odd, _) => {
-                let odd = odd.unwrap_or_default();
-                let condition = format!("{} = 1", quote(&odd));
-                (odd, condition)
-            }
+        if let Some(odd) = self.index.and_then(Index::odd_column) {
+            return largest(&quote(&odd), &source(self.table, &odd), "");
+        }
+        let source = source(self.table, self.key());
+        let Some(KeyColumn { name, descends }) = self.fields.first().map(|field| &field.column) else {
+            return largest("NULL", &source, "");
         };
-        format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", source(self.table, &key)).into()
+        let within = format!(" WHERE {name} >= '{low}' AND {name} < '{high}'");
+        match descends {
+            true => format!("SELECT 1 FROM {source}{within} LIMIT 1").into(),
+            false => largest(name, &source, &within),
+        }
     }
+}
+
+/// The query for the largest value of a column: no row if there is none but NULL.
+fn largest(column: &str, source: &str, condition: &str) -> Arc<str> {
+    format!("SELECT MAX({column}) AS largest FROM {source}{condition} HAVING largest IS NOT NULL").into()
 }
 
 /// The rows of one document for each key of an index's first field, and those of all whose key does not tell: it has no place, or is
