@@ -39,7 +39,8 @@ const EXPRESSION_NAMES: &str = "$abs $acos $acosh $add $allElementsTrue $and $an
     $replaceAll $replaceOne $reverseArray $round $rtrim $second $setDifference $setEquals $setField \
     $setIntersection $setIsSubset $setUnion $sin $sinh $size $slice $sortArray $split $sqrt $stdDevPop $stdDevSamp $strLenBytes \
     $strLenCP $strcasecmp $substr $substrBytes $substrCP $subtract $sum $switch $tan $tanh $toBool $toDate $toDecimal $toDouble \
-    $toInt $toLong $toLower $toObjectId $toString $toUpper $trim $trunc $tsIncrement $tsSecond $type $unsetField $week $year $zip";
+    $toHashedIndexKey $toInt $toLong $toLower $toObjectId $toString $toUpper $trim $trunc $tsIncrement $tsSecond $type \
+    $unsetField $week $year $zip";
 
 const ACCUMULATOR_NAMES: &str = "$accumulator $addToSet $avg $bottom $bottomN $count $first $firstN $last $lastN $max $maxN \
     $mergeObjects $min $minN $push $stdDevPop $stdDevSamp $sum $top $topN";

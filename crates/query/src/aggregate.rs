@@ -46,7 +46,7 @@ use error::{Error, Result};
 use foreign::Foreign;
 pub use glance::check as glance;
 pub use needed::Fields;
-pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE};
+pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -129,7 +129,13 @@ impl Pipeline {
     /// Errors: 40323 and 40324 for what is no stage, 9 for more than 1,000 stages, 40601 and 40602 for stages in the wrong place,
     /// and each stage's own.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        let mut pipeline = Self::parse_inside(stages, context)?;
+        glance::check(stages)?;
+        Self::parse_seen(stages, context)
+    }
+
+    /// Parses a pipeline that has been [`glance`]d at.
+    pub fn parse_seen(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+        let mut pipeline = Self::parse_stages(stages, context)?;
         pipeline.needs.check(available(stages))?;
         optimize::show_metadata(&mut pipeline.stages, pipeline.needs);
         let asks_for_order = optimize::leading_inclusion(&pipeline.stages);
@@ -141,6 +147,11 @@ impl Pipeline {
 
     /// Parses a pipeline that works on another's documents, or on one document. It may ask for any metadata.
     fn parse_inside(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+        glance::check(stages)?;
+        Self::parse_stages(stages, context)
+    }
+
+    fn parse_stages(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let around = context.requests.take();
         let fields = Fields::of(stages);
         let (mut stages, needs) = context.folding_later(|context| parse::stages(stages, context))?;

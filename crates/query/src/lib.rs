@@ -14,6 +14,7 @@ pub mod context;
 pub mod expression;
 pub mod fulltext;
 pub mod geo;
+pub mod hashed;
 pub mod metadata;
 pub mod predicate;
 pub mod projection;

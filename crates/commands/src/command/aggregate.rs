@@ -182,7 +182,7 @@ fn first_stage(pipeline: Doc<'_>) -> Option<&str> {
     Some(pipeline.values().next()?.as_document()?.first()?.key())
 }
 
-fn in_pipeline(error: Error) -> Error {
+pub fn in_pipeline(error: Error) -> Error {
     in_executor(error, "PlanExecutor error during aggregation")
 }
 
@@ -191,7 +191,7 @@ fn needs_search(error: &Error) -> bool {
     matches!(error.code(), Code::INDEX_NOT_FOUND | Code(40218))
 }
 
-/// Parses the pipeline and asks the store for what it can do of it.
+/// Parses the pipeline, which has been looked at, or is a view's, and asks the store for what it can do of it.
 pub async fn open(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -215,14 +215,14 @@ pub async fn open(
     }
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
         call.depends.refuse(Refusal::NoCollection);
-        let pipeline = Pipeline::parse(rest.as_doc(), context)?;
+        let pipeline = Pipeline::parse_seen(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
-            return foreign::open_over(call, documents, pipeline, &budget).await.map_err(in_pipeline);
+            return foreign::open_over(call, documents, pipeline, &budget).await;
         }
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
     }
-    let mut pipeline = match Pipeline::parse(arguments.pipeline, context) {
+    let mut pipeline = match Pipeline::parse_seen(arguments.pipeline, context) {
         // A view's own stages may search by words, which goes for those behind them.
         Err(error) if needs_search(&error) && views::definition(call, namespace).await?.is_some() => {
             return views::open(call, namespace, arguments, context).await;
@@ -236,7 +236,7 @@ pub async fn open(
     if pipeline.has_foreign() {
         call.depends.on(|| Scope::everything(namespace.clone(), view_mentions::namespaces(call, arguments.pipeline)));
         let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;
-        return match opened.map_err(in_pipeline)? {
+        return match opened? {
             Some(reader) => Ok(reader),
             None => views::open(call, namespace, arguments, context).await,
         };

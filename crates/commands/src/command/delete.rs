@@ -76,12 +76,21 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     write::check_length(statements.len())?;
     arguments::check_to_write(&namespace)?;
     let collation = options::settle_collation(call, &namespace, None).await?;
-    let context = options::context(call, variables, collation)?;
+    let options = write::Options { ordered, ..Default::default() };
+    let context = match options::context(call, variables, collation) {
+        Ok(context) => context,
+        // What is wrong with the variables is wrong with each statement.
+        Err(error) => {
+            let refused = statements.iter().map(|_| Err(error.clone())).collect();
+            let outcomes = write::carry_out::<DeleteStatement>(call, &namespace, options, refused).await?;
+            write_reply(call, &outcomes, reply);
+            return Ok(Disposition::Reply);
+        }
+    };
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
     }
     let parsed: Vec<Result<DeleteStatement>> = read.into_iter().map(|statement| statement.parse(&context)).collect();
-    let options = write::Options { ordered, ..Default::default() };
     let first_is_wrong = parsed.first().is_some_and(Result::is_err);
     let mut outcomes = write::carry_out::<DeleteStatement>(call, &namespace, options, parsed).await;
     if (write::met_view(&outcomes) || first_is_wrong)
@@ -95,13 +104,17 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     }
     let outcomes = outcomes?;
 
+    write_reply(call, &outcomes, reply);
+    Ok(Disposition::Reply)
+}
+
+fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {
     let deleted: u64 = outcomes.statements.iter().filter_map(|(_, o)| Some(o.as_ref().ok()?.matched)).sum();
     call.worker.statistics().operations_delete.add(outcomes.statements.len() as u64);
     call.worker.statistics().documents_deleted.add(deleted);
     reply.append("n", deleted as i32);
-    write::write_errors(&outcomes, reply);
-    write::write_retried(&outcomes, reply);
-    Ok(Disposition::Reply)
+    write::write_errors(outcomes, reply);
+    write::write_retried(outcomes, reply);
 }
 
 /// The fields of one statement.

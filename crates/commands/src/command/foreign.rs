@@ -8,7 +8,7 @@ mod look_up;
 mod target;
 mod write;
 
-use crate::command::aggregate::Arguments;
+use crate::command::aggregate::{Arguments, in_pipeline};
 use crate::command::{geo_near, views};
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader, Request};
@@ -33,11 +33,10 @@ pub async fn open(
 ) -> Result<Option<Reader>> {
     let (source, pipeline) = pipeline.into_source();
     let parts = pipeline.into_parts();
-    check_targets(call, &parts)?;
-    let Some((reader, parts)) = open_source(call, namespace, source, parts, hint, budget).await? else {
-        return Ok(None);
-    };
-    run_writes(call, reader, parts, budget).await.map(Some)
+    check_targets(call, &parts).await?;
+    let opened = open_source(call, namespace, source, parts, hint, budget).await.map_err(in_pipeline)?;
+    let Some((reader, parts)) = opened else { return Ok(None) };
+    run_writes(call, reader, parts, budget).await.map_err(in_pipeline).map(Some)
 }
 
 /// Opens a pipeline over documents at hand. One that ends with a write is carried out at once.
@@ -48,16 +47,18 @@ pub async fn open_over(
     budget: &Budget,
 ) -> Result<Reader> {
     let parts = pipeline.into_parts();
-    check_targets(call, &parts)?;
-    run_writes(call, Reader::over(documents, None), parts, budget).await
+    check_targets(call, &parts).await?;
+    run_writes(call, Reader::over(documents, None), parts, budget).await.map_err(in_pipeline)
 }
 
 /// Whether the stages that write may write where they want to; asked before anything is read.
-fn check_targets(call: &Call<'_>, parts: &[Part]) -> Result<()> {
-    parts.iter().try_for_each(|part| match part {
-        Part::Foreign(foreign) => target::check(call, foreign),
-        _ => Ok(()),
-    })
+async fn check_targets(call: &Call<'_>, parts: &[Part]) -> Result<()> {
+    for part in parts {
+        if let Part::Foreign(foreign) = part {
+            target::check(call, foreign).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The reader with the parts behind it; where the last of them writes, it has written, and nothing is left to read.

@@ -61,12 +61,22 @@ pub fn with_collation(context: &Context, collation: Option<Collation>) -> Cow<'_
     }
 }
 
+/// The name of a variable that a command's `let` binds.
+fn check_constant_name(name: &str) -> Result<()> {
+    if matches!(name, "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR") {
+        return Err(Error::new(Code(4738901), format!("Attempt to set internal constant: {name}")));
+    }
+    query::check_variable_name(name).map_err(|error| {
+        Error::new(error.code(), format!("Invalid 'let' parameter :: caused by :: {}", error.message()))
+    })
+}
+
 /// Variables may be given by expressions; what they come to is constant.
 pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
     let mut known = context.clone();
     let mut constants = DocBuf::new();
     for (name, value) in variables.iter() {
-        query::check_variable_name(name)?;
+        check_constant_name(name)?;
         let expression = Expression::parse(value, &known)?;
         if expression.reads_document() {
             let message = "Command let Expression tried to access a field, but this is not allowed because Command let \

@@ -20,7 +20,7 @@ pub use specification::check;
 
 /// Whether a first stage stands without a collection (`aggregate: 1`).
 pub fn needs_no_collection(stage: &str) -> bool {
-    matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents")
+    matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents" | SHARDED_DATA)
 }
 
 /// Whether a stage gives documents of its own, so that nothing can come before it.
@@ -28,6 +28,8 @@ pub fn is_first_stage(stage: &str) -> bool {
     needs_no_collection(stage)
         || matches!(stage, "$changeStream" | "$listSessions" | "$collStats" | "$indexStats" | "$planCacheStats")
 }
+
+const SHARDED_DATA: &str = "$shardedDataDistribution";
 
 /// Such a stage was put before a collection.
 pub fn needs_no_collection_error(stage: &str) -> Error {
@@ -54,7 +56,7 @@ pub async fn documents(
         }
         check(stage)?;
         if index > 0 && stage.key() == "$changeStream" {
-            return Err(no_change_streams());
+            return Err(query::aggregate::no_change_streams());
         }
         if index > 0 {
             let message = format!("{} is only valid as the first stage in a pipeline", stage.key());
@@ -69,7 +71,7 @@ pub async fn documents(
     };
     let documents = match stage.key() {
         "$changeStream" => {
-            return Err(no_change_streams());
+            return Err(query::aggregate::no_change_streams());
         }
         "$documents" => documents_of(stage.value(), context)
             .map_err(|error| in_executor(error, "PlanExecutor error during aggregation"))?
@@ -104,10 +106,6 @@ pub async fn documents(
         pipeline.values().skip(1).for_each(|stage| writer.push(stage));
     }
     Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
-}
-
-fn no_change_streams() -> Error {
-    Error::new(Code(40573), "The $changeStream stage is only supported on replica sets")
 }
 
 fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {

@@ -77,7 +77,16 @@ pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     write::check_length(statements.len())?;
     arguments::check_to_write(&namespace)?;
     let collation = options::settle_collation(call, &namespace, None).await?;
-    let context = options::context(call, variables, collation)?;
+    let context = match options::context(call, variables, collation) {
+        Ok(context) => context,
+        // What is wrong with the variables is wrong with each statement.
+        Err(error) => {
+            let refused = statements.iter().map(|_| Err(error.clone())).collect();
+            let outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, refused).await?;
+            write_reply(call, &outcomes, reply);
+            return Ok(Disposition::Reply);
+        }
+    };
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
     }

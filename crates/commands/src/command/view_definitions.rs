@@ -200,7 +200,7 @@ fn check_stage(namespace: &Namespace, position: usize, name: &str) -> Result<()>
             );
             Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message))
         }
-        "$changeStream" => Err(Error::new(Code(40573), "The $changeStream stage is only supported on replica sets")),
+        "$changeStream" => Err(query::aggregate::no_change_streams()),
         "$documents" => {
             let message = "'$documents' cannot be used in a view definition";
             Err(Error::new(Code::INVALID_NAMESPACE, message))

@@ -77,7 +77,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
             .map_or(Ok(()), |stages| check_elements(stages).and_then(|()| check_inner(name, spec.get("coll"), stages))),
         ("$facet", Value::Document(spec)) => spec.values().filter_map(Value::as_array).try_for_each(check),
         ("$out", spec) => Out::parse(spec).map(drop),
-        ("$merge", spec) => Merge::check_target(spec),
+        ("$merge", spec) => Merge::check_fields(spec),
         _ if STAGES.contains(&name) => Ok(()),
         _ => match refuse(name) {
             unknown if unknown.code() == Code(40324) => Err(unknown),

@@ -11,7 +11,7 @@ use super::sample::{self, Sample};
 use super::unpack_bucket::{UNPACK_BUCKET, UnpackBucket};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, fill, geo_near, glance, optimize};
+use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
 use crate::expression::check_name;
 use crate::metadata::{Meta, Needs};
 use crate::{Context, Predicate, Sort, text};
@@ -70,7 +70,6 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
         return Err(Error::failed_to_parse(message));
     }
-    glance::check(pipeline)?;
     let mut stages = Vec::with_capacity(count);
     let mut names = Vec::with_capacity(count);
     let (mut needs, mut anew) = (Needs::NONE, false);
@@ -194,10 +193,15 @@ fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
     Ok(predicate)
 }
 
+/// There is no oplog that changes could be read from.
+pub fn no_change_streams() -> Error {
+    Error::new(Code(40573), "The $changeStream stage is only supported on replica sets")
+}
+
 /// What a stage is answered with that does not run in a pipeline over a collection, or that does not exist.
 pub(super) fn refuse(name: &str) -> Error {
     match name {
-        "$changeStream" => Error::new(Code(40573), "The $changeStream stage is only supported on replica sets"),
+        "$changeStream" => no_change_streams(),
         "$documents" => Error::new(Code::INVALID_NAMESPACE, "'$documents' can only be run with {aggregate: 1}"),
         "$currentOp" => Error::new(
             Code::INVALID_NAMESPACE,

@@ -8,6 +8,7 @@ use super::{Evaluated, decimal};
 use crate::predicate::number::{coerced, exact};
 use astro_float::BigFloat;
 use document::Value;
+use document::decimal::Parts;
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -331,6 +332,18 @@ fn round_integer(name: &str, number: Number, places: i32, towards_zero: bool) ->
     }
 }
 
+/// Whether there is a logarithm; of what is no number it is none either. Decimals may be too small for a double.
+fn is_above_zero(number: Number) -> bool {
+    match number {
+        Number::Decimal(number) => match number.parts() {
+            Parts::Finite { negative, coefficient, .. } => !negative && coefficient != 0,
+            Parts::Infinity { negative } => !negative,
+            _ => true,
+        },
+        number => number.to_f64().is_nan() || number.to_f64() > 0.0,
+    }
+}
+
 /// A function of real numbers, on doubles and on decimals.
 fn real<'a>(
     name: &str,
@@ -342,7 +355,10 @@ fn real<'a>(
         None => Evaluated::NULL,
         Some(Number::Decimal(number)) => Value::Decimal128(
             decimal::real::corner(name, number)
-                .or_else(|| decimal::real::apply(number, exact))
+                .or_else(|| match name {
+                    "$sin" | "$cos" | "$tan" => decimal::real::apply_to_angle(number, exact),
+                    _ => decimal::real::apply(number, exact),
+                })
                 .unwrap_or_else(|| decimal::from_f64(compute(number.to_f64()))),
         )
         .into(),
@@ -384,8 +400,8 @@ fn logarithm<'a>(
     exact: decimal::real::Function,
 ) -> Result<Evaluated<'a>> {
     match operand(name, argument)? {
-        Some(number) if number.to_f64() <= 0.0 => {
-            let found = display(number.to_value());
+        Some(number) if !is_above_zero(number) => {
+            let found = display(Value::Double(number.to_f64()));
             Err(Error::new(Code(code), format!("{name}'s argument must be a positive number, but is {found}")))
         }
         // Of no number at all there is no decimal logarithm.
@@ -405,20 +421,22 @@ fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
             .ok_or_else(|| Error::new(Code(code), format!("$log's {what} must be numeric, not {}", value.type_name())))
     };
     let (argument, base) = (numeric(argument, 28756, "argument")?, numeric(base, 28757, "base")?);
-    if argument.to_f64() <= 0.0 {
-        let found = display(argument.to_value());
+    if !is_above_zero(argument) {
+        let found = display(Value::Double(argument.to_f64()));
         return Err(Error::new(Code(28758), format!("$log's argument must be a positive number, but is {found}")));
     }
-    if base.to_f64() <= 0.0 || base.to_f64() == 1.0 {
-        let found = display(base.to_value());
+    if !is_above_zero(base) || base.to_f64() == 1.0 {
+        let found = display(Value::Double(base.to_f64()));
         return Err(Error::new(
             Code(28759),
             format!("$log's base must be a positive number not equal to 1, but is {found}"),
         ));
     }
     let result = argument.to_f64().ln() / base.to_f64().ln();
-    if (argument.is_decimal() || base.is_decimal()) && !result.is_nan() {
+    let any_nan = argument.to_f64().is_nan() || base.to_f64().is_nan();
+    if (argument.is_decimal() || base.is_decimal()) && !any_nan {
         let exact = decimal::real::logarithm(argument.to_decimal(), base.to_decimal());
+        let result = if result.is_nan() { f64::INFINITY } else { result };
         return Ok(Value::Decimal128(exact.unwrap_or_else(|| decimal::from_f64(result))).into());
     }
     Ok(result.into())
@@ -473,6 +491,14 @@ const FINITE: Domain = Domain { contains: |number| !number.is_infinite(), text: 
 const UNIT: Domain = Domain { contains: |number| number.is_nan() || number.abs() <= 1.0, text: "[-1,1]" };
 const FROM_ONE: Domain = Domain { contains: |number| number.is_nan() || number >= 1.0, text: "[1,inf]" };
 
+/// The number as a double; a finite decimal is a finite one, however large.
+fn within_doubles(number: Number) -> f64 {
+    match number {
+        Number::Decimal(number) if decimal::is_finite(number) => number.to_f64().clamp(f64::MIN, f64::MAX),
+        number => number.to_f64(),
+    }
+}
+
 fn bounded<'a>(
     name: &str,
     argument: &Evaluated<'_>,
@@ -481,7 +507,7 @@ fn bounded<'a>(
     exact: decimal::real::Function,
 ) -> Result<Evaluated<'a>> {
     match operand(name, argument)? {
-        Some(number) if !(domain.contains)(number.to_f64()) => {
+        Some(number) if !(domain.contains)(within_doubles(number)) => {
             let (found, domain) = (display(number.to_value()), domain.text);
             Err(Error::new(Code(50989), format!("cannot apply {name} to {found}, value must be in {domain}")))
         }

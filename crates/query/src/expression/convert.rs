@@ -8,8 +8,9 @@ use super::number::Number;
 use super::parse::Parser;
 use super::string::{display, double_text};
 use super::{Expr, date};
+use crate::hashed;
 use crate::predicate::number::{exact, truncated};
-use document::{Decimal128, Kind, ObjectId, Value, ValueBuf};
+use document::{Collation, Decimal128, Kind, ObjectId, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -21,6 +22,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$toDecimal", Exactly(1), |_, arguments| short(&arguments[0], Kind::Decimal128)),
     function("$toString", Exactly(1), |_, arguments| short(&arguments[0], Kind::String)),
     function("$toDate", Exactly(1), |_, arguments| short(&arguments[0], Kind::DateTime)),
+    function("$toHashedIndexKey", Named(|parser, _, operand| Ok(vec![parser.parse(operand)?])), |_, arguments| {
+        Ok(Value::Int64(hashed::hash(arguments[0].value_or_null(), &Collation::SIMPLE)).into())
+    }),
     function("$toObjectId", Exactly(1), |_, arguments| short(&arguments[0], Kind::ObjectId)),
 ];
 

@@ -125,10 +125,7 @@ impl<'c> Parser<'c> {
                 return Err(Error::new(Code(16872), "'$' by itself is not a valid FieldPath"));
             }
             let path = FieldPath::parse(path)?;
-            return Ok(match self.find("CURRENT") {
-                Some(variable) => Expr::Variable(variable, path),
-                None => Expr::Root(path),
-            });
+            return self.resolve("CURRENT", path);
         };
         let (name, path) = match variable.split_once('.') {
             Some((name, "")) => {
@@ -151,7 +148,13 @@ impl<'c> Parser<'c> {
             None => Expr::Missing,
         };
         match name {
-            "ROOT" | "CURRENT" => Ok(Expr::Root(path)),
+            "ROOT" => Ok(Expr::Root(path)),
+            // Bound by a command or a `$lookup`.
+            "CURRENT" => Ok(match self.context.variables.as_doc().get(name) {
+                Some(Value::Undefined) => Expr::Missing,
+                Some(value) => constant(Some(value)),
+                None => Expr::Root(path),
+            }),
             "NOW" => Ok(constant(Some(Value::DateTime(self.context.now_ms)))),
             "REMOVE" => Ok(Expr::Missing),
             "CLUSTER_TIME" => {

@@ -1,12 +1,10 @@
 //! The keys of a `hashed` index: one per document, in which the hashed field's value stands as a number that says nothing of it.
-//!
-//! The number is MongoDB's own: the first eight bytes of an MD5 over the value's type and bytes, numbers cut to whole ones first.
 
 use super::encode_field;
 use crate::catalog::Index;
-use document::{Collation, Doc, Kind, Value};
+use document::{Doc, Value};
 use error::{Code, Error, Result};
-use md5::{Digest, Md5};
+use query::hashed::hash;
 use smallvec::SmallVec;
 use store::FieldKind;
 
@@ -48,120 +46,4 @@ fn reach<'a>(document: Doc<'a>, path: &str) -> Result<Option<Value<'a>>> {
         current = value;
     }
     Ok(Some(current))
-}
-
-/// What a value stands as in an index.
-pub fn hash(value: Value<'_>, collation: &Collation) -> i64 {
-    let mut digest = Md5::new();
-    digest.update(0i32.to_le_bytes());
-    add(value, None, collation, &mut digest);
-    let digest = digest.finalize();
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    i64::from_le_bytes(first)
-}
-
-fn add(value: Value<'_>, name: Option<&str>, collation: &Collation, digest: &mut Md5) {
-    let kind = value.kind();
-    digest.update(rank(kind).to_le_bytes());
-    if let Some(name) = name {
-        digest.update(name.as_bytes());
-        digest.update([0]);
-    }
-    match value {
-        Value::Document(inner) | Value::Array(inner) => add_fields(inner, collation, digest),
-        Value::CodeWithScope { code, scope } => {
-            digest.update(code.as_bytes());
-            digest.update([0]);
-            add_fields(scope, collation, digest);
-        }
-        Value::String(_) | Value::Symbol(_) if !collation.is_simple() => {
-            let mut key = Vec::new();
-            collation.encode_key(value, &mut key);
-            digest.update(key);
-        }
-        value if kind.is_number() => digest.update(whole(value).to_le_bytes()),
-        value => {
-            let mut raw = Vec::new();
-            value.write_raw(&mut raw);
-            digest.update(raw);
-        }
-    }
-}
-
-fn add_fields(document: Doc<'_>, collation: &Collation, digest: &mut Md5) {
-    document.iter().for_each(|(name, value)| add(value, Some(name), collation, digest));
-    // The end has a type, too.
-    digest.update(0i32.to_le_bytes());
-}
-
-/// A number without its fraction. (Decimals are cut as well; MongoDB rounds them, and so does not find 1.5 by `NumberDecimal("1.5")`.)
-fn whole(number: Value<'_>) -> i64 {
-    match number {
-        Value::Int32(number) => i64::from(number),
-        Value::Int64(number) => number,
-        Value::Double(number) => number as i64,
-        Value::Decimal128(number) => number.to_f64() as i64,
-        _ => 0,
-    }
-}
-
-/// A type's place in the order of types.
-fn rank(kind: Kind) -> i32 {
-    match kind {
-        Kind::MinKey => -1,
-        Kind::Undefined => 0,
-        Kind::Null => 5,
-        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => 10,
-        Kind::String | Kind::Symbol => 15,
-        Kind::Document => 20,
-        Kind::Array => 25,
-        Kind::Binary => 30,
-        Kind::ObjectId => 35,
-        Kind::Boolean => 40,
-        Kind::DateTime => 45,
-        Kind::Timestamp => 47,
-        Kind::Regex => 50,
-        Kind::DbPointer => 55,
-        Kind::Code => 60,
-        Kind::CodeWithScope => 65,
-        Kind::MaxKey => 127,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use document::{ObjectId, array, doc};
-
-    /// What a 6.0 server has in its indexes.
-    #[test]
-    fn hashes_are_mongodbs() {
-        let check = |value: Value<'_>, expected: i64| {
-            assert_eq!(hash(value, &Collation::SIMPLE), expected, "{value:?}");
-        };
-        check(Value::Null, 2338878944348059895);
-        check(Value::Int32(1), 5902408780260971510);
-        check(Value::Double(1.7), 5902408780260971510);
-        check(Value::Double(-1.5), 1140205862565771219);
-        check(Value::Double(f64::NAN), 4854801880128277513);
-        check(Value::Double(1e300), 921523596458303250);
-        check(Value::Double(f64::NEG_INFINITY), 4532067210535695462);
-        check(Value::Int64((1 << 53) + 1), -4223421864049415010);
-        check(Value::String("abc"), 8478485326885698097);
-        check(Value::Boolean(false), 6289544573401934092);
-        check(Value::DateTime(1577836800000), -8439725397068880569);
-        check(Value::ObjectId(ObjectId([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])), -8302338813528586610);
-        check(Value::Timestamp { time: 3, increment: 4 }, 6327276528802014201);
-        check(Value::Binary { subtype: 5, bytes: b"xy" }, -3045502449565776037);
-        check(Value::Regex { pattern: "ab", options: "i" }, 4920740736561340898);
-        check(Value::MinKey, 7961148599568647290);
-        check(Value::Code("x"), 6541829121976638719);
-        let scope = doc! { "a": 1 };
-        check(Value::CodeWithScope { code: "x", scope: scope.as_doc() }, 1114765668211402900);
-        check(Value::Document(scope.as_doc()), -8705610352600103477);
-        check(Value::Document(Doc::EMPTY), 7980500913326740417);
-        let nested = doc! { "a": &array![1, 2, &doc! { "b": 3 }] };
-        check(Value::Document(nested.as_doc()), -5970833411206376371);
-    }
 }

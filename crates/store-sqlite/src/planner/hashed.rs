@@ -3,7 +3,7 @@
 use super::by_keys;
 use super::wanted::{Scope, Wanted};
 use crate::catalog::{Index, IndexField};
-use crate::keys::{encode_field, end_of_prefix, hashed};
+use crate::keys::{encode_field, end_of_prefix};
 use crate::plan::{FieldBounds, IndexScan, Interval, Range};
 use document::{Kind, Value, ValueBuf};
 use query::predicate::Test;
@@ -68,7 +68,7 @@ fn equality<'t>(test: &'t Test, field: &IndexField) -> Option<&'t [ValueBuf]> {
 /// What the index keeps of a value.
 fn kept(value: ValueBuf, field: &IndexField) -> ValueBuf {
     match field.kind {
-        FieldKind::Hashed => Value::Int64(hashed::hash(value.as_value(), &field.collation)).to_owned(),
+        FieldKind::Hashed => Value::Int64(query::hashed::hash(value.as_value(), &field.collation)).to_owned(),
         _ => value,
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::arguments::{check_database, check_writable};
 use crate::dispatch::Call;
+use document::Doc;
 use error::{Code, Error, Result};
 use query::aggregate::foreign::{Foreign, Merge, Out};
-use store::Namespace;
+use store::{IndexSpec, Namespace};
 
 /// Databases that belong to the server.
 const INTERNAL_DATABASES: [&str; 3] = ["admin", "local", "config"];
@@ -20,12 +21,43 @@ pub(super) fn of_merge(call: &Call<'_>, merge: &Merge) -> Namespace {
 }
 
 /// Whether the stage, if it is one that writes, may write where it wants to; asked before anything is read.
-pub(super) fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
+pub(super) async fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
     match foreign {
         Foreign::Out(out) => check_out(&of_out(call, out)),
-        Foreign::Merge(merge) => check_merge(&of_merge(call, merge)),
+        Foreign::Merge(merge) => {
+            let target = of_merge(call, merge);
+            check_merge(&target)?;
+            check_unique(call, merge, &target).await?;
+            merge.refusal.clone().map_or(Ok(()), Err)
+        }
         _ => Ok(()),
     }
+}
+
+/// The fields that tell documents apart must do so by a unique index.
+async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> Result<()> {
+    if !merge.names_fields {
+        return Ok(());
+    }
+    let Some(indexes) = call.worker.store.indexes(namespace).await? else {
+        return if merge.on == ["_id"] { Ok(()) } else { Err(not_unique()) };
+    };
+    let covers = |key: Doc<'_>| {
+        key.elements().count() == merge.on.len() && merge.on.iter().all(|field| key.get(field).is_some())
+    };
+    let whole = |index: &IndexSpec| {
+        (index.unique || index.name == "_id_") && index.spec.as_doc().get("partialFilterExpression").is_none()
+    };
+    for index in indexes.iter().filter(|index| whole(index) && covers(index.key.as_doc())) {
+        if store::catalog::default_collation(index.spec.as_doc())? == merge.collation {
+            return Ok(());
+        }
+    }
+    Err(not_unique())
+}
+
+fn not_unique() -> Error {
+    Error::new(Code(51183), "Cannot find index to verify that join fields will be unique")
 }
 
 fn check_out(target: &Namespace) -> Result<()> {

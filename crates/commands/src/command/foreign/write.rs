@@ -9,7 +9,7 @@ use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use query::aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
 use query::{Context, Predicate, Update};
-use store::{IndexSpec, Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
+use store::{Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
 
 /// How many documents are written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
@@ -87,7 +87,6 @@ async fn replace_collection(call: &Call<'_>, out: &Out, results: &mut Reader) ->
 async fn merge_all(call: &Call<'_>, merge: &Merge, results: &mut Reader) -> Result<()> {
     let namespace = target::of_merge(call, merge);
     views::refuse(call, &namespace).await?;
-    check_unique(call, merge, &namespace).await?;
     let mut held = if reads(call, &namespace) { hold(call, results).await? } else { Vec::new() };
     loop {
         for chunk in held.chunks(BATCH_DOCUMENTS) {
@@ -141,32 +140,6 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
         }
     }
     Ok(())
-}
-
-/// The fields that tell documents apart must do so by a unique index.
-async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> Result<()> {
-    if !merge.names_fields {
-        return Ok(());
-    }
-    let Some(indexes) = call.worker.store.indexes(namespace).await? else {
-        return if merge.on == ["_id"] { Ok(()) } else { Err(not_unique()) };
-    };
-    let covers = |key: Doc<'_>| {
-        key.elements().count() == merge.on.len() && merge.on.iter().all(|field| key.get(field).is_some())
-    };
-    let whole = |index: &IndexSpec| {
-        (index.unique || index.name == "_id_") && index.spec.as_doc().get("partialFilterExpression").is_none()
-    };
-    for index in indexes.iter().filter(|index| whole(index) && covers(index.key.as_doc())) {
-        if store::catalog::default_collation(index.spec.as_doc())? == merge.collation {
-            return Ok(());
-        }
-    }
-    Err(not_unique())
-}
-
-fn not_unique() -> Error {
-    Error::new(Code(51183), "Cannot find index to verify that join fields will be unique")
 }
 
 /// The update that puts one document into the collection.

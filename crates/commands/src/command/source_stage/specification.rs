@@ -12,6 +12,7 @@ pub fn check(stage: Element<'_>) -> Result<()> {
         "$indexStats" if stage.value().as_document().is_none_or(|options| !options.is_empty()) => {
             Err(Error::new(Code(28803), "The $indexStats stage specification must be an empty object"))
         }
+        "$shardedDataDistribution" => check_sharded_data(stage.value()),
         "$changeStream" => check_change_stream(stage),
         // Of its other mistakes it is told after where it can stand.
         "$currentOp" => match current_op::check_stage(stage.value()) {
@@ -21,6 +22,19 @@ pub fn check(stage: Element<'_>) -> Result<()> {
         "$listSessions" | "$listLocalSessions" => sessions::asks_for_users(stage).map(drop),
         "$planCacheStats" => plan_cache::check_stage(stage.value()),
         _ => Ok(()),
+    }
+}
+
+/// Only a router over shards answers it.
+fn check_sharded_data(operand: Value<'_>) -> Result<()> {
+    match operand {
+        Value::Document(options) if options.is_empty() => {
+            Err(Error::new(Code(6789101), "The $shardedDataDistribution stage can only be run on mongoS"))
+        }
+        _ => {
+            let message = "The $shardedDataDistribution stage specification must be an empty object";
+            Err(Error::new(Code(6789100), message))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{documents_of, joined, source, split_documents, sub_pipeline, without
 use crate::aggregate::Pipeline;
 use crate::aggregate::add_fields::set_path;
 use crate::context::Folding;
-use crate::expression::check_field_path;
+use crate::expression::{check_field_path, check_variable_name};
 use crate::metadata::{Meta, Needs};
 use crate::{Context, Expression, Item, Predicate, text};
 use document::path::Path;
@@ -322,10 +322,7 @@ fn parse_variables(value: Value<'_>, context: &Context) -> Result<Vec<(Box<str>,
     let context = &Context { folding: Folding::Never, ..context.clone() };
     spec.iter()
         .map(|(name, value)| {
-            if !name.starts_with(|first: char| first.is_ascii_lowercase() || !first.is_ascii()) {
-                let message = format!("'{name}' starts with an invalid character for a user variable name");
-                return Err(Error::new(Code::FAILED_TO_PARSE, message));
-            }
+            check_variable_name(name)?;
             Ok((name.into(), Expression::parse(value, context)?))
         })
         .collect()

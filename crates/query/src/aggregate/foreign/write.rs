@@ -1,7 +1,7 @@
 //! `$out` and `$merge`: what comes out of the pipeline goes into a collection.
 
 use super::{sub_pipeline, unknown_field, wrong_type};
-use crate::aggregate::Pipeline;
+use crate::aggregate::{Pipeline, glance};
 use crate::expression::{check_field_path, check_variable_name};
 use crate::{Context, Expression};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
@@ -73,6 +73,8 @@ pub struct Merge {
     pub collation: Collation,
     /// Whether the fields were named.
     pub names_fields: bool,
+    /// What is wrong with the variables and with the pipeline that sees them, which is told after what is wrong with the fields.
+    pub refusal: Option<Error>,
 }
 
 /// What happens to a document that is there.
@@ -102,16 +104,8 @@ pub enum WhenNotMatched {
 
 impl Merge {
     pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Merge> {
-        let mut merge = Merge {
-            database: None,
-            collection: String::new(),
-            on: vec!["_id".to_owned()],
-            when_matched: WhenMatched::Merge,
-            when_not_matched: WhenNotMatched::Insert,
-            collation: context.collation.clone(),
-            names_fields: false,
-        };
-        Merge::check_target(spec)?;
+        let mut merge = Merge::of(&context.collation);
+        Merge::check_fields(spec)?;
         match spec {
             Value::Document(spec) => merge.read(spec, context)?,
             other => merge.collection = other.as_str().unwrap_or_default().to_owned(),
@@ -119,26 +113,22 @@ impl Merge {
         Ok(merge)
     }
 
+    /// The stage before anything is read.
+    fn of(collation: &Collation) -> Merge {
+        Merge {
+            database: None,
+            collection: String::new(),
+            on: vec!["_id".to_owned()],
+            when_matched: WhenMatched::Merge,
+            when_not_matched: WhenNotMatched::Insert,
+            collation: collation.clone(),
+            names_fields: false,
+            refusal: None,
+        }
+    }
+
     fn read(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
-        let (mut named, mut on_fields) = (None, None);
-        for (name, value) in spec.iter() {
-            match name {
-                "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
-                "into" => {
-                    (self.database, self.collection) = into(value)?;
-                }
-                "on" => on_fields = Some(on(value)?),
-                "whenMatched" => self.when_matched = when_matched(value)?,
-                "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
-                "let" => {
-                    named = Some(value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?);
-                }
-                _ => return Err(unknown_field("$merge", name)),
-            }
-        }
-        if spec.get("into").is_none() {
-            return Err(missing("$merge.into"));
-        }
+        let (named, on_fields) = self.read_fields(spec)?;
         let alone = match self.when_matched {
             WhenMatched::KeepExisting => Some("keepExisting"),
             WhenMatched::Fail => Some("fail"),
@@ -155,7 +145,44 @@ impl Merge {
             );
             return Err(Error::new(Code(51181), message));
         }
-        match (&mut self.when_matched, spec.get("whenMatched")) {
+        if let Some(fields) = on_fields {
+            fields.iter().try_for_each(|path| check_field_path(path))?;
+            if let Some((_, twice)) = fields.iter().enumerate().find(|(at, path)| fields[..*at].contains(path)) {
+                return Err(Error::new(Code(31465), format!("Found a duplicate field '{twice}'")));
+            }
+            self.names_fields = true;
+            self.on = fields;
+        }
+        self.refusal = self.settle_variables(named, spec.get("whenMatched"), context).err();
+        Ok(())
+    }
+
+    /// Reads the fields of a specification in their order; gives what `let` and `on` say.
+    fn read_fields<'a>(&mut self, spec: Doc<'a>) -> Result<(Option<Doc<'a>>, Option<Vec<String>>)> {
+        let (mut named, mut on_fields) = (None, None);
+        for (name, value) in spec.iter() {
+            match name {
+                "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
+                "into" => {
+                    (self.database, self.collection) = into(value)?;
+                }
+                "on" => on_fields = Some(on(value)?),
+                "whenMatched" => self.when_matched = when_matched(value)?,
+                "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
+                "let" => {
+                    named = Some(value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?);
+                }
+                _ => return Err(unknown_field("$merge", name)),
+            }
+        }
+        match spec.get("into") {
+            Some(_) => Ok((named, on_fields)),
+            None => Err(missing("$merge.into")),
+        }
+    }
+
+    fn settle_variables(&mut self, named: Option<Doc<'_>>, mode: Option<Value<'_>>, context: &Context) -> Result<()> {
+        match (&mut self.when_matched, mode) {
             (WhenMatched::Pipeline { variables: slot, stages, around }, _) => {
                 let mut variables = named.map_or(Ok(Vec::new()), |named| parse_variables(named, context))?;
                 // Where variables are named and nothing is inserted, the new document is not sent along.
@@ -179,19 +206,21 @@ impl Merge {
             }
             _ => {}
         }
-        if let Some(fields) = on_fields {
-            fields.iter().try_for_each(|path| check_field_path(path))?;
-            self.names_fields = true;
-            self.on = fields;
-        }
         Ok(())
     }
 
-    /// Whether a specification says what is to be written to, and is of the right kinds otherwise.
-    pub(in crate::aggregate) fn check_target(spec: Value<'_>) -> Result<()> {
+    /// What is wrong with the fields of a specification one by one, and with the names of the stages among them.
+    pub(in crate::aggregate) fn check_fields(spec: Value<'_>) -> Result<()> {
         match spec {
             Value::String(_) => Ok(()),
-            Value::Document(spec) => spec.get("into").map_or(Ok(()), |target| into(target).map(drop)),
+            Value::Document(spec) => {
+                let mut merge = Merge::of(&Collation::SIMPLE);
+                merge.read_fields(spec)?;
+                match &merge.when_matched {
+                    WhenMatched::Pipeline { stages, .. } => glance(stages.as_value().as_array().unwrap_or(Doc::EMPTY)),
+                    _ => Ok(()),
+                }
+            }
             other => {
                 let kind = other.kind().alias();
                 let message = format!("$merge requires a string or object argument, but found {kind}");
@@ -269,6 +298,9 @@ fn when_matched(value: Value<'_>) -> Result<WhenMatched> {
         Value::String("keepExisting") => Ok(WhenMatched::KeepExisting),
         Value::String("merge") => Ok(WhenMatched::Merge),
         Value::String("fail") => Ok(WhenMatched::Fail),
+        Value::Array(stages) if stages.values().any(|stage| stage.as_document().is_none()) => {
+            Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"))
+        }
         Value::Array(_) => {
             Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new(), around: DocBuf::new() })
         }
@@ -292,5 +324,5 @@ fn when_not_matched(value: Value<'_>) -> Result<WhenNotMatched> {
 }
 
 fn bad_mode(field: &str, found: &str) -> Error {
-    Error::bad_value(format!("Enumeration value '{found}' for field '{field}' is not a valid value."))
+    Error::bad_value(format!("Enumeration value '{found}' for field '$merge.{field}' is not a valid value."))
 }

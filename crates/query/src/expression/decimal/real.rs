@@ -22,12 +22,14 @@ const NEAREST: RoundingMode = RoundingMode::ToEven;
 const AS_IT_COMES: RoundingMode = RoundingMode::None;
 /// Digits of a result that are looked at when it is rounded.
 const LOOKED_AT: usize = 60;
-/// Beyond this power of ten, arguments are left to doubles: a sine there would need constants of thousands of digits.
-const EXPONENT_LIMIT: i32 = 60;
+/// Digits before the point from which on an angle is taken with all of them: of what is left of it when whole turns are taken
+/// away, the server knows every one.
+const DIGITS_OF_ANGLES: i32 = 20;
 
 /// π/2, and the factors between degrees and radians: 34 digits and an exponent.
 const QUARTER_TURN: u128 = 1_570_796_326_794_896_619_231_321_691_639_751;
 pub(in crate::expression) const RADIANS_PER_DEGREE: (u128, i32) = (1_745_329_251_994_329_576_923_690_768_488_613, -35);
+const PI: (u128, i32) = (3_141_592_653_589_793_238_462_643_383_279_503, -33);
 const HALF_PI: (u128, i32) = (1_570_796_326_794_896_619_231_321_691_639_751, -33);
 pub(in crate::expression) const DEGREES_PER_RADIAN: (u128, i32) = (5_729_577_951_308_232_087_679_815_481_410_517, -32);
 
@@ -53,13 +55,40 @@ pub(in crate::expression) fn apply(number: Decimal128, function: Function) -> Op
     })
 }
 
+/// As [`apply`], of an angle, of which whole turns are taken away first.
+pub(in crate::expression) fn apply_to_angle(number: Decimal128, function: Function) -> Option<Decimal128> {
+    let size = size(number)?;
+    if size <= DIGITS_OF_ANGLES {
+        return apply(number, function);
+    }
+    // Four bits hold a digit, with room to spare.
+    let bits = WORKING_BITS + 4 * size as usize;
+    let text = number.to_string();
+    with_constants(|constants| {
+        let argument = BigFloat::parse(&text, Radix::Dec, bits, NEAREST, constants);
+        let result = function(&argument, WORKING_BITS, AS_IT_COMES, constants);
+        from_big(&as_result(result), constants)
+    })
+}
+
+/// How many digits a finite number has before its point; negative where it begins with zeros behind it.
+fn size(number: Decimal128) -> Option<i32> {
+    match number.parts() {
+        Parts::Finite { coefficient, exponent, .. } => Some(exponent + Wide::from(coefficient).digits() as i32),
+        _ => None,
+    }
+}
+
 /// The angle of a point from the axis of `x`.
 pub(crate) fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
     let is_left = x.to_f64() < 0.0;
-    if x.to_f64() == f64::INFINITY && super::is_finite(y) {
-        return Some(nothing(EXPONENT_MIN));
+    if let (Parts::Infinity { negative }, true) = (x.parts(), super::is_finite(y)) {
+        return match negative {
+            true => Decimal128::from_parts(y.to_f64() < 0.0, PI.0, PI.1),
+            false => Some(nothing(EXPONENT_MIN)),
+        };
     }
-    if y.to_f64().is_infinite() && super::is_finite(x) {
+    if matches!(y.parts(), Parts::Infinity { .. }) && super::is_finite(x) {
         return Decimal128::from_parts(y.to_f64() < 0.0, HALF_PI.0, HALF_PI.1);
     }
     let (down, y, x) = (y.to_f64() < 0.0, to_big(y)?, to_big(x)?);
@@ -87,9 +116,7 @@ pub(crate) fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
 }
 
 fn to_big(number: Decimal128) -> Option<BigFloat> {
-    let Parts::Finite { coefficient, exponent, .. } = number.parts() else { return None };
-    let size = exponent + Wide::from(coefficient).digits() as i32;
-    if size.abs() > EXPONENT_LIMIT {
+    if !super::is_finite(number) {
         return None;
     }
     let text = number.to_string();
@@ -181,7 +208,10 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
             from_big(&as_result(result), constants)
         })
     });
-    spelled_out(computed.unwrap_or_else(|| super::from_f64(nearly)))
+    match computed.unwrap_or_else(|| super::from_f64(nearly)) {
+        small if small.is_zero() => nothing(EXPONENT_MIN),
+        power => spelled_out(power),
+    }
 }
 
 /// The number with zeros behind its digits, so that there are 34.
@@ -210,7 +240,10 @@ pub(crate) fn corner(name: &str, number: Decimal128) -> Option<Decimal128> {
     match name {
         "$tan" | "$asin" | "$sinh" if number.is_zero() => Some(nothing(-40)),
         "$asinh" | "$atanh" if number.is_zero() => Some(nothing(EXPONENT_MIN)),
-        "$cos" | "$cosh" if number.is_zero() => one(false).map(spelled_out),
+        "$cos" | "$cosh" if size(number).is_some_and(|size| size < -(DIGITS as i32)) || number.is_zero() => {
+            one(false).map(spelled_out)
+        }
+        "$exp" if number.to_f64() < f64::from(4 * EXPONENT_MIN) => Some(nothing(EXPONENT_MIN)),
         "$acos" if number.to_i64_exact() == Some(1) => Some(nothing(EXPONENT_MIN)),
         _ => None,
     }
