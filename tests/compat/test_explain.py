@@ -51,6 +51,11 @@ COMMANDS = [
     find({"a": {"$in": [1, 3]}}, sort={"zz": 1}, limit=3),
     find({"$or": [{"a": 1}, {"s": "n005"}]}),
     find({"tags": 3}),
+    find({"tags": {"$gt": -4, "$lt": -2}}),
+    find({"pairs": {"$elemMatch": {"k": 3, "v": {"$gte": 20, "$lt": 90}}}}),
+    find({"pairs.k": 3, "pairs.v": 20}),
+    find({"pairs.k": 3, "n": {"$gt": 20, "$lt": 150}}),
+    find({"pairs": {"$elemMatch": {"k": 3}}, "n": {"$gt": 20, "$lt": 150}, "zz": 5}),
     find({"s": {"$regex": "^n00"}}),
     find({"a": 3}, projection={"a": 1}),
     find({"a": 3}, projection={"x": {"$add": [1, "$a"]}}),
@@ -96,14 +101,16 @@ EMBEDDED = [
 def document(number: int) -> dict:
     text = "quick fox" if number % 2 else "lazy dog"
     tags = [number % 5, -(number % 3) - 1]
-    return {"_id": number, "a": number % 10, "b": number, "s": f"n{number:03}", "tags": tags, "txt": text, "w": {"x": number}, "h": number}
+    pairs = [{"k": number % 5, "v": number}, {"k": 10, "v": -number}]
+    return {"_id": number, "a": number % 10, "b": number, "s": f"n{number:03}", "tags": tags, "txt": text, "w": {"x": number}, "h": number,
+            "n": number, "pairs": pairs}
 
 
 def fill(client: pymongo.MongoClient, store: str) -> pymongo.database.Database:
     client.drop_database("explained")
     database = client["explained"]
     database.t.insert_many([document(number) for number in range(200)])
-    keys = ["a", [("b", 1), ("s", -1)], "s", "tags"]
+    keys = ["a", [("b", 1), ("s", -1)], "s", "tags", [("pairs.k", 1), ("pairs.v", -1), ("n", 1)]]
     for key in keys + ([[("txt", "text")], [("w.$**", 1)], [("h", "hashed")]] if store == "embedded" else []):
         database.t.create_index(key)
     return database

@@ -4,7 +4,7 @@ mod bounds;
 
 use crate::connection::Event;
 use crate::failure::Result;
-use crate::plan::{Access, Branch, IndexScan, MariaDbPlan, Rows};
+use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Rows};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -105,7 +105,7 @@ impl Stages<'_> {
             about.write_figures(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
             self.write_key(index, writer);
-            bounds::write_edges(&index.spec, index.multikey, predicate, &mut writer.document("indexBounds"));
+            bounds::write_edges(&index.spec, index.arrays, predicate, &mut writer.document("indexBounds"));
             return;
         }
         let one_id = predicate.is_none_or(|predicate| {
@@ -118,7 +118,7 @@ impl Stages<'_> {
             about.write_count("docsExamined", looked.documents, writer);
         } else if rows.ids.is_some() || rows.index.is_some() || rows.found.is_some() {
             writer.append("stage", "FETCH");
-            about.write_filter(|path, test| is_said_by(rows, path, test), writer);
+            about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
             self.write_fetched(writer);
             // The values of arrays are read beside the index itself; they are told as one.
             self.write_index(rows, predicate, looked, &mut writer.document("inputStage"));
@@ -165,20 +165,20 @@ impl Stages<'_> {
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
         self.about.write_figures(|_| looked.entries, writer);
         let id;
-        let (spec, multikey) = match &rows.index {
-            Some(index) => (&*index.spec, index.multikey),
+        let (spec, arrays) = match &rows.index {
+            Some(index) => (&*index.spec, index.arrays),
             None => {
                 id = rows
                     .found
                     .as_ref()
                     .and_then(|found| found.spec.clone())
                     .unwrap_or_else(|| crate::index::id_index().into());
-                (&*id, rows.found.is_some() && !different)
+                (&*id, if rows.found.is_some() && !different { u64::MAX } else { 0 })
             }
         };
-        self.write_spec(spec, multikey, writer);
+        self.write_spec(spec, arrays != 0, writer);
         writer.append("direction", direction(rows.forward));
-        bounds::write(spec, multikey, predicate, rows.forward, &mut writer.document("indexBounds"));
+        bounds::write(spec, arrays, predicate, rows.forward, &mut writer.document("indexBounds"));
         if let Some(condition) = &rows.condition {
             writer.append("serverFilter", condition.sql.as_str());
         }
@@ -187,7 +187,7 @@ impl Stages<'_> {
     }
 
     fn write_key(&self, index: &IndexScan, writer: &mut DocWriter<'_>) {
-        self.write_spec(&index.spec, index.multikey, writer);
+        self.write_spec(&index.spec, index.arrays != 0, writer);
     }
 
     fn write_spec(&self, spec: &store::IndexSpec, multikey: bool, writer: &mut DocWriter<'_>) {
@@ -206,24 +206,23 @@ impl Stages<'_> {
         let is_or = self.about.predicate.is_some_and(|(predicate, _)| matches!(predicate.root(), Node::Or(_)));
         let is_said = |(filter, rows): &(Option<Predicate>, Rows)| {
             let Some(filter) = filter else { return true };
-            filter.describe_rest(Doc::EMPTY, |path, test| is_said_by(rows, path, test)).as_doc().is_empty()
+            filter
+                .describe_rest(Doc::EMPTY, |path, test| is_said_by(rows, Some(filter), path, test))
+                .as_doc()
+                .is_empty()
         };
         is_or && branches.iter().all(is_said)
     }
 }
 
 /// Whether the keys that are read say all about a condition, but for those of no certain place.
-fn is_said_by(rows: &Rows, path: &str, test: &Test) -> bool {
-    let spec = match (&rows.index, &rows.found) {
-        (Some(index), _) => &index.spec,
-        (None, Some(found)) if found.spec.is_some() => match &found.spec {
-            Some(spec) => spec,
-            None => return false,
-        },
+fn is_said_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
+    let (spec, arrays) = match (&rows.index, &rows.found) {
+        (Some(index), _) => (&index.spec, index.arrays),
+        (None, Some(Found { spec: Some(spec), .. })) => (spec, 0),
         _ => return rows.ids.is_some() && path == "_id" && matches!(test, Test::Equal(_) | Test::In(_)),
     };
-    let is_field = spec.key.as_doc().iter().any(|(field, _)| field == path);
-    is_field && bounds::is_exact(path, test)
+    bounds::is_said(spec, arrays, predicate, path, test)
 }
 
 fn direction(forward: bool) -> &'static str {

@@ -89,8 +89,8 @@ pub(crate) struct IndexScan {
     pub key: String,
     /// As MongoDB knows it.
     pub spec: Arc<IndexSpec>,
-    /// Values of arrays are looked up as well.
-    pub multikey: bool,
+    /// Fields whose arrays are looked up as well, as bits.
+    pub arrays: u64,
     pub columns: Vec<KeyColumn>,
     /// The condition is about the index's columns alone: see [`Rows::statement`].
     pub covers: bool,

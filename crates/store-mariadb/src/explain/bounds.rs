@@ -17,15 +17,16 @@ type Range = (End, End);
 
 pub(super) fn write(
     spec: &IndexSpec,
-    multikey: bool,
+    arrays: u64,
     predicate: Option<&Predicate>,
     forward: bool,
     writer: &mut DocWriter<'_>,
 ) {
-    for (path, direction) in spec.key.as_doc().iter() {
+    let sought = of_fields(spec, arrays, predicate);
+    for ((path, direction), sought) in spec.key.as_doc().iter().zip(&sought) {
         let descends = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
             || matches!(direction, Value::Double(number) if number < 0.0);
-        let mut ranges = predicate.map_or_else(everything, |predicate| of_field(path, multikey, predicate));
+        let mut ranges = ranges_of(sought);
         let ascending = forward != descends;
         if !ascending {
             ranges.reverse();
@@ -39,12 +40,12 @@ pub(super) fn write(
 }
 
 /// The first key that is counted, and the last, where no stretch in between is left out; else as [`write`].
-pub(super) fn write_edges(spec: &IndexSpec, multikey: bool, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
-    let fields = spec.key.as_doc().iter().map(|(path, _)| path);
-    let ranges = fields.map(|path| (path, predicate.map_or_else(everything, |it| of_field(path, multikey, it))));
-    let ranges: Vec<(&str, Vec<Range>)> = ranges.collect();
+pub(super) fn write_edges(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+    let sought = of_fields(spec, arrays, predicate);
+    let fields = spec.key.as_doc().iter().zip(&sought);
+    let ranges: Vec<(&str, Vec<Range>)> = fields.map(|((path, _), sought)| (path, ranges_of(sought))).collect();
     if ranges.iter().any(|(_, ranges)| ranges.len() != 1) {
-        return write(spec, multikey, predicate, true, writer);
+        return write(spec, arrays, predicate, true, writer);
     }
     for (key, inclusive, high) in [("startKey", "startKeyInclusive", false), ("endKey", "endKeyInclusive", true)] {
         let end = |range: &Range| if high { range.1.clone() } else { range.0.clone() };
@@ -56,28 +57,71 @@ pub(super) fn write_edges(spec: &IndexSpec, multikey: bool, predicate: Option<&P
     }
 }
 
-/// Whether the keys of a condition say all about it.
-pub(super) fn is_exact(path: &str, test: &Test) -> bool {
-    Bounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact)
+/// Whether the keys that are read say all about a condition on a field.
+pub(super) fn is_said(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
+    let position = spec.key.as_doc().iter().position(|(field, _)| field == path);
+    let is_exact = || Bounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
+    position.is_some_and(|position| {
+        let sought = || of_fields(spec, arrays, predicate).swap_remove(position);
+        is_exact() && (arrays & 1 << position == 0 || sought().iter().any(|one| std::ptr::eq(one.test, test)))
+    })
 }
 
 fn everything() -> Vec<Range> {
     vec![((Value::MinKey.to_owned(), true), (Value::MaxKey.to_owned(), true))]
 }
 
-fn of_field(path: &str, multikey: bool, predicate: &Predicate) -> Vec<Range> {
+/// A condition that keys are looked up for.
+struct Sought<'p> {
+    test: &'p Test,
+    /// The array, if it is a condition on one of its elements.
+    element_of: Option<&'p str>,
+    ranges: Vec<Range>,
+}
+
+/// What each of the index's fields is read for. `arrays`: those of them that have met arrays, as bits.
+fn of_fields<'p>(spec: &IndexSpec, arrays: u64, predicate: Option<&'p Predicate>) -> Vec<Vec<Sought<'p>>> {
+    let mut fields: Vec<Vec<Sought<'p>>> = Vec::new();
+    let mut within: Vec<(&str, Option<&str>)> = Vec::new();
+    for (position, (path, _)) in spec.key.as_doc().iter().enumerate() {
+        let is_array = arrays & 1 << position != 0;
+        let mut sought = predicate.map_or_else(Vec::new, |predicate| of_field(path, is_array, predicate));
+        if is_array {
+            // One element may meet one condition, another the next, but for those of one `$elemMatch`.
+            let first = |path: &str| path.split('.').next().map(str::to_owned);
+            let beside = within.iter().filter(|(other, _)| first(other) == first(path));
+            let beside: Vec<Option<&str>> = beside.map(|(_, element_of)| *element_of).collect();
+            sought.retain(|one| beside.iter().all(|other| other.is_some() && *other == one.element_of));
+            sought.sort_by_key(|one| one.element_of.is_none());
+            sought.truncate(1);
+            within.extend(sought.first().map(|one| (path, one.element_of)));
+        }
+        fields.push(sought);
+    }
+    fields
+}
+
+fn ranges_of(sought: &[Sought<'_>]) -> Vec<Range> {
+    let all = sought.iter().map(|one| one.ranges.clone());
+    all.reduce(|one, other| intersection(&one, &other)).unwrap_or_else(everything)
+}
+
+fn of_field<'p>(path: &str, is_array: bool, predicate: &'p Predicate) -> Vec<Sought<'p>> {
     let nodes = match predicate.root() {
         Node::And(all) => all.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let tests = nodes.iter().filter_map(|node| match node {
-        Node::Path { path: other, test } if other.as_str() == path && !is_of_element(test) => of_test(test),
-        Node::Path { path: array, test } if multikey => of_element(path, array.as_str(), test),
+    let sought = nodes.iter().filter_map(|node| match node {
+        Node::Path { path: other, test } if other.as_str() == path && !is_of_element(test) => {
+            Some(Sought { test, element_of: None, ranges: of_test(test)? })
+        }
+        Node::Path { path: array, test } if is_array => {
+            let array = array.as_str();
+            Some(Sought { test, element_of: Some(array), ranges: of_element(path, array, test)? })
+        }
         _ => None,
     });
-    // One value of an array may meet one condition, another the next.
-    let tests = tests.take(if multikey { 1 } else { usize::MAX });
-    tests.reduce(|one, other| intersection(&one, &other)).unwrap_or_else(everything)
+    sought.collect()
 }
 
 fn is_of_element(test: &Test) -> bool {

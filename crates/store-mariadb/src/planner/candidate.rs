@@ -219,7 +219,7 @@ impl<'t> Candidate<'t> {
         let scan = IndexScan {
             key: self.key().to_owned(),
             spec: self.spec(),
-            multikey: self.index.is_some_and(|index| index.values.is_some()),
+            arrays: self.index.and_then(|index| index.values.as_ref()).map_or(0, |values| values.fields),
             counting,
             merged: None,
             covers: self.table.row_key == RowKey::Sequence,

@@ -117,11 +117,10 @@ fn scope_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
     here.map(|scope| (said(scope), scope)).filter(|(said, _)| *said > 0).max().map(|(_, scope)| scope)
 }
 
-/// The field within this place whose condition is taken: rather one that is bound to points.
+/// The field within this place whose condition is taken: the first, as it leads the rows' keys.
 fn condition_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
-    let within = index.fields().enumerate().filter(|(_, path)| rest_within(path, place).is_some());
-    let bound = within.filter_map(|(position, path)| Some((position, of_one(path, wanted, index.bytes())?)));
-    bound.min_by_key(|(position, bounds)| (!bounds.is_points(), *position)).map(|(position, _)| position)
+    let mut fields = index.fields();
+    fields.position(|path| rest_within(path, place).is_some() && of_one(path, wanted, index.bytes()).is_some())
 }
 
 /// The bounds of one condition that a value within an array meets, and the array as a whole does not.
