@@ -72,6 +72,10 @@ impl<'a> Doc<'a> {
     /// Looks up several keys in one walk: `found` takes the first element of each name, at the name's position.
     #[inline]
     pub fn gather(self, names: &[Name], found: &mut [Option<Element<'a>>]) {
+        if let ([name], Some(first)) = (names, found.first_mut()) {
+            *first = self.element(&name.text);
+            return;
+        }
         let mut left = names.len();
         let mut elements = self.elements();
         while left > 0 {
@@ -84,6 +88,21 @@ impl<'a> Doc<'a> {
                 }
             }
         }
+    }
+
+    /// Puts together the fields that are whole in a document's first `bytes`, as a document in `out`.
+    pub fn of_beginning<'o>(bytes: &[u8], out: &'o mut Vec<u8>) -> Doc<'o> {
+        out.clear();
+        let fields = bytes.get(4..).unwrap_or_default();
+        let mut elements = Elements { rest: fields };
+        let mut whole = 0;
+        while elements.next().is_some() {
+            whole = fields.len() - elements.rest.len();
+        }
+        out.extend_from_slice(&(whole as i32 + EMPTY.len() as i32).to_le_bytes());
+        out.extend_from_slice(&fields[..whole]);
+        out.push(0);
+        Doc(out)
     }
 
     /// The first element: in a command, its name.
@@ -317,4 +336,33 @@ pub(crate) fn read_length(bytes: &[u8]) -> Option<usize> {
 
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or("\u{FFFD}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doc;
+
+    #[test]
+    fn the_beginning_of_a_document_has_the_fields_that_are_whole_in_it() {
+        let whole = doc! { "a": 1, "text": "some text", "o": &doc! { "x": 1.5 }, "n": Value::Null, "long": 5_i64 };
+        let bytes = whole.as_bytes();
+        let mut out = Vec::new();
+        for count in 0..=bytes.len() {
+            let beginning = Doc::of_beginning(&bytes[..count], &mut out);
+            assert_eq!(Doc::from_bytes(beginning.as_bytes()), Some(beginning));
+            let fields = beginning.elements().count();
+            assert!(
+                beginning
+                    .elements()
+                    .zip(whole.as_doc().elements())
+                    .all(|(a, b)| (a.kind, a.key, a.raw) == (b.kind, b.key, b.raw))
+            );
+            // One more would not have fitted.
+            let taken: usize =
+                whole.as_doc().elements().take(fields + 1).map(|it| it.key.len() + it.raw.len() + 2).sum();
+            assert!(fields == 5 || 4 + taken > count, "{count}: {beginning:?}");
+        }
+        assert_eq!(Doc::of_beginning(bytes, &mut out), whole.as_doc());
+    }
 }

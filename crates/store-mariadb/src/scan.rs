@@ -71,7 +71,7 @@ pub(crate) async fn scan(
     wanted: usize,
     sink: &mut dyn Sink,
 ) -> Result<ScanEnd> {
-    let numbered = plan.table.as_ref().is_some_and(|table| table.row_key == RowKey::Sequence);
+    let numbered = sink.wants_records() && plan.table.as_ref().is_some_and(|table| table.row_key == RowKey::Sequence);
     let mut take = |key: &[u8], json: &[u8]| {
         if numbered {
             sink.record(number(key));

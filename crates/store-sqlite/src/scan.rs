@@ -3,11 +3,13 @@
 //! A slice is one statement, begun behind a position and reset before this returns: between slices nothing is held. The
 //! writer runs the same code inside its transaction, in a single slice.
 //!
-//! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`merge`] brings several
+//! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`glimpse`] looks at
+//! the beginnings of large documents before the rest of them; [`merge`] brings several
 //! scans together in order.
 
 mod by_keys;
 mod cursor;
+mod glimpse;
 mod merge;
 mod near;
 
@@ -17,13 +19,15 @@ use crate::keys;
 use crate::plan::{Access, IndexScan, Interval, SqlitePlan, Union};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use glimpse::Glimpse;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::time::Instant;
-use store::{Examined, Flow};
+use store::{Examined, Flow, Glance, Sifting};
 
 pub use by_keys::{count_keys, measure_keys};
 pub use cursor::{Cursor, Place};
+pub use glimpse::Habit;
 
 /// Rows between two looks at the clock.
 const ROWS_PER_LOOK: usize = 16;
@@ -39,8 +43,37 @@ pub enum SliceEnd {
     Paused,
 }
 
-/// Called for each document, with its number in natural order.
-pub type Visit<'v> = dyn FnMut(i64, Doc<'_>) -> Result<Flow> + 'v;
+/// Is shown documents.
+pub trait Visitor {
+    /// Called for each document, with its number in natural order, or 0 where it does not want to know.
+    fn visit(&mut self, seq: i64, document: Doc<'_>) -> Result<Flow>;
+
+    fn wants_numbers(&self) -> bool {
+        true
+    }
+
+    /// As [`store::Sink::sifts`].
+    fn sifts(&self) -> Sifting {
+        Sifting::Never
+    }
+
+    /// As [`store::Sink::glance`].
+    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+        let _ = beginning;
+        Ok(Glance::Unclear)
+    }
+
+    /// What glances have been good for, where it sifts.
+    fn habit(&mut self) -> Option<&mut Habit> {
+        None
+    }
+}
+
+impl<F: FnMut(i64, Doc<'_>) -> Result<Flow>> Visitor for F {
+    fn visit(&mut self, seq: i64, document: Doc<'_>) -> Result<Flow> {
+        self(seq, document)
+    }
+}
 
 /// Gives documents to `visit` from behind `cursor` until it stops, nothing is left, or `deadline` has passed.
 pub fn slice(
@@ -48,7 +81,7 @@ pub fn slice(
     plan: &SqlitePlan,
     cursor: &mut Cursor,
     deadline: Option<Instant>,
-    visit: &mut Visit<'_>,
+    visit: &mut dyn Visitor,
 ) -> Attempt<SliceEnd> {
     let Some(collection) = &plan.collection else { return Ok(SliceEnd::Exhausted) };
     if collection.is_dropped() {
@@ -56,7 +89,8 @@ pub fn slice(
     }
     let tailable = plan.tailable;
     let examined = Examined::default();
-    let mut slice = Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, visit };
+    let glimpse = Glimpse::default();
+    let mut slice = Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, glimpse, visit };
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
@@ -94,7 +128,8 @@ struct Slice<'s, 'v> {
     deadline: Option<Instant>,
     rows: usize,
     examined: Examined,
-    visit: &'s mut Visit<'v>,
+    glimpse: Glimpse<'s>,
+    visit: &'s mut (dyn Visitor + 'v),
 }
 
 impl Slice<'_, '_> {
@@ -105,16 +140,45 @@ impl Slice<'_, '_> {
         if self.cursor.place.row.is_some() && self.collection.cap().is_some() {
             self.check_position(from)?;
         }
+        // Who follows a capped collection goes on behind the last row, and wants it to be there still.
+        let numbered = self.visit.wants_numbers() || self.collection.cap().is_some();
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([from])?;
         while let Some(row) = rows.next()? {
-            let (seq, document) = stored(row, self.collection)?;
             self.examined.documents += 1;
-            if let Some(end) = self.give(seq, &[], document)? {
+            let end = match numbered {
+                true => {
+                    let (seq, document) = stored(row, self.collection)?;
+                    self.give(seq, &[], document)?
+                }
+                false => self.give_unnumbered(row, forward)?,
+            };
+            if let Some(end) = end {
                 return Ok(end);
             }
         }
         Ok(SliceEnd::Exhausted)
+    }
+
+    /// As [`Slice::give`], in natural order. This is done for each document of a large collection, so that the row's number is read
+    /// only where the slice ends.
+    fn give_unnumbered(&mut self, row: &Row<'_>, forward: bool) -> Attempt<Option<SliceEnd>> {
+        let Some(document) = Doc::from_bytes(blob(row.get_ref(1)?)) else {
+            return Err(damaged(self.collection, row.get(0)?).into());
+        };
+        let flow = self.visit.visit(0, document)?;
+        if flow == Flow::Continue && !self.is_over() {
+            return Ok(None);
+        }
+        let seq: i64 = row.get(0)?;
+        let (place, end) = match flow {
+            Flow::Continue => (seq, SliceEnd::Paused),
+            Flow::StopAfter => (seq, SliceEnd::Stopped),
+            // Behind whatever comes before this row.
+            Flow::StopBefore => (seq.saturating_add(if forward { -1 } else { 1 }), SliceEnd::Stopped),
+        };
+        self.cursor.place.take(place, &[]);
+        Ok(Some(end))
     }
 
     /// A capped collection is read without gaps or not at all.
@@ -133,7 +197,7 @@ impl Slice<'_, '_> {
             if let Some(row) = rows.next()? {
                 let (seq, document) = stored(row, self.collection)?;
                 self.note_fetched();
-                match (self.visit)(seq, document)? {
+                match self.visit.visit(seq, document)? {
                     Flow::Continue => {}
                     Flow::StopAfter => {
                         self.cursor.place.part += 1;
@@ -174,7 +238,10 @@ impl Slice<'_, '_> {
 
     fn each_interval(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
         while let Some(interval) = scan.interval(self.cursor.place.part) {
-            let end = match scan.filter.is_some() || scan.different.is_some() {
+            let by_keys = scan.filter.is_some()
+                || scan.different.is_some()
+                || glimpse::is_possible(self.visit, self.collection, scan, earlier);
+            let end = match by_keys {
                 true => self.interval_by_keys(interval, scan, earlier)?,
                 false => self.interval(interval, scan, earlier)?,
             };
@@ -228,7 +295,7 @@ impl Slice<'_, '_> {
 
     /// Shows a document to the visitor; how the slice ends, if it does.
     fn give(&mut self, seq: i64, key: &[u8], document: Doc<'_>) -> Attempt<Option<SliceEnd>> {
-        match (self.visit)(seq, document)? {
+        match self.visit.visit(seq, document)? {
             Flow::Continue => Ok(self.pass(seq, key)),
             Flow::StopAfter => {
                 self.cursor.place.take(seq, key);

@@ -8,7 +8,7 @@ use crate::keys;
 use crate::lookup::Reading;
 use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
-use crate::scan::{self, Cursor, Place, SliceEnd};
+use crate::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
 use document::{Collation, Doc, Value, ValueBuf};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
-    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Statements,
-    StoredDoc, UpdateStatement, WriteBatch, rules, views,
+    DocumentStore, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd,
+    Sifting, Sink, Statements, StoredDoc, UpdateStatement, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -120,16 +120,13 @@ impl SqliteStore {
             None if plan.collection.as_ref().is_some_and(|it| it.is_dropped()) => return Ok(ScanEnd::Exhausted),
             None => Cursor::default(),
         };
+        let mut shown = Shown { records: sink.wants_records(), sink, habit: Habit::default() };
         loop {
             if self.shared.must_reads_wait() {
                 self.let_the_log_begin_anew().await;
             }
             let deadline = Some(Instant::now() + SLICE);
-            let mut accept = |seq, document: Doc<'_>| {
-                sink.record(seq);
-                sink.accept(StoredDoc::Bson(document))
-            };
-            match scan::slice(self.reading.connection(), plan, &mut cursor, deadline, &mut accept)? {
+            match scan::slice(self.reading.connection(), plan, &mut cursor, deadline, &mut shown)? {
                 SliceEnd::Exhausted if plan.tailable => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
                 SliceEnd::Stopped => return Ok(ScanEnd::Stopped(cursor.to_position())),
@@ -189,6 +186,39 @@ impl SqliteStore {
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> LocalBoxFuture<'a, Result<T>> {
         Box::pin(self.writer.define(change))
+    }
+}
+
+/// What a scan gives goes to a sink.
+struct Shown<'s> {
+    records: bool,
+    sink: &'s mut dyn Sink,
+    habit: Habit,
+}
+
+impl Visitor for Shown<'_> {
+    #[inline]
+    fn visit(&mut self, seq: i64, document: Doc<'_>) -> Result<Flow> {
+        if self.records {
+            self.sink.record(seq);
+        }
+        self.sink.accept(StoredDoc::Bson(document))
+    }
+
+    fn wants_numbers(&self) -> bool {
+        self.records
+    }
+
+    fn sifts(&self) -> Sifting {
+        self.sink.sifts()
+    }
+
+    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+        self.sink.glance(beginning)
+    }
+
+    fn habit(&mut self) -> Option<&mut Habit> {
+        Some(&mut self.habit)
     }
 }
 

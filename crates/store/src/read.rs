@@ -94,11 +94,48 @@ pub enum Flow {
     StopBefore,
 }
 
+/// Whether a sink sifts documents by their first fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sifting {
+    Never,
+    /// For the time being it takes whatever comes.
+    Later,
+    Now,
+}
+
+/// What a sink says to the first fields of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glance {
+    /// The fields it goes by are not all among them.
+    Unclear,
+    /// The document is to be shown whole.
+    Wanted,
+    /// The document is of no use.
+    Passed,
+}
+
 /// Takes the documents of a scan.
 pub trait Sink {
-    /// Told which record comes next, by the number that natural order goes by, where the store has such numbers.
+    /// Whether it is to be told which record comes next.
+    fn wants_records(&self) -> bool {
+        false
+    }
+
+    /// Told which record comes next, by the number that natural order goes by, where the store has such numbers and it wants them.
     fn record(&mut self, number: i64) {
         let _ = number;
+    }
+
+    /// Whether it can tell by some fields that a document is of no use. For stores that read large documents in pieces.
+    fn sifts(&self) -> Sifting {
+        Sifting::Never
+    }
+
+    /// Shown the first fields of a document before the others are read. What is [`Glance::Passed`] has been counted, and does not
+    /// come to [`Sink::accept`].
+    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+        let _ = beginning;
+        Ok(Glance::Unclear)
     }
 
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow>;

@@ -34,7 +34,22 @@ FILTERS = ({}, {"late": 7}, {"late": {"$gt": 2}, "o.p": 1}, {"r": None}, {"r": {
            {"$nor": [{"o.p.0": 2}]}, {"$comment": "c", "late": {"$ne": 7}}, {"s": {"$regex": "^x{5}"}})  # fmt: skip
 ORDERS = ({"_id": 1}, {"late": -1, "_id": 1}, {"r": 1, "_id": -1}, {"o.p": 1, "late": 1, "_id": 1})
 
+# On several pages each, and by indexes of which one has several keys a document; what is looked at is on the first page, or is not.
+INDEXED = [
+    {"_id": i, "k": i % 3, "m": [i % 4, (i * 5) % 7, "x"][: i % 4], "r": (i * 7) % 23, "o": {"p": i % 5}, **({"odd": i} if i % 9 == 0 else {}), "s": "y" * 7000, "late": (i * 11) % 17}
+    for i in range(120)
+]  # fmt: skip
+INDEXES = [{"name": "k", "key": {"k": 1}}, {"name": "m", "key": {"m": 1}}, {"name": "mr", "key": {"m": -1, "late": 1}}, {"name": "part", "key": {"o.p": 1}, "partialFilterExpression": {"r": {"$gt": 3}}}]  # fmt: skip
+
 BLOCKS = [
+    commands(
+        "finds by indexes of large documents", {"c": INDEXED}, {"createIndexes": "c", "indexes": INDEXES},
+        *({"find": "c", "filter": where, "sort": order, "projection": {"s": 0}, **rest}
+          for where in ({"k": 1}, {"k": 2, "r": {"$lt": 8}}, {"m": 3}, {"m": {"$in": [1, "x"]}, "r": {"$gt": 5}}, {"m": {"$gte": 0}, "late": {"$lt": 9}}, {"m": 0, "odd": None}, {"o.p": 2, "r": {"$gt": 9}},
+                        {"k": 0, "o.p": {"$ne": 4}, "m": {"$size": 2}}, {"k": 1, "$or": [{"m": 2}, {"r": 5}]}, {"_id": {"$gt": 40}, "r": {"$mod": [4, 1]}})
+          for order in ({"_id": 1}, {"r": 1, "_id": 1}, {"r": -1, "_id": 1}, {"late": 1, "_id": -1}, {"odd": -1, "_id": 1})
+          for rest in ({}, {"limit": 4}, {"skip": 3, "limit": 2})),
+    ),
     commands(
         "finds that look at some fields first", {"c": LARGE},
         *({"find": "c", "filter": where, "sort": order, **rest} for where in FILTERS for order in ORDERS

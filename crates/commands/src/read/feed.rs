@@ -68,13 +68,17 @@ impl Feed<'_> {
     }
 
     pub fn describe_and_push(&mut self, document: Doc<'_>, details: &MatchDetails) -> Result<Demand> {
+        if self.describer.is_none() {
+            return self.push(document);
+        }
         let mut describer = self.describer.take();
         let demand = describe(describer.as_deref_mut(), document, details).and_then(|item| self.push(item));
         self.describer = describer;
         demand
     }
 
-    pub fn push(&mut self, item: Item<'_>) -> Result<Demand> {
+    #[inline]
+    pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> Result<Demand> {
         let demand = self.execution.push(item)?;
         if let Some(limit) = self.limit {
             *limit -= 1;

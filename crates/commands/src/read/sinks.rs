@@ -10,7 +10,7 @@ use query::aggregate::{Demand, Fields};
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
 use std::sync::Arc;
-use store::{DocumentStore, Flow, Plan, Sink, StoredDoc};
+use store::{DocumentStore, Flow, Glance, Plan, Sifting, Sink, StoredDoc};
 
 /// Documents that are smaller are sorted faster as they are than with the fields that are read alone.
 const TRIMMED_BYTES_MIN: usize = 1024;
@@ -30,6 +30,7 @@ fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>
 }
 
 /// As [`bson`]; of JSON only what is of use.
+#[inline]
 fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&Fields>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
     match (document, fields) {
         (StoredDoc::Bson(document), _) => return Ok(document),
@@ -48,6 +49,13 @@ fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&Fields>, scratch: &'
 /// The fields that tell whether a document is of use at all: of a large text most need not be looked at where it is not.
 #[derive(Clone, Debug)]
 pub(super) struct Sieve(pub Fields);
+
+impl Sieve {
+    /// Whether the beginning of a document has all that is to be looked at.
+    fn is_told_by(&self, beginning: Doc<'_>) -> bool {
+        self.0.are_in(beginning)
+    }
+}
 
 /// The fields of a document that a sieve goes by, where reading them first is worth it.
 fn sifted<'d>(sieve: Option<&Sieve>, document: StoredDoc<'_>, scratch: &'d mut Vec<u8>) -> Result<Option<Doc<'d>>> {
@@ -68,6 +76,7 @@ fn note(describer: Option<&mut Describer>, record: i64) {
 }
 
 /// Whether the document matches, and by what where that is asked for.
+#[inline]
 fn matches(
     residual: Option<&Predicate>,
     needs_details: bool,
@@ -115,6 +124,27 @@ impl StreamSink<'_, '_> {
 }
 
 impl Sink for StreamSink<'_, '_> {
+    fn sifts(&self) -> Sifting {
+        if self.sieve.is_some() && self.residual.is_some() { Sifting::Now } else { Sifting::Never }
+    }
+
+    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+        match (self.sieve, self.residual) {
+            (Some(sieve), Some(predicate)) if sieve.is_told_by(beginning) => {
+                if predicate.matches(beginning)? {
+                    return Ok(Glance::Wanted);
+                }
+                *self.examined += 1;
+                self.running.tick().map(|()| Glance::Passed)
+            }
+            _ => Ok(Glance::Unclear),
+        }
+    }
+
+    fn wants_records(&self) -> bool {
+        self.describer.is_some()
+    }
+
     fn record(&mut self, number: i64) {
         note(self.describer.as_deref_mut(), number);
     }
@@ -195,6 +225,29 @@ pub(super) struct SortSink<'s> {
 }
 
 impl Sink for SortSink<'_> {
+    fn sifts(&self) -> Sifting {
+        match self.sieve {
+            None => Sifting::Never,
+            Some(_) if self.sorter.has_use_for_any() => Sifting::Later,
+            Some(_) => Sifting::Now,
+        }
+    }
+
+    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+        if !self.sieve.is_some_and(|sieve| sieve.is_told_by(beginning)) {
+            return Ok(Glance::Unclear);
+        }
+        if is_of_use(self.residual, self.sorter, self.matched, beginning)? {
+            return Ok(Glance::Wanted);
+        }
+        *self.examined += 1;
+        self.running.tick().map(|()| Glance::Passed)
+    }
+
+    fn wants_records(&self) -> bool {
+        self.describer.is_some()
+    }
+
     fn record(&mut self, number: i64) {
         note(self.describer.as_deref_mut(), number);
     }
@@ -203,14 +256,10 @@ impl Sink for SortSink<'_> {
         self.running.tick()?;
         *self.examined += 1;
         let mut residual = self.residual;
-        if let Some(fields) = sifted(self.sieve, document, &mut self.scratch)? {
-            if !matches(residual.take(), false, fields, &mut MatchDetails::default())? {
-                return Ok(Flow::Continue);
-            }
-            if !self.sorter.has_use_for(fields)? {
-                *self.matched += 1;
-                return Ok(Flow::Continue);
-            }
+        if let Some(fields) = sifted(self.sieve, document, &mut self.scratch)?
+            && !is_of_use(residual.take(), self.sorter, self.matched, fields)?
+        {
+            return Ok(Flow::Continue);
         }
         let is_trimmed = matches!(document, StoredDoc::Json(_));
         let mut document = read_fields(document, self.fields, &mut self.scratch)?;
@@ -228,6 +277,17 @@ impl Sink for SortSink<'_> {
     }
 }
 
+/// Whether a document with these fields, all those that a sieve goes by, matches and would be kept. One that matches, but would not
+/// be kept, is counted.
+fn is_of_use(residual: Option<&Predicate>, sorter: &mut Sorter, matched: &mut u64, fields: Doc<'_>) -> Result<bool> {
+    if !matches(residual, false, fields, &mut MatchDetails::default())? {
+        return Ok(false);
+    }
+    let kept = sorter.has_use_for(fields)?;
+    *matched += u64::from(!kept);
+    Ok(kept)
+}
+
 /// Documents go into a pipeline, until it has enough ready for a batch.
 pub(super) struct PipelineSink<'s, 'f> {
     pub feed: &'s mut Feed<'f>,
@@ -237,6 +297,10 @@ pub(super) struct PipelineSink<'s, 'f> {
 }
 
 impl Sink for PipelineSink<'_, '_> {
+    fn wants_records(&self) -> bool {
+        self.feed.describer.is_some()
+    }
+
     fn record(&mut self, number: i64) {
         note(self.feed.describer.as_deref_mut(), number);
     }

@@ -198,15 +198,10 @@ impl Accumulator {
         match (self, state) {
             (Accumulator::SumConstant(number), State::Sum(sum)) => sum.add(*number),
             (Accumulator::Sum(operand), State::Sum(sum)) => {
-                if let Some(number) = operand.number_in(row)? {
-                    sum.add(number);
-                }
+                add_number(operand, row, sum)?;
             }
             (Accumulator::Average(operand), State::Average { sum, count }) => {
-                if let Some(number) = operand.number_in(row)? {
-                    sum.add(number);
-                    *count += 1;
-                }
+                *count += u64::from(add_number(operand, row, sum)?);
             }
             (Accumulator::Extreme(operand, wanted, collation), State::One(best)) => {
                 return Ok(take_extreme(&operand.evaluate_in(row)?, *wanted, collation, best));
@@ -330,6 +325,18 @@ impl Accumulator {
             },
         }
     }
+}
+
+/// Adds the operand's value, if it is a number, and says whether it is.
+#[inline]
+fn add_number(operand: &Operand, row: &Row<'_>, sum: &mut Sum) -> Result<bool> {
+    if let Some(number) = operand.int32_in(row) {
+        sum.add_int32(number);
+        return Ok(true);
+    }
+    let number = operand.number_in(row)?;
+    number.into_iter().for_each(|number| sum.add(number));
+    Ok(number.is_some())
 }
 
 fn take_extreme(

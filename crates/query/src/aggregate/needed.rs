@@ -28,6 +28,11 @@ impl Fields {
         self.0.iter().position(|field| field.as_bytes() == name)
     }
 
+    /// Whether the document has all of them.
+    pub fn are_in(&self, document: Doc<'_>) -> bool {
+        self.0.iter().all(|field| document.element(field).is_some())
+    }
+
     /// The fields that a filter and an order read; `None` where they may read any.
     pub fn compared(filter: Doc<'_>, order: Doc<'_>) -> Option<Fields> {
         let mut names = Names::default();

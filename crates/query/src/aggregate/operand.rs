@@ -6,7 +6,7 @@
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
 use crate::{Context, Expression, Item};
-use document::{Element, Name, Value};
+use document::{Element, Kind, Name, Value};
 use error::Result;
 
 /// How many fields are looked up in one walk; any more, one by one.
@@ -54,6 +54,14 @@ impl Operand {
     pub fn text_in<'s>(&'s self, row: &Row<'s>) -> Option<&'s [u8]> {
         let Operand::Field(name, number) = self else { return None };
         row.field(name, *number).and_then(Element::text_bytes)
+    }
+
+    /// The value, where it is that of a field and an int32.
+    #[inline]
+    pub fn int32_in(&self, row: &Row<'_>) -> Option<i32> {
+        let Operand::Field(name, number) = self else { return None };
+        let element = row.field(name, *number)?;
+        (element.kind == Kind::Int32).then(|| element.raw_value().first_chunk().copied().map(i32::from_le_bytes))?
     }
 
     /// The value, where it is a number.
@@ -143,6 +151,8 @@ mod tests {
             let (gathered, plain) = (operand.evaluate_in(&row).unwrap(), operand.evaluate(document.as_doc()).unwrap());
             assert_eq!(gathered.value(), plain.value(), "{operand:?}");
             let number = operand.number_in(&row).unwrap().map(Number::to_value);
+            let int32 = operand.int32_in(&row).map(Value::Int32);
+            assert!(int32.is_none() || int32 == number, "{operand:?}");
             assert_eq!(number, plain.value().filter(|value| value.kind().is_number()), "{operand:?}");
         }
     }

@@ -129,7 +129,16 @@ impl Default for Sum {
 }
 
 impl Sum {
+    /// As [`Sum::add`], for what most sums are made of: without a [`Number`], which takes its way through memory.
     #[inline]
+    pub fn add_int32(&mut self, number: i32) {
+        if self.widest < Widest::Double {
+            self.integers += i128::from(number);
+        } else {
+            self.add(Number::Int32(number));
+        }
+    }
+
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {

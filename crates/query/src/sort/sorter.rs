@@ -149,6 +149,11 @@ impl Sorter {
         Ok(())
     }
 
+    /// Whether it keeps any document, as it has not found as many yet as it is to keep.
+    pub fn has_use_for_any(&self) -> bool {
+        matches!(&self.kept, Kept::First(first) if first.len() < self.limit)
+    }
+
     /// Whether a document with these fields would be kept, all of those by which it is sorted being among them.
     pub fn has_use_for(&mut self, document: Doc<'_>) -> Result<bool> {
         let Kept::First(first) = &self.kept else { return Ok(true) };

@@ -1,7 +1,7 @@
 //! Scans that look at an index's keys before they look at documents, and those that look at nothing else.
 
 use super::cursor::{Place, RowPosition};
-use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob};
+use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob, glimpse};
 use crate::catalog::Collection;
 use crate::failure::Attempt;
 use crate::key_filter::Verdict;
@@ -47,6 +47,7 @@ impl Slice<'_, '_> {
     ) -> Attempt<SliceEnd> {
         let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
         let (connection, collection, place) = (self.connection, self.collection, self.cursor.place.clone());
+        let glances = glimpse::is_possible(self.visit, collection, scan, earlier);
         let mut looked = Looked::default();
         let end = walk(connection, collection, scan, interval, &place, &mut looked, &mut |entry| {
             if let Some(Verdict::Leap(target)) = scan.judge(entry.key) {
@@ -54,6 +55,9 @@ impl Slice<'_, '_> {
                 return Ok(over.map_or(Next::Leap(target), Next::End));
             }
             self.examined.entries += 1;
+            if glances && self.is_passed_by(scan, &entry)? {
+                return Ok(self.pass(entry.seq, entry.key).map_or(Next::Step, Next::End));
+            }
             let end = with_document(&mut by_seq, collection, entry.seq, |document| {
                 self.examined.documents += 1;
                 match self.is_first(document, entry.key, scan, earlier)? {

@@ -38,7 +38,7 @@ impl Slice<'_, '_> {
             let flow = with_document(&mut by_seq, collection, row.seq, |document| {
                 self.examined.documents += 1;
                 match is_first_of_all(document, at, &row.key, union, orders, collection)? {
-                    true => Ok((self.visit)(row.seq, document)?),
+                    true => Ok(self.visit.visit(row.seq, document)?),
                     false => Ok(Flow::Continue),
                 }
             })?;

@@ -117,7 +117,7 @@ impl Slice<'_, '_> {
         let document = document::Doc::from_bytes(blob(row.get_ref(0)?));
         let document = document.ok_or_else(|| super::damaged(self.collection, seq))?;
         self.examined.documents += 1;
-        Ok((self.visit)(seq, document)?)
+        Ok(self.visit.visit(seq, document)?)
     }
 }
 

@@ -285,7 +285,7 @@ impl Writer {
             Some(sort) => self.find_least(collection, target, &plan, sort),
             None => {
                 let mut found: Option<Found> = None;
-                self.walk(&plan, &mut |seq, document| {
+                self.walk(&plan, &mut |seq, document: Doc<'_>| {
                     let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
                     found = Some(Found { seq, document: document.to_owned(), details });
                     Ok(Flow::StopAfter)
@@ -309,7 +309,7 @@ impl Writer {
             let mut least: Option<i64> = None;
             let mut least_key: Vec<u8> = Vec::new();
             let mut key: Vec<u8> = Vec::new();
-            self.walk(plan, &mut |seq, document| {
+            self.walk(plan, &mut |seq, document: Doc<'_>| {
                 let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
                 key.clear();
                 sort.key_of_match(document, &details, &mut key)?;
@@ -333,7 +333,7 @@ impl Writer {
     fn find_all(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
         let plan = self.plan(collection, &query_of(target, None))?;
         let mut found = Vec::new();
-        self.walk(&plan, &mut |seq, document| {
+        self.walk(&plan, &mut |seq, document: Doc<'_>| {
             if plan.facts.exact || target.predicate.matches(document)? {
                 found.push(seq);
             }

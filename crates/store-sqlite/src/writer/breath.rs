@@ -8,7 +8,7 @@ use super::queue::Write;
 use super::{GROUP_TIME_MAX, Writer};
 use crate::failure::Attempt;
 use crate::plan::SqlitePlan;
-use crate::scan::{self, Cursor, SliceEnd, Visit};
+use crate::scan::{self, Cursor, SliceEnd, Visitor};
 use error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ impl Writer {
     }
 
     /// Gives a plan's documents to `visit`, taking breath in between.
-    pub(super) fn walk(&mut self, plan: &SqlitePlan, visit: &mut Visit<'_>) -> Attempt<()> {
+    pub(super) fn walk(&mut self, plan: &SqlitePlan, visit: &mut dyn Visitor) -> Attempt<()> {
         let mut cursor = Cursor::default();
         let before = plan.examined();
         while scan::slice(&self.connection, plan, &mut cursor, self.breathing_until(), visit)? == SliceEnd::Paused {

@@ -15,7 +15,7 @@ use crate::keys::{self, Key};
 use crate::planner;
 use crate::scan::{self, Cursor, SliceEnd};
 use ahash::AHashSet;
-use document::DocBuf;
+use document::{Doc, DocBuf};
 use error::Error;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
@@ -98,14 +98,15 @@ impl Writer {
             let (mut bytes, mut arrays) = (0, 0);
             let end = loop {
                 let deadline = self.breathing_until();
-                let end = scan::slice(&self.connection, &plan, &mut cursor, deadline, &mut |seq, document| {
-                    seen += 1;
-                    for key in keys::index_keys_noting(document, index, &mut arrays)? {
-                        bytes += key.len() + size_of::<(Key, i64)>();
-                        chunk.push((key, seq));
-                    }
-                    Ok(if bytes > BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
-                })?;
+                let end =
+                    scan::slice(&self.connection, &plan, &mut cursor, deadline, &mut |seq, document: Doc<'_>| {
+                        seen += 1;
+                        for key in keys::index_keys_noting(document, index, &mut arrays)? {
+                            bytes += key.len() + size_of::<(Key, i64)>();
+                            chunk.push((key, seq));
+                        }
+                        Ok(if bytes > BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
+                    })?;
                 self.progress.set(seen);
                 if end != SliceEnd::Paused {
                     break end;

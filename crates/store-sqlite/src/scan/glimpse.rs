@@ -1,0 +1,174 @@
+//! Large documents, looked at by their first fields: most of what a sink has no use for need not be read then.
+//!
+//! SQLite keeps the beginning of a large row with its number, and the rest in a chain of other pages, which a statement that
+//! gives the row puts together into one piece. A blob handle reads as much as it is asked for.
+
+use super::{Slice, Visitor};
+use crate::catalog::Collection;
+use crate::failure::Attempt;
+use crate::plan::IndexScan;
+use crate::scan::by_keys::Entry;
+use document::Doc;
+use rusqlite::Connection;
+use rusqlite::blob::Blob;
+use store::index_kind::IndexKind;
+use store::{Glance, Sifting};
+
+/// From this mean size on, documents lie on several pages.
+const LARGE_BYTES: i64 = 4096;
+
+/// How much of a document is looked at: at first, and at the most.
+const BYTES_MIN: usize = 512;
+const BYTES_MAX: usize = 2048;
+
+/// After so many glances it is asked what they were good for.
+const GLANCES_PER_LOOK: u32 = 32;
+
+/// How many documents are shown whole after glances that were good for little.
+const PAUSE: u32 = 512;
+
+/// What a scan has found glances to be good for.
+#[derive(Debug)]
+pub struct Habit {
+    bytes: usize,
+    glances: u32,
+    unclear: u32,
+    passed: u32,
+    /// Documents still to be shown whole.
+    pause: u32,
+}
+
+impl Default for Habit {
+    fn default() -> Self {
+        Habit { bytes: BYTES_MIN, glances: 0, unclear: 0, passed: 0, pause: 0 }
+    }
+}
+
+impl Habit {
+    /// How much of the next document is to be looked at before the whole of it, if anything.
+    fn next_bytes(&mut self) -> Option<usize> {
+        if self.pause == 0 {
+            return Some(self.bytes);
+        }
+        self.pause -= 1;
+        None
+    }
+
+    fn note(&mut self, glance: Glance) {
+        self.glances += 1;
+        self.unclear += u32::from(glance == Glance::Unclear);
+        self.passed += u32::from(glance == Glance::Passed);
+        if self.glances < GLANCES_PER_LOOK {
+            return;
+        }
+        *self = match (self.unclear > GLANCES_PER_LOOK / 4, self.bytes < BYTES_MAX) {
+            (true, true) => Habit { bytes: self.bytes * 2, ..Habit::default() },
+            _ if self.passed < GLANCES_PER_LOOK / 8 => Habit { pause: PAUSE, ..Habit::default() },
+            _ => Habit { bytes: self.bytes, ..Habit::default() },
+        };
+    }
+}
+
+/// What reads the beginnings of a collection's documents.
+#[derive(Default)]
+pub(super) struct Glimpse<'c> {
+    blob: Option<Blob<'c>>,
+    bytes: Vec<u8>,
+    beginning: Vec<u8>,
+}
+
+impl<'c> Glimpse<'c> {
+    /// The fields that are whole in the first `count` bytes. `None` where they cannot be had: whoever reads the row will say why.
+    fn read(&mut self, connection: &'c Connection, collection: &Collection, seq: i64, count: usize) -> Option<Doc<'_>> {
+        let blob = match self.blob.take() {
+            Some(mut blob) => blob.reopen(seq).map(|()| blob),
+            None => connection.blob_open(rusqlite::MAIN_DB, collection.sql.table.as_str(), "doc", seq, true),
+        };
+        let blob = self.blob.insert(blob.ok()?);
+        self.bytes.resize(count, 0);
+        let read = blob.read_at(&mut self.bytes, 0).ok()?;
+        Some(Doc::of_beginning(self.bytes.get(..read)?, &mut self.beginning))
+    }
+}
+
+/// Whether documents of a scan are to be looked at by their beginnings, as far as the collection and the index go.
+pub(super) fn is_possible(
+    visitor: &dyn Visitor,
+    collection: &Collection,
+    scan: &IndexScan,
+    earlier: &[IndexScan],
+) -> bool {
+    let documents = collection.documents() as i64;
+    // Of other indexes it takes more than their fields to tell which key of a document is the first.
+    let by_fields = scan.index.as_ref().is_none_or(|index| index.kind == IndexKind::Ordered && index.partial.is_none());
+    visitor.sifts() != Sifting::Never
+        && earlier.is_empty()
+        && scan.different.is_none()
+        && (by_fields || !scan.is_multikey())
+        && collection.data_bytes() as i64 >= documents.saturating_mul(LARGE_BYTES)
+}
+
+impl Slice<'_, '_> {
+    /// Whether the beginning of a document tells that it is not to be given. It has been counted then.
+    pub(super) fn is_passed_by(&mut self, scan: &IndexScan, entry: &Entry<'_>) -> Attempt<bool> {
+        if self.visit.sifts() != Sifting::Now {
+            return Ok(false);
+        }
+        let Some(count) = self.visit.habit().and_then(Habit::next_bytes) else { return Ok(false) };
+        let mut glimpse = std::mem::take(&mut self.glimpse);
+        let glance = match glimpse.read(self.connection, self.collection, entry.seq, count) {
+            None => Ok(Glance::Unclear),
+            Some(beginning) => self.glance(beginning, scan, entry.key),
+        };
+        self.glimpse = glimpse;
+        let glance = glance?;
+        if let Some(habit) = self.visit.habit() {
+            habit.note(glance);
+        }
+        let passed = glance == Glance::Passed;
+        self.examined.documents += u64::from(passed);
+        Ok(passed)
+    }
+
+    fn glance(&mut self, beginning: Doc<'_>, scan: &IndexScan, key: &[u8]) -> Attempt<Glance> {
+        if scan.is_multikey() {
+            let mut names = scan.fields(self.collection).iter().filter_map(|field| field.path.split('.').next());
+            if !names.all(|name| beginning.element(name).is_some()) {
+                return Ok(Glance::Unclear);
+            }
+            if !self.is_first(beginning, key, scan, &[])? {
+                return Ok(Glance::Passed);
+            }
+        }
+        Ok(self.visit.glance(beginning)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(habit: &mut Habit, glances: &[Glance]) {
+        glances.iter().cycle().take(GLANCES_PER_LOOK as usize).for_each(|&glance| habit.note(glance));
+    }
+
+    #[test]
+    fn looks_at_more_where_little_does_not_tell() {
+        let mut habit = Habit::default();
+        after(&mut habit, &[Glance::Unclear]);
+        assert_eq!((habit.bytes, habit.pause), (1024, 0));
+        after(&mut habit, &[Glance::Passed, Glance::Wanted]);
+        assert_eq!((habit.bytes, habit.pause), (1024, 0));
+        after(&mut habit, &[Glance::Unclear, Glance::Passed]);
+        after(&mut habit, &[Glance::Unclear, Glance::Passed]);
+        assert_eq!((habit.bytes, habit.pause), (2048, 0));
+    }
+
+    #[test]
+    fn pauses_where_glances_are_good_for_nothing() {
+        let mut habit = Habit::default();
+        after(&mut habit, &[Glance::Wanted]);
+        assert_eq!((habit.bytes, habit.pause), (BYTES_MIN, PAUSE));
+        assert_eq!((0..PAUSE + 1).filter(|_| habit.next_bytes().is_none()).count(), PAUSE as usize);
+    }
+}
