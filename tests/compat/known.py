@@ -167,6 +167,17 @@ def _led_astray(command, ours: str, theirs: str) -> bool:
     return not inner.isdisjoint(path.split(".")[0] for path in fields if not path.endswith(".$"))
 
 
+def _restricts_by_expression(command) -> bool:
+    """Whether a $graphLookup restricts its search by an expression."""
+    if isinstance(command, list):
+        return any(map(_restricts_by_expression, command))
+    if not isinstance(command, dict):
+        return False
+    search = command.get("$graphLookup")
+    restriction = search.get("restrictSearchWithMatch") if isinstance(search, dict) else None
+    return "$expr" in _stages(restriction) or any(map(_restricts_by_expression, command.values()))
+
+
 KNOWN = {
     LED_ASTRAY: _led_astray,
     NAMED_COLUMN: lambda command, ours, theirs: "$$ROOT" in str(command) and same_but_for(MADE_UP, ours, theirs),
@@ -179,7 +190,7 @@ KNOWN = {
     LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
     # The second engine's code.
     ENGINE: lambda command, ours, theirs: theirs == ours.replace("error 40066:", "error 4934200:"),
-    IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and "'restrictSearchWithMatch': {" in str(command) and "$expr" in str(command),
+    IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and _restricts_by_expression(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
     READ_BACK: lambda command, ours, theirs: re.search(r"Failed to optimize pipeline.*unknown operator: \$(alwaysFalse|and)", theirs) or "Failed to optimize" in theirs and "unknown top level operator: $" in theirs and "$all" in str(command),
@@ -201,8 +212,9 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         # A time-series collection is a view.
         if _but_for_fields(command, ours, theirs, types_of_ok="count" not in command and "distinct" not in command):
             return COLUMNS
-    text = str([command, asked.block.setup])
-    if "'$jsonSchema'" in text and "'$expr'" in text and our.startswith("error") != their.startswith("error"):
+    # Operators of filters and of validators: what is written in values does not count.
+    operators = {"$jsonSchema", "$expr"}
+    if operators <= set(_stages([command, *asked.block.setup])) and our.startswith("error") != their.startswith("error"):
         return PARTS_OF_SCHEMA
     if _group_order(command, ours, theirs, asked.block.setup):
         return GROUP_ORDER
