@@ -16,8 +16,9 @@ impl Progress {
         self.total.store(total, Relaxed);
     }
 
+    /// Notes how much is done. It never becomes less: a server that has come to an end of its statement tells of none.
     pub fn set(&self, done: u64) {
-        self.done.store(done, Relaxed);
+        self.done.fetch_max(done, Relaxed);
     }
 
     /// Done, and in total; `None` before it has begun. The total is what was there at the beginning.
