@@ -11,7 +11,7 @@ pub enum Phase {
     Api,
     /// Whether the database is `admin`, where it has to be.
     AdminOnly,
-    /// The command's own fields, of commands that are read as a whole (see `Spec::reads_first`).
+    /// The command's own fields, of commands that are read as a whole (see `Spec::reads`).
     OwnFields,
     ReadPreference,
     /// Who asks.
