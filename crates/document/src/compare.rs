@@ -61,7 +61,7 @@ pub fn type_rank(value: Value<'_>) -> u8 {
 /// The rank of a value that is not there.
 pub const RANK_MISSING: u8 = 1;
 
-/// The place of a type in the order: ranks are compared as numbers, and mean nothing else.
+/// The place of a type in the order. From null on, it is the number that MongoDB has for it, which hashes depend on.
 #[inline]
 pub fn kind_rank(kind: Kind) -> u8 {
     match kind {

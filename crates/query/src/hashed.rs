@@ -1,6 +1,7 @@
 //! The number that stands for a value in a `hashed` index, and that `$toHashedIndexKey` gives: MongoDB's own, the first eight bytes
 //! of an MD5 over the value's type and bytes, numbers cut to whole ones first.
 
+use document::compare::kind_rank;
 use document::{Collation, Doc, Kind, Value};
 use md5::{Digest, Md5};
 
@@ -60,26 +61,12 @@ fn whole(number: Value<'_>) -> i64 {
     }
 }
 
-/// A type's place in the order of types.
+/// The number that MongoDB knows a type's place in the order of types by.
 fn rank(kind: Kind) -> i32 {
     match kind {
         Kind::MinKey => -1,
         Kind::Undefined => 0,
-        Kind::Null => 5,
-        Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => 10,
-        Kind::String | Kind::Symbol => 15,
-        Kind::Document => 20,
-        Kind::Array => 25,
-        Kind::Binary => 30,
-        Kind::ObjectId => 35,
-        Kind::Boolean => 40,
-        Kind::DateTime => 45,
-        Kind::Timestamp => 47,
-        Kind::Regex => 50,
-        Kind::DbPointer => 55,
-        Kind::Code => 60,
-        Kind::CodeWithScope => 65,
-        Kind::MaxKey => 127,
+        other => i32::from(kind_rank(other)),
     }
 }
 
