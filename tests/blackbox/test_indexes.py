@@ -5,7 +5,6 @@ SELKIE_INDEXED sets the size of the collection, for those who have the time.
 
 import datetime
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pymongo
@@ -123,19 +122,6 @@ def test_a_join_by_an_index(filled):
         {"$project": {"count": {"$size": "$others"}}},
     ]
     assert [one["count"] for one in filled.aggregate(pipeline)] == [20, 20, 20]
-
-
-def test_documents_go_when_their_time_is_up(db, store):
-    """The server looks once a minute."""
-    long_ago = datetime.datetime(2020, 1, 1)
-    db.sessions.create_index("at", expireAfterSeconds=60)
-    db.sessions.insert_many([{"at": long_ago}, {"at": [long_ago, datetime.datetime(2200, 1, 1)]}, {"at": "never"}, {}])
-    for _ in range(80):
-        left = db.sessions.count_documents({})
-        if left == 2:
-            return
-        time.sleep(1)
-    raise AssertionError(f"{left} documents left")
 
 
 def examined(database, command) -> tuple[int, dict]:

@@ -1,14 +1,11 @@
-"""Time-series collections through a driver, and what expires by itself."""
+"""Time-series collections through a driver."""
 
-import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from pymongo.errors import BulkWriteError, OperationFailure, WriteError
 
 BEGIN = datetime(2024, 5, 1, tzinfo=timezone.utc)
-# Longer than the sweeper waits between two rounds.
-EXPIRY_S = 75
 
 
 def measured(db, count: int):
@@ -66,17 +63,3 @@ def test_what_time_series_do_not_have(db):
     assert kinds["weather"] == "timeseries" and "system.buckets.weather" in kinds
     series.drop()
     assert "system.buckets.weather" not in db.list_collection_names()
-
-
-def test_what_is_old_goes_away(db):
-    now = datetime.now(timezone.utc)
-    old, young = now - timedelta(hours=2), now + timedelta(hours=2)
-    db.create_collection("weather", timeseries={"timeField": "at", "metaField": "m"}, expireAfterSeconds=3600)
-    db.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True}, expireAfterSeconds=3600)
-    db.weather.insert_many([{"at": old, "m": 1}, {"at": young, "m": 2}])
-    db.clustered.insert_many([{"_id": old}, {"_id": young}, {"_id": 5}])
-    until = time.monotonic() + EXPIRY_S
-    while time.monotonic() < until and (db.weather.estimated_document_count() > 1 or db.clustered.count_documents({}) > 2):
-        time.sleep(0.5)
-    assert [measurement["m"] for measurement in db.weather.find()] == [2]
-    assert db.clustered.count_documents({}) == 2 and db.clustered.count_documents({"_id": 5}) == 1

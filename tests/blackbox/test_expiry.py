@@ -1,0 +1,31 @@
+"""What expires by itself. The server looks once a minute, so that everything is waited for together."""
+
+import time
+from datetime import datetime, timedelta, timezone
+
+# Longer than the sweeper waits between two rounds.
+EXPIRY_S = 80
+
+
+def documents_left(db) -> dict[str, int]:
+    return {name: db[name].count_documents({}) for name in ("sessions", "weather", "clustered")}
+
+
+def test_documents_go_when_their_time_is_up(db):
+    long_ago, now = datetime(2020, 1, 1), datetime.now(timezone.utc)
+    old, young = now - timedelta(hours=2), now + timedelta(hours=2)
+    db.sessions.create_index("at", expireAfterSeconds=60)
+    db.create_collection("weather", timeseries={"timeField": "at", "metaField": "m"}, expireAfterSeconds=3600)
+    db.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True}, expireAfterSeconds=3600)
+    db.sessions.insert_many([{"at": long_ago}, {"at": [long_ago, datetime(2200, 1, 1)]}, {"at": "never"}, {}])
+    db.weather.insert_many([{"at": old, "m": 1}, {"at": young, "m": 2}])
+    db.clustered.insert_many([{"_id": old}, {"_id": young}, {"_id": 5}])
+    expected = {"sessions": 2, "weather": 1, "clustered": 2}
+    until = time.monotonic() + EXPIRY_S
+    while time.monotonic() < until and documents_left(db) != expected:
+        time.sleep(0.5)
+    assert documents_left(db) == expected
+    assert db.sessions.count_documents({"at": {"$type": "date"}}) == 0
+    assert db.weather.estimated_document_count() == 1
+    assert [measurement["m"] for measurement in db.weather.find()] == [2]
+    assert db.clustered.count_documents({"_id": {"$lt": now}}) == 0 and db.clustered.count_documents({"_id": 5}) == 1
