@@ -270,3 +270,17 @@ def test_what_is_examined_follows_from_what_is_returned(assets, name):
         stage = stage["inputStage"]
     for stage in stage.get("inputStages", [stage]):
         assert (stage["stage"], stage["isMultiKey"]) == ("IXSCAN", True)
+
+
+def test_fields_meet_arrays_one_after_the_other(db):
+    """Each has a table of its own from then on; statements prepared before know of it."""
+    for field in ("a", "b", "c"):
+        db.things.create_index(field)
+    db.things.insert_many([{"_id": number, "a": number, "b": number, "c": number} for number in range(10)])
+    for number, field in enumerate(("a", "b", "c")):
+        db.things.update_one({"_id": number}, {"$set": {field: [100, 200]}})
+        db.things.insert_one({"_id": 10 + number, field: [100, 300]})
+        db.things.update_many({"_id": {"$gte": 8}}, {"$inc": {"n": 1}})
+        db.things.delete_one({"_id": 7 - number})
+        assert sorted(one["_id"] for one in db.things.find({field: 100})) == [number, 10 + number]
+    assert db.things.count_documents({}) == 10

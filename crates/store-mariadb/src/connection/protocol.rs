@@ -290,10 +290,15 @@ impl Protocol {
     /// A command was refused: its answer is over. Gives the failure to report, which is the preparation's if that failed.
     fn failed(&mut self, failure: Failure) -> Failure {
         self.phase = Phase::Head;
-        match self.expected.pop_front() {
-            Some(Expected::Result(Some(sql))) => self.statements.take_refusal(&sql).unwrap_or(failure),
-            _ => failure,
+        let Some(Expected::Result(Some(sql))) = self.expected.pop_front() else { return failure };
+        let failure = self.statements.take_refusal(&sql).unwrap_or(failure);
+        if failure.is_missing_table()
+            && let Some(forgotten) = self.statements.forget(&sql)
+        {
+            // A statement that writes does not find the tables of triggers that came after it (MariaDB 10.11): the next is prepared anew.
+            write_packet(0, &mut self.outgoing, |out| com::stmt_close(forgotten, out));
         }
+        failure
     }
 
     // --- bytes

@@ -119,12 +119,27 @@ impl Runner {
     }
 
     fn execute(&mut self, sql: &Arc<str>, params: &Params, anew: bool, rows: &mut Rows) -> Result<OkPacket> {
-        if anew && let Some(prepared) = self.statements.remove(sql) {
-            self.session.close_statement(prepared.id);
+        if anew {
+            self.forget(sql);
         }
         let id = self.prepare(sql)?;
         let params: SmallVec<[Param<'_>; 4]> = params.iter().collect();
-        Ok(self.session.execute(id, &params, rows)?)
+        let outcome = self.session.execute(id, &params, rows).map_err(Failure::from);
+        self.look_at(sql, &outcome);
+        outcome
+    }
+
+    /// A statement that writes does not find the tables of triggers that came after it (MariaDB 10.11): the next is prepared anew.
+    fn look_at(&mut self, sql: &Arc<str>, outcome: &Result<OkPacket>) {
+        if outcome.as_ref().is_err_and(Failure::is_missing_table) {
+            self.forget(sql);
+        }
+    }
+
+    fn forget(&mut self, sql: &Arc<str>) {
+        if let Some(prepared) = self.statements.remove(sql) {
+            self.session.close_statement(prepared.id);
+        }
     }
 
     /// All rows or none, where nobody has begun a transaction.
@@ -135,6 +150,7 @@ impl Runner {
             self.session.query("START TRANSACTION", rows)?;
         }
         let outcome = self.each(id, types, values, rows);
+        self.look_at(sql, &outcome);
         if alone {
             let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
             let ended = self.session.query(end, rows)?;
