@@ -4,7 +4,7 @@ mod bounds;
 
 use crate::connection::Event;
 use crate::failure::Result;
-use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Rows};
+use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -79,8 +79,10 @@ fn summary_of_index(rows: &Rows) -> PlanSummary {
     let of = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
     let stage = if rows.gives_different() { "DISTINCT_SCAN" } else { "IXSCAN" };
     match (&rows.index, rows.found.as_ref().and_then(|found| found.spec.as_ref())) {
-        (Some(IndexScan { merged: Some(branches), .. }), _) => {
-            PlanSummary::joined(branches.iter().map(|branch| of("IXSCAN", &branch.spec)))
+        (Some(IndexScan { merged: Some(merged), .. }), _) => {
+            // The elements of an array are told with the index itself.
+            let told = merged.branches.iter().filter(|branch| !branch.repeats);
+            PlanSummary::joined(told.map(|branch| of("IXSCAN", &branch.spec)))
         }
         (Some(index), _) => of(stage, &index.spec),
         (None, Some(spec)) => of(stage, spec),
@@ -158,9 +160,19 @@ impl Stages<'_> {
     }
 
     fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
-        if let Some(branches) = rows.index.as_ref().and_then(|index| index.merged.as_ref()) {
-            return self.write_merged(branches, writer);
+        match rows.index.as_ref().and_then(|index| index.merged.as_ref()) {
+            None => self.write_scan(rows, predicate, looked, writer),
+            Some(Merged { branches, sorted: None }) => self.write_merged(branches, writer),
+            Some(Merged { sorted: Some(pattern), .. }) => {
+                writer.append("stage", "SORT");
+                self.about.write_figures(|_| looked.entries, writer);
+                writer.append("sortPattern", pattern.as_doc());
+                self.write_scan(rows, predicate, looked, &mut writer.document("inputStage"));
+            }
         }
+    }
+
+    fn write_scan(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
         let different = rows.gives_different();
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
         self.about.write_figures(|_| looked.entries, writer);
@@ -179,8 +191,9 @@ impl Stages<'_> {
         self.write_spec(spec, arrays != 0, writer);
         writer.append("direction", direction(rows.forward));
         bounds::write(spec, arrays, predicate, rows.forward, &mut writer.document("indexBounds"));
-        if let Some(condition) = &rows.condition {
-            writer.append("serverFilter", condition.sql.as_str());
+        let conditions: Vec<&str> = rows.conditions().map(|condition| condition.sql.as_str()).collect();
+        if !conditions.is_empty() {
+            writer.append("serverFilter", conditions.join(" AND ").as_str());
         }
         self.about.write_count("keysExamined", looked.keys, writer);
         self.about.write_count("seeks", looked.seeks, writer);

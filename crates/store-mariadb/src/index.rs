@@ -1,9 +1,10 @@
 //! Secondary indexes: generated columns that hold the keys of a document's fields, and an ordinary MariaDB index over them.
 //!
-//! For each field there are two columns: a virtual one with the JSON text that the path leads to, so that the document is searched
-//! once, and a stored one with the [`key`] of that text. Stored, because a virtual one would be computed again for each row that is
-//! read, changed or purged (2,000 rows by index: 77 ms instead of 15). An index over several fields has one more column, `odd`, with an
-//! index of its own: whether any field has a key without a place.
+//! For each field there is a column with the JSON text that the path leads to, so that the document is searched once, and one with the
+//! [`key`] of that text. Both are stored, because a virtual one would be computed again for each row that is read, changed or purged
+//! (2,000 rows by index: 77 ms instead of 15), and be it only for a key that goes by it: what is stored says something of a row without its
+//! document. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a
+//! place.
 //!
 //! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
@@ -16,6 +17,7 @@ use crate::multikey::Values;
 use crate::names::quote;
 use crate::own_schema;
 use crate::partial::Filter;
+use crate::plan::KeyColumn;
 use crate::table::Column;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
@@ -49,8 +51,12 @@ pub(crate) struct Index {
     pub sql_name: String,
     /// Which documents it has, if it is partial.
     filter: Option<Filter>,
+    /// The columns with the keys of the fields.
+    pub key_columns: Box<[KeyColumn]>,
     /// The table with the values of arrays, if there is one.
     pub values: Option<Values>,
+    /// Its columns can be read without the document. Earlier versions made some that cannot.
+    pub stands_alone: bool,
     kind: IndexKind,
     /// What a text index says of documents.
     text: Option<Arc<TextIndex>>,
@@ -64,7 +70,21 @@ impl Index {
         let text = TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new);
         // What is kept has been read before, when it was asked for.
         let kind = IndexKind::of(&spec).unwrap_or(IndexKind::Ordered);
-        Index { filter: Filter::of(spec.spec.as_doc()), spec: Arc::new(spec), sql_name, values: None, kind, text }
+        let key_columns = spec.key.as_doc().iter().enumerate().map(|(position, (_, direction))| {
+            let descends = number(direction).is_some_and(|direction| direction < 0.0);
+            KeyColumn::named(&key_column(&sql_name, position), descends)
+        });
+        let key_columns = key_columns.collect();
+        Index {
+            key_columns,
+            filter: Filter::of(spec.spec.as_doc()),
+            spec: Arc::new(spec),
+            sql_name,
+            values: None,
+            stands_alone: false,
+            kind,
+            text,
+        }
     }
 
     pub fn fields(&self) -> impl Iterator<Item = &str> {
@@ -110,7 +130,7 @@ impl Index {
 
     /// The column with the keys of a field.
     pub fn column(&self, position: usize) -> String {
-        format!("{}.{position}", self.sql_name)
+        key_column(&self.sql_name, position)
     }
 
     /// The column with the JSON text of a field. Its name stands in an expression dozens of times, so it is short.
@@ -133,12 +153,6 @@ impl Index {
     /// The column, and the MariaDB index over it, that tell whether a field has a key without a place; where there are several fields.
     pub fn odd_column(&self) -> Option<String> {
         (self.fields().nth(1).is_some()).then(|| format!("{}.odd", self.sql_name))
-    }
-
-    /// Whether the field's values descend.
-    pub fn descends(&self, position: usize) -> bool {
-        let direction = self.spec.key.as_doc().iter().nth(position).map(|(_, direction)| direction);
-        direction.and_then(number).is_some_and(|direction| direction < 0.0)
     }
 
     /// Length of each column, less the byte in front; see [`key::expression`].
@@ -213,12 +227,12 @@ impl Index {
         let mut clauses = Vec::new();
         for (position, path) in self.fields().enumerate() {
             clauses.push(format!(
-                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) VIRTUAL INVISIBLE",
+                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED INVISIBLE",
                 quote(&self.text_column(position)),
                 text_expression(path),
             ));
             clauses.push(format!(
-                "ADD COLUMN {} DECIMAL(65,30) AS ({}) VIRTUAL INVISIBLE",
+                "ADD COLUMN {} DECIMAL(65,30) AS ({}) STORED INVISIBLE",
                 quote(&self.decimal_column(position)),
                 key::decimal_expression(&quote(&self.text_column(position))),
             ));
@@ -226,7 +240,7 @@ impl Index {
         for (position, path) in self.filter.iter().flat_map(Filter::paths).enumerate() {
             let (text, key) = self.filter_columns(position);
             clauses.push(format!(
-                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) VIRTUAL INVISIBLE",
+                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED INVISIBLE",
                 quote(&text),
                 text_expression(path),
             ));
@@ -247,7 +261,7 @@ impl Index {
                     key::ARRAY
                 ));
             }
-            parts.push(format!("{column}{}", if self.descends(position) { " DESC" } else { "" }));
+            parts.push(format!("{column}{}", if self.key_columns[position].descends { " DESC" } else { "" }));
         }
         let kind = if self.spec.unique { "UNIQUE KEY" } else { "KEY" };
         clauses.push(format!("ADD {kind} {} ({})", quote(&self.sql_name), parts.join(",")));
@@ -292,6 +306,10 @@ impl Index {
         });
         format!("if({},true,null)", odd.collect::<Vec<_>>().join(" or "))
     }
+}
+
+fn key_column(index: &str, position: usize) -> String {
+    format!("{index}.{position}")
 }
 
 /// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way. Without blanks, as
@@ -382,7 +400,10 @@ pub(crate) async fn load(
             let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
             let mut index = Index::new(spec_of(spec));
             index.values = values.clone().map(own_schema::text_of).transpose()?.as_deref().and_then(Values::read);
-            let first = columns.iter().find(|column| column.name == index.column(0));
+            let find = |name: &str| columns.iter().find(|column| column.name == name);
+            index.stands_alone =
+                find(&index.text_column(0)).is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
+            let first = find(&index.column(0));
             if first.is_some_and(|column| column.data_type == "varbinary") {
                 indexes.push(index);
             }

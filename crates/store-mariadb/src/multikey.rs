@@ -58,6 +58,16 @@ impl Values {
     pub fn quoted(&self, table: &Table) -> String {
         format!("{}.{}", quote(&table.schema), quote(&self.name))
     }
+
+    /// As it stands in lookups: `e`.
+    pub fn named(&self, table: &Table) -> String {
+        format!("{} AS e", self.quoted(table))
+    }
+
+    /// With the rows of the documents that the elements belong to: `k`.
+    pub fn joined(&self, table: &Table) -> String {
+        format!("{} STRAIGHT_JOIN {} AS k ON k.seq = e.seq", self.named(table), table.quoted)
+    }
 }
 
 /// Whether a table's name is that of one of these tables: what is written there is written beside a document.

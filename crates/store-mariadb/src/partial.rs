@@ -52,7 +52,7 @@ impl Filter {
     pub fn key_clause(text: &str, column: &str) -> String {
         let (text, column) = (quote(text), quote(column));
         let key = key::Source { text: &text, decimal: None, bytes: BYTES, unique: false }.expression();
-        format!("ADD COLUMN {column} VARBINARY({}) AS (if({text} is null,'2',{key})) VIRTUAL INVISIBLE", BYTES + 1)
+        format!("ADD COLUMN {column} VARBINARY({}) AS (if({text} is null,'2',{key})) STORED INVISIBLE", BYTES + 1)
     }
 
     /// Whether a document belongs to the index, by the columns with the texts and those with the keys.

@@ -2,7 +2,7 @@
 
 mod merged;
 
-pub(crate) use merged::{Branch, column as merged_column};
+pub(crate) use merged::{Branch, Merged, column as merged_column};
 
 use crate::ahead::Ahead;
 use crate::connection::Connection;
@@ -68,6 +68,8 @@ pub(crate) struct Rows {
 pub(crate) struct Found {
     /// The table, quoted: that with the values of arrays (see [`crate::multikey`]), or the collection's own by way of an index.
     pub table: String,
+    /// The column there with the keys of rows.
+    pub key: String,
     /// One row for each value of this column will do.
     pub group: Option<String>,
     /// What holds for the row of such a key, in the collection's table as `documents`. Keys that TRUNCATE has left behind may be others' now.
@@ -94,8 +96,10 @@ pub(crate) struct IndexScan {
     pub columns: Vec<KeyColumn>,
     /// The condition is about the index's columns alone: see [`Rows::statement`].
     pub covers: bool,
+    /// Only rows for which this holds as well, about the keys of other indexes.
+    pub filter: Option<Condition>,
     /// The places that are put together in the order of `columns`; else the index is read from end to end.
-    pub merged: Option<Vec<Branch>>,
+    pub merged: Option<Merged>,
     /// How the rows divide into those to count and those to look at, where the plan's conditions are all there is to the filter.
     pub counting: Option<Box<Counting>>,
 }
@@ -103,13 +107,13 @@ pub(crate) struct IndexScan {
 #[derive(Clone, Debug)]
 pub(crate) struct KeyColumn {
     /// As it stands in statements: see [`KeyColumn::named`].
-    pub name: String,
+    pub name: Arc<str>,
     pub descends: bool,
 }
 
 impl KeyColumn {
     pub fn named(column: &str, descends: bool) -> KeyColumn {
-        KeyColumn { name: format!("k.{}", quote(column)), descends }
+        KeyColumn { name: format!("k.{}", quote(column)).into(), descends }
     }
 }
 
@@ -209,6 +213,14 @@ impl Rows {
         Rows { ids: None, found: None, index: None, condition: None, forward, tally: Tally::default() }
     }
 
+    /// What the server checks of a row, before its document is fetched.
+    pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let index = self.index.as_ref();
+        let merged = index.and_then(|index| index.merged.as_ref()).and_then(|merged| merged.branches.first());
+        let branch = merged.and_then(|branch| branch.condition.as_ref());
+        self.condition.iter().chain(index.and_then(|index| index.filter.as_ref())).chain(branch)
+    }
+
     /// What all rows are, without exception.
     pub fn is_everything(&self) -> bool {
         self.ids.is_none() && self.index.is_none() && self.condition.is_none()
@@ -232,16 +244,14 @@ impl Rows {
             return self.found_elsewhere(table, found, after);
         }
         let probe = probe.map(|probe| format!(", ({probe})")).unwrap_or_default();
-        if let Some(branches) = self.merged() {
-            return self.merged_statement(table, branches, after, &probe);
+        if let Some(merged) = self.merged() {
+            return self.merged_statement(table, &merged.branches, after, &probe);
         }
         let mut conditions = Vec::new();
         if let Some(ids) = &self.ids {
             conditions.push(format!("id IN (?{})", ",?".repeat(padded(ids.len()) - 1)));
         }
-        if let Some(condition) = &self.condition {
-            conditions.push(condition.sql.clone());
-        }
+        conditions.extend(self.conditions().map(|condition| condition.sql.clone()));
         let (mut columns, mut order, mut from, mut key) =
             (String::new(), String::new(), table.quoted.clone(), key.to_owned());
         let mut doc = "doc";
@@ -270,17 +280,17 @@ impl Rows {
     }
 
     fn found_elsewhere(&self, table: &Table, found: &Found, after: bool) -> Arc<str> {
-        let key = table.row_key.column();
+        let (key, found_key) = (table.row_key.column(), &found.key);
         let condition = self.condition.as_ref().map_or("TRUE", |condition| &condition.sql);
         let from = format!("FROM {} WHERE {condition}", found.table);
         let keys = match &found.group {
             Some(column) => {
                 let after = if after { " HAVING found_key > ?" } else { "" };
-                format!("SELECT MIN({key}) AS found_key {from} GROUP BY {column}{after}")
+                format!("SELECT MIN({found_key}) AS found_key {from} GROUP BY {column}{after}")
             }
             None => {
-                let after = if after { format!(" AND {key} > ?") } else { String::new() };
-                format!("SELECT DISTINCT {key} AS found_key {from}{after}")
+                let after = if after { format!(" AND {found_key} > ?") } else { String::new() };
+                format!("SELECT DISTINCT {found_key} AS found_key {from}{after}")
             }
         };
         let holds = found.holds.as_ref().map(|holds| format!(" AND ({holds})")).unwrap_or_default();
@@ -292,14 +302,24 @@ impl Rows {
         .into()
     }
 
-    /// Whether a page of so many rows is of documents joined to keys, so that its statement is to be prepared anew.
+    /// Whether a page of so many rows is of documents joined to keys.
     pub fn joins(&self, table: &Table, limit: u64) -> bool {
-        let is_large = || limit.saturating_mul(table.document_bytes.get() + ROW_BYTES) >= JOINED_BYTES_MIN;
-        self.index.as_ref().is_some_and(|index| index.merged.is_some() || index.covers && is_large())
+        let of_index =
+            |index: &IndexScan| index.merged.is_some() || index.filter.is_some() || self.joins_to_index(table, limit);
+        self.index.as_ref().is_some_and(of_index)
     }
 
-    fn merged(&self) -> Option<&[Branch]> {
-        self.index.as_ref()?.merged.as_deref()
+    /// Whether these keys are read in the index alone, so that the statement is to be prepared anew.
+    fn joins_to_index(&self, table: &Table, limit: u64) -> bool {
+        let is_large = || limit.saturating_mul(table.document_bytes.get() + ROW_BYTES) >= JOINED_BYTES_MIN;
+        self.index.as_ref().is_some_and(|index| match &index.merged {
+            Some(merged) => merged.sorted.is_none(),
+            None => index.filter.is_none() && index.covers && is_large(),
+        })
+    }
+
+    fn merged(&self) -> Option<&Merged> {
+        self.index.as_ref()?.merged.as_ref()
     }
 
     /// Queues the statement for a page.
@@ -323,7 +343,7 @@ impl Rows {
         limit: u64,
     ) {
         let params = self.params(table, after, limit);
-        match self.joins(table, limit) {
+        match self.joins_to_index(table, limit) {
             true => connection.queue_execute_anew(statement, &params),
             false => connection.queue_execute(statement, &params),
         }
@@ -331,8 +351,8 @@ impl Rows {
 
     /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind, how many rows.
     pub fn params<'p>(&'p self, table: &Table, after: Option<&'p RowPosition>, limit: u64) -> Vec<Param<'p>> {
-        if let Some(branches) = self.merged() {
-            return merged::params(table, branches, after, limit);
+        if let Some(merged) = self.merged() {
+            return merged::params(table, &merged.branches, after, limit);
         }
         let mut params = Vec::new();
         if let Some(ids) = &self.ids {
@@ -341,9 +361,7 @@ impl Rows {
             params.extend(ids.iter().map(|id| Param::Text(id)));
             params.resize(padded(ids.len()), Param::Text(last));
         }
-        if let Some(condition) = &self.condition {
-            params.extend(condition.params());
-        }
+        params.extend(self.conditions().flat_map(Condition::params));
         if let Some(after) = after {
             params.extend(after.keys.iter().flat_map(|key| [Param::Bytes(key), Param::Bytes(key)]));
             params.push(key_param(table.row_key, &after.row));

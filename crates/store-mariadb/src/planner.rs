@@ -11,6 +11,7 @@ mod bounds;
 mod candidate;
 mod elements;
 mod merge;
+mod other_keys;
 
 pub(crate) use bounds::{Bounds, KeyRange};
 
@@ -131,6 +132,11 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
         return choice;
     }
     if let Some(candidate) = best {
+        if !candidate.is_sorted()
+            && let Some(choice) = other_keys::in_order(&candidate, table, query, wanted)
+        {
+            return choice;
+        }
         return candidate.into_access(wanted, query.predicate);
     }
     union(table, query, wanted).unwrap_or_else(|| natural(table, query, wanted))

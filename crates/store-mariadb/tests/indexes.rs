@@ -38,6 +38,8 @@ struct Asked {
     sorted: bool,
     by_index: bool,
     merged: bool,
+    /// The server looked at keys of several indexes, or sorted by those of another one.
+    by_keys: bool,
 }
 
 /// What the store gives for a query, read in batches. The limit is what the first of them holds: it makes a difference to plans alone.
@@ -53,7 +55,8 @@ fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<
     }
     let stages = format!("{:?}", plan.winning_plan());
     let (by_index, merged) = (stages.contains("IXSCAN"), stages.contains("SORT_MERGE"));
-    Asked { documents: sink.0, sorted: plan.facts().sorted, by_index, merged }
+    let by_keys = stages.contains("k.`a~") && stages.contains("k.`b~") || stages.contains("sortPattern");
+    Asked { documents: sink.0, sorted: plan.facts().sorted, by_index, merged, by_keys }
 }
 
 fn number(odd: bool) -> BoxedStrategy<DocBuf> {
@@ -217,6 +220,7 @@ struct Used {
     indexes: u32,
     orders: u32,
     merges: u32,
+    others: u32,
 }
 
 /// Answers by indexes are those that the evaluator gives for all documents: which, in what order, how many.
@@ -247,6 +251,7 @@ fn check_queries(
                 indexes: before.indexes + u32::from(asked.by_index),
                 orders: before.orders + u32::from(in_order),
                 merges: before.merges + u32::from(asked.merged),
+                others: before.others + u32::from(asked.by_keys),
             });
             if in_order {
                 let keys: Vec<Vec<u8>> = asked
@@ -391,6 +396,36 @@ fn answers_are_the_same_with_indexes() {
         let used = check_queries(&client, &things, &all, 150, several_places());
         assert!(odd || used.merges > 75, "{used:?}");
     }
+}
+
+/// What the keys of one index say of the rows of another one makes no difference to the answer.
+#[test]
+fn answers_are_the_same_where_other_keys_are_looked_at() {
+    let Some(server) = server() else { return };
+    let client = Client::open(server.engine());
+    for (odd, database) in [(true, "keys_odd"), (false, "keys_plain")] {
+        let things = Namespace::new(database, "things");
+        let mut all = documents(&mut runner(1), 150, odd);
+        // Of short documents the server is asked for more than match.
+        all.iter_mut().for_each(|document| document.append("pad", "x".repeat(2_000).as_str()));
+        let indexes = vec![spec("a", doc! { "a": 1 }, doc! {}), spec("b", doc! { "b": -1 }, doc! {})];
+        client.run(client.store.create_indexes(&things, indexes)).unwrap();
+        client.insert(&things, &all).unwrap();
+        check(&client, &things, &all, 10);
+        let used = check_queries(&client, &things, &all, 300, both_fields());
+        assert!(used.others > if odd { 75 } else { 150 }, "{used:?}");
+        assert!(odd || used.orders > 100, "{used:?}");
+    }
+}
+
+/// Queries about both fields, often in the order of one of them.
+fn both_fields() -> impl Strategy<Value = (DocBuf, DocBuf)> {
+    let equal =
+        |path: &'static str| (-4..4).prop_map(move |value: i32| DocBuf::build(|writer| writer.append(path, value)));
+    let sorts = vec![doc! {}, doc! { "b": 1 }, doc! { "b": -1 }, doc! { "b": 1, "a": -1 }];
+    let conditions = (prop_oneof![condition(), equal("a")], prop_oneof![condition(), equal("b")]);
+    (conditions, prop::sample::select(sorts))
+        .prop_map(|((one, other), sort)| (doc! { "$and": &document::array![&one, &other] }, sort))
 }
 
 /// Queries for several values of `a`, or of one thing or another, in the order of `b`.

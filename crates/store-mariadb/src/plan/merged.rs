@@ -1,21 +1,31 @@
 //! Rows of several places in indexes, each in the order wanted, as one: the first keys of each branch are put in order, and only the
 //! documents of those that come first among all are fetched.
 
-use super::{KeyColumn, RowPosition, Rows, behind, key_param, source};
-use crate::names::quote;
+use super::{KeyColumn, RowPosition, Rows, behind, key_param};
 use crate::pushdown::Condition;
 use crate::table::Table;
+use document::DocBuf;
 use mariadb_wire::Param;
 use std::sync::Arc;
 use store::IndexSpec;
+
+/// Places that are put together.
+#[derive(Clone, Debug)]
+pub(crate) struct Merged {
+    pub branches: Vec<Branch>,
+    /// The order, as a pattern, where the server sorts the rows of each branch by their keys; else their indexes give it.
+    pub sorted: Option<DocBuf>,
+}
 
 /// One of the places.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     pub spec: Arc<IndexSpec>,
-    /// MariaDB's name of the index.
-    pub key: String,
-    /// The columns of the index that give the order: as many as the rows' [`super::IndexScan::columns`], of the same directions.
+    /// The table by way of the index, or of another table, as `k`.
+    pub source: String,
+    /// A row may come several times.
+    pub repeats: bool,
+    /// The columns that give the order: as many as the rows' [`super::IndexScan::columns`], of the same directions.
     pub columns: Vec<KeyColumn>,
     pub forward: bool,
     pub condition: Option<Condition>,
@@ -23,7 +33,7 @@ pub(crate) struct Branch {
 
 /// The names under which the columns of all branches go.
 pub(crate) fn column(position: usize, descends: bool) -> KeyColumn {
-    KeyColumn { name: format!("k.{}", quote(&format!("s{position}"))), descends }
+    KeyColumn::named(&format!("s{position}"), descends)
 }
 
 impl Rows {
@@ -52,11 +62,10 @@ impl Rows {
                 }
                 let filter =
                     if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-                let from = source(table, &branch.key);
-                format!(
-                    "(SELECT k.{key} AS {key}{keys} FROM {from}{filter} {} LIMIT ?)",
-                    order(&branch.columns, branch.forward)
-                )
+                let Branch { source, columns, forward, repeats, .. } = branch;
+                let distinct = if *repeats { "DISTINCT " } else { "" };
+                let order = order(columns, *forward);
+                format!("(SELECT {distinct}k.{key} AS {key}{keys} FROM {source}{filter} {order} LIMIT ?)")
             })
             .collect();
         let (all, order) = (parts.join(" UNION "), order(columns, self.forward));

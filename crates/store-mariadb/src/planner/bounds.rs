@@ -59,6 +59,11 @@ impl Bounds {
         here.find_map(|(_, test)| Bounds::of_test(test, bytes))
     }
 
+    /// Every key that a document which matches may have.
+    pub fn all(&self) -> Vec<KeyRange> {
+        [self.plain.as_slice(), &self.odd].concat()
+    }
+
     /// All keys but that of arrays.
     pub fn but_arrays() -> Bounds {
         let range = |low: &[u8], high: &[u8]| KeyRange::of((low, high));

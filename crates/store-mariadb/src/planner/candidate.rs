@@ -1,12 +1,12 @@
 //! An index that might serve a query, and how well.
 
 use super::bounds::{Bounds, KeyRange};
-use super::{Choice, Wanted, elements};
+use super::{Choice, Wanted, elements, other_keys};
 use crate::index::{Index, id_index};
 use crate::key;
-use crate::multikey::has_array;
+use crate::multikey::{Values, has_array};
 use crate::names::quote;
-use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Rows, merged_column, padded, source};
+use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Merged, Rows, merged_column, padded, source};
 use crate::pushdown::{Condition, Operand};
 use crate::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
 use query::Predicate;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 use store::{IndexSpec, PlanFacts, Tally};
 
 #[derive(Clone)]
-struct Field {
-    path: String,
+struct Field<'t> {
+    path: &'t str,
     column: KeyColumn,
     bounds: Option<Bounds>,
     /// What an element of an array has to meet, where there is a table to look for it.
     element: Option<Bounds>,
 }
 
-impl Field {
+impl Field<'_> {
     /// What is looked up for, wherever that is.
     fn sought(&self) -> Option<&Bounds> {
         self.element.as_ref().or(self.bounds.as_ref())
@@ -34,7 +34,7 @@ pub(super) struct Candidate<'t> {
     /// `None`: the index on `_id`.
     index: Option<&'t Index>,
     table: &'t Table,
-    fields: Vec<Field>,
+    fields: Vec<Field<'t>>,
     /// The bounds are all there is to the filter, and each says all about its conditions.
     exact: bool,
     forward: bool,
@@ -162,16 +162,39 @@ impl<'t> Candidate<'t> {
             });
             let columns = columns.collect::<Option<Vec<_>>>()?;
             let condition = candidate.condition(|bounds| bounds.plain.clone()).or_else(|| candidate.present());
-            let (spec, key) = (candidate.spec(), candidate.key().to_owned());
-            branches.push(Branch { spec, key, columns, forward, condition });
+            branches.push(candidate.branch(columns, forward, condition.into_iter()));
         }
-        let columns = wanted.sort?.parts().iter().enumerate();
-        let columns = columns.map(|(position, part)| merged_column(position, part.ascending != forward)).collect();
-        let mut rows = candidates.into_iter().next()?.into_rows(&Wanted::default(), None);
-        (rows.condition, rows.forward) = (None, forward);
-        let index = rows.index.as_mut()?;
-        (index.columns, index.merged) = (columns, Some(branches));
-        Some(rows)
+        let descends = wanted.sort?.parts().iter().map(|part| part.ascending != forward);
+        Some(candidates.first()?.rows_of(Merged { branches, sorted: None }, descends, forward))
+    }
+
+    /// All rows, for the server to put in the order of these columns, which need not be the index's.
+    pub fn branches_by(&self, columns: &[KeyColumn], wanted: &Wanted<'_>) -> Option<Vec<Branch>> {
+        let index = self.index.filter(|index| index.stands_alone)?;
+        let filter = || other_keys::filter(index, self.table, wanted);
+        let branch = |candidate: &Candidate<'_>| {
+            let condition = candidate.condition(Bounds::all).or_else(|| candidate.present());
+            candidate.branch(columns.to_vec(), true, condition.into_iter().chain(filter()))
+        };
+        let Some((values, within)) = self.within_arrays(wanted) else { return Some(vec![branch(self)]) };
+        let arrays = Condition::new(format!("({})", has_array(index, "k")), Vec::new());
+        let arrays = self.branch(columns.to_vec(), true, [within, arrays].into_iter().chain(filter()));
+        let source = values.joined(self.table);
+        Some(vec![branch(&self.clone().without_arrays()), Branch { source, repeats: true, ..arrays }])
+    }
+
+    fn branch(&self, columns: Vec<KeyColumn>, forward: bool, conditions: impl Iterator<Item = Condition>) -> Branch {
+        let conditions: Vec<Condition> = conditions.collect();
+        let condition = (!conditions.is_empty()).then(|| Condition::joined(conditions, " AND "));
+        let source = source(self.table, self.key());
+        Branch { spec: self.spec(), source, repeats: false, columns, forward, condition }
+    }
+
+    /// Branches as the rows of this index.
+    pub fn rows_of(&self, merged: Merged, descends: impl Iterator<Item = bool>, forward: bool) -> Rows {
+        let columns = descends.enumerate().map(|(position, descends)| merged_column(position, descends)).collect();
+        let index = IndexScan { columns, merged: Some(merged), ..self.scan() };
+        Rows { index: Some(index), ..Rows::all(forward) }
     }
 
     /// The query for whether any key of these indexes has no place.
@@ -192,17 +215,17 @@ impl<'t> Candidate<'t> {
         let probe = (self.sorted && wanted.sort.is_some()).then(|| self.probe());
         let facts = PlanFacts { exact: false, sorted: self.sorted, view: false };
         if probe.is_none()
-            && let Some(within) = self.within_arrays(wanted)
+            && let Some(within) = self.rows_within_arrays(wanted)
         {
-            return (Access::Union(vec![(None, self.beside_arrays()), (None, within)]), facts, None);
+            return (Access::Union(vec![(None, self.beside_arrays(wanted)), (None, within)]), facts, None);
         }
         (Access::Rows(self.into_rows(wanted, Some(predicate))), facts, probe)
     }
 
     /// All rows, for a branch of an `$or`: those of documents with arrays by themselves, if they are looked up elsewhere.
     pub fn into_branch(self, wanted: &Wanted<'_>) -> Vec<Rows> {
-        match self.within_arrays(wanted) {
-            Some(within) => vec![self.beside_arrays(), within],
+        match self.rows_within_arrays(wanted) {
+            Some(within) => vec![self.beside_arrays(wanted), within],
             None => vec![self.into_rows(wanted, None)],
         }
     }
@@ -211,54 +234,69 @@ impl<'t> Candidate<'t> {
     pub fn into_rows(self, wanted: &Wanted<'_>, predicate: Option<&Predicate>) -> Rows {
         // In the order of the index nothing is odd, or the plan would be another one.
         let in_order = self.sorted && wanted.sort.is_some();
-        let condition = self.condition(|bounds| {
-            let odd = if in_order { &[] } else { bounds.odd.as_slice() };
-            [bounds.plain.as_slice(), odd].concat()
-        });
+        let condition = self.condition(|bounds| if in_order { bounds.plain.clone() } else { bounds.all() });
         let counting = predicate.filter(|_| self.exact).map(|predicate| Box::new(self.counting(predicate)));
-        let scan = IndexScan {
-            key: self.key().to_owned(),
-            spec: self.spec(),
-            arrays: self.index.and_then(|index| index.values.as_ref()).map_or(0, |values| values.fields),
-            counting,
-            merged: None,
-            covers: self.table.row_key == RowKey::Sequence,
-            columns: self.fields.iter().map(|field| field.column.clone()).collect(),
-        };
+        let filter = self.index.filter(|_| !self.exact).and_then(|index| other_keys::filter(index, self.table, wanted));
         Rows {
             ids: None,
             found: None,
             condition: condition.or_else(|| self.present()),
-            index: Some(scan),
+            index: Some(IndexScan { counting, filter, ..self.scan() }),
             forward: self.forward,
             tally: Tally::default(),
         }
     }
 
-    /// The rows of documents with arrays, by way of the table with their elements.
-    fn within_arrays(&self, wanted: &Wanted<'_>) -> Option<Rows> {
+    fn scan(&self) -> IndexScan {
+        IndexScan {
+            key: self.key().to_owned(),
+            spec: self.spec(),
+            arrays: self.index.and_then(|index| index.values.as_ref()).map_or(0, |values| values.fields),
+            counting: None,
+            filter: None,
+            merged: None,
+            covers: self.table.row_key == RowKey::Sequence,
+            columns: self.fields.iter().map(|field| field.column.clone()).collect(),
+        }
+    }
+
+    /// The table with the elements of arrays, and what to look up there.
+    fn within_arrays(&self, wanted: &Wanted<'_>) -> Option<(&'t Values, Condition)> {
         let index = self.index?;
         let values = index.values.as_ref()?;
-        let found = Found {
-            table: values.quoted(self.table),
-            group: None,
-            holds: Some(has_array(index, "documents")),
-            spec: Some(index.spec.clone()),
+        Some((values, elements::condition(index, values, wanted)?))
+    }
+
+    /// The rows of documents with arrays, by way of the table with their elements.
+    fn rows_within_arrays(&self, wanted: &Wanted<'_>) -> Option<Rows> {
+        let (index, (values, condition)) = (self.index?, self.within_arrays(wanted)?);
+        let spec = Some(index.spec.clone());
+        let found = match other_keys::filter(index, self.table, wanted) {
+            None => {
+                let holds = Some(has_array(index, "documents"));
+                Found { table: values.named(self.table), key: "seq".into(), group: None, holds, spec }
+            }
+            Some(filter) => {
+                let holds = Condition::new(format!("({})", has_array(index, "k")), Vec::new());
+                let condition = Condition::joined(vec![condition, holds, filter], " AND ");
+                let found =
+                    Found { table: values.joined(self.table), key: "k.seq".into(), group: None, holds: None, spec };
+                return Some(Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) });
+            }
         };
-        Some(Rows {
-            found: Some(found),
-            condition: Some(elements::condition(index, values, wanted)?),
-            ..Rows::all(true)
-        })
+        Some(Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) })
     }
 
     /// The rows of the other documents.
-    fn beside_arrays(self) -> Rows {
-        let mut candidate = self;
-        for field in &mut candidate.fields {
+    fn beside_arrays(self, wanted: &Wanted<'_>) -> Rows {
+        self.without_arrays().into_rows(wanted, None)
+    }
+
+    fn without_arrays(mut self) -> Candidate<'t> {
+        for field in &mut self.fields {
             field.bounds = Some(field.bounds.take().map_or_else(Bounds::but_arrays, Bounds::without_arrays));
         }
-        candidate.into_rows(&Wanted::default(), None)
+        self
     }
 
     fn key(&self) -> &str {
@@ -286,7 +324,7 @@ impl<'t> Candidate<'t> {
 
     fn counting(&self, predicate: &Predicate) -> Counting {
         let matching = self.condition(|bounds| bounds.plain.clone()).or_else(|| self.present());
-        let candidates = self.condition(|bounds| [bounds.plain.as_slice(), &bounds.odd].concat());
+        let candidates = self.condition(Bounds::all);
         let bounded = self.fields.iter().filter_map(|field| Some((field, field.bounds.as_ref()?)));
         let odd: Vec<Condition> = bounded.map(|(field, bounds)| within(&field.column.name, &bounds.odd)).collect();
         let none = Condition::new("FALSE".into(), Vec::new());
@@ -330,7 +368,8 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
     let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
-    let found = Some(Found { table: own, group: Some(column), holds: None, spec: Some(index.spec.clone()) });
+    let found =
+        Some(Found { table: own, key: "seq".into(), group: Some(column), holds: None, spec: Some(index.spec.clone()) });
     let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let mut odd =
@@ -340,27 +379,27 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     (representatives, odd)
 }
 
-fn fields(index: Option<&Index>, wanted: &Wanted<'_>) -> Vec<Field> {
+fn fields<'t>(index: Option<&'t Index>, wanted: &Wanted<'_>) -> Vec<Field<'t>> {
     let Some(index) = index else {
         let column = KeyColumn::named(ID_KEY, false);
         let bounds = Bounds::of("_id", &wanted.conditions, ID_KEY_BYTES);
-        return vec![Field { path: "_id".into(), column, bounds, element: None }];
+        return vec![Field { path: "_id", column, bounds, element: None }];
     };
-    let field = |(position, path): (usize, &str)| {
+    let field = |(path, column): (&'t str, &KeyColumn)| {
         let element = index.values.as_ref().and_then(|_| elements::bounds_of(path, wanted, index.bytes()));
         let bounds = Bounds::of(path, &wanted.conditions, index.bytes());
         Field {
-            path: path.to_owned(),
-            column: KeyColumn::named(&index.column(position), index.descends(position)),
+            path,
+            column: column.clone(),
             // What has to be an array lies among what every lookup reads.
             bounds: bounds.or_else(|| element.as_ref().map(|_| Bounds::of_arrays())),
             element,
         }
     };
-    index.fields().enumerate().map(field).collect()
+    index.fields().zip(&index.key_columns).map(field).collect()
 }
 
-fn is_one_point(field: &Field) -> bool {
+fn is_one_point(field: &Field<'_>) -> bool {
     let ranges = field.bounds.as_ref().map(|bounds| bounds.plain.as_slice());
     matches!(ranges, Some([range]) if range.is_point())
 }

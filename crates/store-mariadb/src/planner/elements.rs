@@ -79,13 +79,12 @@ pub(super) fn condition(index: &Index, values: &Values, wanted: &Wanted<'_>) -> 
         }
         let bounds = bounds_in(place, index, wanted);
         let fields = bounds.iter().enumerate().filter_map(|(position, bounds)| Some((position, bounds.as_ref()?)));
-        let fields = fields
-            .map(|(position, bounds)| within(&key_column(position), &[bounds.plain.as_slice(), &bounds.odd].concat()));
+        let fields = fields.map(|(position, bounds)| within(&format!("e.{}", key_column(position)), &bounds.all()));
         let fields: Vec<Condition> = fields.collect();
         if fields.is_empty() {
             return None;
         }
-        let here = Condition::new(format!("place = {number}"), Vec::new());
+        let here = Condition::new(format!("e.place = {number}"), Vec::new());
         parts.push(Condition::joined(std::iter::once(here).chain(fields).collect(), " AND "));
     }
     match parts.is_empty() {
