@@ -159,3 +159,48 @@ def test_the_stages_are_those_of_mongodb(databases, store, number):
         assert abs(totals(ours[2], key) - totals(theirs[2], key)) <= 3, (command, key)
     for key in ["nCounted", "nMatched", "nWouldModify", "nWouldUpsert", "nWouldDelete"]:
         assert ours[2].get(key) == theirs[2].get(key), (command, key)
+
+
+# An index filter (`query`, `sort`, `projection`, `collation`, `indexes`), and commands that are of its shape or nearly so.
+LIKE_A = [
+    find({"a": 5}), find({"a": {"$in": [1]}}), find({"a": {"$in": [1, 2]}}), find({"a": 5}, sort={"a": 1}), find({"a": 5}, limit=1),
+    find({"a": 5}, projection={"b": 1}), find({"a": 5}, collation={"locale": "simple"}), find({"a": 5}, hint="a_1"),
+    find({"a": 5}, hint="nope"), find({"a": 5}, hint={"$natural": -1}), find({"a": 5, "b": 5}), find({"a": {"$gte": 5}}), count({"a": 5}), count({"a": 5}, hint="a_1"),
+    count({}), update({"a": 5}), update({"a": 5}, multi=True, hint="a_1"), delete({"a": 5}, 1), delete({"a": 5}, 0), SON(findAndModify="t", query={"a": 5}, remove=True),
+    aggregate({"$match": {"a": 5}}), aggregate({"$match": {"a": 5}}, {"$limit": 2}, {"$addFields": {"x": 1}}),
+]
+FILTERS = [
+    (SON(query={"a": 1}, indexes=["s_1"]), LIKE_A),
+    (SON(query={"a": 1}, indexes=[{"a": 1}, "nope"]), LIKE_A),
+    (SON(query={}, indexes=["s_1"]), [find({}), count({}), aggregate(), find({}, hint="s_1"), find({}, hint="nope")]),
+    (SON(query={"_id": {"$gt": 1}}, indexes=["s_1"]), [find({"_id": {"$gt": 150}}), find({"_id": 5})]),
+    (SON(query={"_id": {"$gt": 1}}, indexes=["_id_"]), [find({"_id": {"$gt": 150}}), find({"_id": {"$gt": 150}}, hint="s_1")]),
+    (SON(query={"_id": 1}, indexes=["s_1"]), [find({"_id": 5}), count({"_id": 5})]),
+    (SON(query={"a": 1}, sort={"zz": 1}, indexes=["s_1"]), [find({"a": 5}, sort={"zz": 1}), find({"a": 5}, sort={"zz": -1}), find({"a": 5})]),
+    (SON(query={"a": 1}, projection={"b": 1}, indexes=["s_1"]), [
+        find({"a": 5}, projection={"b": 1}), find({"a": 5}, projection={"b": 1, "_id": 0}), find({"a": 5}, projection={"zz": "$b"}), find({"a": 5})]),
+    (SON(query={"a": 1}, collation={"locale": "en"}, indexes=["s_1"]), [
+        find({"a": 5}, collation={"locale": "en", "strength": 3}), find({"a": 5}, collation={"locale": "en", "strength": 2}), find({"a": 5})]),
+    (SON(query={"b": 1, "s": {"$gt": 1}}, indexes=["s_1"]), [find({"s": {"$gt": "n190"}, "b": 195}), find({"$and": [{"s": {"$gt": "n190"}}, {"b": 195}]})]),
+    (SON(query={"s": {"$regex": "^x"}}, indexes=["nope"]), [find({"s": {"$regex": "^n00"}})]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FILTERS)))
+def test_index_filters_are_those_of_mongodb(databases, number):
+    wanted, commands = FILTERS[number]
+    for database in databases:
+        database.command("planCacheClearFilters", "t")
+        database.command(SON(planCacheSetFilter="t", **wanted))
+    try:
+        for command in commands:
+            ours, theirs = (explained(database, command) + (filtered(database, command),) for database in databases)
+            assert (ours[3], ours[0], ours[1]) == (theirs[3], theirs[0], theirs[1]), (wanted, command)
+    finally:
+        for database in databases:
+            database.command("planCacheClearFilters", "t")
+
+
+def filtered(database, command) -> bool:
+    answer = database.command("explain", command, verbosity="queryPlanner")
+    return (answer["stages"][0]["$cursor"] if "stages" in answer else answer)["queryPlanner"]["indexFilterSet"]

@@ -22,6 +22,7 @@ pub mod cursor;
 pub mod dispatch;
 pub mod envelope;
 mod host;
+mod index_filters;
 pub mod log_lines;
 pub mod logical_session;
 pub mod profiling;

@@ -3,6 +3,7 @@
 use crate::answers::{Answers, Caches, Uses};
 use crate::clock;
 use crate::cursor::Cursors;
+use crate::index_filters::IndexFilters;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
 use crate::profiling::Profiling;
 use crate::running::Operations;
@@ -81,6 +82,7 @@ pub struct Server {
     workers: Mutex<Vec<Arc<WorkerShared>>>,
     pub parameters: Parameters,
     pub profiling: Profiling,
+    pub(crate) index_filters: IndexFilters,
     /// A worker has taken it upon itself to delete expired documents.
     expiry_claimed: AtomicBool,
 }
@@ -116,6 +118,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             workers: Mutex::default(),
             profiling: Profiling::new(slow_ms, slow_log),
+            index_filters: IndexFilters::default(),
             parameters: Parameters { cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms) },
         })
     }

@@ -511,14 +511,20 @@ pub static COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "planCacheClearFilters",
-        handler: waiting!(command::plan_cache::clear),
-        help: "Drops index filters: there are none.",
+        handler: waiting!(command::plan_cache::clear_filters),
+        help: "Drops index filters of a collection: all, or that for a query shape.",
         ..SERVER
     },
     Spec {
         name: "planCacheListFilters",
         handler: waiting!(command::plan_cache::list_filters),
-        help: "Index filters: there are none.",
+        help: "The index filters of a collection.",
+        ..SERVER
+    },
+    Spec {
+        name: "planCacheSetFilter",
+        handler: waiting!(command::plan_cache::set_filter),
+        help: "Says which indexes may be used for queries of a shape, until the server is stopped.",
         ..SERVER
     },
     Spec {

@@ -16,6 +16,7 @@ mod operators;
 mod parse;
 pub mod regex;
 pub mod schema;
+mod shape;
 pub(crate) mod simplify;
 pub mod test;
 pub mod text;

@@ -21,6 +21,7 @@ use crate::metadata::{Item, Meta, Needs};
 use crate::{Context, MatchDetails, Predicate};
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
+use std::collections::BTreeSet;
 use tree::{Action, Fields, Mode};
 
 #[derive(Clone, Debug, Default)]
@@ -90,6 +91,23 @@ impl Projection {
     /// Whether [`Projection::apply`] wants details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
         self.positional
+    }
+
+    /// The paths that are read of a document where it is not read whole.
+    pub fn paths(&self) -> Option<BTreeSet<String>> {
+        if self.mode == Mode::Exclude || self.positional {
+            return None;
+        }
+        let mut paths = Some(BTreeSet::new());
+        self.root.each_path(&mut |path, action| match (action, &mut paths) {
+            (Action::Keep, Some(paths)) => drop(paths.insert(path.to_owned())),
+            (Action::Compute(expression), Some(known)) => match expression.paths() {
+                Some(read) => known.extend(read),
+                None => paths = None,
+            },
+            (_, held) => *held = None,
+        });
+        paths
     }
 
     /// What the projection, as a stage, makes of paths.

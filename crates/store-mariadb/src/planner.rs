@@ -27,7 +27,7 @@ use error::Error;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
-use store::{IndexSpec, Namespace, PlanFacts, Query, near};
+use store::{Allowed, IndexSpec, Namespace, PlanFacts, Query, near};
 
 /// More ids than this are looked for by reading everything.
 const IDS_MAX: usize = 16_384;
@@ -62,6 +62,11 @@ pub(crate) fn plan(
         return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, None), probe: None });
     };
     query.check()?;
+    let whole = table.clone();
+    let (table, query) = match query.allowed() {
+        Some(allowed) => (narrowed(&table, allowed), &Query { hint: None, ..*query }),
+        None => (table, query),
+    };
     let hinted = hinted(&table, query)?;
     let wanted = Wanted::of(query, order);
     check_distance(namespace, &table, query, &wanted)?;
@@ -74,7 +79,15 @@ pub(crate) fn plan(
         Hinted::Natural => natural(&table, query, &wanted),
         Hinted::Nothing => choose(&table, query, &wanted),
     };
-    Ok(Planned { plan: MariaDbPlan::new(namespace, Some(table), access, facts), probe })
+    Ok(Planned { plan: MariaDbPlan::new(namespace, Some(whole), access, facts), probe })
+}
+
+/// The table as a query sees it that an index filter leaves but some of the indexes.
+fn narrowed(table: &Table, allowed: Allowed<'_>) -> Arc<Table> {
+    let mut table = table.clone();
+    table.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
+    table.orders_ids &= allowed.has_id();
+    Arc::new(table)
 }
 
 /// Errors 291 and 2 where no index tells the distance that the query asks for, or another order is asked for. What is found is sorted by

@@ -50,7 +50,7 @@ pub(crate) struct Shape {
 }
 
 /// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub schema: String,
     pub name: String,
@@ -92,7 +92,7 @@ impl DocumentBytes {
 }
 
 /// The texts of statements that are used all the time; each connection prepares them once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Statements {
     /// Key and document of one id.
     pub by_id: Arc<str>,

@@ -56,7 +56,34 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
         });
     };
     query.check()?;
-    let wanted = Wanted::of(query);
+    if let Some(allowed) = query.allowed() {
+        return by_allowed(collection, query, allowed, measure);
+    }
+    choose(collection, query, Wanted::of(query), measure)
+}
+
+/// As [`plan`], by the indexes that an index filter leaves. Hints count for nothing then.
+fn by_allowed(
+    collection: &Arc<Collection>,
+    query: &Query<'_>,
+    allowed: store::Allowed<'_>,
+    measure: Measure<'_>,
+) -> Result<SqlitePlan> {
+    let mut narrowed = Collection::clone(collection);
+    narrowed.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
+    let query = Query { hint: None, ..*query };
+    let mut wanted = Wanted::of(&query);
+    wanted.without_id = !allowed.has_id();
+    let plan = choose(&Arc::new(narrowed), &query, wanted, measure)?;
+    Ok(SqlitePlan { collection: Some(collection.clone()), ..plan })
+}
+
+fn choose(
+    collection: &Arc<Collection>,
+    query: &Query<'_>,
+    wanted: Wanted<'_>,
+    measure: Measure<'_>,
+) -> Result<SqlitePlan> {
     if matches!(query.predicate.root(), Node::Never) {
         return Ok(with_access(collection, true, true, Access::Points(SmallVec::new())));
     }
@@ -184,6 +211,9 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
     }
     points.sort_unstable();
     points.dedup();
+    if wanted.without_id && points.len() > 1 {
+        return None;
+    }
     let sort = wanted.sort.filter(|sort| sort.collation() == collation);
     let by_id = sort.and_then(|sort| sort.parts().first()).filter(|part| part.path.as_str() == "_id");
     if by_id.is_some_and(|part| !part.ascending) {

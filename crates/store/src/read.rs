@@ -1,7 +1,8 @@
 //! Reading: a query becomes a plan, a plan is scanned, a sink takes the documents.
 
+use crate::index_rules::same_key;
 use crate::{Examined, Explained, PlanSummary};
-use document::{Doc, DocBuf};
+use document::{Doc, DocBuf, Value, doc};
 use error::Result;
 use query::{Predicate, Sort};
 use std::any::Any;
@@ -14,15 +15,40 @@ pub struct Query<'a> {
     pub sort: Option<&'a Sort>,
     /// `skip + limit` where the command gives a limit: how many matching documents it can use at the most.
     pub limit: Option<u64>,
-    /// The command's `hint`: an index name or key pattern, as sent.
-    pub hint: Option<document::Value<'a>>,
+    /// The command's `hint`: an index name or key pattern, as sent. Or, of an index filter that goes before it, an array of the
+    /// names and patterns of the only indexes that may be used ([`Query::allowed`]).
+    pub hint: Option<Value<'a>>,
 }
 
-impl Query<'_> {
+/// The indexes that an index filter leaves a query.
+#[derive(Clone, Copy)]
+pub struct Allowed<'a>(Doc<'a>);
+
+impl Allowed<'_> {
+    pub fn has(&self, name: &str, key: Doc<'_>) -> bool {
+        self.0.values().any(|allowed| match allowed {
+            Value::String(allowed) => allowed == name,
+            Value::Document(pattern) => same_key(pattern, key),
+            _ => false,
+        })
+    }
+
+    /// Whether the index on `_id` is one of them.
+    pub fn has_id(&self) -> bool {
+        self.has("_id_", doc! { "_id": 1 }.as_doc())
+    }
+}
+
+impl<'a> Query<'a> {
+    /// The only indexes that may be used, where not all may. There is no hint then.
+    pub fn allowed(&self) -> Option<Allowed<'a>> {
+        self.hint.and_then(Value::as_array).map(Allowed)
+    }
+
     /// Error 2 for a search by words that is to be found by a hint or in natural order. For planners to ask first.
     pub fn check(&self) -> Result<()> {
         let natural = self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == "$natural");
-        self.predicate.check_text_order(self.hint.is_some(), natural)
+        self.predicate.check_text_order(self.hint.is_some() && self.allowed().is_none(), natural)
     }
 }
 

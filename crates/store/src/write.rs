@@ -49,6 +49,7 @@ pub struct UpdateStatement {
     pub upsert: bool,
     /// The `_id` for an upsert that names none.
     pub new_id: ObjectId,
+    /// As [`crate::Query::hint`].
     pub hint: Option<ValueBuf>,
     pub image: ReturnImage,
 }
@@ -66,6 +67,7 @@ pub struct DeleteStatement {
     pub sort: Option<Sort>,
     /// `limit: 1`, else all that match.
     pub one: bool,
+    /// As [`crate::Query::hint`].
     pub hint: Option<ValueBuf>,
     pub image: ReturnImage,
 }

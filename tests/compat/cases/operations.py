@@ -21,6 +21,29 @@ BLOCKS = [
             [{"$planCacheStats": {"x": 1}}], [{"$match": {}}, {"$planCacheStats": {}}])),
     ),
     script(
+        "commands: index filters",
+        {"planCacheSetFilter": "a", "query": {}, "indexes": ["x"]}, {"planCacheSetFilter": "a"}, {"planCacheSetFilter": 1}, {"planCacheSetFilter": ""},
+        {"create": "a"}, {"createIndexes": "a", "indexes": [{"key": {name: 1}, "name": f"{name}_1"} for name in "xy"]}, {"create": "v", "viewOn": "a", "pipeline": []},
+        {"planCacheSetFilter": "v", "query": {}, "indexes": ["x"]}, {"planCacheSetFilter": "v"},
+        *({"planCacheSetFilter": "a", **options} for options in (
+            {}, {"query": 1}, {"query": {}}, {"indexes": ["x_1"]}, {"sort": {"x": 1}, "indexes": ["x_1"]}, {"query": None, "indexes": ["x_1"]}, {"query": [1], "indexes": ["x_1"]},
+            *({"query": {}, "indexes": indexes} for indexes in (1, None, {"0": "x_1"}, [], [1], [""], [{}], ["zz", {}], ["nope"], [{"nope": 1}])))),
+        *({"planCacheSetFilter": "a", "indexes": ["x_1"], "query": {"x": 1}, **options} for options in (
+            {"query": {"$foo": 1}}, {"sort": 1}, {"sort": {"x": 5}}, {"projection": 1}, {"projection": {"x": 1, "y": 0}}, {"collation": 1}, {"collation": {"locale": "zz"}},
+            {"indexes": [{"x": 5}]}, {"indexes": [{"x": "y"}]}, {"unknown": 1}, {"query": {"$text": {"$search": "x"}}})),
+        {"planCacheClearFilters": "a"}, {"planCacheListFilters": "a"},
+        {"planCacheSetFilter": "a", "query": {"x": 1}, "indexes": ["y_1"]}, {"planCacheListFilters": "a"},
+        {"planCacheSetFilter": "a", "query": {"x": "other"}, "indexes": ["x_1", {"y": 1}, {"x": 1}, "x_1", {"y": 1}]}, {"planCacheListFilters": "a"},
+        {"find": "a", "filter": {"x": 1}, "hint": "nope"}, {"find": "a", "filter": {"x": 1}, "sort": {"x": 1}, "hint": "nope"}, {"count": "a", "query": {"x": 1}, "hint": "nope"},
+        {"planCacheClear": "a"}, {"planCacheListFilters": "a"}, {"createIndexes": "a", "indexes": [{"key": {"z": 1}, "name": "z_1"}]}, {"collMod": "a", "validator": {}},
+        {"planCacheListFilters": "a"}, admin({"renameCollection": "compat.a", "to": "compat.b"}), {"planCacheListFilters": "a"}, {"planCacheListFilters": "b"},
+        *({"planCacheClearFilters": "b", **options} for options in (
+            {"query": 1}, {"sort": {"x": 1}}, {"query": {"$foo": 1}}, {"query": {"y": 1}}, {"query": {"x": 1}, "sort": {"x": 1}}, {"indexes": 1, "query": {"z": 1}})),
+        {"planCacheListFilters": "b"}, {"planCacheClearFilters": "b", "query": {"x": 9}}, {"planCacheListFilters": "b"},
+        {"planCacheSetFilter": "b", "query": {"x": 1}, "sort": {"y": -1}, "projection": {"x": 1}, "collation": {"locale": "en", "strength": 2}, "indexes": ["y_1"]},
+        {"planCacheListFilters": "b"}, {"planCacheClearFilters": "b", "query": {"x": 1}}, {"planCacheListFilters": "b"}, {"drop": "b"}, {"create": "b"}, {"planCacheListFilters": "b"},
+    ),
+    script(
         "commands: operations",
         admin({"lockInfo": 1}), {"lockInfo": 1}, admin({"logRotate": 1}), {"logRotate": 1}, admin({"logRotate": "server"}),
         admin({"logRotate": "nope"}), admin({"setDefaultRWConcern": 1, "defaultReadConcern": {"level": "local"}}),

@@ -8,6 +8,7 @@ use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
 use crate::command::{explain, foreign, geo_near, options, source_mentions, source_stage, view_mentions, views};
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::{WriteConcern, check_time_limit};
+use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use cache::scope::Answer;
@@ -233,9 +234,12 @@ pub async fn open(
         return views::open(call, namespace, arguments, context).await;
     }
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
+    let filter =
+        index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
+    let hint = index_filters::hint(&filter, arguments.hint);
     if pipeline.has_foreign() {
         call.depends.on(|| Scope::everything(namespace.clone(), view_mentions::namespaces(call, arguments.pipeline)));
-        let opened = foreign::open(call, namespace, pipeline, arguments.hint, &budget).await;
+        let opened = foreign::open(call, namespace, pipeline, hint, &budget).await;
         return match opened? {
             Some(reader) => Ok(reader),
             None => views::open(call, namespace, arguments, context).await,
@@ -251,7 +255,7 @@ pub async fn open(
         needs: source.needs,
         fields: source.fields,
         pipeline: (!identity).then(|| pipeline.start(budget.clone())),
-        hint: arguments.hint,
+        hint,
         budget: Some(budget),
         afresh: call.reads_afresh(),
         ..Request::default()

@@ -5,6 +5,7 @@
 use crate::arguments::{self, non_negative, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
+use crate::index_filters;
 use crate::read::{Visit, for_each};
 use cache::scope::Answer;
 use cache::{Refusal, Scope};
@@ -94,7 +95,13 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
 
     let store = &*call.worker.store;
     let enough = arguments.enough();
-    let query = Query { predicate: &predicate, sort: None, limit: enough, hint: arguments.hint };
+    let filter = match predicate.matches_everything() {
+        // Nothing is looked up to count all that there is.
+        true => None,
+        false => index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?,
+    };
+    let hint = index_filters::hint(&filter, arguments.hint);
+    let query = Query { predicate: &predicate, sort: None, limit: enough, hint };
     let plan = store.plan(&namespace, query).await?;
     if call.reads_afresh() {
         plan.read_afresh();

@@ -9,6 +9,7 @@ use crate::command::time_series;
 use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::check_statement_id;
+use crate::index_filters;
 use crate::write;
 use document::{Collation, Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -90,7 +91,11 @@ pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
     }
-    let parsed: Vec<Result<DeleteStatement>> = read.into_iter().map(|statement| statement.parse(&context)).collect();
+    let filtered = call.worker.server.index_filters.are_any();
+    let collations: Vec<_> = read.iter().filter(|_| filtered).map(|statement| statement.collation).collect();
+    let parsed = read.into_iter().map(|statement| statement.parse(&context));
+    let mut parsed: Vec<Result<DeleteStatement>> = parsed.collect();
+    index_filters::settle(call, &namespace, &mut parsed, &collations).await?;
     let first_is_wrong = parsed.first().is_some_and(Result::is_err);
     let mut outcomes = write::carry_out::<DeleteStatement>(call, &namespace, options, parsed).await;
     if (write::met_view(&outcomes) || first_is_wrong)

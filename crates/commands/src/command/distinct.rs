@@ -5,6 +5,7 @@
 use crate::arguments::{self, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
+use crate::index_filters;
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
 use cache::scope::Answer;
@@ -62,7 +63,9 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     });
 
     let store = &*call.worker.store;
-    let query = Query { predicate: &predicate, sort: None, limit: None, hint: arguments.hint };
+    let filter = index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?;
+    let hint = index_filters::hint(&filter, arguments.hint);
+    let query = Query { predicate: &predicate, sort: None, limit: None, hint };
     let plan = store.plan_different(&namespace, query, arguments.key, &context.collation).await?;
     if call.reads_afresh() {
         plan.read_afresh();

@@ -11,6 +11,7 @@ use crate::command::{
 };
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
+use crate::index_filters;
 use crate::read::{BLOCKING_BYTES_MAX, Request};
 use crate::table;
 use document::{Collation, Doc, DocBuf, DocWriter, Value};
@@ -170,8 +171,21 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         }
     };
     let filter = command_filter(command);
+    let index_filter = match way {
+        // Nothing is looked up to count all that there is.
+        Way::Count { .. } if filter.is_empty() => None,
+        _ => index_filters::of_request(call, &namespace, &request, command_collation(command)).await?,
+    };
+    let request = Request { hint: index_filters::hint(&index_filter, request.hint), ..request };
     reply.append("explainVersion", "1");
-    run::tell(call, &namespace, Task { filter, request, way, above }, verbosity, reply).await?;
+    run::tell(
+        call,
+        &namespace,
+        Task { filter, index_filter_set: index_filter.is_some(), request, way, above },
+        verbosity,
+        reply,
+    )
+    .await?;
     write_end(command, call, reply);
     Ok(Disposition::Reply)
 }
@@ -220,6 +234,8 @@ pub async fn explain_aggregate(
     let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?;
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let has_foreign = pipeline.has_foreign();
+    let index_filter =
+        index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
     let sorted = source.sort.is_some();
@@ -233,7 +249,7 @@ pub async fn explain_aggregate(
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
-        hint: arguments.hint,
+        hint: index_filters::hint(&index_filter, arguments.hint),
         ..Request::default()
     };
     let mut stages = arguments.pipeline.values().filter_map(Value::as_document).peekable();
@@ -248,7 +264,8 @@ pub async fn explain_aggregate(
     }
     reply.append("explainVersion", "1");
     let above = request.limit.map(Stage::Limit).into_iter().collect();
-    let task = Task { filter, request, way: Way::Read, above };
+    let index_filter_set = index_filter.is_some();
+    let task = Task { filter, index_filter_set, request, way: Way::Read, above };
     if identity {
         run::tell(call, namespace, task, verbosity, reply).await?;
     } else {
@@ -275,11 +292,19 @@ pub async fn explain_aggregate(
 }
 
 fn command_filter<'a>(command: Doc<'a>) -> Doc<'a> {
-    let statement = ["updates", "deletes"]
-        .into_iter()
-        .find_map(|key| command.get(key)?.as_array()?.values().next()?.as_document()?.get("q")?.as_document());
+    let of_statement = || first_statement(command)?.get("q")?.as_document();
     let own = ["filter", "query"].into_iter().find_map(|key| command.get(key)?.as_document());
-    own.or(statement).unwrap_or(Doc::EMPTY)
+    own.or_else(of_statement).unwrap_or(Doc::EMPTY)
+}
+
+/// The collation that the command names, or its statement.
+fn command_collation<'a>(command: Doc<'a>) -> Option<Doc<'a>> {
+    first_statement(command).unwrap_or(command).get("collation")?.as_document()
+}
+
+fn first_statement<'a>(command: Doc<'a>) -> Option<Doc<'a>> {
+    let statements = ["updates", "deletes"].into_iter().find_map(|key| command.get(key)?.as_array())?;
+    statements.values().next()?.as_document()
 }
 
 fn filtered<'a>(

@@ -8,6 +8,7 @@ use crate::collection_uuid;
 use crate::command::{index_bounds, options, views};
 use crate::cursor::Owner;
 use crate::dispatch::{Call, Disposition};
+use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use cache::scope::{Answer, Reach};
@@ -245,6 +246,9 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let mut reader = match tail {
         Some(plan) => Reader::follow(plan, Request { limit: arguments.limit, ..request }, arguments.await_data),
         None => {
+            let index_filter = index_filters::of_request(call, &namespace, &request, arguments.collation).await?;
+            let hint = index_filters::hint(&index_filter, request.hint);
+            let request = Request { hint, ..request };
             let request = index_bounds::apply(call, &namespace, &arguments, &collation, request).await?;
             Reader::open(&*worker.store, &namespace, request).await?
         }

@@ -7,6 +7,7 @@ use crate::command::options;
 use crate::command::update::{check_update, check_upsert, inline_statements};
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::check_statement_id;
+use crate::index_filters;
 use crate::reply::in_executor;
 use crate::write;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
@@ -134,13 +135,16 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         write::Options { ordered: true, bypass_validation: arguments.bypass_validation, ..write::Options::default() };
     let outcomes = match update {
         Some(update) => {
-            let statement = update_statement(call, &arguments, update, predicate, sort);
-            write::carry_out(call, &namespace, options, vec![Ok(statement)]).await?
+            let mut statements = vec![Ok(update_statement(call, &arguments, update, predicate, sort))];
+            index_filters::settle(call, &namespace, &mut statements, &[arguments.collation]).await?;
+            write::carry_out(call, &namespace, options, statements).await?
         }
         None => {
             let hint = arguments.hint.map(Value::to_owned);
             let statement = DeleteStatement { predicate, sort, one: true, hint, image: ReturnImage::Before };
-            write::carry_out(call, &namespace, options, vec![Ok(statement)]).await?
+            let mut statements = vec![Ok(statement)];
+            index_filters::settle(call, &namespace, &mut statements, &[arguments.collation]).await?;
+            write::carry_out(call, &namespace, options, statements).await?
         }
     };
     let retried = outcomes.retried;

@@ -42,7 +42,7 @@ pub async fn apply<'a>(
     let refuse = |code: i32, reason: &str| {
         planning_error(namespace, Code(code), &format!("planner returned error :: caused by :: {reason}"))
     };
-    let Some(hint) = arguments.hint else {
+    let Some(hint) = request.hint.filter(|hint| hint.as_array().is_none()) else {
         return Err(refuse(51173, "When using min()/max() a hint of which index to use must be provided"));
     };
     if hint.as_document().is_some_and(|hint| hint.get("$natural").is_some()) {

@@ -1,34 +1,96 @@
-//! The plan cache and its index filters. Plans are made anew for each query, and no filter stands between a query and the
-//! indexes: there is nothing to list and nothing to clear.
+//! The plan cache, which there is none of: plans are made anew for each query. And index filters ([`crate::index_filters`]).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/nav-plan-cache/>
 
-use crate::command::options::strict_name;
+use crate::command::options::{given_collation, strict_name};
 use crate::command::views;
 use crate::dispatch::{Call, Disposition};
-use document::{Doc, DocWriter, Element, Value};
+use crate::index_filters::{IndexFilter, Shape};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
-use store::Namespace;
+use std::collections::BTreeSet;
+use store::{CollectionInfo, Namespace};
 
-/// `planCacheClear`, `planCacheClearFilters`
+/// `planCacheClear`
 pub async fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    check_name(call).await?;
-    check_shape(call)?;
+    find_collection(call).await?;
+    Parts::of(call)?.map(|parts| parts.shape(call)).transpose()?;
     Ok(Disposition::Reply)
 }
 
-/// The name has to be a collection's, if it is anything's.
-async fn check_name(call: &Call<'_>) -> Result<()> {
-    let namespace = strict_name(call.database(), call.first())?;
-    views::refuse(call, &namespace).await
+/// `planCacheClearFilters`
+pub async fn clear_filters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let collection = find_collection(call).await?;
+    let shape = Parts::of(call)?.map(|parts| parts.shape(call)).transpose()?;
+    if let Some(collection) = collection {
+        call.worker.server.index_filters.clear(collection.uuid, shape.as_ref());
+    }
+    Ok(Disposition::Reply)
 }
 
 /// `planCacheListFilters`
 pub async fn list_filters(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    check_name(call).await?;
-    drop(reply.array("filters"));
+    let collection = find_collection(call).await?;
+    let filters = collection.map(|collection| call.worker.server.index_filters.of(collection.uuid));
+    let mut array = reply.array("filters");
+    for filter in filters.into_iter().flatten() {
+        let mut writer = array.document();
+        writer.append("query", &filter.query);
+        writer.append("sort", &filter.sort);
+        writer.append("projection", &filter.projection);
+        if let Some(collation) = &filter.collation {
+            writer.append("collation", collation);
+        }
+        writer.append("indexes", Value::Array(filter.indexes.as_doc()));
+    }
+    drop(array);
     Ok(Disposition::Reply)
+}
+
+/// `planCacheSetFilter`
+pub async fn set_filter(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let collection = find_collection(call).await?.ok_or_else(|| Error::bad_value("no such collection"))?;
+    let indexes = indexes(call)?;
+    let missing = || Error::bad_value("required field query missing");
+    call.fields().find(|field| field.key() == "query").ok_or_else(missing)?;
+    let parts = Parts::of(call)?.ok_or_else(missing)?;
+    let filter = IndexFilter::new(parts.shape(call)?, [parts.query, parts.sort, parts.projection], indexes);
+    call.worker.server.index_filters.set(collection.uuid, filter);
+    Ok(Disposition::Reply)
+}
+
+/// The collection that is meant. The name has to be a collection's, if it is anything's.
+async fn find_collection(call: &Call<'_>) -> Result<Option<CollectionInfo>> {
+    let namespace = strict_name(call.database(), call.first())?;
+    views::refuse(call, &namespace).await?;
+    call.worker.store.collection(&namespace).await
+}
+
+/// The names and key patterns of a filter, each but once, patterns first. Errors: 2.
+fn indexes(call: &Call<'_>) -> Result<DocBuf> {
+    let refuse = |reason: &str| Err(Error::bad_value(reason));
+    let Some(field) = call.fields().find(|field| field.key() == "indexes") else {
+        return refuse("required field indexes missing");
+    };
+    let Some(array) = field.value().as_array() else { return refuse("required field indexes must be an array") };
+    if array.is_empty() {
+        return refuse("required field indexes must contain at least one index");
+    }
+    let (mut patterns, mut names) = (Vec::<Doc<'_>>::new(), BTreeSet::new());
+    for value in array.values() {
+        match value {
+            Value::Document(pattern) if pattern.is_empty() => return refuse("index specification cannot be empty"),
+            Value::Document(pattern) => patterns.push(pattern),
+            Value::String(name) => drop(names.insert(name)),
+            _ => return refuse("each item in indexes must be an object or string"),
+        }
+    }
+    let order = |a: &Doc<'_>, b: &Doc<'_>| document::compare(Value::Document(*a), Value::Document(*b));
+    patterns.sort_by(order);
+    patterns.dedup_by(|a, b| order(a, b).is_eq());
+    let values = patterns.into_iter().map(Value::Document).chain(names.into_iter().map(Value::String));
+    Ok(DocBuf::build(|writer| values.enumerate().for_each(|(at, value)| writer.append(&at.to_string(), value))))
 }
 
 /// A part of a query shape. Lists are objects to it.
@@ -39,32 +101,47 @@ fn part<'a>(field: Element<'a>, kind: &str) -> Result<Doc<'a>> {
     }
 }
 
-/// The query shape that is meant, if one is, has to be one. Error 2, and those of its parts.
-fn check_shape(call: &Call<'_>) -> Result<()> {
-    let (mut query, mut has_more) = (None, false);
-    let (mut sort, mut projection) = (Doc::EMPTY, Doc::EMPTY);
-    let fields = || call.fields().filter(|field| ["sort", "projection", "collation"].contains(&field.key()));
-    if let Some(field) = call.fields().find(|field| *field.key() == *"query") {
-        query = Some(part(field, "required")?);
+/// What a query shape is told by.
+struct Parts<'a> {
+    query: Doc<'a>,
+    sort: Doc<'a>,
+    projection: Doc<'a>,
+    collation: Option<Doc<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    /// `None` where no shape is meant. Error 2.
+    fn of(call: &'a Call<'_>) -> Result<Option<Parts<'a>>> {
+        let fields = || call.fields().filter(|field| ["sort", "projection", "collation"].contains(&field.key()));
+        let Some(query) = call.fields().find(|field| field.key() == "query") else {
+            return match fields().next() {
+                Some(_) => Err(Error::bad_value("sort, projection, or collation provided without query")),
+                None => Ok(None),
+            };
+        };
+        let query = part(query, "required")?;
+        let mut parts = Parts { query, sort: Doc::EMPTY, projection: Doc::EMPTY, collation: None };
         for field in fields() {
+            let part = part(field, "optional")?;
             match field.key() {
-                "sort" => sort = part(field, "optional")?,
-                "projection" => projection = part(field, "optional")?,
-                _ => drop(part(field, "optional")?),
+                "sort" => parts.sort = part,
+                "projection" => parts.projection = part,
+                _ => parts.collation = Some(part),
             }
         }
+        Ok(Some(parts))
     }
-    has_more |= fields().next().is_some();
-    let Some(query) = query else {
-        return match has_more {
-            true => Err(Error::bad_value("sort, projection, or collation provided without query")),
-            false => Ok(()),
-        };
-    };
-    let context = call.context();
-    let predicate = Predicate::parse(query, &context)?;
-    Sort::parse(sort, &context)?;
-    Projection::parse(projection, &predicate, &context).map(drop)
+
+    /// Errors: those of the parts.
+    fn shape(&self, call: &Call<'_>) -> Result<Shape> {
+        let collation = given_collation(self.collation)?.unwrap_or(Collation::SIMPLE);
+        let context = call.context();
+        let predicate = Predicate::parse(self.query, &context)?;
+        let sort = Sort::parse(self.sort, &context)?;
+        let projection = Projection::parse(self.projection, &predicate, &context)?;
+        let paths = if self.projection.is_empty() { None } else { projection.paths() };
+        Ok(Shape::new(&predicate, Some(&sort), paths, collation))
+    }
 }
 
 /// Error 50933 where `$planCacheStats` is asked of no collection.

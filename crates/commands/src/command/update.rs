@@ -8,6 +8,7 @@ use crate::command::options;
 use crate::command::time_series;
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::check_statement_id;
+use crate::index_filters;
 use crate::write;
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -90,8 +91,11 @@ pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
         return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
     }
-    let parsed = read.into_iter().map(|statement| statement.parse(call, &context)).collect();
-    let parsed: Vec<Result<UpdateStatement>> = parsed;
+    let filtered = call.worker.server.index_filters.are_any();
+    let collations: Vec<_> = read.iter().filter(|_| filtered).map(|statement| statement.collation).collect();
+    let parsed = read.into_iter().map(|statement| statement.parse(call, &context));
+    let mut parsed: Vec<Result<UpdateStatement>> = parsed.collect();
+    index_filters::settle(call, &namespace, &mut parsed, &collations).await?;
     let first_is_wrong = parsed.first().is_some_and(Result::is_err);
     let mut outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, parsed).await;
     if (write::met_view(&outcomes) || first_is_wrong)

@@ -5,6 +5,7 @@
 //! fields count as read.
 
 use document::{Doc, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Names of fields of the top level.
@@ -58,7 +59,16 @@ impl Fields {
 
     /// The fields that a pipeline reads; `None` where it may read any.
     pub(super) fn of(stages: Doc<'_>) -> Option<Fields> {
-        let mut names = Names::default();
+        Self::named(Names::default(), stages)
+    }
+
+    /// The dotted paths that a pipeline reads, those within others' too; `None` where it may read any.
+    pub fn paths(stages: Doc<'_>) -> Option<BTreeSet<String>> {
+        let names = Names { whole: true, ..Names::default() };
+        Some(Self::named(names, stages)?.0.iter().map(|path| path.to_string()).collect())
+    }
+
+    fn named(mut names: Names, stages: Doc<'_>) -> Option<Fields> {
         for stage in stages.values() {
             let stage = stage.as_document()?.first()?;
             match (stage.key(), stage.value()) {
@@ -108,13 +118,17 @@ fn includes(spec: Doc<'_>) -> Option<bool> {
 }
 
 #[derive(Default)]
-struct Names(Vec<Box<str>>);
+struct Names {
+    names: Vec<Box<str>>,
+    /// Paths are kept as they are.
+    whole: bool,
+}
 
 impl Names {
     fn path(&mut self, path: &str) {
-        let name = path.split('.').next().unwrap_or(path);
-        if !self.0.iter().any(|known| **known == *name) {
-            self.0.push(name.into());
+        let name = if self.whole { path } else { path.split('.').next().unwrap_or(path) };
+        if !self.names.iter().any(|known| **known == *name) {
+            self.names.push(name.into());
         }
     }
 
@@ -171,7 +185,7 @@ impl Names {
     }
 
     fn settled(self) -> Fields {
-        Fields(self.0.into())
+        Fields(self.names.into())
     }
 }
 

@@ -69,7 +69,7 @@ pub fn of_use<'c>(collection: &'c Collection, wanted: &Wanted<'_>) -> Vec<Candid
     let id = Candidate::new(collection, None, wanted);
     let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
     let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
-    std::iter::once(id).chain(secondary).filter(Candidate::is_of_use).collect()
+    (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(Candidate::is_of_use).collect()
 }
 
 /// The plan by an index that a hint asks for.

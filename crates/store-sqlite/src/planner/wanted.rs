@@ -48,6 +48,8 @@ pub struct Wanted<'q> {
     pub limit: Option<u64>,
     /// The stretch of the hinted index that `min` and `max` ask for.
     pub range: Option<&'q KeyRange>,
+    /// An index filter does not allow the index on `_id`, but for one document by its `_id`.
+    pub without_id: bool,
     scopes: u32,
 }
 
@@ -64,6 +66,7 @@ impl<'q> Wanted<'q> {
             natural: sort.and_then(Sort::natural),
             limit: query.limit,
             range: None,
+            without_id: false,
             scopes: 0,
         };
         wanted.read(query.predicate.root());

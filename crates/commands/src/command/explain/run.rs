@@ -30,6 +30,8 @@ pub enum Way<'a> {
 pub struct Task<'a> {
     /// The filter as it was written.
     pub filter: Doc<'a>,
+    /// There is an index filter for it.
+    pub index_filter_set: bool,
     pub request: Request<'a>,
     pub way: Way<'a>,
     /// What the command does to the documents, outermost first.
@@ -44,6 +46,7 @@ struct Subject<'s> {
     filter: Doc<'s>,
     stages: Vec<Stage>,
     counted: bool,
+    index_filter_set: bool,
 }
 
 /// Writes `queryPlanner` and, on request, `executionStats` of what a command asks its store for; gives how many documents came out.
@@ -55,7 +58,7 @@ pub async fn tell(
     writer: &mut DocWriter<'_>,
 ) -> Result<u64> {
     let store = &*call.worker.store;
-    let Task { filter, mut request, way, mut above } = task;
+    let Task { filter, index_filter_set, mut request, way, mut above } = task;
     let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
     let (plan, reader) = match &way {
         Way::Read => {
@@ -80,7 +83,7 @@ pub async fn tell(
     };
     let Some(plan) = plan else { return Ok(0) };
     let counted = matches!(way, Way::Count { .. });
-    let subject = Subject { namespace, plan, predicate, filter, stages: above, counted };
+    let subject = Subject { namespace, plan, predicate, filter, stages: above, counted, index_filter_set };
     subject.write_plan(writer);
     if let Some((name, said)) = store.explain(&*subject.plan).await? {
         writer.append(name, &said);
@@ -136,7 +139,7 @@ impl Subject<'_> {
     fn write_plan(&self, writer: &mut DocWriter<'_>) {
         let mut planner = writer.document("queryPlanner");
         planner.append("namespace", &self.namespace.to_string());
-        planner.append("indexFilterSet", false);
+        planner.append("indexFilterSet", self.index_filter_set);
         planner.append("parsedQuery", &self.predicate.describe(self.filter));
         for key in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
             planner.append(key, false);
