@@ -14,7 +14,7 @@ RAW = CodecOptions(document_class=RawBSONDocument, datetime_conversion=DatetimeC
 # What differs from run to run, or says who answers; `lockInfo` lists whatever background threads hold just then.
 VOLATILE = {
     "localTime", "connectionId", "processId", "uuid", "you", "millis", "lastUse", "oidMachine", "host", "executionTimeMillis",
-    "timeMillis", "lockInfo", "help",
+    "timeMillis", "lockInfo", "help", "ident",
 }
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -32,8 +32,8 @@ MADE_UP_FROM = ObjectId("68000000" + "0" * 16)
 def normal(value, key=""):
     """The value with everything volatile replaced by its type."""
     if isinstance(value, dict):
-        # What is told of each collection by its name is its UUID.
-        return {name: normal(inner, "uuid" if key == "uuids" else name) for name, inner in value.items()}
+        # What is told of each collection by its name is its UUID, and of each index a name of a file.
+        return {name: normal(inner, "uuid" if key in ("uuids", "idxIdent") else name) for name, inner in value.items()}
     if isinstance(value, list) and key not in VOLATILE:
         return [normal(inner) for inner in value]
     if key == "id" and isinstance(value, Int64):

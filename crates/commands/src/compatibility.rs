@@ -25,7 +25,7 @@ const COMMAND_NAMES: &str = "abortTransaction aggregate authenticate buildInfo c
     update updateUser usersInfo validate whatsmyuri";
 
 const STAGE_NAMES: &str = "$addFields $bucket $bucketAuto $changeStream $collStats $count $currentOp $densify $documents $facet \
-    $fill $geoNear $graphLookup $group $indexStats $limit $listLocalSessions $listSessions $lookup $match $merge $out \
+    $fill $geoNear $graphLookup $group $indexStats $limit $listCatalog $listLocalSessions $listSessions $lookup $match $merge $out \
     $planCacheStats $project $redact $replaceRoot $replaceWith $sample $search $set $setWindowFields $skip $sort $sortByCount \
     $unionWith $unset $unwind";
 

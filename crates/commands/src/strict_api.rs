@@ -37,7 +37,8 @@ pub const COMMANDS: [&str; 27] = [
     "update",
 ];
 
-const STAGES: [&str; 5] = ["$indexStats", "$currentOp", "$listSessions", "$listLocalSessions", "$planCacheStats"];
+const STAGES: [&str; 6] =
+    ["$indexStats", "$currentOp", "$listCatalog", "$listSessions", "$listLocalSessions", "$planCacheStats"];
 
 /// Whether a command with these fields is in the API.
 pub fn check(command: &str, fields: &[Element<'_>]) -> Result<()> {

@@ -39,7 +39,7 @@ CONCERNS = [{"afterClusterTime": value} for value in (TIME, Timestamp(0, 0), Non
     {"atClusterTime": TIME, "afterClusterTime": TIME}, {"afterClusterTime": TIME, "afterOpTime": {"ts": TIME, "t": Int64(1)}},
     {"allowTransactionTableSnapshot": True}]
 SOURCES = [{"$collStats": {"count": {}}}, {"$currentOp": {}}, {"$listSessions": {}}, {"$listLocalSessions": {}}, {"$planCacheStats": {}},
-    {"$indexStats": {}}, {"$changeStream": {}}]
+    {"$indexStats": {}}, {"$listCatalog": {}}, {"$changeStream": {}}]
 INTERNAL = ["AddPostImage", "AddPreImage", "CheckInvalidate", "CheckResumability", "CheckTopologyChange", "HandleTopologyChange", "OplogMatch",
     "Transform", "UnwindTransaction"]
 

@@ -20,7 +20,7 @@ VERSIONS = [("shardVersion", value) for value in ({}, [], 1, "x", None)] + [("da
 STRICT = {"apiVersion": "1", "apiStrict": True}
 NOT_IN_THE_API = [{"collStats": "c"}, {"dbStats": 1}, {"validate": "c"}, {"buildInfo": 1}, {"isMaster": 1}, {"connectionStatus": 1}, {"usersInfo": 1},
     {"whatsmyuri": 1}, {"serverStatus": 1}, {"renameCollection": "compat.c", "to": "compat.e", "$db": "admin"}, {"getParameter": 1, "$db": "admin"}]
-STAGES = [{"$indexStats": {}}, {"$currentOp": {}}, {"$listSessions": {}}, {"$listLocalSessions": {}}, {"$planCacheStats": {}}, {"$match": {}},
+STAGES = [{"$indexStats": {}}, {"$listCatalog": {}}, {"$currentOp": {}}, {"$listSessions": {}}, {"$listLocalSessions": {}}, {"$planCacheStats": {}}, {"$match": {}},
     {"$lookup": {"from": "x", "pipeline": [{"$indexStats": {}}], "as": "y"}}]
 OF_FIND = [{"tailable": True}, {"awaitData": True}, {"oplogReplay": True}, {"max": {"_id": 1}, "hint": {"_id": 1}}, {"returnKey": True},
     {"showRecordId": True}, {"noCursorTimeout": True}, {"limit": 1}, {"hint": "_id_"}]

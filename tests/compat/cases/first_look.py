@@ -57,7 +57,7 @@ BLOCKS = [
         *([{"$collStats": {"storageStats": {name: value}}}] for name in ("scale", "verbose") for value in (0, -1, "x", [])),
         *([{"$collStats": {name: None for name in names}}] for names in (STATS[:3], STATS[:1])), [{"$collStats": {"foo": 1}}], [{"$collStats": 1}],
         *([{"$changeStream": spec}] for spec in (1, {}, {"foo": 1}, {"fullDocument": "x"}, {"fullDocument": 1}, {"fullDocumentBeforeChange": "x"}, {"resumeAfter": 1}, {"allChangesForCluster": 1})),
-        *([{"$limit": 1}, {name: spec}] for name in ("$indexStats", "$collStats", "$changeStream", "$planCacheStats") for spec in (1, {}, {"a": 1})),
+        *([{"$limit": 1}, {name: spec}] for name in ("$indexStats", "$collStats", "$changeStream", "$planCacheStats", "$listCatalog") for spec in (1, {}, {"a": 1})),
         *([{"$currentOp": {"allUsers": value}}] for value in (1, True)), [{"$currentOp": {"idleConnections": 1}}], [{"$listLocalSessions": 1}], [{"$indexStats": {}, "$limit": 1}],
     ),
     pipelines(

@@ -44,6 +44,24 @@ BLOCKS = [
         {"planCacheListFilters": "b"}, {"planCacheClearFilters": "b", "query": {"x": 1}}, {"planCacheListFilters": "b"}, {"drop": "b"}, {"create": "b"}, {"planCacheListFilters": "b"},
     ),
     script(
+        "aggregation: $listCatalog",
+        {"create": "a", "capped": True, "size": 4096, "validator": {"x": {"$exists": True}}}, {"createIndexes": "a", "indexes": [{"key": {"y": 1, "z.q": -1}, "name": "yz"}]},
+        {"create": "v", "viewOn": "a", "pipeline": [{"$match": {"x": 1}}]}, {"create": "w", "viewOn": "a", "pipeline": []}, {"create": "s", "timeseries": {"timeField": "t"}},
+        {"create": "l", "collation": {"locale": "en"}}, {"create": "cl", "clusteredIndex": {"key": {"_id": 1}, "unique": True}}, {"insert": "m", "documents": [{"x": [1, 2], "y": 3}]},
+        {"createIndexes": "m", "indexes": [{"key": {name: 1}, "name": name} for name in "xy"]},
+        *({"aggregate": name, "pipeline": [{"$listCatalog": {}}], "cursor": {}} for name in (*"avwslm", "cl", "system.buckets.s", "none", 1)),
+        *({"aggregate": "a", "pipeline": pipeline, "cursor": {}} for pipeline in (
+            *([{"$listCatalog": operand}] for operand in (1, None, [], {"a": 1})), [{"$match": {}}, {"$listCatalog": {}}], [{"$match": {}}, {"$listCatalog": 1}],
+            [{"$listCatalog": {}}, {"$listCatalog": {}}], [{"$listCatalog": {}}, {"$project": {"name": 1}}], [{"$facet": {"a": [{"$listCatalog": {}}]}}],
+            [{"$unionWith": {"coll": "m", "pipeline": [{"$listCatalog": {}}, {"$project": {"ns": 1}}]}}], [{"$unionWith": {"coll": "v", "pipeline": [{"$listCatalog": {}}]}}],
+            [{"$listCatalog": {}}, {"$out": "o"}])),
+        *(admin({"aggregate": 1, "pipeline": pipeline, "cursor": {}}) for pipeline in (
+            [{"$listCatalog": 1}], [{"$match": {}}, {"$listCatalog": {}}], [{"$listCatalog": {}}, {"$match": {"db": "compat", "type": {"$ne": "collection"}}}, {"$sort": {"name": 1}}],
+            [{"$listCatalog": {}}, {"$match": {"db": "compat", "type": "collection"}}, {"$project": {"name": 1, "ns": 1}}, {"$sort": {"name": 1}}])),
+        {"create": "v2", "viewOn": "a", "pipeline": [{"$listCatalog": {}}]}, {"aggregate": "v2", "pipeline": [{"$project": {"name": 1}}], "cursor": {}},
+        {"aggregate": "a", "pipeline": [{"$listCatalog": {}}], "cursor": {}, "apiVersion": "1", "apiStrict": True},
+    ),
+    script(
         "commands: operations",
         admin({"lockInfo": 1}), {"lockInfo": 1}, admin({"logRotate": 1}), {"logRotate": 1}, admin({"logRotate": "server"}),
         admin({"logRotate": "nope"}), admin({"setDefaultRWConcern": 1, "defaultReadConcern": {"level": "local"}}),

@@ -165,7 +165,7 @@ pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namesp
                     return Err(Error::new(Code::INVALID_NAMESPACE, message));
                 }
                 Some("$changeStream") => {}
-                Some(name) if source_stage::needs_no_collection(name) => {}
+                Some(name) if source_stage::may_lack_collection(name) => {}
                 Some(name) => {
                     let message = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
                     return Err(Error::new(Code::INVALID_NAMESPACE, message));

@@ -11,7 +11,7 @@ use query::Context;
 use store::Namespace;
 
 /// What may stand there; the others are refused wherever pipelines are parsed.
-const STAGES: [&str; 3] = ["$collStats", "$indexStats", "$planCacheStats"];
+const STAGES: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
 /// The pipeline with what these stages give in their places; `None` where there are none.
 pub async fn settle(call: &Call<'_>, pipeline: Doc<'_>, context: &Context) -> Result<Option<DocBuf>> {

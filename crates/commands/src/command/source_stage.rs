@@ -1,6 +1,7 @@
 //! First stages of a pipeline whose documents come from the server itself rather than from a collection's documents.
 
 mod figures;
+mod list_catalog;
 mod specification;
 
 use crate::command::current_op;
@@ -23,10 +24,18 @@ pub fn needs_no_collection(stage: &str) -> bool {
     matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents" | SHARDED_DATA)
 }
 
+/// Whether a first stage may stand without a collection.
+pub fn may_lack_collection(stage: &str) -> bool {
+    needs_no_collection(stage) || stage == "$listCatalog"
+}
+
 /// Whether a stage gives documents of its own, so that nothing can come before it.
 pub fn is_first_stage(stage: &str) -> bool {
     needs_no_collection(stage)
-        || matches!(stage, "$changeStream" | "$listSessions" | "$collStats" | "$indexStats" | "$planCacheStats")
+        || matches!(
+            stage,
+            "$changeStream" | "$listCatalog" | "$listSessions" | "$collStats" | "$indexStats" | "$planCacheStats"
+        )
 }
 
 const SHARDED_DATA: &str = "$shardedDataDistribution";
@@ -94,6 +103,7 @@ pub async fn documents(
             [figures::of_collection(call, namespace, options).await?].into()
         }
         "$indexStats" => figures::of_indexes(call, namespace).await?,
+        "$listCatalog" => list_catalog::documents(call, namespace).await?,
         "$planCacheStats" => {
             plan_cache::check_collection(call, namespace).await?;
             VecDeque::new()

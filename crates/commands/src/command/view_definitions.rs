@@ -138,7 +138,10 @@ fn check_stage_names(stages: Doc<'_>, call: &Call<'_>) -> Result<()> {
 fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let skipped = first.is_some_and(|first| {
-        matches!(first.key(), "$indexStats" | "$collStats" | "$planCacheStats" | "$currentOp" | "$documents")
+        matches!(
+            first.key(),
+            "$indexStats" | "$listCatalog" | "$collStats" | "$planCacheStats" | "$currentOp" | "$documents"
+        )
     });
     let rest = views::stages(|array| stages.values().skip(skipped.into()).for_each(|stage| array.push(stage)));
     // Whether there is a text index to answer a `$text` shows when the view is read.

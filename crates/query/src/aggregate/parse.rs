@@ -30,6 +30,7 @@ const FIRST_ONLY: &[&str] = &[
     "$documents",
     "$geoNear",
     "$indexStats",
+    "$listCatalog",
     "$listLocalSessions",
     "$listSessions",
     "$planCacheStats",
@@ -265,8 +266,17 @@ fn count_name(spec: Value<'_>) -> Result<&str> {
 
 fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
     /// Stages that a facet may not have.
-    const EXCLUDED: &[&str] =
-        &["$facet", "$out", "$merge", "$geoNear", "$collStats", "$indexStats", "$documents", "$planCacheStats"];
+    const EXCLUDED: &[&str] = &[
+        "$facet",
+        "$out",
+        "$merge",
+        "$geoNear",
+        "$collStats",
+        "$indexStats",
+        "$listCatalog",
+        "$documents",
+        "$planCacheStats",
+    ];
     let Some(spec) = spec.as_document().filter(|spec| !spec.is_empty()) else {
         let found = text::element("$facet", spec);
         let message = format!("the $facet specification must be a non-empty object, but found: {found}");

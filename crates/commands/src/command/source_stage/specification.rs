@@ -1,5 +1,6 @@
 //! What such stages can be asked for. MongoDB looks at that before it looks at where the stage stands.
 
+use super::list_catalog;
 use crate::arguments::{self, is_absent};
 use crate::command::{current_op, plan_cache, sessions};
 use document::{Doc, Element, Value};
@@ -20,6 +21,7 @@ pub fn check(stage: Element<'_>) -> Result<()> {
             _ => Ok(()),
         },
         "$listSessions" | "$listLocalSessions" => sessions::asks_for_users(stage).map(drop),
+        "$listCatalog" => list_catalog::check(stage.value()),
         "$planCacheStats" => plan_cache::check_stage(stage.value()),
         _ => Ok(()),
     }
