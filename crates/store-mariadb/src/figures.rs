@@ -14,7 +14,7 @@ use document::Doc;
 use mariadb_wire::Param;
 use mariadb_wire::row::TextRow;
 use query::Predicate;
-use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query};
+use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query, Validation};
 
 /// Tables of up to so many rows have their documents' sizes added up; for larger ones the server's own figure will do.
 const SUM_ROWS_MAX: u64 = 1_000;
@@ -95,10 +95,12 @@ pub(crate) async fn database(store: &MariaDbStore, database: &str) -> Result<Dat
 }
 
 /// Has the server check the table, and reads every document.
-pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Result<Vec<String>> {
+pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Result<Validation> {
     let mut findings = Vec::new();
     let mut lease = store.pool.lease().await?;
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(findings) };
+    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
+        return Ok(Validation::default());
+    };
     lease.queue_query(&format!("CHECK TABLE {}", table.quoted));
     while let Event::Row(range) = lease.next().await? {
         let mut row = TextRow::new(lease.raw_row(range).0);
@@ -125,5 +127,5 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
         Ok(Flow::Continue)
     };
     scan::rows(store, &plan, None, usize::MAX, &mut take).await?;
-    Ok(findings)
+    Ok(Validation { findings, keys: Vec::new() })
 }

@@ -12,8 +12,8 @@ use crate::table::Table;
 use crate::{ahead, collections, count, explain, figures, indexes, scan, write};
 use ::store::{
     BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
-    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Watch,
-    Watcher, WriteBatch, rules,
+    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Validation,
+    Watch, Watcher, WriteBatch, rules,
 };
 use ahash::AHashSet;
 use cache::Cache;
@@ -323,7 +323,7 @@ impl DocumentStore for MariaDbStore {
         told(figures::database(self, database))
     }
 
-    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Vec<String>>> {
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Validation>> {
         told(figures::validate(self, namespace))
     }
 }

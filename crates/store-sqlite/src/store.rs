@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
     DocumentStore, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd,
-    Sifting, Sink, Statements, StoredDoc, UpdateStatement, WriteBatch, rules, views,
+    Sifting, Sink, Statements, StoredDoc, UpdateStatement, Validation, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -441,13 +441,13 @@ impl DocumentStore for SqliteStore {
         Box::pin(std::future::ready(Ok(total)))
     }
 
-    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>> {
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Validation>> {
         let collection = self.find(namespace);
         let shared = self.shared.clone();
         Box::pin(async move {
             match collection {
                 Some(collection) => validate::on_its_own_thread(shared, collection).await,
-                None => Ok(Vec::new()),
+                None => Ok(Validation::default()),
             }
         })
     }

@@ -13,12 +13,13 @@ use document::Doc;
 use error::{Error, Result};
 use rusqlite::{Connection, OptionalExtension};
 use std::sync::Arc;
+use store::Validation;
 use tokio::sync::oneshot;
 
 /// Findings after which the search ends: a damaged file can have millions.
 const FINDINGS_MAX: usize = 100;
 
-pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>) -> Result<Vec<String>> {
+pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>) -> Result<Validation> {
     let (reply, answer) = oneshot::channel();
     let work = move || {
         let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(Failure::from);
@@ -30,24 +31,28 @@ pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>)
     answer.await.map_err(|_| Error::internal("validation ended without an answer"))?
 }
 
-fn validate(connection: &Connection, collection: &Collection) -> Attempt<Vec<String>> {
+fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validation> {
     let snapshot = connection.unchecked_transaction()?;
     let mut findings = Vec::new();
     check_tables(&snapshot, collection, &mut findings)?;
-    let mut entries = vec![0; collection.indexes.len()];
+    let mut entries = vec![Entries::default(); collection.indexes.len()];
     // Behind this document entries may come later.
     let sql = "SELECT first_seq FROM late WHERE collection = ?1";
     let late_from: Option<i64> = snapshot.query_row(sql, [collection.id], |row| row.get(0)).optional()?;
     let late_from = late_from.unwrap_or(i64::MAX);
-    check_documents(&snapshot, collection, late_from, &mut entries, &mut findings)?;
+    let documents = check_documents(&snapshot, collection, late_from, &mut entries, &mut findings)?;
+    // Keys of `_id` are columns of the documents themselves.
+    let mut keys = vec![("_id_".to_owned(), documents as u64)];
     for (index, entries) in collection.indexes.iter().zip(entries).filter(|(index, _)| !index.building) {
         let sql = format!("SELECT count(*) FROM {} WHERE seq < ?1", index.sql.table);
         let found: i64 = snapshot.query_row(&sql, [late_from], |row| row.get(0))?;
-        if found != entries {
-            findings.push(format!("index {} has {found} entries, the documents make {entries}", index.spec.name));
+        let made = entries.made;
+        if found != made {
+            findings.push(format!("index {} has {found} entries, the documents make {made}", index.spec.name));
         }
+        keys.push((index.spec.name.clone(), (found + entries.late) as u64));
     }
-    Ok(findings)
+    Ok(Validation { findings, keys })
 }
 
 /// SQLite's own check of the trees.
@@ -66,13 +71,22 @@ fn check_tables(connection: &Connection, collection: &Collection, findings: &mut
     Ok(())
 }
 
+/// How many entries of an index documents make.
+#[derive(Clone, Copy, Default)]
+struct Entries {
+    made: i64,
+    /// Of documents whose entries may come later.
+    late: i64,
+}
+
+/// Gives how many documents there are.
 fn check_documents(
     connection: &Connection,
     collection: &Collection,
     late_from: i64,
-    entries: &mut [i64],
+    entries: &mut [Entries],
     findings: &mut Vec<String>,
-) -> Attempt<()> {
+) -> Attempt<i64> {
     let sql = format!("SELECT seq, id, doc FROM {} ORDER BY seq", collection.sql.table);
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
@@ -101,11 +115,11 @@ fn check_documents(
         if blob(row.get_ref(1)?) != key {
             findings.push(format!("document {seq} is filed under another _id than its own"));
         }
-        if seq >= late_from {
-            continue;
-        }
         for (index, entries) in collection.indexes.iter().zip(&mut *entries).filter(|(index, _)| !index.building) {
-            *entries += check_entries(connection, index, seq, document, findings)?;
+            match seq >= late_from {
+                true => entries.late += keys::index_keys(document, index)?.len() as i64,
+                false => entries.made += check_entries(connection, index, seq, document, findings)?,
+            }
         }
     }
     let sql = "SELECT documents, data_bytes FROM counters WHERE collection = ?1";
@@ -113,7 +127,7 @@ fn check_documents(
     if counted != Some((documents, data_bytes)) {
         findings.push(format!("there are {documents} documents of {data_bytes} bytes, the catalog says {counted:?}"));
     }
-    Ok(())
+    Ok(documents)
 }
 
 /// How many entries the document has; a finding for each that is missing.

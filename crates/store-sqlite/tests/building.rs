@@ -110,7 +110,7 @@ async fn writes_go_on_while_an_index_is_built() {
     let (outcome, written) = tokio::join!(build, write_meanwhile(&store, &done));
     assert_eq!((outcome.indexes_before, outcome.indexes_after), (1, 3));
     assert!(written > 3, "{written} writes went in between");
-    assert_eq!(store.validate(&namespace).await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.validate(&namespace).await.unwrap().findings, Vec::<String>::new());
     let (count, plan) = counted(&store, doc! { "n": &doc! { "$gte": 1_000_000 } }).await;
     assert!(plan.contains("IXSCAN") && count.is_some(), "{plan} {count:?}");
 }
@@ -134,11 +134,11 @@ async fn a_build_that_fails_leaves_nothing() {
     let (error, _) = tokio::join!(build, write_meanwhile_elsewhere(&store, &done));
     assert_eq!(error.code(), Code::DUPLICATE_KEY, "{error:?}");
     assert_eq!(store.indexes(&namespace).await.unwrap().unwrap().len(), 1);
-    assert_eq!(store.validate(&namespace).await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.validate(&namespace).await.unwrap().findings, Vec::<String>::new());
     insert(&store, DOCUMENTS + 10..DOCUMENTS + 20).await;
     let outcome = store.create_indexes(&namespace, vec![index("n", doc! { "n": 1 }, true)]).await.unwrap();
     assert_eq!(outcome.indexes_after, 2);
-    assert_eq!(store.validate(&namespace).await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.validate(&namespace).await.unwrap().findings, Vec::<String>::new());
 }
 
 /// Changes that no index that is being built has a say in.

@@ -143,7 +143,7 @@ fn what_was_acknowledged_survives_a_kill() {
             }
         }
         assert!(found.len().is_multiple_of(3), "a batch is there whole or not at all");
-        let findings = runtime().block_on(store.validate(&namespace())).unwrap();
+        let findings = runtime().block_on(store.validate(&namespace())).unwrap().findings;
         assert_eq!(findings, Vec::<String>::new());
         // Sent again after the crash, the last write of a session is not carried out again.
         let last = acknowledged.iter().rev().find(|id| *id % 1_000_000 / 100_000 == 1).unwrap();

@@ -445,7 +445,7 @@ async fn run(seed: u64, stages: &mut BTreeMap<String, u32>, store: &Rc<dyn Docum
         }
         world.check(&mut random, &filter, &sort, &context).await;
     }
-    let findings = store.validate(&world.namespace).await.unwrap();
+    let findings = store.validate(&world.namespace).await.unwrap().findings;
     assert!(findings.is_empty(), "{findings:#?}");
     store.drop_collection(&world.namespace).await.unwrap();
     *stages = world.stages;

@@ -64,6 +64,15 @@ pub struct CollectionStats {
     pub indexes: Vec<(String, u64)>,
 }
 
+/// What reading everything of a collection has shown.
+#[derive(Clone, Debug, Default)]
+pub struct Validation {
+    /// What is wrong, a sentence per finding.
+    pub findings: Vec<String>,
+    /// How many keys each index has, by its name, where the store can count them all.
+    pub keys: Vec<(String, u64)>,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseStats {
     pub collections: u64,

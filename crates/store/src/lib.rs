@@ -30,6 +30,7 @@ pub mod write;
 
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
+    Validation,
 };
 pub use examined::{Examined, Tally};
 pub use explain::{Explained, PlanSummary};
@@ -216,6 +217,6 @@ pub trait DocumentStore {
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>>;
 
-    /// Reads everything and says what is wrong with it, a sentence per finding (`validate`).
-    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>>;
+    /// Reads everything and says what is wrong with it (`validate`).
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Validation>>;
 }

@@ -192,7 +192,7 @@ impl Suite {
 
     /// Nothing is wrong with what is stored.
     fn assert_valid(&self) {
-        let findings = self.run(self.store.validate(&self.namespace)).unwrap();
+        let findings = self.run(self.store.validate(&self.namespace)).unwrap().findings;
         assert!(findings.is_empty(), "{findings:#?}");
     }
 }

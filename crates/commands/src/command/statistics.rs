@@ -9,7 +9,7 @@ use document::DocWriter;
 use error::{Code, Error, Result};
 use std::sync::LazyLock;
 use store::explain::append_count;
-use store::{Cap, CollectionStats, Namespace, Rules};
+use store::{Cap, CollectionStats, Namespace, Rules, Validation};
 
 /// The machine's name, as figures name the server.
 pub fn host_and_port() -> String {
@@ -158,7 +158,8 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     if info.is_some_and(|info| time_series::is_of_buckets(info.options.as_doc())) {
         stats.indexes.retain(|(name, _)| name != "_id_");
     }
-    let findings = store.validate(&namespace).await?;
+    let Validation { findings, mut keys } = store.validate(&namespace).await?;
+    keys.retain(|(name, _)| stats.indexes.iter().any(|(known, _)| known == name));
     let valid = findings.is_empty();
     if !valid && set.contains(&"repair") {
         return Err(Error::new(Code::NOT_IMPLEMENTED, "repair is not supported by this server"));
@@ -169,6 +170,10 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         append_count("nNonCompliantDocuments", 0, reply);
         append_count("nrecords", stats.documents, reply);
         reply.append("nIndexes", stats.indexes.len() as i32);
+        if keys.len() == stats.indexes.len() {
+            let mut per_index = reply.document("keysPerIndex");
+            keys.iter().for_each(|(name, count)| append_count(name, *count, &mut per_index));
+        }
         let mut details = reply.document("indexDetails");
         stats.indexes.iter().for_each(|(name, _)| details.document(name).append("valid", valid));
     }

@@ -384,8 +384,8 @@ impl DocumentStore for MemoryStore {
         done(Ok(DatabaseStats::default()))
     }
 
-    fn validate<'a>(&'a self, _namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Vec<String>>> {
-        done(Ok(Vec::new()))
+    fn validate<'a>(&'a self, _namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Validation>> {
+        done(Ok(Validation::default()))
     }
 }
 
