@@ -5,7 +5,7 @@ use crate::arguments;
 use crate::between_servers;
 use crate::clock;
 use crate::collection_uuid;
-use crate::command::{find, time_series};
+use crate::command::{find, indexes, time_series};
 use crate::envelope::{self, Envelope, Mistakes, Phase, WriteConcern};
 use crate::profiling;
 use crate::reply;
@@ -361,6 +361,9 @@ async fn carry_out(
     between_servers::take(&mut call)?;
     if let Some(wanted) = collection_uuid::take(&mut call)? {
         call.read_own()?;
+        if spec.name == "createIndexes" {
+            indexes::checked_to_create(&call)?;
+        }
         // Seldom given, and not to make the future of every command larger.
         Box::pin(collection_uuid::settle(&mut call, wanted)).await?;
     }

@@ -1,6 +1,6 @@
 """Array, set, object, conditional and variable expressions, and how paths are read."""
 
-from bson import Binary, Code
+from bson import Binary, Code, Timestamp
 
 from compat.case import MISSING, expressions, over_values
 from compat.cases.values import ARRAYS, BROAD, EVERYTHING, INF, NAN, OBJECTS, D, L, T
@@ -177,13 +177,15 @@ BLOCKS = [
             {"$let": {"vars": {"x": "$missing"}, "in": {"$type": "$$x"}}}, {"$let": {"vars": {"é": 1}, "in": "$$é"}}, "$$nope", "$$", "$",
             "$$ROOT", "$$CURRENT._id", "$$ROOT._id", "$$REMOVE", ["$$REMOVE"], {"a": "$$REMOVE"}, "$$KEEP", "$$DESCEND", "$$PRUNE",
             {"$type": "$$NOW"},
-        "$$CLUSTER_TIME", "$$NOW.x", "$a..b", "$a.", "$.a", "$a.$b", "$$ROOT.", "$_id.$x", "$$USER_ROLES", "$$SEARCH_META", "$$IS_MR",
+        "$$NOW.x", "$a..b", "$a.", "$.a", "$a.$b", "$$ROOT.", "$_id.$x", "$$USER_ROLES", "$$SEARCH_META", "$$IS_MR",
             "$$JS_SCOPE", {"$literal": "$a"}, {"$literal": {"$add": [1, 2]}}, {"$const": 1}, {"$literal": [1, "$a"]},
             {"$add": [1, 2], "$subtract": [1, 2]}, {"a": 1, "$add": [1, 2]}, {"$add": [1, 2], "a": 1}, {"a.b": 1}, {"a": {"b.c": 1}},
             {"": 1}, {"$": 1}, {"a": {"$foo": 1}}, {"$meta": "textScore"}, {"$meta": "nope"}, {"$meta": 1}, {"$meta": "indexKey"},
             {"$meta": "sortKey"},
         {"$function": {"body": "function() {}", "args": [], "lang": "js"}} if False else {"$getField": "_id"}, Code("f"), D("1"),
     ),
+    # A server has no time to tell before it has made a timestamp, as it does of one of zeros.
+    expressions("expression $$CLUSTER_TIME", "$$CLUSTER_TIME", {"$type": "$$CLUSTER_TIME"}, "$$CLUSTER_TIME.x", documents=[{"_id": 0, "t": Timestamp(0, 0)}]),
     expressions("expression paths", *("$" + path for path in ("a", "a.b", "a.b.c", "a.0", "a.0.b", "a.b.0", "x", "a.x", "a.b.x", "a.c")),
         *({"$type": "$" + path} for path in ("a", "a.b", "a.b.c", "a.0")), documents=PATHS),
     expressions("expression constants", 1, L(1), 1.5, D("1"), "text", None, True, T(0), INF, {"x": 1}, {"x": {"y": [1, "$_id"]}},

@@ -1,5 +1,7 @@
 """Commands of those who operate a server."""
 
+from bson import Binary
+
 from compat.case import differs, script
 from compat.cases.scripts import admin
 
@@ -74,5 +76,30 @@ BLOCKS = [
         {"mapReduce": "a", **CODE, "out": 1}, {"mapReduce": "none", **CODE, "out": {"inline": 1}},
         {"mapReduce": "a", **CODE, "out": {"inline": 1}, "x": 1}, {"mapReduce": "a", **CODE, "map": 1, "out": {"inline": 1}},
         {"mapReduce": "a", "reduce": "f", "out": {"inline": 1}},
+        *({"mapReduce": "none", **CODE, "out": out} for out in (
+            "", None, [], {}, {"x": 1}, *({"inline": one} for one in (1.0, 2, 0, "1", True)), {"inline": 1, "x": 1}, {"x": 1, "inline": 1}, {"replace": "b", "inline": 1},
+            *({mode: name} for mode in ("replace", "merge", "reduce") for name in (1, "", None, "b$c")), {"merge": "b", "replace": "c"}, {"replace": 1, "merge": 1}, {"normal": "b"},
+            *({"reduce": "b", flag: value} for flag in ("sharded", "nonAtomic") for value in (1, False, None)), {"reduce": "b", "sharded": True}, {"replace": "b", "sharded": True},
+            {"db": 1}, {"merge": "b", "db": 1}, {"replace": 1, "db": 1}, {"replace": 1, "sharded": 1}, {"replace": "b", "db": 1, "sharded": 1}, {"replace": "b", "foo": 1, "db": 1},
+            {"replace": "b", "foo": 1}, {"replace": "b", "db": "a.b"}, {"replace": "b", "db": None})),
+        *({"mapReduce": "none", **CODE, "out": {"inline": 1}, **options} for options in (
+            {"let": {}}, {"query": {"$foo": 1}}, {"sort": {"x": 5}}, {"query": {"$foo": 1}, "sort": {"x": 5}}, {"out": {"replace": "b$c"}, "query": {"$foo": 1}},
+            {"out": {"replace": "b", "sharded": True}, "query": {"$foo": 1}}, {"out": {"x": 1}, "limit": -1}, {"limit": -1, "query": {"$foo": 1}})),
+        *({"mapReduce": name, **CODE, "out": out} for name in ({"a": 1}, 1, None, "$x") for out in ({"inline": 1}, {"x": 1})),
+    ),
+    script(
+        "commands: parameters, by a document",
+        *(admin({"getParameter": options, "featureCompatibilityVersion": 1}) for options in (
+            {}, {"showDetails": True}, {"showDetails": 1}, {"showDetails": 0}, {"showDetails": None}, {"showDetails": "x"}, {"allParameters": "x"}, {"allParameters": False}, {"x": 1},
+            {"showDetails": True, "x": 1}, {"setAt": "startup"}, [1], ["x"], "x", None)),
+        *(admin({"getParameter": 1, name: value, "featureCompatibilityVersion": 1}) for name, value in (("showDetails", True), ("setAt", "startup"))),
+        *(admin({"getParameter": value, **more}) for value, more in (({"showDetails": True}, {}), (1, {"allParameters": True}), (1, {"setAt": "startup"}), ({"showDetails": True}, {"nope": 1}))),
+    ),
+    script(
+        "commands: createIndexes on another collection",
+        {"create": "a"},
+        *({"createIndexes": name, "collectionUUID": Binary(b"0" * 16, 4), "indexes": indexes} for name in ("a", "none") for indexes in (
+            [], [{"key": {"a": 1}, "name": "a"}], [{"key": {"a": 5}, "name": "a"}], [{"key": {"a": "zz"}, "name": "a"}], [{"key": {"a": 1}, "name": "a", "foo": 1}],
+            [{"key": {}, "name": "a"}], [{"key": {"a": 1}, "name": "*"}], [{"key": {"a": 1}, "name": "a", "expireAfterSeconds": -1}], [{"key": {"_id": 1}, "name": "a"}])),
     ),
 ]

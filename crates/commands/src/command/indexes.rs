@@ -53,14 +53,23 @@ pub fn read_create_first(call: &Call<'_>) -> Result<()> {
     call.check_namespace()
 }
 
-pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let (mut indexes, asks_for_quorum) = indexes_to_create(call)?;
-    let namespace = namespace_to_write(call.database(), call.first())?;
+/// The indexes to create, each by itself looked at. Another collection than that meant (`collectionUUID`) is told of after that.
+pub fn checked_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
+    let (indexes, asks_for_quorum) = indexes_to_create(call)?;
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     indexes.iter().try_for_each(|spec| index_specification::check(spec.as_doc(), call))?;
     indexes.iter().try_for_each(|spec| index_specification::check_expiry(spec.as_doc()))?;
+    if indexes.iter().any(|spec| spec.as_doc().get("name") == Some(Value::String("*"))) {
+        index_rules::check_name("*")?;
+    }
+    Ok((indexes, asks_for_quorum))
+}
+
+pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let (mut indexes, asks_for_quorum) = checked_to_create(call)?;
+    let namespace = namespace_to_write(call.database(), call.first())?;
     if asks_for_quorum && call.worker.server.settings.topology == Topology::Standalone {
         return Err(Error::bad_value("Standalones can't specify commitQuorum"));
     }

@@ -5,18 +5,21 @@
 use crate::arguments::{self, is_absent, missing_field, unknown_field};
 use crate::command::options::{self, strict_name};
 use crate::dispatch::{Call, Disposition};
-use document::{DocWriter, Element, Kind};
+use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+use query::{Predicate, Sort};
 
 const WITHIN: &str = "mapReduce";
+const INTERNAL: &str = "MapReduce internal error :: caused by :: ";
 
 pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let (mut map, mut reduce, mut out) = (false, false, None);
+    let (mut query, mut sort) = (Doc::EMPTY, Doc::EMPTY);
     for field in call.fields() {
         match field.key() {
             "map" => map = check_code(field)?,
             "reduce" => reduce = check_code(field)?,
-            "out" => out = Some(field),
+            "out" => out = Some(Target::read(call.database(), field)?),
             "finalize"
             | "query"
             | "sort"
@@ -26,13 +29,13 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
             | "bypassDocumentValidation"
             | "collation"
             | "jsMode"
-            | "let"
                 if is_absent(field) => {}
             "finalize" => drop(check_code(field)?),
             "collation" => drop(options::given_collation(options::collation(WITHIN, field)?)?),
-            "query" | "let" => drop(arguments::document(WITHIN, field)?),
+            "query" => query = arguments::document(WITHIN, field)?,
             "sort" => {
-                if arguments::document(WITHIN, field)?.is_empty() {
+                sort = arguments::document(WITHIN, field)?;
+                if sort.is_empty() {
                     let message = "The mapReduce sort option must have at least one sort key";
                     return Err(Error::new(Code(15976), message));
                 }
@@ -53,17 +56,138 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
     if let Some((name, _)) = given.into_iter().find(|(_, given)| !given) {
         return Err(missing_field(WITHIN, name));
     }
-    if out.is_some_and(|out| !matches!(out.kind, Kind::String | Kind::Document)) {
-        return Err(Error::bad_value("'out' must be either a string or an object"));
+    if call.first().kind != Kind::String {
+        return Err(Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias())));
     }
     let namespace = strict_name(call.database(), call.first())?;
+    let target = out.unwrap_or_default();
+    let checked = target.check_sharded().and_then(|()| {
+        let context = call.context();
+        Sort::parse(sort, &context)?;
+        Predicate::parse(query, &context)?;
+        target.check_name()
+    });
+    checked.map_err(|error| error.context(INTERNAL))?;
     if call.worker.store.collection(&namespace).await?.is_some() {
-        let message = "MapReduce internal error :: caused by :: Cannot run server-side javascript without the javascript \
-                       engine enabled";
-        return Err(Error::new(Code(31264), message));
+        let message = "Cannot run server-side javascript without the javascript engine enabled";
+        return Err(Error::new(Code(31264), message).context(INTERNAL));
     }
-    drop(reply.array("results"));
+    target.write(reply);
     Ok(Disposition::Reply)
+}
+
+/// Where the results are to go: `out`.
+#[derive(Default)]
+struct Target<'a> {
+    /// `None` for a reply with the results in it.
+    collection: Option<&'a str>,
+    /// Another database than the command's, where one is named.
+    database: Option<&'a str>,
+    /// What happens to documents that are there.
+    mode: &'static str,
+    sharded: bool,
+}
+
+impl<'a> Target<'a> {
+    /// Errors: 2, 72 and 73.
+    fn read(database: &str, field: Element<'a>) -> Result<Target<'a>> {
+        let refuse = |reason: &str| Err(Error::bad_value(reason));
+        let target = match field.value() {
+            Value::String(name) => Target { collection: Some(name), mode: "replace", ..Target::default() },
+            Value::Document(out) if out.get("inline").is_some() => {
+                let is_one = |value: Value<'_>| value.kind().is_number() && arguments::number_to_i64(value) == Some(1);
+                return match out.get("inline") {
+                    _ if out.elements().count() > 1 => {
+                        Err(Error::new(Code::INVALID_OPTIONS, "'inline' must be specified alone"))
+                    }
+                    Some(value) if is_one(value) => Ok(Target::default()),
+                    _ => refuse("'inline' takes only numeric '1'"),
+                };
+            }
+            Value::Document(out) => Self::read_document(out)?,
+            _ => return refuse("'out' must be either a string or an object"),
+        };
+        match target.collection {
+            Some("") => {
+                let database = target.database.unwrap_or(database);
+                let message = format!("Invalid output namespace {database}. for MapReduce");
+                Err(Error::new(Code::INVALID_NAMESPACE, message))
+            }
+            _ => Ok(target),
+        }
+    }
+
+    fn read_document(out: Doc<'a>) -> Result<Target<'a>> {
+        let refuse = |reason: &str| Err(Error::bad_value(reason));
+        let Some(mode) = ["replace", "merge", "reduce"].into_iter().find(|mode| out.get(mode).is_some()) else {
+            return refuse("'out' requires 'replace', 'merge' or 'reduce'");
+        };
+        for flag in ["sharded", "nonAtomic"] {
+            match out.get(flag) {
+                None | Some(Value::Boolean(true)) => {}
+                Some(Value::Boolean(false)) => return refuse(&format!("{flag} field value must be true")),
+                Some(_) => return refuse(&format!("{flag} field value must be boolean")),
+            }
+        }
+        let Some(collection) = out.get(mode).and_then(Value::as_str) else {
+            return refuse(&format!("'{mode}' supports only string consisting of output collection name"));
+        };
+        let other = match out.get("db") {
+            None => None,
+            Some(Value::String(other)) => Some(other),
+            Some(_) => return refuse("db field value must be string"),
+        };
+        let known = |name: &str| name == mode || matches!(name, "db" | "sharded" | "nonAtomic");
+        if out.elements().any(|field| !known(field.key())) {
+            return refuse(
+                "'out' supports only output type with collection name, optional 'sharded' and optional 'db'",
+            );
+        }
+        other.map_or(Ok(()), arguments::check_database)?;
+        let sharded = out.get("sharded").is_some();
+        Ok(Target { collection: Some(collection), database: other, mode, sharded })
+    }
+
+    /// What no document comes to.
+    fn write(&self, reply: &mut DocWriter<'_>) {
+        match (self.collection, self.database) {
+            (None, _) => drop(reply.array("results")),
+            (Some(collection), None) => reply.append("result", collection),
+            (Some(collection), Some(database)) => {
+                let mut result = reply.document("result");
+                result.append("db", database);
+                result.append("collection", collection);
+            }
+        }
+    }
+
+    /// Error 72: there are no sharded collections.
+    fn check_sharded(&self) -> Result<()> {
+        let message = match self.mode {
+            _ if !self.sharded => return Ok(()),
+            "replace" => {
+                "Combination of 'out.sharded' and 'replace' output mode is not supported. Cannot replace an existing \
+                 sharded collection or create a new sharded collection. Please create the sharded collection first and use \
+                 a different output mode or consider using an unsharded collection."
+            }
+            _ => {
+                "Cannot use mapReduce to create a new sharded collection. Please create and shard the target collection \
+                 before proceeding."
+            }
+        };
+        Err(Error::new(Code::INVALID_OPTIONS, message))
+    }
+
+    /// Error 20 for a name that no collection can have.
+    fn check_name(&self) -> Result<()> {
+        match self.collection {
+            Some(name) if self.mode == "replace" && name.contains('$') => {
+                let message = format!("error with target namespace: Invalid collection name: {name}");
+                Err(Error::new(Code::ILLEGAL_OPERATION, message))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 fn check_code(field: Element<'_>) -> Result<bool> {

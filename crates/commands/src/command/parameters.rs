@@ -82,27 +82,11 @@ fn not_a_number(field: Element<'_>) -> Error {
 
 pub fn get_parameter(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let server = &*call.worker.server;
-    let (all, mut details, mut at_startup, mut at_runtime) = selection(call.first())?;
-    let mut wanted = Vec::new();
-    for field in call.fields() {
-        match field.key() {
-            "allParameters" => {}
-            "showDetails" => details = field.value().is_truthy(),
-            "setAt" => match field.value().as_str() {
-                Some("startup") => at_startup = true,
-                Some("runtime") => at_runtime = true,
-                _ => {}
-            },
-            name => wanted.push(name),
-        }
-    }
-    let all = all || call.fields().any(|field| field.key() == "allParameters" && field.value().is_truthy());
+    let (all, details) = selection(call.first())?;
+    let wanted: Vec<&str> = call.fields().map(|field| field.key()).collect();
     let mut found = false;
     for parameter in PARAMETERS {
         if !all && !wanted.contains(&parameter.name) {
-            continue;
-        }
-        if (at_startup && !parameter.at_startup) || (at_runtime && parameter.write.is_none()) {
             continue;
         }
         found = true;
@@ -121,18 +105,24 @@ pub fn get_parameter(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
     Ok(())
 }
 
-/// How the command's own value selects: `"*"`, or a document of options. All, with details, at startup, at runtime.
-fn selection(first: Element<'_>) -> Result<(bool, bool, bool, bool)> {
-    Ok(match first.value() {
-        Value::String("*") => (true, false, false, false),
-        Value::Document(options) => (
-            options.get("allParameters").is_some_and(Value::is_truthy),
-            options.get("showDetails").is_some_and(Value::is_truthy),
-            options.get("setAt") == Some(Value::String("startup")),
-            options.get("setAt") == Some(Value::String("runtime")),
-        ),
-        _ => (false, false, false, false),
-    })
+/// How the command's own value selects: all, and with details. Errors 14 and 40415 for a document that is none of options.
+fn selection(first: Element<'_>) -> Result<(bool, bool)> {
+    const WITHIN: &str = "getParameter";
+    let options = match first.value() {
+        Value::String("*") => return Ok((true, false)),
+        Value::Document(options) => options,
+        _ => return Ok((false, false)),
+    };
+    let (mut all, mut details) = (false, false);
+    for option in options.elements() {
+        let place = match option.key() {
+            "allParameters" => &mut all,
+            "showDetails" => &mut details,
+            other => return Err(arguments::unknown_field(WITHIN, other)),
+        };
+        *place = !arguments::is_absent(option) && arguments::boolean_or_number(WITHIN, option)?;
+    }
+    Ok((all, details))
 }
 
 pub fn set_parameter(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
