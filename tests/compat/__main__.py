@@ -1,4 +1,4 @@
-"""Compares by hand, with servers that run already:
+"""Compares by hand, with servers that run already (MongoDB with --noscripting):
 
     cd tests && python -m compat PORT ORACLE_PORT [FAMILY …]                           the cases of these families, or all
     cd tests && python -m compat PORT ORACLE_PORT --random 100000 [--seed 1] [KIND …]  random commands

@@ -20,6 +20,8 @@ class MongodServer(SelkieServer):
         self.data.mkdir()
 
     def command(self) -> list[str]:
+        # Without JavaScript, as Selkie is.
         return [
-            program(), "--bind_ip", "127.0.0.1", "--nounixsocket", "--port", str(self.port), "--dbpath", str(self.data)
+            program(), "--bind_ip", "127.0.0.1", "--nounixsocket", "--noscripting",
+            "--port", str(self.port), "--dbpath", str(self.data),
         ]

@@ -37,8 +37,16 @@ pub const COMMANDS: [&str; 27] = [
     "update",
 ];
 
-const STAGES: [&str; 6] =
-    ["$indexStats", "$currentOp", "$listCatalog", "$listSessions", "$listLocalSessions", "$planCacheStats"];
+const STAGES: [&str; 8] = [
+    "$_internalInhibitOptimization",
+    "$currentOp",
+    "$fill",
+    "$indexStats",
+    "$listCatalog",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+];
 
 /// Whether a command with these fields is in the API.
 pub fn check(command: &str, fields: &[Element<'_>]) -> Result<()> {
@@ -63,7 +71,20 @@ pub fn check(command: &str, fields: &[Element<'_>]) -> Result<()> {
                 "showRecordId",
             ],
         ),
-        "create" => ("create", &["autoIndexId", "size", "max", "flags", "temp", "recordPreImages"]),
+        "create" => (
+            "create",
+            &[
+                "autoIndexId",
+                "size",
+                "max",
+                "flags",
+                "temp",
+                "recordPreImages",
+                "storageEngine",
+                "indexOptionDefaults",
+                "changeStreamPreAndPostImages",
+            ],
+        ),
         "aggregate" => ("aggregate", &["explain"]),
         _ => ("", &[]),
     };
@@ -85,11 +106,14 @@ fn check_stages(stages: Doc<'_>) -> Result<()> {
         if STAGES.contains(&stage.key()) {
             return refuse(format!("{} is not allowed with 'apiStrict: true' in API Version 1", stage.key()));
         }
-        let within = match stage.value() {
-            Value::Document(operand) => operand.get("pipeline").and_then(Value::as_array),
-            _ => None,
-        };
-        within.map_or(Ok(()), check_stages)?;
+        let Value::Document(operand) = stage.value() else { continue };
+        match stage.key() {
+            "$collStats" if operand.elements().any(|option| option.key() != "count") => {
+                return refuse("only the 'count' option to $collStats is supported in API Version 1".to_owned());
+            }
+            "$facet" => operand.values().filter_map(Value::as_array).try_for_each(check_stages)?,
+            _ => operand.get("pipeline").and_then(Value::as_array).map_or(Ok(()), check_stages)?,
+        }
     }
     Ok(())
 }

@@ -15,6 +15,7 @@
 //!     (`$eq`, `$lt`, `$in`, `$regex` …) gives each element and then the array itself, [`End::Whole`] for tests on arrays
 //!     (`$size`, `$all` on `$elemMatch`, `$type: "array"`) gives the array alone. An element picked by position at
 //!     the end is given as it is, even if it is an array: `{a: [[1]]}` does not match `{"a.0": 1}`.
+//!   - Behind an array a last component that is empty asks for nothing more: `a.` ends at it as `a` does.
 //! - [`Path::visit_keys`] is what sort keys, index keys and `distinct` go by. It differs in that an array at the end is
 //!   always expanded (an empty one is reported as such), that elements which lead nowhere count as missing, and that a
 //!   number which is a position in the array is only that.
@@ -177,6 +178,12 @@ impl Path {
     fn is_end(&self, at: usize) -> bool {
         at >= self.components.len()
     }
+
+    /// Whether the path ends in a dot, and component `at` is the empty one behind it.
+    #[inline]
+    fn is_empty_from(&self, at: usize) -> bool {
+        at + 1 == self.components.len() && self.name(at).is_empty()
+    }
 }
 
 impl PartialEq<str> for Path {
@@ -224,6 +231,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
                 return self.end(element, outermost);
             }
             match element.value() {
+                Value::Array(_) if self.path.is_empty_from(at) => return self.end(element, outermost),
                 Value::Document(inner) => document = inner,
                 Value::Array(array) => return self.array(array, at, outermost),
                 _ => return self.report(None, outermost),
@@ -256,6 +264,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
         match element.value() {
             _ if self.path.is_end(at) => self.report(Some(element), outermost),
             Value::Document(inner) => self.document(inner, at, outermost),
+            Value::Array(_) if self.path.is_empty_from(at) => self.end(element, outermost),
             Value::Array(inner) => self.array(inner, at, outermost),
             _ => ControlFlow::Continue(()),
         }

@@ -136,7 +136,7 @@ impl Update {
             out.truncate(start);
             return Ok(Applied::Unchanged);
         }
-        check_size(&out[start..])?;
+        check_size(&out[start..], false)?;
         Ok(Applied::Changed)
     }
 
@@ -150,10 +150,7 @@ impl Update {
         let base = Doc::from_bytes(&document).unwrap_or(Doc::EMPTY);
         let mut changed = Vec::new();
         let applied = match &self.kind {
-            Kind::Replacement(replacement) => {
-                replacement.check_inherited_id(base)?;
-                replacement.insert(base, self.now_ms, &mut changed)?
-            }
+            Kind::Replacement(replacement) => replacement.insert(base, self.now_ms, &mut changed)?,
             Kind::Pipeline(transformation) => transform(transformation, base, true, &mut changed)?,
             Kind::Operators(operators) => {
                 let run =
@@ -164,7 +161,7 @@ impl Update {
         let document = if applied { Doc::from_bytes(&changed).unwrap_or(Doc::EMPTY) } else { base };
         let start = out.len();
         upsert::write_with_id(document, new_id, out)?;
-        check_size(&out[start..])
+        check_size(&out[start..], true)
     }
 
     fn run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> Run<'r> {
@@ -180,7 +177,7 @@ fn transform(transformation: &Transformation, document: Doc<'_>, inserting: bool
     let transformed = Doc::from_bytes(&transformed).unwrap_or(Doc::EMPTY);
     let (old_id, new_id) = (document.get("_id"), transformed.get("_id"));
     if inserting && transformed != document {
-        replace::check_new_id(new_id.or(old_id))?;
+        replace::check_new_id(old_id, new_id)?;
     }
     replace::check_same_id(old_id, new_id)?;
     if transformed == document {
@@ -194,14 +191,17 @@ fn transform(transformation: &Transformation, document: Doc<'_>, inserting: bool
     Ok(true)
 }
 
-fn check_size(document: &[u8]) -> Result<()> {
+fn check_size(document: &[u8], inserting: bool) -> Result<()> {
     let size = document.len();
     if size <= DOCUMENT_BYTES_MAX {
         return Ok(());
     }
     if size <= DOCUMENT_BYTES_MAX_INTERNAL {
-        let message = format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
-        return Err(Error::new(Code(17419), message));
+        let (code, what) = match inserting {
+            true => (17420, "Document to upsert"),
+            false => (17419, "Resulting document after update"),
+        };
+        return Err(Error::new(Code(code), format!("{what} is larger than {DOCUMENT_BYTES_MAX}")));
     }
     let first = Doc::from_prefix(document).and_then(Doc::first);
     let first = first.map_or_else(|| "EOO".to_owned(), |first| text::element(first.key(), first.value()).to_string());

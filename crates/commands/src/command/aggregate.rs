@@ -83,7 +83,7 @@ pub fn read_first(call: &Call<'_>) -> Result<()> {
     query::aggregate::glance(arguments.pipeline)
 }
 
-fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
+pub fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
     match arguments.has_cursor || arguments.explain {
         true => Ok(()),
         false => {

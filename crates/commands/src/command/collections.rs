@@ -29,6 +29,10 @@ pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
 pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     read_drop_first(call)?;
     let namespace = arguments::namespace(call.database(), call.first())?;
+    if namespace.collection.starts_with('.') {
+        let message = format!("Collection names cannot start with '.': {}", namespace.collection);
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
     if &*namespace.collection == profiling::COLLECTION
         && call.worker.server.profiling.level(&namespace.database).level > 0
     {
@@ -41,6 +45,10 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     // The buckets of a time-series collection are dropped with it.
     let namespace = time_series::owner(&namespace).unwrap_or(namespace);
     let info = call.worker.store.collection(&namespace).await?;
+    if info.is_some() && matches!(&*namespace.collection, "system.users" | "system.js") {
+        let message = format!("can't drop system collection {namespace}");
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
     if info.is_none()
         && let Some(series) = time_series::find(call, &namespace).await?
     {

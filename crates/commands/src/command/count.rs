@@ -83,8 +83,11 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, None, collation)?;
     let predicate = match Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context) {
-        // What a view's stages make of a search by words is said by the pipeline.
-        Err(error) if error.code() == Code::INDEX_NOT_FOUND && views::definition(call, &namespace).await?.is_some() => {
+        // What a view's stages make of a search by words, or by JavaScript, is said by the pipeline.
+        Err(error)
+            if matches!(error.code(), Code::INDEX_NOT_FOUND | Code(6108304))
+                && views::definition(call, &namespace).await?.is_some() =>
+        {
             append_count("n", views::count(call, &namespace, &arguments).await?, reply);
             return Ok(Disposition::Reply);
         }

@@ -152,6 +152,11 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         }
         "aggregate" => {
             let arguments = aggregate::Arguments::read(fields)?;
+            if command.element("explain").is_some() {
+                let message = "The 'explain' option is illegal when a explain verbosity is also provided";
+                return Err(Error::failed_to_parse(message));
+            }
+            aggregate::check_cursor(&arguments)?;
             let pipeline = arguments.pipeline;
             let namespace = match name.value().as_str() {
                 Some(_) => options::strict_name(database, name)?,

@@ -128,6 +128,7 @@ impl<'a> Arguments<'a> {
             Some(sort) => Some(Sort::parse(sort, &context)?),
             None => None,
         };
+        check_natural(sort.as_ref(), self.hint)?;
         let projection = match self.projection.filter(|projection| !projection.is_empty()) {
             Some(projection) => Some(Projection::parse(projection, &predicate, &context)?),
             None => None,
@@ -197,6 +198,18 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// What is to be read in natural order is read by no index, nor the other way round.
+fn check_natural(sort: Option<&Sort>, hint: Option<Value<'_>>) -> Result<()> {
+    let (Some(forward), Some(hint)) = (sort.and_then(Sort::natural), hint) else { return Ok(()) };
+    let pattern = hint.as_document();
+    match pattern.map(|pattern| pattern.get("$natural").and_then(arguments::number_to_i64)) {
+        Some(_) if pattern.is_some_and(Doc::is_empty) => Ok(()),
+        Some(Some(direction)) if (direction > 0) == forward => Ok(()),
+        Some(Some(_)) => Err(Error::bad_value("$natural hint must be in the same direction as $natural sort order")),
+        _ => Err(Error::bad_value("index hint not allowed with $natural sort order")),
+    }
+}
+
 fn specification<'a>(field: Element<'a>) -> Result<Doc<'a>> {
     // The missing blank is MongoDB's.
     let wrong_type = || Error::type_mismatch(format!("Expected field {}to be of type object", field.key()));
@@ -211,6 +224,7 @@ fn check_known(field: Element<'_>) -> Result<()> {
         }
         "limit" | "skip" | "batchSize" | "singleBatch" | "hint" | "let" | "noCursorTimeout" | "tailable"
         | "awaitData" | "collation" | "min" | "max" => Ok(()),
+        "options" => arguments::document(WITHIN, field).map(drop),
         "ntoreturn" => {
             let message = "the ntoreturn find command parameter is not supported when FCV >= 5.1";
             Err(Error::new(Code(5746102), message))

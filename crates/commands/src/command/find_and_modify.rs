@@ -17,8 +17,8 @@ use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
 
 const WITHIN: &str = "findAndModify";
 
-const MAY_BE_NULL: [&str; 9] =
-    ["query", "sort", "fields", "let", "collation", "remove", "new", "upsert", "bypassDocumentValidation"];
+const MAY_BE_NULL: [&str; 10] =
+    ["query", "sort", "fields", "let", "collation", "remove", "new", "upsert", "bypassDocumentValidation", "batchSize"];
 
 #[derive(Default)]
 pub struct Arguments<'a> {
@@ -61,6 +61,9 @@ impl<'a> Arguments<'a> {
                 "new" => arguments.new = arguments::boolean_or_number(WITHIN, field)?,
                 "upsert" => arguments.upsert = arguments::boolean_or_number(WITHIN, field)?,
                 "stmtId" => check_statement_id(WITHIN, field)?,
+                // Known, and without consequence.
+                "batchSize" if field.kind == Kind::Int32 => {}
+                "batchSize" => return Err(arguments::wrong_type(WITHIN, field, "int")),
                 "bypassDocumentValidation" => {
                     arguments.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
                 }

@@ -4,6 +4,7 @@
 
 use crate::arguments::{self, is_absent, missing_field, unknown_field};
 use crate::command::options::{self, strict_name};
+use crate::command::views;
 use crate::dispatch::{Call, Disposition};
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -60,6 +61,9 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
         return Err(Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias())));
     }
     let namespace = strict_name(call.database(), call.first())?;
+    if views::definition(call, &namespace).await?.is_some() {
+        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, "mapReduce on a view is not supported"));
+    }
     let target = out.unwrap_or_default();
     let checked = target.check_sharded().and_then(|()| {
         let context = call.context();

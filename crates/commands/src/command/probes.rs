@@ -108,7 +108,6 @@ pub fn read_rotation_first(call: &Call<'_>) -> Result<()> {
 }
 
 pub fn features(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    reply.document("js").append("utf8", true);
     reply.append("oidMachine", 0_i64);
     Ok(())
 }

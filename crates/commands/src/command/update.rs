@@ -265,16 +265,7 @@ pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
     match field.kind {
         Kind::Document => Ok(field),
         Kind::Array => {
-            let stages = field.value().as_array().unwrap_or(Doc::EMPTY);
-            for stage in stages.values() {
-                let Value::Document(stage) = stage else {
-                    return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
-                };
-                if stage.elements().count() != 1 {
-                    let message = "A pipeline stage specification object must contain exactly one field.";
-                    return Err(Error::new(Code(40323), message));
-                }
-            }
+            query::aggregate::glance(field.value().as_array().unwrap_or(Doc::EMPTY))?;
             Ok(field)
         }
         _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),

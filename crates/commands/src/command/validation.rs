@@ -49,11 +49,7 @@ pub fn check_validator(call: &Call<'_>, namespace: &Namespace, validator: Doc<'_
 fn check_operators(filter: Doc<'_>) -> Result<()> {
     for (key, value) in filter.iter() {
         match key {
-            "$where" | "$text" => return Err(Error::bad_value(format!("{key} is not allowed in this context"))),
-            "$near" | "$nearSphere" | "$geoNear" => {
-                let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
-                return Err(Error::new(Code(5626500), message));
-            }
+            "$text" => return Err(Error::bad_value("$text is not allowed in this context")),
             "$rand" => {
                 return Err(Error::new(Code(3040500), "$rand not allowed inside collection validators"));
             }

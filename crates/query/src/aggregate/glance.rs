@@ -2,7 +2,7 @@
 //! read and write. MongoDB tells of mistakes in these first, wherever they stand.
 
 use super::foreign::{Merge, Out, source, without_source};
-use super::parse::refuse;
+use super::parse::{facet_pipelines, refuse};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
@@ -75,7 +75,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
             .get("pipeline")
             .and_then(Value::as_array)
             .map_or(Ok(()), |stages| check_elements(stages).and_then(|()| check_inner(name, spec.get("coll"), stages))),
-        ("$facet", Value::Document(spec)) => spec.values().filter_map(Value::as_array).try_for_each(check),
+        ("$facet", spec) => facet_pipelines(spec)?.into_iter().try_for_each(|(_, stages)| check(stages)),
         ("$out", spec) => Out::parse(spec).map(drop),
         ("$merge", spec) => Merge::check_fields(spec),
         _ if STAGES.contains(&name) => Ok(()),

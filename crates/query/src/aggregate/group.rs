@@ -134,6 +134,9 @@ fn only_field(key: Value<'_>) -> Option<DocBuf> {
 /// Refuses `{_id: {a: 1}}`, which looks like a projection.
 fn check_key(value: Value<'_>) -> Result<()> {
     let Value::Document(fields) = value else { return Ok(()) };
+    if fields.first().is_some_and(|first| first.key().starts_with('$')) {
+        return Ok(());
+    }
     for (name, value) in fields.iter() {
         match value {
             _ if name.starts_with('$') => {}

@@ -15,7 +15,7 @@ use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
 use crate::expression::check_name;
 use crate::metadata::{Meta, Needs};
 use crate::{Context, Predicate, Sort, text};
-use document::{Doc, Value};
+use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 
@@ -75,18 +75,21 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
     let mut names = Vec::with_capacity(count);
     let (mut needs, mut anew) = (Needs::NONE, false);
     for operator in pipeline.values().filter_map(Value::as_document).filter_map(Doc::first) {
-        parse(operator.key(), operator.value(), context, &mut stages)?;
+        let parsed = parse(operator.key(), operator.value(), context, &mut stages);
+        match (operator.key(), &parsed, stages.last()) {
+            ("$match", Err(error), _) if error.code() == Code::INDEX_NOT_FOUND && !names.is_empty() => {
+                return Err(text_not_first());
+            }
+            ("$match", Ok(()), Some(Stage::Match(filter))) if filter.text_search().is_some() && !names.is_empty() => {
+                return Err(text_not_first());
+            }
+            _ => parsed?,
+        }
         // What stands behind a stage that makes new documents knows only what cannot be had without asking for it.
         let asked = context.requests.take();
         needs = needs.and(if anew { asked.of_searches() } else { asked });
         ask_union(&mut stages, asked);
         anew |= makes_anew(operator.key());
-        if let (Some(Stage::Match(filter)), false) = (stages.last(), names.is_empty())
-            && filter.text_search().is_some()
-        {
-            let message = "$match with $text is only allowed as the first pipeline stage";
-            return Err(Error::new(Code(17313), message));
-        }
         names.push(operator.key());
     }
     check_places(&names)?;
@@ -105,6 +108,11 @@ fn ask_union(stages: &mut [Stage], asked: Needs) {
     {
         union.ask(asked);
     }
+}
+
+/// A search by words is answered by an index, which only documents of a collection are in.
+fn text_not_first() -> Error {
+    Error::new(Code(17313), "$match with $text is only allowed as the first pipeline stage")
 }
 
 /// Whether the stage's documents are others than those that came in.
@@ -264,63 +272,96 @@ fn count_name(spec: Value<'_>) -> Result<&str> {
     Ok(name)
 }
 
-fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
-    /// Stages that a facet may not have.
-    const EXCLUDED: &[&str] = &[
-        "$facet",
-        "$out",
-        "$merge",
-        "$geoNear",
-        "$collStats",
-        "$indexStats",
-        "$listCatalog",
-        "$documents",
-        "$planCacheStats",
-    ];
+/// Stages that a facet may not have.
+const NOT_IN_FACETS: &[&str] = &[
+    "$facet",
+    "$out",
+    "$merge",
+    "$geoNear",
+    "$collStats",
+    "$indexStats",
+    "$listCatalog",
+    "$documents",
+    "$planCacheStats",
+];
+
+/// The pipelines that the operand of `$facet` has. Errors: 40169 to 40171, and those of their names.
+pub(super) fn facet_pipelines(spec: Value<'_>) -> Result<Vec<(&str, Doc<'_>)>> {
     let Some(spec) = spec.as_document().filter(|spec| !spec.is_empty()) else {
         let found = text::element("$facet", spec);
         let message = format!("the $facet specification must be a non-empty object, but found: {found}");
         return Err(Error::new(Code(40169), message));
     };
-    let mut facets = Vec::new();
-    for (name, pipeline) in spec.iter() {
-        check_name(name)?;
-        if name.contains('.') {
-            let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
-            return Err(Error::new(Code(16412), message));
+    spec.iter().map(|(name, pipeline)| Ok((name, facet_pipeline(name, pipeline)?))).collect()
+}
+
+fn facet_pipeline<'v>(name: &str, pipeline: Value<'v>) -> Result<Doc<'v>> {
+    check_name(name)?;
+    if name.contains('.') {
+        let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+        return Err(Error::new(Code(16412), message));
+    }
+    let Value::Array(pipeline) = pipeline else {
+        let kind = pipeline.kind().alias();
+        return Err(Error::new(Code(40170), format!("arguments to $facet must be arrays, {name} is type {kind}")));
+    };
+    match pipeline.elements().find(|stage| stage.kind != Kind::Document) {
+        None => Ok(pipeline),
+        Some(stage) => {
+            let (kind, found) = (stage.kind.alias(), text::element(stage.key(), stage.value()));
+            let message = format!(
+                "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an element of \
+                 type {kind}: {found}"
+            );
+            Err(Error::new(Code(40171), message))
         }
-        let Value::Array(pipeline) = pipeline else {
-            let kind = pipeline.kind().alias();
-            let message = format!("arguments to $facet must be arrays, {name} is type {kind}");
-            return Err(Error::new(Code(40170), message));
-        };
-        for stage in pipeline.elements() {
-            if stage.value().as_document().is_some_and(Doc::is_empty) {
-                let message = "A pipeline stage specification object must contain exactly one field.";
-                return Err(Error::new(Code(40323), message));
-            }
-            let Some(first) = stage.value().as_document().and_then(Doc::first) else {
-                let found = text::element(stage.key(), stage.value());
-                let message = format!(
-                    "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an element of \
-                     type {}: {found}",
-                    stage.kind.alias()
-                );
-                return Err(Error::new(Code(40171), message));
-            };
-            if EXCLUDED.contains(&first.key()) {
-                let message = format!("{} is not allowed to be used within a $facet stage", first.key());
-                return Err(Error::new(Code(40600), message));
-            }
-        }
-        let pipeline = Pipeline::parse_inside(pipeline, context)?;
-        if let Some(Stage::Match(filter)) = pipeline.stages.first()
-            && filter.text_search().is_some()
-        {
+    }
+}
+
+fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
+    let parse = |(name, stages)| Ok((Box::from(name), facet(stages, context)?));
+    facet_pipelines(spec)?.into_iter().map(parse).collect()
+}
+
+fn facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
+    let misplaced = misplaced_in_facet(stages)
+        .map(|name| Error::new(Code(40600), format!("{name} is not allowed to be used within a $facet stage")));
+    let pipeline = match (Pipeline::parse_inside(stages, context), misplaced) {
+        // What is wrong with a stage itself comes before where it stands.
+        (Ok(_), Some(misplaced)) => return Err(misplaced),
+        (Err(error), Some(misplaced)) if is_about_place(&error) => return Err(misplaced),
+        (Err(error), _) if error.code() == Code::INDEX_NOT_FOUND && first.is_some_and(|it| it.key() == "$match") => {
             return Err(Meta::TextScore.unavailable());
         }
-        context.requests.add(pipeline.needs.of_searches());
-        facets.push((name.into(), pipeline));
+        (pipeline, _) => pipeline?,
+    };
+    if let Some(Stage::Match(filter)) = pipeline.stages.first()
+        && filter.text_search().is_some()
+    {
+        return Err(Meta::TextScore.unavailable());
     }
-    Ok(facets)
+    context.requests.add(pipeline.needs.of_searches());
+    Ok(pipeline)
+}
+
+/// The first stage that no facet may have, or whose own pipeline has one.
+fn misplaced_in_facet(stages: Doc<'_>) -> Option<&str> {
+    stages
+        .values()
+        .filter_map(Value::as_document)
+        .filter_map(Doc::first)
+        .map(|stage| (stage.key(), stage.value()))
+        .find_map(|(name, spec)| match (name, spec) {
+            _ if NOT_IN_FACETS.contains(&name) => Some(name),
+            ("$lookup" | "$unionWith", Value::Document(spec)) => {
+                let inner = spec.get("pipeline").and_then(Value::as_array)?;
+                misplaced_in_facet(inner).map(|_| name)
+            }
+            _ => None,
+        })
+}
+
+fn is_about_place(error: &Error) -> bool {
+    matches!(error.code(), Code(40601..=40603) | Code::INVALID_NAMESPACE)
 }

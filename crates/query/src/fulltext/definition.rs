@@ -33,7 +33,7 @@ pub struct TextIndex {
     /// Fields before the terms, for which a query has to give values.
     pub prefix: Vec<Box<str>>,
     /// Only documents that match are in the index (`partialFilterExpression`).
-    pub(super) partial: Option<Predicate>,
+    pub(crate) partial: Option<Predicate>,
     /// It is not to be used, so that no search can be answered.
     pub hidden: bool,
     /// Fields that other indexes begin with: what may stand in an `$or` beside a search.

@@ -58,7 +58,7 @@ fn parse_operator(
         near if geo::near::is_near(near) => {
             let first = siblings.first().is_some_and(|first| first.key() == near);
             return Err(match first {
-                true => level.refuse_near(),
+                true => level.refuse_near(field, siblings),
                 false => Error::bad_value(format!("near must be first in: {}", text::document(siblings))),
             });
         }

@@ -25,24 +25,23 @@ pub(crate) struct Level<'c> {
     depth: usize,
     /// False inside of `$elemMatch`, where operators on the whole document make no sense.
     whole_document: bool,
-    /// Whether documents may be asked for by their distance.
-    near: bool,
+    /// Whether it is the filter of a command, which alone may ask for documents by their distance, and by JavaScript.
+    of_command: bool,
 }
 
 impl<'c> Level<'c> {
     pub fn top(context: &'c Context, failure: &'c RefCell<Option<Error>>) -> Self {
-        Level { context, failure, depth: 0, whole_document: true, near: false }
+        Level { context, failure, depth: 0, whole_document: true, of_command: false }
     }
 
     /// The error for a condition by distance behind a field, where it is not the only one there.
-    pub fn refuse_near(self) -> Error {
-        match self.near {
-            true => Error::bad_value("geo $near must be top-level expr"),
-            false => {
-                let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
-                Error::new(Code(5626500), message)
-            }
+    pub fn refuse_near(self, field: &str, operators: Doc<'_>) -> Error {
+        if self.of_command {
+            return Error::bad_value("geo $near must be top-level expr");
         }
+        // What is wrong with the condition comes before where it stands.
+        let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
+        Near::parse(field, operators).err().unwrap_or_else(|| Error::new(Code(5626500), message))
     }
 
     pub fn deeper(self, operator: &str) -> Result<Self> {
@@ -101,7 +100,7 @@ pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
 /// Parses the filter of a command, which may ask for documents by their distance.
 pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
     let failure = RefCell::new(None);
-    let root = parse_filter(filter, Level { near: true, ..Level::top(context, &failure) })?;
+    let root = parse_filter(filter, Level { of_command: true, ..Level::top(context, &failure) })?;
     context.folding.settle(failure.into_inner())?;
     Ok(root)
 }
@@ -128,8 +127,8 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
         }
         match element.value() {
             Value::Document(operators) if operators.first().is_some_and(|it| is_near(it.key())) => {
-                if !level.near || !level.whole_document {
-                    return Err(level.refuse_near());
+                if !level.of_command || !level.whole_document {
+                    return Err(level.refuse_near(name, operators));
                 }
                 all.push(Node::Near(Arc::new(Near::parse(name, operators)?)));
             }
@@ -221,7 +220,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             let search = TextSearch::parse(element.value(), level.context.text_indexes.current())?;
             all.push(Node::Text(Arc::new(search)));
         }
-        "where" => return Err(unsupported(operator, element)),
+        "where" => return Err(refuse_script(element, level)),
         "sampleRate" => all.push(parse_sample_rate(element.value(), level.context)?),
         "not" => {
             return Err(Error::bad_value(
@@ -238,14 +237,14 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
     Ok(())
 }
 
-/// What is missing here answers as a server does that was started without it, where there is such a server.
-fn unsupported(operator: &str, element: Element<'_>) -> Error {
-    match (operator, element.kind) {
-        ("where", Kind::String | Kind::Code | Kind::CodeWithScope) => {
-            Error::bad_value("no globalScriptEngine in $where parsing")
+/// There is no JavaScript: `$where` is answered as by a server that was started without it.
+fn refuse_script(element: Element<'_>, level: Level<'_>) -> Error {
+    match element.kind {
+        _ if !level.of_command => Error::bad_value("$where is not allowed in this context"),
+        Kind::String | Kind::Code | Kind::CodeWithScope => {
+            Error::new(Code(6108304), "no globalScriptEngine in $where parsing")
         }
-        ("where", _) => Error::bad_value("$where got bad type"),
-        _ => Error::new(Code::NOT_IMPLEMENTED, format!("${operator} is not supported")),
+        _ => Error::bad_value("$where got bad type"),
     }
 }
 

@@ -4,7 +4,8 @@ use super::{Node, Predicate, Test};
 use crate::Context;
 use crate::fulltext::TextSearch;
 use crate::fulltext::search::unanswerable;
-use document::ValueBuf;
+use document::path::Path;
+use document::{DocBuf, ValueBuf};
 use error::{Error, Result};
 use std::sync::Arc;
 
@@ -82,12 +83,31 @@ fn check_branch(node: &Node) -> Result<()> {
 
 fn check_prefix(search: &TextSearch, all: &[Node]) -> Result<()> {
     let given = |field: &str| all.iter().any(|node| equality(node, field).is_some());
-    if search.index.prefix.iter().all(|field| given(field)) {
+    if search.index.prefix.iter().all(|field| given(field)) && asks_for_indexed_alone(search, all) {
         return Ok(());
     }
     Err(unanswerable(
         "failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)",
     ))
+}
+
+/// Whether the conditions ask for nothing but documents that a partial index has, as far as they are about the same fields.
+fn asks_for_indexed_alone(search: &TextSearch, all: &[Node]) -> bool {
+    let Some(partial) = &search.index.partial else { return true };
+    let demanded = match partial.root() {
+        Node::And(branches) => branches,
+        node => std::slice::from_ref(node),
+    };
+    let holds = |test: &Node, path: &Path, value: &ValueBuf| {
+        let document = DocBuf::build(|writer| writer.append(path.as_str(), value.as_value()));
+        Predicate::of(test.clone()).matches(document.as_doc()).unwrap_or(true)
+    };
+    demanded.iter().all(|test| {
+        let Node::Path { path, .. } = test else { return true };
+        let mut about = all.iter().filter(|node| matches!(node, Node::Path { path: other, .. } if other == path));
+        let is_field = path.component_count() == 1;
+        about.any(|node| equality(node, path.as_str()).is_none_or(|value| !is_field || holds(test, path, value)))
+    })
 }
 
 /// The value that a condition demands of a field.

@@ -147,12 +147,6 @@ impl<'c> Parser<'c> {
 
     /// Takes the `.$` off a name that ends in it.
     fn split_positional<'v>(&self, name: &'v str) -> Result<(&'v str, bool)> {
-        if !self.is_find && name.split('.').skip(1).any(|part| part == "$") {
-            return Err(Error::new(Code(31324), "Cannot use positional projection in aggregation projection"));
-        }
-        if !self.is_find {
-            return Ok((name, false));
-        }
         if name.contains(".$.") {
             return Err(Error::new(
                 Code(31394),
@@ -161,7 +155,13 @@ impl<'c> Parser<'c> {
                  like a.b.$.d, remove the parts following the '$' and the results will be equivalent.",
             ));
         }
-        Ok(name.strip_suffix(".$").map_or((name, false), |name| (name, true)))
+        match name.strip_suffix(".$") {
+            Some(_) if !self.is_find => {
+                Err(Error::new(Code(31324), "Cannot use positional projection in aggregation projection"))
+            }
+            Some(name) => Ok((name, true)),
+            None => Ok((name, false)),
+        }
     }
 
     fn parse_switch(&mut self, path: &[&str], name: &str, flag: bool, positional: bool) -> Result<()> {

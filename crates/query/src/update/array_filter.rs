@@ -41,7 +41,13 @@ pub(super) fn parse(filters: Doc<'_>, context: &Context) -> Result<Vec<ArrayFilt
 
 fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
     const PLACE: &str = "Error parsing array filter :: caused by :: ";
-    let predicate = Predicate::parse(filter, context).map_err(|error| error.context(PLACE))?;
+    let no_text = || Error::bad_value("$text is not allowed in this context");
+    let predicate = match Predicate::parse(filter, context) {
+        Ok(predicate) if predicate.text_search().is_some() => Err(no_text()),
+        Err(error) if error.code() == Code::INDEX_NOT_FOUND => Err(no_text()),
+        parsed => parsed,
+    };
+    let predicate = predicate.map_err(|error| error.context(PLACE))?;
     if predicate.has_expression() {
         return Err(Error::new(Code(224), format!("{PLACE}$expr is not allowed in this context")));
     }

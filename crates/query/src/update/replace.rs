@@ -30,16 +30,9 @@ impl Replacement {
         }
     }
 
-    /// Refuses an array as the `_id` that the filter of an upsert gives, where the replacement has none.
-    pub fn check_inherited_id(&self, document: Doc<'_>) -> Result<()> {
-        match document.get("_id") {
-            Some(Value::Array(_)) if self.id.is_none() => Err(array_id()),
-            _ => Ok(()),
-        }
-    }
-
     /// Writes the document that is inserted where there is none. That may have fields with `$` in front, as inserted ones may.
     pub fn insert(&self, base: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
+        check_new_id(base.get("_id"), self.id.as_ref().map(ValueBuf::as_value))?;
         let inserted = Replacement { dollar_field: None, ..self.clone() };
         inserted.apply(base, now_ms, out)
     }
@@ -91,10 +84,11 @@ fn array_id() -> Error {
     )
 }
 
-/// Refuses an array as the `_id` that a pipeline gives a new document.
-pub(super) fn check_new_id(id: Option<Value<'_>>) -> Result<()> {
-    match id {
-        Some(Value::Array(_)) => Err(array_id()),
+/// Refuses an array as the `_id` of a new document, and another than the filter says (`old`), before what may not be an `_id`.
+pub(super) fn check_new_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> Result<()> {
+    match (old, new) {
+        (_, Some(Value::Array(_))) | (Some(Value::Array(_)), None) => Err(array_id()),
+        (Some(old), Some(new)) if !equal(old, new) => Err(altered_id(new)),
         _ => Ok(()),
     }
 }
@@ -108,13 +102,14 @@ pub(super) fn check_same_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> R
     if equal(old, new) {
         return Ok(());
     }
-    Err(Error::new(
-        Code::IMMUTABLE_FIELD,
-        format!(
-            "After applying the update, the (immutable) field '_id' was found to have been altered to {}",
-            text::element("_id", new)
-        ),
-    ))
+    Err(altered_id(new))
+}
+
+fn altered_id(new: Value<'_>) -> Error {
+    let new = text::element("_id", new);
+    let message =
+        format!("After applying the update, the (immutable) field '_id' was found to have been altered to {new}");
+    Error::new(Code::IMMUTABLE_FIELD, message)
 }
 
 /// Refuses what may not be an `_id`.
