@@ -7,6 +7,9 @@ TOOLS      := .build
 PYTHON     := $(TOOLS)/venv/bin/python
 MONGOD     ?= $(TOOLS)/mongod
 FUZZ_SECONDS ?= 60
+# Tests that ask from outside run so many at a time: they wait for clocks, disks and other processes more than they compute.
+TESTS_AT_ONCE ?= 2
+SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 # What is compiled otherwise, or at all, for MariaDB within the process.
 EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb
 
@@ -31,10 +34,10 @@ check: ## format, lints and unit tests: needs no server, driver or network
 	cargo test --quiet --workspace
 
 blackbox: tools build ## real drivers against the program, on both stores
-	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat $(PYTEST_ARGS)
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 compat: tools build ## the same questions to Selkie on both stores and to MongoDB 6.0, answers compared; SELKIE_RANDOM=100000 for more
-	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(PYTEST_ARGS)
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 embedded-mariadb: tools ## build with MariaDB within the process (the program is under the GPL then), and real drivers against that
 	tests/tools/setup $(TOOLS) embedded-mariadb

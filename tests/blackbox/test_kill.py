@@ -74,6 +74,13 @@ def check_everything_acknowledged_is_there(db, writers: list[Writer], counters: 
         counters[writer.number] = found
 
 
+def wait_for_the_first_write(writers: list[Writer]):
+    """A round in which nothing was written would show nothing."""
+    until = time.monotonic() + 30
+    while not any(writer.inserted for writer in writers) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def check_rounds(server, database: str, kill):
     with server.client() as client:
         client[database].things.create_index("unique", unique=True)
@@ -84,6 +91,7 @@ def check_rounds(server, database: str, kill):
         writers = [Writer(server.uri, database, n, round_number * 1_000_000) for n in range(WRITERS)]
         for writer in writers:
             writer.start()
+        wait_for_the_first_write(writers)
         time.sleep(source.uniform(0.2, 1.2))
         kill()
         for writer in writers:

@@ -28,6 +28,19 @@ def tally(request, store) -> Counter:
     return request.config.stash.setdefault(TALLIES, {}).setdefault(store, Counter())
 
 
+def pytest_sessionfinish(session):
+    """Where tests are shared out among processes, each tells its counts to the one that prints them."""
+    if hasattr(session.config, "workeroutput"):
+        tallies = session.config.stash.get(TALLIES, {})
+        session.config.workeroutput["tallies"] = {store: list(tally.items()) for store, tally in tallies.items()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    for store, counts in getattr(node, "workeroutput", {}).get("tallies", {}).items():
+        node.config.stash.setdefault(TALLIES, {}).setdefault(store, Counter()).update(dict(counts))
+
+
 def pytest_terminal_summary(terminalreporter, config):
     for store, tally in config.stash.get(TALLIES, {}).items():
         terminalreporter.section(f"agreement with MongoDB 6.0: {store}")
