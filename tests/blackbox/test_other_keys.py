@@ -84,6 +84,15 @@ def test_only_what_is_asked_for_is_fetched(server, cards, name):
     check()
 
 
+@pytest.mark.parametrize("created", [["flag", "name"], ["name", "flag"]])
+def test_an_index_of_flags_is_the_last_choice(db, created):
+    db.things.insert_many([{"name": f"name{number}", "flag": number % 2 == 0} for number in range(100)])
+    for field in created:
+        db.things.create_index(field)
+    explained = db.command("explain", {"find": "things", "filter": {"flag": True, "name": "name4"}}, verbosity="executionStats")
+    assert explained["executionStats"]["totalDocsExamined"] == 1
+
+
 def test_a_limit_goes_on_behind_what_does_not_match(cards):
     """A filter that no keys say anything of: the next rows are fetched in the same order."""
     question = {"board": "board1", "_id": {"$mod": [8, 5]}, "pad": {"$ne": ""}}

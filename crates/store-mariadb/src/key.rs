@@ -34,6 +34,8 @@ pub(crate) const HIDING_BUT_ARRAYS: (&[u8], &[u8]) = (b"G", b"H");
 pub(crate) const DOCUMENTS: (&[u8], &[u8]) = (b"D", b"E");
 /// Keys of null, undefined and missing fields.
 pub(crate) const NULLS: (&[u8], &[u8]) = (b"1", b"3");
+/// Keys of null, undefined and missing fields; of booleans.
+pub(crate) const FLAGS: [(&[u8], &[u8]); 2] = [NULLS, (b"L", b"M")];
 /// Keys of strings, but for long ones.
 pub(crate) const STRINGS: (&[u8], &[u8]) = (b"A", b"B");
 /// Behind all keys.

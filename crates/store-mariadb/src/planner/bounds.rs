@@ -59,6 +59,13 @@ impl Bounds {
         here.find_map(|(_, test)| Bounds::of_test(test, bytes))
     }
 
+    /// Whether it is about booleans and null alone, which many documents share.
+    pub fn is_of_flags(&self) -> bool {
+        let flag =
+            |range: &KeyRange| key::FLAGS.iter().any(|(low, high)| *low <= &range.low[..] && &range.high[..] <= *high);
+        !self.plain.is_empty() && self.plain.iter().all(flag)
+    }
+
     /// Every key that a document which matches may have.
     pub fn all(&self) -> Vec<KeyRange> {
         [self.plain.as_slice(), &self.odd].concat()

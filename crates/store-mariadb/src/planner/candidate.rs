@@ -71,11 +71,13 @@ impl<'t> Candidate<'t> {
             && conditions == wanted.conditions.len()
             && bounds().flatten().all(|bounds| bounds.exact);
         let unique = self.index.is_none_or(|index| index.spec.unique) && points == self.fields.len();
-        self.score = 8 * points as u32 + 4 * u32::from(ranged) + 2 * u32::from(unique);
+        // Of indexes that do as well, one is taken that leads with more than a flag.
+        let telling = points > 0 && !sought().flatten().take(points).any(Bounds::is_of_flags);
+        self.score = 16 * points as u32 + 8 * u32::from(ranged) + 4 * u32::from(unique) + u32::from(telling);
         if let Some(forward) = self.order(wanted) {
             self.sorted = true;
             self.forward = forward;
-            self.score += 1;
+            self.score += 2;
         }
     }
 
