@@ -3,18 +3,19 @@
 //! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
 
 use crate::failure::Attempt;
-use crate::multikey::{Multikey, PARTS_MAX};
+use crate::multikey::Multikey;
 use ahash::AHashMap;
-use document::{Collation, Doc, DocBuf, Value};
-use error::{Error, Result};
+use document::{Collation, DocBuf, Value};
+use error::Result;
 use hashbrown::HashMap;
-use query::fulltext::TextIndex;
-use query::{Context, Predicate};
+pub use index_keys::shape::index_spec;
+use index_keys::{IndexField, IndexShape};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use store::{BorrowedNamespace, Cap, FieldKind, IndexKind, IndexSpec, Namespace, PlanSummary, Rules, Validator};
+use store::{BorrowedNamespace, Cap, FieldKind, IndexSpec, Namespace, PlanSummary, Rules, Validator};
 use tokio::sync::watch;
 
 #[derive(Clone, Debug, Default)]
@@ -54,19 +55,13 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Index {
     pub id: i64,
-    pub spec: IndexSpec,
-    pub kind: IndexKind,
-    pub fields: Vec<IndexField>,
+    pub shape: IndexShape,
     /// Not to be used for finding documents.
     pub hidden: bool,
     /// Kept up by writers, but not all documents are in it yet.
     pub building: bool,
     /// No key may come to be there twice, though some may be already (`prepareUnique`).
     pub prepare_unique: bool,
-    /// Only documents that match are in the index (`partialFilterExpression`).
-    pub partial: Option<Predicate>,
-    /// What a text index says of documents.
-    pub text: Option<TextIndex>,
     /// Where documents have, or had, arrays: set before the writer commits it, never unset.
     /// Shared with what the index was before a change of its options.
     pub multikey: Arc<Multikey>,
@@ -76,48 +71,6 @@ pub struct Index {
     pub sql: IndexSql,
     /// How a plan by it is told of in a line.
     pub summary: PlanSummary,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexField {
-    pub path: String,
-    pub kind: FieldKind,
-    pub ascending: bool,
-    /// The index's, by which strings in its keys are spelled.
-    pub collation: Collation,
-    /// The number of its path's first part among all parts of the index's paths.
-    pub first_part: u32,
-}
-
-impl IndexField {
-    pub fn part_count(&self) -> u32 {
-        count_parts(&self.path)
-    }
-
-    /// All parts of the path, as bits.
-    pub fn all_parts(&self) -> u64 {
-        self.parts_between(0, self.part_count())
-    }
-
-    pub fn parts_between(&self, from: u32, to: u32) -> u64 {
-        (from..to).fold(0, |parts, at| parts | self.part(at))
-    }
-
-    /// The part of the path that stands in front of what is left of it, as a bit.
-    pub fn part_before(&self, rest: &str) -> u64 {
-        self.part((self.part_count() - count_parts(rest)).saturating_sub(1))
-    }
-
-    fn part(&self, at: u32) -> u64 {
-        match self.first_part + at {
-            number if number < PARTS_MAX => 1 << number,
-            _ => u64::MAX >> (u64::BITS - PARTS_MAX),
-        }
-    }
-}
-
-fn count_parts(path: &str) -> u32 {
-    if path.is_empty() { 0 } else { path.matches('.').count() as u32 + 1 }
 }
 
 /// Statements on `c<id>(seq, id, doc)`. Scans of documents give `seq, doc`, and where they go by an index, `key`; scans of keys
@@ -264,6 +217,14 @@ impl Collection {
     }
 }
 
+impl Deref for Index {
+    type Target = IndexShape;
+
+    fn deref(&self) -> &IndexShape {
+        &self.shape
+    }
+}
+
 impl Index {
     /// Whether entries are missing.
     pub fn is_late(&self) -> bool {
@@ -271,37 +232,16 @@ impl Index {
     }
 
     pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: Multikey) -> Result<Index> {
-        let collation = store::catalog::default_collation(spec.spec.as_doc())?;
-        let mut parts = 0;
-        let fields = spec.key.as_doc().iter().map(|(path, value)| {
-            let kind = FieldKind::of(path, value);
-            let ascending = kind != FieldKind::Descending;
-            let first_part = parts;
-            parts += count_parts(path);
-            IndexField { collation: collation.clone(), path: path.to_owned(), kind, ascending, first_part }
-        });
-        let partial = match spec.spec.as_doc().get("partialFilterExpression") {
-            Some(Value::Document(filter)) => {
-                Some(Predicate::parse(filter, &Context { collation: collation.clone(), ..Context::at(0) })?)
-            }
-            Some(_) => return Err(Error::type_mismatch("partialFilterExpression must be an object")),
-            None => None,
-        };
-        let fields = fields.collect();
         Ok(Index {
             id,
-            kind: IndexKind::of(&spec)?,
-            fields,
             hidden: spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy),
             building: false,
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
-            partial,
-            text: TextIndex::from_spec(spec.spec.as_doc()),
             multikey: Arc::new(multikey),
             late: Arc::default(),
             sql: IndexSql::new(id, collection, spec.unique),
             summary: PlanSummary::of_index("IXSCAN", spec.key.as_doc()),
-            spec,
+            shape: IndexShape::new(spec)?,
         })
     }
 
@@ -401,19 +341,6 @@ pub fn id_index() -> IndexSpec {
     let key = document::doc! { "_id": 1 };
     let spec = document::doc! { "v": 2, "key": &key, "name": "_id_" };
     IndexSpec { name: "_id_".into(), key, unique: true, sparse: false, spec }
-}
-
-/// An index's parts from its whole specification.
-pub fn index_spec(spec: DocBuf) -> IndexSpec {
-    let document = spec.as_doc();
-    let flag = |option: &str| document.get(option).is_some_and(Value::is_truthy);
-    IndexSpec {
-        name: document.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        key: document.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY).to_owned(),
-        unique: flag("unique"),
-        sparse: flag("sparse"),
-        spec,
-    }
 }
 
 fn load_collections(connection: &Connection) -> Attempt<Vec<Collection>> {

@@ -6,13 +6,13 @@
 //! In reading order: [`engine`] (the half that belongs to the process, and how it starts), [`store`] (the half of a
 //! worker), then the two ways through it:
 //!
-//! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection (with [`key_filter`]
+//! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection (with [`index_keys::key_filter`]
 //!   where keys tell which documents are worth fetching); [`lookup`]
 //!   finds one document by `_id` without either;
 //! - writing: [`writer`] is one thread that commits what all workers send in groups, [`sync`] makes it durable and keeps the
 //!   write-ahead log short.
 //!
-//! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`keys`] (documents to index keys), [`multikey`] (where arrays are),
+//! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`] (documents and conditions to index keys), [`multikey`] (where arrays are),
 //! [`connection`] (how files are opened), [`failure`] (SQLite's errors in MongoDB's terms).
 //!
 //! What this crate never does: decide whether a document matches (that is `query`'s), or hold a statement open across an
@@ -23,8 +23,6 @@ mod connection;
 mod engine;
 mod explain;
 mod failure;
-mod key_filter;
-mod keys;
 mod lookup;
 mod multikey;
 mod plan;

@@ -5,10 +5,11 @@
 
 use crate::catalog::Collection;
 use crate::failure::Attempt;
-use crate::{keys, scan};
+use crate::scan;
 use ahash::AHashMap;
 use document::{Doc, Value};
 use error::Result;
+use index_keys::keys;
 use rusqlite::{Connection, Statement};
 use self_cell::self_cell;
 use std::cell::RefCell;

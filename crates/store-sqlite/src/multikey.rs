@@ -9,11 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ANY: u64 = 1;
 /// It is known which parts those are; indexes of earlier versions have the first bit alone.
 const KNOWN: u64 = 2;
-/// The bits above are those of [`crate::catalog::IndexField`]'s parts.
+/// The bits above are those of [`index_keys::IndexField`]'s parts.
 const PARTS_AT: u32 = 2;
-
-/// Parts that there are bits for. Where an index has more, any array counts for all of them.
-pub const PARTS_MAX: u32 = 60;
 
 /// Bits that come to be set and stay.
 #[derive(Debug)]

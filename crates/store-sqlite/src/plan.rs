@@ -1,11 +1,12 @@
 //! A plan: how to reach the documents of a query.
 
-use crate::catalog::{Collection, Index, IndexField, IndexSql};
+use crate::catalog::{Collection, Index, IndexSql};
 use crate::explain;
-use crate::key_filter::KeyFilter;
-use crate::keys::{self, Key};
-use document::{Collation, Doc, DocBuf, Value, ValueBuf};
+use document::{Doc, DocBuf};
 use error::Result;
+use index_keys::key_filter::KeyFilter;
+use index_keys::keys::{self, Key};
+use index_keys::{FieldBounds, IndexField, Interval};
 use query::fulltext::TextSearch;
 use query::geo::Near;
 use smallvec::SmallVec;
@@ -81,98 +82,6 @@ pub struct SortField {
     pub at: usize,
     /// The index has the field in the other direction than the sort.
     pub inverted: bool,
-}
-
-/// Keys from `low` (with it) to `high` (without it).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Interval {
-    pub low: Vec<u8>,
-    pub high: Vec<u8>,
-}
-
-impl Interval {
-    pub fn contains(&self, key: &[u8]) -> bool {
-        *self.low <= *key && *key < *self.high
-    }
-}
-
-/// The values of one field that a plan looks at: disjoint, ascending.
-pub type FieldBounds = Vec<Range>;
-
-/// A range of values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Range {
-    pub low: Cut,
-    pub high: Cut,
-}
-
-/// A place between two values: right before one, or right behind it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    pub value: ValueBuf,
-    /// The value's key, ascending.
-    pub key: Key,
-    pub behind: bool,
-}
-
-impl Cut {
-    pub fn new(value: ValueBuf, behind: bool, collation: &Collation) -> Cut {
-        let mut key = Vec::with_capacity(24);
-        collation.encode_key(value.as_value(), &mut key);
-        Cut { value, key: Key::from_slice(&key), behind }
-    }
-
-    /// The first of the keys, in the direction of a field, that lie behind this place.
-    pub fn start(&self, ascending: bool) -> Vec<u8> {
-        let mut key = self.key.to_vec();
-        if !ascending {
-            key.iter_mut().for_each(|byte| *byte = !*byte);
-        }
-        if self.behind == ascending { keys::end_of_prefix(key) } else { key }
-    }
-}
-
-impl Ord for Cut {
-    fn cmp(&self, other: &Cut) -> std::cmp::Ordering {
-        self.key.cmp(&other.key).then(self.behind.cmp(&other.behind))
-    }
-}
-
-impl PartialOrd for Cut {
-    fn partial_cmp(&self, other: &Cut) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Range {
-    pub fn point(value: ValueBuf, collation: &Collation) -> Range {
-        let low = Cut::new(value, false, collation);
-        Range { high: Cut { behind: true, ..low.clone() }, low }
-    }
-
-    pub fn is_point(&self) -> bool {
-        !self.low.behind && self.high.behind && self.low.key == self.high.key
-    }
-
-    pub fn everything() -> Range {
-        let cut = |value: Value<'_>, behind| Cut::new(value.to_owned(), behind, &Collation::SIMPLE);
-        Range { low: cut(Value::MinKey, false), high: cut(Value::MaxKey, true) }
-    }
-
-    pub fn is_everything(&self) -> bool {
-        self.low.value.as_value() == Value::MinKey
-            && self.high.value.as_value() == Value::MaxKey
-            && !self.low.behind
-            && self.high.behind
-    }
-
-    /// The keys of the range, in the direction of a field.
-    pub fn interval(&self, ascending: bool) -> Interval {
-        match ascending {
-            true => Interval { low: self.low.start(true), high: self.high.start(true) },
-            false => Interval { low: self.high.start(false), high: self.low.start(false) },
-        }
-    }
 }
 
 impl IndexScan {

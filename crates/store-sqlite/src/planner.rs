@@ -4,32 +4,26 @@
 //! turned into bounds on an index is left to the evaluator, and the plan is then not `exact`.
 //!
 //! In reading order: [`wanted`] takes a query apart into conditions; [`candidate`] sees what an index can do for them, by way of
-//! [`bounds`] (a condition as ranges of values, with [`ranges`] and [`pattern`]), [`implies`] (partial indexes), [`order`] (sorts)
-//! and [`intervals`] (ranges of values as ranges of keys); [`hashed`], [`places`] and [`wildcard`] do the same for indexes of other kinds;
-//! [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides.
+//! [`index_keys`] (conditions as ranges of keys) and [`order`] (sorts); [`hashed`], [`places`] and [`by_any_field`] do the same for indexes
+//! of other kinds; [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides.
 
-mod bounds;
 mod candidate;
 mod choice;
 mod hashed;
-mod implies;
-mod intervals;
 mod order;
-mod pattern;
 mod places;
-mod ranges;
 mod text;
 mod union;
-mod wanted;
-mod wildcard;
 
 use crate::catalog::{Collection, Index};
-use crate::keys::Key;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use candidate::Candidate;
 use document::{Doc, Kind, Value};
 use error::{Error, Result};
-pub use places::ring;
+use index_keys::keys::Key;
+pub use index_keys::places::ring;
+use index_keys::wildcard::Narrowed;
+use index_keys::{bounds, intervals, ranges, wanted, wildcard};
 use query::predicate::{Node, Test};
 use query::sort::KeyRange;
 use smallvec::SmallVec;
@@ -236,9 +230,13 @@ fn by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Te
 
 /// The scan by an index that is not ordered by values, if there is a condition that its kind can answer.
 fn special_scan(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    places::scan_of(index, wanted)
-        .or_else(|| hashed::scan_of(index, wanted))
-        .or_else(|| wildcard::scan_of(index, wanted))
+    places::scan_of(index, wanted).or_else(|| hashed::scan_of(index, wanted)).or_else(|| by_any_field(index, wanted))
+}
+
+/// The scan of an index over all fields.
+fn by_any_field(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
+    let Narrowed { intervals, bounds } = wildcard::narrowed(index, wanted)?;
+    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// The plan that a hint asks for, even where the index leaves documents out, as MongoDB has it. Error 2 when there is no such index.

@@ -15,11 +15,12 @@ mod near;
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
-use crate::keys;
-use crate::plan::{Access, IndexScan, Interval, SqlitePlan, Union};
+use crate::plan::{Access, IndexScan, SqlitePlan, Union};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use glimpse::Glimpse;
+use index_keys::Interval;
+use index_keys::keys;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::time::Instant;

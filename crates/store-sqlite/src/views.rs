@@ -2,8 +2,8 @@
 
 use crate::catalog::Catalog;
 use crate::failure::Attempt;
-use crate::keys;
 use document::Value;
+use index_keys::keys;
 use rusqlite::Connection;
 use store::{Namespace, views};
 

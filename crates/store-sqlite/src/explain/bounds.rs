@@ -1,8 +1,9 @@
 //! `indexBounds`: the stretches of an index that a scan reads, field by field, in the direction of the scan.
 
-use crate::plan::{FieldBounds, IndexScan, Interval, NearScan, Range};
+use crate::plan::{IndexScan, NearScan};
 use crate::planner;
 use document::{Collation, DocWriter, Value};
+use index_keys::{FieldBounds, Interval, Range};
 use query::predicate::Test;
 use store::explain::range_text;
 use store::{FieldKind, IndexSpec};

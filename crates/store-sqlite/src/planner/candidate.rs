@@ -1,192 +1,42 @@
 //! An index that might serve a query, and how well.
 
-use super::bounds::{self, Bounds, Ground};
-use super::wanted::{Condition, Scope, Wanted};
-use super::{implies, intervals, order};
-use crate::catalog::{Collection, Index, IndexField};
-use crate::plan::{FieldBounds, IndexScan, Range, SortField, Union};
-use document::{Kind, Value};
-use query::predicate::Test;
+use super::wanted::Wanted;
+use super::{intervals, order};
+use crate::catalog::{Collection, Index};
+use crate::plan::{IndexScan, SortField, Union};
+use index_keys::FieldBounds;
+use index_keys::binding::Binding;
+use std::ops::Deref;
 use std::sync::Arc;
 
 pub struct Candidate<'c> {
     pub index: Option<&'c Arc<Index>>,
-    pub fields: &'c [IndexField],
-    /// The parts of the index's paths that have met arrays.
-    pub arrays: u64,
-    /// The ranges of each field; all values where nothing bounds it.
-    pub bounds: Vec<FieldBounds>,
-    /// Every document that it gives matches.
-    pub exact: bool,
+    binding: Binding<'c>,
     pub order: Option<order::Order>,
-    /// Leading fields that are bound to points, and whether the one behind them is bound.
-    pub points: usize,
-    pub ranged: bool,
-    /// It has all documents that may match.
-    pub complete: bool,
 }
 
-/// What one field's bounds are about.
-struct Bound {
-    bounds: Bounds,
-    scope: Scope,
-    conditions: usize,
+impl<'c> Deref for Candidate<'c> {
+    type Target = Binding<'c>;
+
+    fn deref(&self) -> &Binding<'c> {
+        &self.binding
+    }
 }
 
 impl<'c> Candidate<'c> {
     pub fn new(collection: &'c Collection, index: Option<&'c Arc<Index>>, wanted: &Wanted<'_>) -> Candidate<'c> {
         let fields = index.map_or(std::slice::from_ref(&collection.id_field), |index| &index.fields);
-        let mut candidate = Candidate {
-            index,
-            fields,
-            arrays: index.map_or(0, |index| index.multikey.parts()),
-            bounds: Vec::with_capacity(fields.len()),
-            exact: wanted.is_complete(),
-            order: None,
-            points: 0,
-            ranged: false,
-            complete: true,
-        };
-        let conditions = candidate.bind(wanted);
-        candidate.complete = candidate.is_complete(wanted);
-        candidate.exact &= conditions == wanted.conditions.len() && candidate.complete;
+        let arrays = index.map_or(0, |index| index.multikey.parts());
+        let binding = Binding::new(index.map(|index| &index.shape), fields, arrays, wanted);
+        let mut candidate = Candidate { index, binding, order: None };
         candidate.order = order::of(&candidate, wanted);
         candidate
-    }
-
-    /// Finds each field's bounds; gives how many conditions they stand for.
-    fn bind(&mut self, wanted: &Wanted<'_>) -> usize {
-        let mut conditions = 0;
-        let mut bound: Vec<(usize, Scope)> = Vec::new();
-        for at in 0..self.fields.len() {
-            let leading = self.points == at;
-            let found = self.bind_field(at, wanted, &bound);
-            let Some(Bound { bounds, scope, conditions: used }) = found else {
-                self.bounds.push(vec![Range::everything()]);
-                continue;
-            };
-            conditions += used;
-            self.exact &= bounds.exact;
-            if !bounds.universal {
-                bound.push((at, scope));
-            }
-            if leading {
-                let all = bounds.ranges.iter().any(Range::is_everything);
-                self.points += usize::from(bounds.is_points());
-                self.ranged = !bounds.is_points() && !all;
-            }
-            self.bounds.push(bounds.ranges);
-        }
-        conditions
-    }
-
-    fn bind_field(&self, at: usize, wanted: &Wanted<'_>, before: &[(usize, Scope)]) -> Option<Bound> {
-        let field = &self.fields[at];
-        if !self.is_ordered() {
-            return None;
-        }
-        let mut here: Vec<(Scope, Bounds)> = Vec::new();
-        for condition in wanted.conditions.iter().filter(|condition| *condition.path == field.path) {
-            here.extend(self.read(at, condition).map(|bounds| (condition.scope, bounds)));
-        }
-        let joined = |all: Vec<(Scope, Bounds)>| {
-            let (conditions, scope) = (all.len(), all.first()?.0);
-            let bounds = all.into_iter().map(|(_, bounds)| bounds).reduce(Bounds::and)?;
-            Some(Bound { bounds, scope, conditions })
-        };
-        if self.arrays_of(at) == 0 {
-            return joined(here);
-        }
-        // Conditions on all values of a document go together with any others.
-        let is_universal = |scope: Scope, bounds: &Bounds| bounds.universal && scope == Scope::DOCUMENT;
-        let (mut chosen, mut some): (Vec<_>, Vec<_>) =
-            here.into_iter().partition(|(scope, bounds)| is_universal(*scope, bounds));
-        some.retain(|(scope, _)| before.iter().all(|(other, theirs)| self.go_together(at, *scope, *other, *theirs)));
-        // Points narrow more than ranges; one element's conditions can be joined by those on its other fields.
-        some.sort_by_key(|(scope, bounds)| (!bounds.is_points(), *scope == Scope::DOCUMENT, bounds.universal));
-        if let Some(scope) = some.first().map(|(scope, _)| *scope) {
-            let single = self.is_single(at, scope);
-            let mut first = true;
-            some.retain(|(other, bounds)| {
-                *other == scope && (std::mem::take(&mut first) || single || bounds.universal)
-            });
-            some.iter_mut().for_each(|(_, bounds)| bounds.universal = false);
-            some.append(&mut chosen);
-            chosen = some;
-        }
-        joined(chosen)
-    }
-
-    /// A condition's bounds on this index's field.
-    fn read(&self, at: usize, condition: &Condition<'_>) -> Option<Bounds> {
-        let field = &self.fields[at];
-        let ground = Ground { collation: &field.collation, single: self.is_single(at, condition.scope) };
-        let mut bounds = bounds::of(condition.test, ground)?;
-        if self.arrays_of(at) != 0 {
-            // A sparse index may lack the null of one element where it has the value of another.
-            let lacks_nulls = self.index.is_some_and(|index| index.spec.sparse);
-            let by_position = has_position(field);
-            if (lacks_nulls || by_position) && reaches_null(&bounds) || by_position && bounds.universal {
-                return None;
-            }
-            bounds.exact &= !by_position;
-        }
-        Some(bounds)
-    }
-
-    /// Whether bounds on two fields are bounds on one key: not if the fields lie in the same array, and are about its elements
-    /// in general.
-    fn go_together(&self, at: usize, scope: Scope, other: usize, theirs: Scope) -> bool {
-        let (field, other) = (&self.fields[at], &self.fields[other]);
-        let shared = field.path.split('.').zip(other.path.split('.')).take_while(|(a, b)| a == b).count() as u32;
-        let from = if scope == theirs { scope.depth } else { 0 };
-        self.arrays & field.parts_between(from, shared) == 0
-    }
-
-    /// Whether the field has one value within the scope: no array.
-    fn is_single(&self, at: usize, scope: Scope) -> bool {
-        let field = &self.fields[at];
-        self.arrays & field.parts_between(scope.depth, field.part_count()) == 0
-    }
-
-    /// The parts of a field's path that have met arrays.
-    pub fn arrays_of(&self, at: usize) -> u64 {
-        self.arrays & self.fields[at].all_parts()
-    }
-
-    pub fn is_bound(&self, at: usize) -> bool {
-        !self.bounds[at].iter().any(Range::is_everything)
-    }
-
-    /// Whether no document that matches is left out of the index.
-    fn is_complete(&self, wanted: &Wanted<'_>) -> bool {
-        let Some(index) = self.index else { return true };
-        let implied = index.partial.as_ref().is_none_or(|partial| implies::implies(wanted, partial, self.fields));
-        implied && (!index.spec.sparse || (0..self.fields.len()).any(|at| self.excludes_missing(at, wanted)))
-    }
-
-    fn excludes_missing(&self, at: usize, wanted: &Wanted<'_>) -> bool {
-        let field = &self.fields[at];
-        wanted.conditions.iter().filter(|condition| *condition.path == field.path).any(|condition| {
-            let ground = Ground { collation: &field.collation, single: self.is_single(at, condition.scope) };
-            bounds::of(condition.test, ground)
-                .map_or_else(|| needs_value(condition.test), |bounds| bounds.excludes_missing)
-        })
-    }
-
-    /// Whether the index's keys are made of the fields' values.
-    pub fn is_ordered(&self) -> bool {
-        self.index.is_none_or(|index| index.kind.is_ordered())
     }
 
     /// Whether the index narrows the search, gives the order, or has no other documents than those with the field.
     pub fn is_of_use(&self) -> bool {
         let sparse = self.index.is_some_and(|index| index.spec.sparse);
         self.complete && (self.narrows() || self.order.is_some() || sparse)
-    }
-
-    pub fn narrows(&self) -> bool {
-        self.points > 0 || self.ranged
     }
 
     /// The place of a field that has one value in each document, and each document one key; for finding different values.
@@ -228,29 +78,4 @@ impl<'c> Candidate<'c> {
         let fields: Vec<SortField> = order.fields.clone();
         Some(Union { merged: Some(vec![fields; branches.len()]), branches, exploded: true })
     }
-}
-
-fn reaches_null(bounds: &Bounds) -> bool {
-    bounds.ranges.iter().any(|range| {
-        let (low, high) = (range.low.value.as_value(), range.high.value.as_value());
-        document::compare(low, Value::Null).is_le() && document::compare(high, Value::Null).is_ge()
-    })
-}
-
-/// Whether the test asks for a value to be there.
-fn needs_value(test: &Test) -> bool {
-    match test {
-        Test::Collated(inner, _) => needs_value(inner),
-        Test::Equal(value) | Test::GreaterOrEqual(value) | Test::LessOrEqual(value) => {
-            !matches!(value.kind(), Kind::Null | Kind::MinKey | Kind::MaxKey)
-        }
-        Test::Greater(value) | Test::Less(value) => !matches!(value.kind(), Kind::MinKey | Kind::MaxKey),
-        Test::In(list) => list.values().iter().all(|value| value.kind() != Kind::Null),
-        Test::Not(_) | Test::And(_) => false,
-        _ => true,
-    }
-}
-
-pub fn has_position(field: &IndexField) -> bool {
-    field.path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -164,7 +164,7 @@ pub fn best_branch<'c>(
     measure: Measure<'_>,
 ) -> Option<union::Branch<'c>> {
     let mut candidates = of_use(collection, wanted);
-    candidates.retain(Candidate::narrows);
+    candidates.retain(|candidate| candidate.narrows());
     // One that gives the order lets the branches be merged.
     let sorted = |candidate: &Candidate<'_>| candidate.order.as_ref().is_some_and(|order| order.leading == 0);
     if wanted.sort.is_some() && candidates.iter().any(sorted) {

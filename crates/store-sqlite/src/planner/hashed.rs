@@ -2,10 +2,12 @@
 
 use super::by_keys;
 use super::wanted::{Scope, Wanted};
-use crate::catalog::{Index, IndexField};
-use crate::keys::{encode_field, end_of_prefix};
-use crate::plan::{FieldBounds, IndexScan, Interval, Range};
+use crate::catalog::Index;
+use crate::plan::IndexScan;
 use document::{Kind, Value, ValueBuf};
+use index_keys::IndexField;
+use index_keys::keys::{encode_field, end_of_prefix};
+use index_keys::{FieldBounds, Interval, Range};
 use query::predicate::Test;
 use std::sync::Arc;
 use store::{FieldKind, IndexKind};

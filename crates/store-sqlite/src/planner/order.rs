@@ -2,7 +2,8 @@
 
 use super::candidate::Candidate;
 use super::wanted::Wanted;
-use crate::plan::{Range, SortField};
+use crate::plan::SortField;
+use index_keys::Range;
 
 /// How many scans one is taken apart to at the most, to be merged in order.
 const SCANS_MAX: usize = 200;

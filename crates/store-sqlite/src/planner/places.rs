@@ -2,15 +2,14 @@
 
 use super::{NATURAL, Wanted};
 use crate::catalog::{Collection, Index};
-use crate::keys::{KEY_END, plane, sphere};
-use crate::plan::{Access, IndexScan, Interval, NearScan, SqlitePlan};
+use crate::plan::{Access, IndexScan, NearScan, SqlitePlan};
 use document::Value;
 use error::Result;
-use query::geo::{CellRange, Near, Region, cover};
-use query::predicate::Test;
+use index_keys::Interval;
+use index_keys::keys::KEY_END;
+use index_keys::places::{leads, region};
 use std::sync::Arc;
-use store::places::grid;
-use store::{FieldKind, IndexKind, PlanFacts, Query, Tally, near};
+use store::{PlanFacts, Query, Tally, near};
 
 /// The plan for documents by their distance. Errors 291 and 2 where no index tells it, or another order is asked for.
 pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) -> Result<Option<SqlitePlan>> {
@@ -53,61 +52,12 @@ pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wan
     }))
 }
 
-/// Whether keys begin with the places at a path.
-fn leads(index: &Index, path: &str) -> bool {
-    index
-        .fields
-        .first()
-        .is_some_and(|field| field.path == path && matches!(field.kind, FieldKind::Sphere | FieldKind::Plane))
-}
-
 /// The scan by this index, if it leads with the path of a condition on a region that it can tell.
 pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    wanted.conditions.iter().find_map(|condition| match condition.test {
-        Test::Geometry(region) if leads(index, &condition.path) => region_scan(index, region),
-        _ => None,
-    })
+    Some(IndexScan::new(Some(index.clone()), region(index, wanted)?))
 }
 
 /// All that an index holds, whatever its kind, as a hint may ask for.
 pub fn everything_in(index: &Arc<Index>) -> IndexScan {
     IndexScan::new(Some(index.clone()), vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }])
-}
-
-fn region_scan(index: &Arc<Index>, region: &Region) -> Option<IndexScan> {
-    let intervals = match &index.kind {
-        IndexKind::Sphere(_) => sphere_intervals(&cover::on_sphere(region)?),
-        IndexKind::Plane(options) => plane_intervals(&cover::on_plane(region, &grid(options))?),
-        _ => return None,
-    };
-    Some(IndexScan::new(Some(index.clone()), intervals))
-}
-
-/// Where an index that leads with places keeps those from one distance to another.
-pub fn ring(index: &Index, near: &Near, inner: f64, outer: f64) -> Vec<Interval> {
-    match &index.kind {
-        IndexKind::Plane(options) => plane_intervals(&near.ring_on_plane(&grid(options), inner, outer)),
-        _ => sphere_intervals(&near.ring_on_sphere(inner, outer)),
-    }
-}
-
-fn sphere_intervals(ranges: &[CellRange]) -> Vec<Interval> {
-    intervals(ranges, sphere::encode_cell)
-}
-
-fn plane_intervals(ranges: &[CellRange]) -> Vec<Interval> {
-    intervals(ranges, plane::encode_cell)
-}
-
-fn intervals(ranges: &[CellRange], encode: fn(u64, &mut Vec<u8>)) -> Vec<Interval> {
-    let interval = |range: &CellRange| {
-        let (mut low, mut high) = (Vec::with_capacity(9), Vec::with_capacity(9));
-        encode(range.first, &mut low);
-        match range.last.checked_add(1) {
-            Some(behind) => encode(behind, &mut high),
-            None => high.extend_from_slice(KEY_END),
-        }
-        Interval { low, high }
-    };
-    ranges.iter().map(interval).collect()
 }

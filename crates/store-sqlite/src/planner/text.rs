@@ -1,13 +1,9 @@
-//! What words are searched for: the keys of each term, under the values of the fields before the terms.
+//! Searches by words.
 
 use super::Wanted;
-use crate::catalog::{Collection, Index};
-use crate::keys::{self, text};
-use crate::plan::{Access, IndexScan, Interval, SqlitePlan};
-use document::{Kind, Value};
-use query::fulltext::TextSearch;
-use query::predicate::Test;
-use smallvec::{SmallVec, smallvec};
+use crate::catalog::Collection;
+use crate::plan::{Access, IndexScan, SqlitePlan};
+use index_keys::search::{Terms, terms};
 use std::sync::Arc;
 use store::{PlanFacts, Tally};
 
@@ -16,14 +12,8 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
     let search = wanted.text?;
     let index =
         collection.indexes.iter().find(|index| index.spec.name == *search.index.name && index.text.is_some())?;
-    let fronts = fronts(index, wanted)?;
-    let mut intervals: Vec<Interval> =
-        fronts.iter().flat_map(|front| search.terms.iter().map(|term| interval(front, term))).collect();
-    intervals.sort_unstable();
-    let exact = wanted.is_search_alone(search)
-        && search.is_of_terms_alone()
-        && search.terms.iter().all(|it| text::is_whole(it));
-    let facts = PlanFacts { exact: exact && fronts.len() == 1, sorted: wanted.sort.is_none(), view: false };
+    let Terms { intervals, exact } = terms(index, search, wanted)?;
+    let facts = PlanFacts { exact, sorted: wanted.sort.is_none(), view: false };
     let search = wanted.text.cloned();
     let scan = IndexScan { forward: false, search, ..IndexScan::new(Some(index.clone()), intervals) };
     Some(SqlitePlan {
@@ -33,44 +23,4 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
         tailable: false,
         tally: Tally::default(),
     })
-}
-
-/// What the keys begin with: the values that the query demands of the fields before the terms.
-fn fronts(index: &Index, wanted: &Wanted<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
-    let mut fronts: SmallVec<[Vec<u8>; 1]> = smallvec![Vec::new()];
-    for field in index.fields.iter().take_while(|field| field.path != "_fts") {
-        let value = wanted.conditions.iter().find_map(|condition| match condition.test {
-            _ if condition.path != field.path.as_str() => None,
-            Test::Equal(value) => Some(value),
-            Test::In(list) if list.regexes().is_empty() && list.values().len() == 1 => list.values().first(),
-            _ => None,
-        })?;
-        // Null stands for undefined too, which has a key of its own.
-        if value.kind() == Kind::Null {
-            let undefined = fronts.iter().map(|front| behind(front, Value::Undefined, field)).collect::<Vec<_>>();
-            fronts = fronts.iter().map(|front| behind(front, Value::Null, field)).chain(undefined).collect();
-        } else {
-            fronts.iter_mut().for_each(|front| keys::encode_field(value.as_value(), field, front));
-        }
-    }
-    Some(fronts)
-}
-
-fn behind(front: &[u8], value: Value<'_>, field: &crate::catalog::IndexField) -> Vec<u8> {
-    let mut key = front.to_vec();
-    keys::encode_field(value, field, &mut key);
-    key
-}
-
-fn interval(front: &[u8], term: &str) -> Interval {
-    let mut low = front.to_vec();
-    text::encode_term(term, &mut low);
-    Interval { high: keys::end_of_prefix(low.clone()), low }
-}
-
-impl Wanted<'_> {
-    /// Whether the query demands nothing but the search and the values that the index has before the terms.
-    fn is_search_alone(&self, search: &TextSearch) -> bool {
-        !self.has_others && self.disjunctions.is_empty() && self.conditions.len() == search.index.prefix.len()
-    }
 }

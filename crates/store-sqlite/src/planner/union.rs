@@ -4,7 +4,8 @@ use super::candidate::Candidate;
 use super::wanted::Wanted;
 use super::{Measure, choice, ranges};
 use crate::catalog::Collection;
-use crate::plan::{Access, IndexScan, Interval, Range, Union};
+use crate::plan::{Access, IndexScan, Union};
+use index_keys::{Interval, Range};
 use query::predicate::Node;
 
 /// Branches of a union at the most: a document that one of them gives is looked for among those of the others.

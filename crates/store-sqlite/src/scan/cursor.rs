@@ -1,7 +1,8 @@
 //! Where a scan has got to.
 
-use crate::plan::{IndexScan, Interval};
+use crate::plan::IndexScan;
 use error::{Error, Result};
+use index_keys::Interval;
 use store::Position;
 
 /// Where a plan's scan has got to.

@@ -6,12 +6,13 @@
 use super::by_keys::{next_key, with_document};
 use super::cursor::Place;
 use super::{Slice, SliceEnd};
-use crate::catalog::{Collection, IndexField};
+use crate::catalog::Collection;
 use crate::failure::Attempt;
-use crate::keys::Key;
 use crate::plan::{IndexScan, SortField, Union};
 use document::Doc;
 use error::Result;
+use index_keys::IndexField;
+use index_keys::keys::Key;
 use store::Flow;
 
 /// The next key of a scan.

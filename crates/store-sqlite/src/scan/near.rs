@@ -6,9 +6,10 @@
 use super::cursor::RowPosition;
 use super::{Slice, SliceEnd, blob, stored};
 use crate::failure::Attempt;
-use crate::plan::{Interval, NearScan};
+use crate::plan::NearScan;
 use crate::planner;
 use ahash::AHashSet;
+use index_keys::Interval;
 use query::geo::{EARTH_RADIUS_METERS, Metric};
 use std::f64::consts::PI;
 use std::time::Instant;

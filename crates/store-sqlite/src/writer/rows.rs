@@ -6,10 +6,10 @@
 use super::{Writer, late};
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
-use crate::keys::{self, Key};
 use crate::scan;
 use document::{Collation as Spelling, Doc, DocBuf, Value};
 use error::Error;
+use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use store::Cap;

@@ -1,9 +1,9 @@
 //! Bounds on fields of an index behind the one that a scan's intervals end with. Keys that do not meet them are passed over
 //! without a look at their documents; where many follow, the scan leaps over them.
 
-use crate::catalog::IndexField;
+use crate::IndexField;
 use crate::keys;
-use crate::plan::{FieldBounds, Interval, Range};
+use crate::{FieldBounds, Interval, Range};
 
 /// What keys have to meet, field by field.
 #[derive(Debug)]

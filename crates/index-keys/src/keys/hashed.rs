@@ -1,14 +1,14 @@
 //! The keys of a `hashed` index: one per document, in which the hashed field's value stands as a number that says nothing of it.
 
 use super::encode_field;
-use crate::catalog::Index;
+use crate::IndexShape;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use query::hashed::hash;
 use smallvec::SmallVec;
 use store::FieldKind;
 
-pub fn for_each_key(document: Doc<'_>, index: &Index, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
+pub fn for_each_key(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
     let mut values: SmallVec<[Value<'_>; 4]> = SmallVec::new();
     let mut any = false;
     let mut buffer = Vec::with_capacity(40);

@@ -1,9 +1,9 @@
 //! Whether a query asks for nothing but what a partial index has.
 
-use super::bounds::{self, Ground};
-use super::ranges;
-use super::wanted::{Scope, Wanted};
-use crate::catalog::IndexField;
+use crate::IndexField;
+use crate::bounds::{self, Ground};
+use crate::ranges;
+use crate::wanted::{Scope, Wanted};
 use document::Collation;
 use query::Predicate;
 use query::predicate::{Node, Test};

@@ -1,9 +1,9 @@
 //! From the ranges of an index's fields to ranges of its keys.
 
-use crate::catalog::IndexField;
+use crate::IndexField;
 use crate::key_filter::KeyFilter;
 use crate::keys::{self, KEY_END};
-use crate::plan::{FieldBounds, Interval, Range};
+use crate::{FieldBounds, Interval, Range};
 
 /// Combinations of points that are looked up one by one; past it, the remaining fields are left to the filter.
 const POINTS_MAX: usize = 4096;

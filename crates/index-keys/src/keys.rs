@@ -10,7 +10,7 @@ pub mod sphere;
 pub mod text;
 pub mod wildcard;
 
-use crate::catalog::{Index, IndexField};
+use crate::{IndexField, IndexShape};
 use document::{Collation, Doc, DocBuf, Kind, Value};
 use error::Result;
 use smallvec::SmallVec;
@@ -59,12 +59,12 @@ pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation,
 
 /// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
 /// Errors: what the index's kind cannot keep.
-pub fn index_keys(document: Doc<'_>, index: &Index) -> Result<Vec<Key>> {
+pub fn index_keys(document: Doc<'_>, index: &IndexShape) -> Result<Vec<Key>> {
     index_keys_noting(document, index, &mut 0)
 }
 
-/// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`crate::multikey::Multikey`] counts them.
-pub fn index_keys_noting(document: Doc<'_>, index: &Index, arrays: &mut u64) -> Result<Vec<Key>> {
+/// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`IndexField::part_before`] counts them.
+pub fn index_keys_noting(document: Doc<'_>, index: &IndexShape, arrays: &mut u64) -> Result<Vec<Key>> {
     if let Some(partial) = &index.partial
         && !partial.matches(document)?
     {
@@ -83,7 +83,7 @@ pub fn index_keys_noting(document: Doc<'_>, index: &Index, arrays: &mut u64) -> 
 }
 
 /// The values behind one of a document's keys, under the names of the index's fields: the `keyValue` of an error.
-pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
+pub fn key_values(document: Doc<'_>, index: &IndexShape, wanted: &[u8]) -> DocBuf {
     let mut found = DocBuf::new();
     // The document has been through here before, so this cannot fail.
     let _ = for_each_key(document, index, &mut 0, &mut |key, values| {
@@ -97,7 +97,7 @@ pub fn key_values(document: Doc<'_>, index: &Index, wanted: &[u8]) -> DocBuf {
 /// Gives each key, and the values that it is made from.
 fn for_each_key(
     document: Doc<'_>,
-    index: &Index,
+    index: &IndexShape,
     arrays: &mut u64,
     give: &mut dyn FnMut(&[u8], &[Value<'_>]),
 ) -> Result<()> {
@@ -140,14 +140,13 @@ pub fn is_plain(kind: Kind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Index, index_spec};
-    use crate::multikey::Multikey;
+    use crate::shape::index_spec;
     use document::{array, doc};
     use error::Code;
 
-    fn index(key: DocBuf, sparse: bool) -> Index {
+    fn index(key: DocBuf, sparse: bool) -> IndexShape {
         let spec = doc! { "v": 2, "key": &key, "name": "i", "sparse": sparse };
-        Index::new(1, 1, index_spec(spec), Multikey::none()).unwrap()
+        IndexShape::new(index_spec(spec)).unwrap()
     }
 
     fn keys(values: &[&[Value<'_>]]) -> Vec<Vec<u8>> {

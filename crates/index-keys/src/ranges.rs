@@ -1,6 +1,6 @@
 //! Sets of values as lists of ranges, disjoint and ascending.
 
-use crate::plan::{FieldBounds, Range};
+use crate::{FieldBounds, Range};
 
 /// The ranges in order, those that meet or overlap as one.
 pub fn union(mut ranges: Vec<Range>) -> FieldBounds {

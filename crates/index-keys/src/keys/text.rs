@@ -4,7 +4,7 @@
 //! descending order, so that a scan backward meets them in ascending order, and the best document of each first.
 
 use super::{encode_directed, encode_field};
-use crate::catalog::{Index, IndexField};
+use crate::{IndexField, IndexShape};
 use document::{Collation, Doc, Value};
 use error::Result;
 use md5::{Digest, Md5};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 const TERM_BYTES_MAX: usize = 256;
 const TERM_BYTES_KEPT: usize = 224;
 
-pub fn for_each_key(document: Doc<'_>, index: &Index, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
+pub fn for_each_key(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
     let Some(text) = &index.text else { return Ok(()) };
     let (before, behind) = text.around(document)?;
     let mut front = Vec::with_capacity(40);

@@ -3,7 +3,7 @@
 //! A document without any of the places has none.
 
 use super::encode_field;
-use crate::catalog::{Index, IndexField};
+use crate::{IndexField, IndexShape};
 use document::path::Path;
 use document::{Doc, Value};
 use error::Result;
@@ -19,7 +19,7 @@ type Part<'a> = (Vec<u8>, Value<'a>);
 
 pub fn for_each_key(
     document: Doc<'_>,
-    index: &Index,
+    index: &IndexShape,
     options: &SphereOptions,
     give: &mut dyn FnMut(&[u8], &[Value<'_>]),
 ) -> Result<()> {

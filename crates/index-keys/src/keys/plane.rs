@@ -3,7 +3,7 @@
 //! A document without a place has none. Several values of another field count as one array.
 
 use super::encode_field;
-use crate::catalog::{Index, IndexField};
+use crate::{IndexField, IndexShape};
 use document::path::{End, Path};
 use document::{Doc, DocBuf, Value};
 use error::Result;
@@ -18,7 +18,7 @@ pub fn encode_cell(cell: u64, out: &mut Vec<u8>) {
 
 pub fn for_each_key(
     document: Doc<'_>,
-    index: &Index,
+    index: &IndexShape,
     options: &PlaneOptions,
     give: &mut dyn FnMut(&[u8], &[Value<'_>]),
 ) -> Result<()> {

@@ -1,22 +1,26 @@
 //! Conditions on one field, by an index over all fields: the keys of the field's path.
 
-use super::bounds::{self, Bounds, Ground};
-use super::wanted::{Condition, Scope, Wanted};
-use crate::catalog::{Index, IndexField};
+use crate::bounds::{self, Bounds, Ground};
 use crate::keys::{is_plain, wildcard};
-use crate::plan::{IndexScan, Interval, Range};
+use crate::wanted::{Condition, Scope, Wanted};
+use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
 use document::Value;
 use query::predicate::Test;
-use std::sync::Arc;
 use store::IndexKind;
 
 /// The name under which `explain` shows which path is looked at.
 const PATH: &str = "$_path";
 
-/// The scan for the condition that narrows the most; `None` where no condition is on a field of the index.
-pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    let IndexKind::Wildcard(options) = &index.kind else { return None };
-    let field = index.fields.first()?;
+/// The keys for a condition, and what they were made from, per field.
+pub struct Narrowed {
+    pub intervals: Vec<Interval>,
+    pub bounds: Vec<(String, FieldBounds)>,
+}
+
+/// The keys for the condition that narrows the most; `None` where no condition is on a field of the index.
+pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
+    let IndexKind::Wildcard(options) = &shape.kind else { return None };
+    let field = shape.fields.first()?;
     let usable = |condition: &&Condition<'_>| {
         let by_position = condition.path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
         condition.scope == Scope::DOCUMENT && !by_position && options.covers(&condition.path)
@@ -34,7 +38,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
     intervals.sort_unstable();
     let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
     let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
-    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
+    Some(Narrowed { intervals, bounds })
 }
 
 /// Bounds for a comparison with a value that the index keeps as it is. Others may be met by documents that have no such field, or

@@ -3,14 +3,14 @@
 //! Arrays are taken apart, but for those directly within an array; what lies in their documents is filed under the path without positions.
 
 use super::{encode, encode_field};
-use crate::catalog::{Index, IndexField};
+use crate::{IndexField, IndexShape};
 use document::{Doc, Value};
 use error::Result;
 use store::index_kind::WildcardOptions;
 
 pub fn for_each_key(
     document: Doc<'_>,
-    index: &Index,
+    index: &IndexShape,
     options: &WildcardOptions,
     give: &mut dyn FnMut(&[u8], &[Value<'_>]),
 ) -> Result<()> {

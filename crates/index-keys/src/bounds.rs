@@ -4,9 +4,9 @@
 //! what they are worth: whether every value in them meets the condition, and whether they are about one of a document's
 //! values or about all of them.
 
-use super::pattern;
-use super::ranges;
-use crate::plan::{Cut, FieldBounds, Range};
+use crate::pattern;
+use crate::ranges;
+use crate::{Cut, FieldBounds, Range};
 use document::{Collation, Decimal128, Kind, Value, ValueBuf};
 use query::predicate::{Regex, Test, TypeSet};
 

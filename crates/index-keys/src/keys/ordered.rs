@@ -1,7 +1,7 @@
 //! The keys of an index ordered by values: one per combination of a document's indexed fields, arrays taken apart; a field that
 //! is missing counts as null.
 
-use crate::catalog::IndexField;
+use crate::IndexField;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;

@@ -1,0 +1,69 @@
+//! Searches by words: the keys of each term, behind those of the fields before the terms.
+
+use crate::keys::{self, text};
+use crate::wanted::Wanted;
+use crate::{IndexField, IndexShape, Interval};
+use document::{Kind, Value};
+use query::fulltext::TextSearch;
+use query::predicate::Test;
+use smallvec::{SmallVec, smallvec};
+
+/// What a text index holds for a search.
+pub struct Terms {
+    /// One for each term and each value of the fields before it.
+    pub intervals: Vec<Interval>,
+    /// Every document that has a key in them matches.
+    pub exact: bool,
+}
+
+/// `None` where the query does not say what the fields before the terms are.
+pub fn terms(shape: &IndexShape, search: &TextSearch, wanted: &Wanted<'_>) -> Option<Terms> {
+    let fronts = fronts(shape, wanted)?;
+    let mut intervals: Vec<Interval> =
+        fronts.iter().flat_map(|front| search.terms.iter().map(|term| interval(front, term))).collect();
+    intervals.sort_unstable();
+    let exact = wanted.is_search_alone(search)
+        && search.is_of_terms_alone()
+        && search.terms.iter().all(|it| text::is_whole(it));
+    Some(Terms { intervals, exact: exact && fronts.len() == 1 })
+}
+
+/// What the keys begin with: the values that the query demands of the fields before the terms.
+fn fronts(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
+    let mut fronts: SmallVec<[Vec<u8>; 1]> = smallvec![Vec::new()];
+    for field in shape.fields.iter().take_while(|field| field.path != "_fts") {
+        let value = wanted.conditions.iter().find_map(|condition| match condition.test {
+            _ if condition.path != field.path.as_str() => None,
+            Test::Equal(value) => Some(value),
+            Test::In(list) if list.regexes().is_empty() && list.values().len() == 1 => list.values().first(),
+            _ => None,
+        })?;
+        // Null stands for undefined too, which has a key of its own.
+        if value.kind() == Kind::Null {
+            let undefined = fronts.iter().map(|front| behind(front, Value::Undefined, field)).collect::<Vec<_>>();
+            fronts = fronts.iter().map(|front| behind(front, Value::Null, field)).chain(undefined).collect();
+        } else {
+            fronts.iter_mut().for_each(|front| keys::encode_field(value.as_value(), field, front));
+        }
+    }
+    Some(fronts)
+}
+
+fn behind(front: &[u8], value: Value<'_>, field: &IndexField) -> Vec<u8> {
+    let mut key = front.to_vec();
+    keys::encode_field(value, field, &mut key);
+    key
+}
+
+fn interval(front: &[u8], term: &str) -> Interval {
+    let mut low = front.to_vec();
+    text::encode_term(term, &mut low);
+    Interval { high: keys::end_of_prefix(low.clone()), low }
+}
+
+impl Wanted<'_> {
+    /// Whether the query demands nothing but the search and the values that the index has before the terms.
+    fn is_search_alone(&self, search: &TextSearch) -> bool {
+        !self.has_others && self.disjunctions.is_empty() && self.conditions.len() == search.index.prefix.len()
+    }
+}
