@@ -3,6 +3,7 @@
 use crate::catalog::{Look, not_a_collection};
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result};
+use crate::keyed;
 use crate::multikey;
 use crate::names::{self, quote};
 use crate::own_schema::{self, Remembered};
@@ -66,6 +67,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
     store.catalog.forget(namespace);
     multikey::drop_all(&mut lease, &table, &table.indexes).await?;
+    keyed::drop_all(&mut lease, &table, &table.indexes).await?;
     lease.queue_query(&format!("DROP TABLE {}", table.quoted));
     match lease.finish().await {
         Err(failure) if failure.is_missing_table() => return Ok(None),
@@ -93,8 +95,10 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
     store.catalog.create_schema(&mut lease, schema).await?;
     // Triggers do not go with a table into another schema. The next array brings them back.
     multikey::drop_all(&mut lease, &source, &source.indexes).await?;
+    keyed::drop_all(&mut lease, &source, &source.indexes).await?;
     if let Some(replaced) = &in_the_way {
         multikey::drop_all(&mut lease, replaced, &replaced.indexes).await?;
+        keyed::drop_all(&mut lease, replaced, &replaced.indexes).await?;
         // The old target steps aside and the new one takes its place in one statement, so that nobody finds it missing.
         let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
         lease.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
@@ -108,6 +112,10 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
     }
     own_schema::rename_collection(&mut lease, (&source.schema, &source.name), (schema, &name), &to.collection).await?;
     store.catalog.note_change();
+    // Keys that gateways compute have to be there, or the index would serve no more.
+    if let Some(table) = store.catalog.table(&mut lease, to).await? {
+        keyed::make(store, &mut lease, &table, &table.indexes, None).await?;
+    }
     Ok(())
 }
 
@@ -191,6 +199,7 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
     for table in &tables {
         if let Some(table) = store.catalog.by_table_name(&mut lease, schema, table).await? {
             multikey::drop_all(&mut lease, &table, &table.indexes).await?;
+            keyed::drop_all(&mut lease, &table, &table.indexes).await?;
         }
         lease.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(table)));
         lease.finish().await?;

@@ -4,14 +4,16 @@ mod bounds;
 
 use crate::connection::Event;
 use crate::failure::Result;
+use crate::keyed::Keyed;
 use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf, DocWriter, Value};
 use query::Predicate;
+use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
-use store::{Examined, Explained, IndexSpec, Plan, PlanSummary};
+use store::{Examined, Explained, FieldKind, IndexSpec, Plan, PlanSummary};
 
 /// The rows of a page as MariaDB is asked to explain it: a usual first batch.
 const PAGE_ROWS: u64 = 101;
@@ -118,6 +120,8 @@ impl Stages<'_> {
             about.write_figures(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
             about.write_count("docsExamined", looked.documents, writer);
+        } else if let Some(search) = rows.keyed().and_then(|keyed| keyed.search.as_deref()) {
+            self.write_text_match(rows, search, looked, writer);
         } else if rows.ids.is_some() || rows.index.is_some() || rows.found.is_some() {
             writer.append("stage", "FETCH");
             about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
@@ -140,6 +144,25 @@ impl Stages<'_> {
         self.about.write_figures(|ran| ran.found, writer);
         self.about.write_count("docsExamined", self.plan.examined().documents, writer);
         self.about.write_count("alreadyHasObj", 0, writer);
+    }
+
+    fn write_text_match(&self, rows: &Rows, search: &TextSearch, looked: Examined, writer: &mut DocWriter<'_>) {
+        let about = self.about;
+        writer.append("stage", "TEXT_MATCH");
+        about.write_figures(|ran| ran.found, writer);
+        writer.append("indexPrefix", Doc::EMPTY);
+        if let Some(spec) = rows.found.as_ref().and_then(|found| found.spec.as_ref()) {
+            writer.append("indexName", spec.name.as_str());
+        }
+        search.describe(&mut writer.document("parsedTextQuery"));
+        writer.append("textIndexVersion", 3);
+        if let Some(ran) = about.ran {
+            about.write_count("docsRejected", looked.documents.saturating_sub(ran.found), writer);
+        }
+        let mut fetch = writer.document("inputStage");
+        fetch.append("stage", "FETCH");
+        self.write_fetched(&mut fetch);
+        self.write_index(rows, None, looked, &mut fetch.document("inputStage"));
     }
 
     fn write_merged(&self, branches: &[Branch], writer: &mut DocWriter<'_>) {
@@ -188,9 +211,13 @@ impl Stages<'_> {
                 (&*id, if rows.found.is_some() && !different { u64::MAX } else { 0 })
             }
         };
-        self.write_spec(spec, arrays != 0, writer);
-        writer.append("direction", direction(rows.forward));
-        bounds::write(spec, arrays, predicate, rows.forward, &mut writer.document("indexBounds"));
+        if let Some(keyed) = rows.keyed() {
+            self.write_keyed(spec, keyed, writer);
+        } else {
+            self.write_spec(spec, arrays != 0, writer);
+            writer.append("direction", direction(rows.forward));
+            bounds::write(spec, arrays, predicate, rows.forward, &mut writer.document("indexBounds"));
+        }
         let conditions: Vec<&str> = rows.conditions().map(|condition| condition.sql.as_str()).collect();
         if !conditions.is_empty() {
             writer.append("serverFilter", conditions.join(" AND ").as_str());
@@ -199,13 +226,39 @@ impl Stages<'_> {
         self.about.write_count("seeks", looked.seeks, writer);
     }
 
+    /// An index whose keys gateways compute.
+    fn write_keyed(&self, spec: &IndexSpec, keyed: &Keyed, writer: &mut DocWriter<'_>) {
+        match keyed.bounds.as_slice() {
+            // A wildcard is shown as an index on the path that is looked at.
+            [(path, _), (field, _)] if path == "$_path" => {
+                let pattern = DocBuf::build(|writer| {
+                    writer.append(path, 1);
+                    writer.append(field, 1);
+                });
+                self.write_facts(spec, pattern.as_doc(), keyed.keys.arrays != 0, writer);
+            }
+            _ => self.write_spec(spec, keyed.keys.arrays != 0, writer),
+        }
+        writer.append("direction", direction(true));
+        let mut bounds = writer.document("indexBounds");
+        let kinds = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
+        for ((path, ranges), kind) in keyed.bounds.iter().zip(kinds) {
+            let ascends = FieldKind::of(path, kind) != FieldKind::Descending;
+            bounds::write_ranges(ranges, ascends, &mut bounds.array(path));
+        }
+    }
+
     fn write_key(&self, index: &IndexScan, writer: &mut DocWriter<'_>) {
         self.write_spec(&index.spec, index.arrays != 0, writer);
     }
 
-    fn write_spec(&self, spec: &store::IndexSpec, multikey: bool, writer: &mut DocWriter<'_>) {
+    fn write_spec(&self, spec: &IndexSpec, multikey: bool, writer: &mut DocWriter<'_>) {
+        self.write_facts(spec, spec.key.as_doc(), multikey, writer);
+    }
+
+    fn write_facts(&self, spec: &IndexSpec, pattern: Doc<'_>, multikey: bool, writer: &mut DocWriter<'_>) {
         let options = spec.spec.as_doc();
-        writer.append("keyPattern", spec.key.as_doc());
+        writer.append("keyPattern", pattern);
         writer.append("indexName", spec.name.as_str());
         writer.append("isMultiKey", multikey);
         writer.append("isUnique", spec.unique);
@@ -231,6 +284,8 @@ impl Stages<'_> {
 /// Whether the keys that are read say all about a condition, but for those of no certain place.
 fn is_said_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
     let (spec, arrays) = match (&rows.index, &rows.found) {
+        // Rows that are pending are read besides.
+        (None, Some(Found { keyed: Some(_), .. })) => return false,
         (Some(index), _) => (&index.spec, index.arrays),
         (None, Some(Found { spec: Some(spec), .. })) => (spec, 0),
         _ => return rows.ids.is_some() && path == "_id" && matches!(test, Test::Equal(_) | Test::In(_)),

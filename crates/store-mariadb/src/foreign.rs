@@ -1,6 +1,7 @@
 //! Writes from elsewhere, as caches hear of them: what the binary log says, announced as changes of collections.
 
 use crate::binlog::{self, FollowOptions, Follower, Receiver, State, TableName, Transaction};
+use crate::keyed;
 use crate::multikey;
 use crate::names;
 use crate::own_writes::OwnWrites;
@@ -94,8 +95,8 @@ impl Announcer {
         match change {
             binlog::Change::Row(row) if names::is_hidden(&row.table.database) => {}
             // What is written there is written beside a document, in the same transaction.
-            binlog::Change::Row(row) if multikey::is_name(&row.table.table) => {}
-            binlog::Change::Table(table) if multikey::is_name(&table.table) => {}
+            binlog::Change::Row(row) if is_beside_documents(&row.table.table) => {}
+            binlog::Change::Table(table) if is_beside_documents(&table.table) => {}
             binlog::Change::Row(row) => {
                 let namespace = namespace(&row.table);
                 if changes.covers(&namespace) {
@@ -115,6 +116,11 @@ impl Announcer {
             binlog::Change::Everything => changes.anything(&Namespace::new("", "")),
         }
     }
+}
+
+/// Whether a table is one that is kept beside documents, for an index.
+fn is_beside_documents(table: &str) -> bool {
+    multikey::is_name(table) || keyed::is_name(table)
 }
 
 fn place(gtid: &Gtid) -> LogPlace {

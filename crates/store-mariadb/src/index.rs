@@ -13,6 +13,7 @@
 use crate::connection::Connection;
 use crate::failure::Result;
 use crate::key;
+use crate::keyed::KeyTable;
 use crate::multikey::Values;
 use crate::names::quote;
 use crate::own_schema;
@@ -21,6 +22,8 @@ use crate::plan::KeyColumn;
 use crate::table::Column;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
+use index_keys::IndexShape;
+use index_keys::shape::index_spec;
 use mariadb_wire::Param;
 use query::fulltext::TextIndex;
 use query::predicate::Test;
@@ -57,6 +60,12 @@ pub(crate) struct Index {
     pub values: Option<Values>,
     /// Its columns can be read without the document. Earlier versions made some that cannot.
     pub stands_alone: bool,
+    /// The tables with the keys that SQL cannot compute, if there are any.
+    pub keys: Option<KeyTable>,
+    /// What those keys are made by; `None` where columns have the keys.
+    pub shape: Option<Arc<IndexShape>>,
+    /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
+    has_columns: bool,
     kind: IndexKind,
     /// What a text index says of documents.
     text: Option<Arc<TextIndex>>,
@@ -70,6 +79,10 @@ impl Index {
         let text = TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new);
         // What is kept has been read before, when it was asked for.
         let kind = IndexKind::of(&spec).unwrap_or(IndexKind::Ordered);
+        let collation = store::catalog::default_collation(spec.spec.as_doc());
+        let of_columns =
+            matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
+        let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
         let key_columns = spec.key.as_doc().iter().enumerate().map(|(position, (_, direction))| {
             let descends = number(direction).is_some_and(|direction| direction < 0.0);
             KeyColumn::named(&key_column(&sql_name, position), descends)
@@ -82,6 +95,9 @@ impl Index {
             sql_name,
             values: None,
             stands_alone: false,
+            keys: None,
+            has_columns: of_columns,
+            shape,
             kind,
             text,
         }
@@ -100,9 +116,14 @@ impl Index {
         &self.kind
     }
 
-    /// Whether documents are found by it. An index of words or places has no keys: the one column it has marks that the definition holds.
+    /// Whether documents are found by keys that columns have. Another kind of index has one column, which marks that the definition holds.
     pub fn has_keys(&self) -> bool {
-        matches!(self.kind, IndexKind::Ordered | IndexKind::Hashed)
+        self.shape.is_none()
+    }
+
+    /// Whether documents are found by keys in a table of their own: see [`crate::keyed`].
+    pub fn finds_by_keys(&self) -> bool {
+        self.shape.is_some() && self.keys.as_ref().is_some_and(|keys| keys.ready)
     }
 
     /// Errors for a document that MongoDB could not index: see [`TextIndex::check`] and [`places::check`].
@@ -184,7 +205,6 @@ impl Index {
                 return refuse(format!("the field '{path}' is nested too deep for an index on MariaDB"));
             }
         }
-        let options = self.spec.spec.as_doc();
         if self.spec.unique && self.filter.as_ref().is_some_and(|filter| filter.is_undecided) {
             return refuse(
                 "the partialFilterExpression of a unique index on MariaDB may have comparisons, $in and $exists: true, all of which \
@@ -192,10 +212,18 @@ impl Index {
                     .into(),
             );
         }
-        if options.get("wildcardProjection").is_some() {
-            return refuse("the index option 'wildcardProjection' is not supported on MariaDB".into());
-        }
         Ok(())
+    }
+
+    /// Whether it says nothing to documents, so that it would be good for nothing if it did not serve queries.
+    pub fn is_nothing_without_keys(&self) -> bool {
+        matches!(self.kind, IndexKind::Wildcard(_))
+    }
+
+    /// Error 67, of a table that cannot have what an index needs beside it.
+    pub fn without_keys(&self, table: &str) -> Error {
+        let message = format!("the table {table} cannot have an index of the kind '{}'", self.kind.name());
+        Error::new(Code::CANNOT_CREATE_INDEX, message)
     }
 
     fn check_without_keys(&self) -> error::Result<()> {
@@ -203,13 +231,11 @@ impl Index {
         let refuse = |reason: &str| {
             Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("an index of the kind '{kind}' on MariaDB {reason}")))
         };
-        if matches!(self.kind, IndexKind::Wildcard(_)) {
-            return refuse("would have no keys: it is not supported");
-        }
         if self.spec.unique {
             return refuse("cannot be unique");
         }
-        if self.text.is_none() && self.spec.spec.as_doc().get("partialFilterExpression").is_some() {
+        let places = matches!(self.kind, IndexKind::Sphere(_) | IndexKind::Plane(_));
+        if places && self.spec.spec.as_doc().get("partialFilterExpression").is_some() {
             return refuse("cannot be partial");
         }
         match self.spec.spec.as_doc().get("textIndexVersion").and_then(number) {
@@ -358,7 +384,7 @@ pub(crate) fn create_clause(table: &str, indexes: &[Index]) -> String {
 pub(crate) fn drop_clause(table: &str, indexes: &[Index]) -> String {
     let mut clauses = Vec::new();
     for index in indexes {
-        if !index.has_keys() {
+        if !index.has_columns {
             clauses.push(format!("DROP COLUMN {}", quote(&index.column(0))));
             continue;
         }
@@ -398,8 +424,11 @@ pub(crate) async fn load(
     own_schema::query(connection, &sql.into(), &params, |row| {
         if let [Some(spec), values] = row {
             let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
-            let mut index = Index::new(spec_of(spec));
-            index.values = values.clone().map(own_schema::text_of).transpose()?.as_deref().and_then(Values::read);
+            let mut index = Index::new(index_spec(spec));
+            let tables = values.clone().map(own_schema::text_of).transpose()?;
+            index.values = tables.as_deref().and_then(Values::read);
+            index.keys = tables.as_deref().and_then(KeyTable::read);
+            index.has_columns = columns.iter().any(|column| column.name == index.text_column(0));
             let find = |name: &str| columns.iter().find(|column| column.name == name);
             index.stands_alone =
                 find(&index.text_column(0)).is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
@@ -444,19 +473,6 @@ pub(crate) async fn forget(connection: &mut Connection, schema: &str, table: &st
         own_schema::execute(connection, &sql.into(), &params).await?;
     }
     Ok(())
-}
-
-/// The specification that a document spells.
-fn spec_of(spec: DocBuf) -> IndexSpec {
-    let document = spec.as_doc();
-    let flag = |name: &str| document.get(name).is_some_and(Value::is_truthy);
-    IndexSpec {
-        name: document.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        key: document.get("key").and_then(Value::as_document).map(Doc::to_owned).unwrap_or_default(),
-        unique: flag("unique"),
-        sparse: flag("sparse"),
-        spec,
-    }
 }
 
 /// The index every collection has.

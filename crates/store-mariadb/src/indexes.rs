@@ -6,6 +6,7 @@ use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::id_text;
 use crate::index::{self, Index, id_index};
+use crate::keyed;
 use crate::multikey;
 use crate::spelling;
 use crate::store::MariaDbStore;
@@ -43,6 +44,11 @@ pub(crate) async fn create(
     };
     let wanted: Vec<Index> = new.into_iter().map(Index::new).collect();
     wanted.iter().try_for_each(Index::check)?;
+    if let Some(index) =
+        wanted.iter().find(|index| index.is_nothing_without_keys() && !keyed::is_suitable(index, &table))
+    {
+        return Err(index.without_keys(&table.quoted).into());
+    }
     let indexes_after = indexes_before + wanted.len();
     let outcome = CreateIndexesOutcome { indexes_before, indexes_after, created_collection };
     if !wanted.is_empty() {
@@ -55,9 +61,24 @@ pub(crate) async fn create(
         store.catalog.forget(namespace);
         added?;
         multikey::prepare_new(store, &mut lease, &table, &wanted).await?;
+        if let Err(failure) = keyed::make(store, &mut lease, &table, &wanted, Some(progress)).await {
+            if !failure.is_lost() {
+                undo(&mut lease, &table, &wanted).await?;
+            }
+            store.catalog.forget(namespace);
+            return Err(failure);
+        }
+        store.catalog.forget(namespace);
         build.end();
     }
     Ok(outcome)
+}
+
+/// Takes back indexes whose tables could not be made.
+async fn undo(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
+    connection.queue_query(&index::drop_clause(&table.quoted, indexes));
+    connection.finish().await?;
+    index::forget(connection, &table.schema, &table.name, indexes).await
 }
 
 async fn holds_documents(connection: &mut Connection, table: &Table) -> Result<bool> {
@@ -195,6 +216,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: Ind
     let chosen: Vec<Index> = choose(&table, &which)?.into_iter().cloned().collect();
     if !chosen.is_empty() {
         multikey::drop_all(&mut lease, &table, &chosen).await?;
+        keyed::drop_all(&mut lease, &table, &chosen).await?;
         lease.queue_query(&index::drop_clause(&table.quoted, &chosen));
         lease.finish().await?;
         index::forget(&mut lease, &table.schema, &table.name, &chosen).await?;

@@ -25,6 +25,7 @@ mod id_text;
 mod index;
 mod indexes;
 mod key;
+mod keyed;
 mod lane;
 mod multikey;
 mod names;

@@ -7,6 +7,7 @@ pub(crate) use merged::{Branch, Merged, column as merged_column};
 use crate::ahead::Ahead;
 use crate::connection::Connection;
 use crate::explain;
+use crate::keyed::Keyed;
 use crate::names::quote;
 use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
@@ -76,6 +77,8 @@ pub(crate) struct Found {
     pub holds: Option<String>,
     /// The index that this stands for.
     pub spec: Option<Arc<IndexSpec>>,
+    /// What there is besides where gateways compute the keys.
+    pub keyed: Option<Box<Keyed>>,
 }
 
 /// A page of fewer bytes, as far as is known, is read without joining: preparing the statement would take longer than it saves.
@@ -208,6 +211,11 @@ impl Rows {
         self.found.as_ref().is_some_and(|found| found.group.is_some())
     }
 
+    /// What there is of an index whose keys gateways compute.
+    pub fn keyed(&self) -> Option<&Keyed> {
+        self.found.as_ref()?.keyed.as_deref()
+    }
+
     /// The whole table by row key.
     pub fn all(forward: bool) -> Rows {
         Rows { ids: None, found: None, index: None, condition: None, forward, tally: Tally::default() }
@@ -289,8 +297,12 @@ impl Rows {
                 format!("SELECT MIN({found_key}) AS found_key {from} GROUP BY {column}{after}")
             }
             None => {
+                let pending = found.keyed.as_ref().map(|keyed| {
+                    let after = if after { format!(" WHERE {key} > ?") } else { String::new() };
+                    format!(" UNION SELECT {key} FROM {}{after}", keyed.pending)
+                });
                 let after = if after { format!(" AND {found_key} > ?") } else { String::new() };
-                format!("SELECT DISTINCT {found_key} AS found_key {from}{after}")
+                format!("SELECT DISTINCT {found_key} AS found_key {from}{after}{}", pending.unwrap_or_default())
             }
         };
         let holds = found.holds.as_ref().map(|holds| format!(" AND ({holds})")).unwrap_or_default();
@@ -364,7 +376,8 @@ impl Rows {
         params.extend(self.conditions().flat_map(Condition::params));
         if let Some(after) = after {
             params.extend(after.keys.iter().flat_map(|key| [Param::Bytes(key), Param::Bytes(key)]));
-            params.push(key_param(table.row_key, &after.row));
+            let times = if self.keyed().is_some() { 2 } else { 1 };
+            params.extend(std::iter::repeat_n(key_param(table.row_key, &after.row), times));
         }
         params.push(Param::Unsigned(limit));
         params

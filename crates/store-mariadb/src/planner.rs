@@ -17,6 +17,7 @@ pub(crate) use bounds::{Bounds, KeyRange};
 
 use crate::id_text;
 use crate::index::{Index, id_index};
+use crate::keyed;
 use crate::plan::{Access, MariaDbPlan, Rows};
 use crate::pushdown;
 use crate::table::Table;
@@ -76,6 +77,8 @@ pub(crate) fn plan(
     }
     let (access, facts, probe) = match hinted {
         Hinted::Index(index) => Candidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate),
+        Hinted::Keyed(index) => keyed::of_query(&table, query, Some(index))
+            .map_or_else(|| natural(&table, query, &wanted), |rows| by_keys(rows, &wanted)),
         Hinted::Natural => natural(&table, query, &wanted),
         Hinted::Nothing => choose(&table, query, &wanted),
     };
@@ -123,10 +126,18 @@ pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Op
     Some(MariaDbPlan::new(namespace, Some(table), access, facts))
 }
 
+/// Rows of an index whose keys gateways compute.
+fn by_keys(rows: Rows, wanted: &Wanted<'_>) -> Choice {
+    (Access::Rows(rows), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None)
+}
+
 /// What is read, what is known of it, and what has to be asked before.
 type Choice = (Access, PlanFacts, Option<Arc<str>>);
 
 fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+    if let Some(rows) = keyed::of_search(table, query) {
+        return by_keys(rows, wanted);
+    }
     if let Some(choice) = by_ids(table, query, wanted) {
         let several = matches!(&choice.0, Access::Rows(Rows { ids: Some(ids), .. }) if ids.len() > 1);
         return match several && is_in_order_of_ids(table, wanted) {
@@ -143,6 +154,11 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
         && let Some(choice) = merge::in_order(table, query, wanted)
     {
         return choice;
+    }
+    if !best.as_ref().is_some_and(Candidate::is_bounded)
+        && let Some(rows) = keyed::of_query(table, query, None)
+    {
+        return by_keys(rows, wanted);
     }
     if let Some(candidate) = best {
         if !candidate.is_sorted()
@@ -251,7 +267,10 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
         part.read(branch);
         let all = match ids_in(branch, table) {
             Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
-            None => best(table, &part)?.into_branch(&part),
+            None => match best(table, &part) {
+                Some(best) => best.into_branch(&part),
+                None => vec![keyed::of_branch(table, branch)?],
+            },
         };
         let own = std::iter::once(Some(Predicate::of(branch.clone()))).chain(std::iter::repeat(None));
         parts.extend(own.zip(all));
@@ -316,6 +335,8 @@ enum Hinted<'t> {
     Natural,
     /// `None`: the index on `_id`.
     Index(Option<&'t Index>),
+    /// One whose keys gateways compute.
+    Keyed(&'t Index),
 }
 
 fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> {
@@ -336,6 +357,7 @@ fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> 
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
     match shown.find(|index| names(&index.spec.name, index.spec.key.as_doc())) {
+        Some(index) if index.finds_by_keys() => Ok(Hinted::Keyed(index)),
         Some(index) if !index.has_keys() => Ok(Hinted::Nothing),
         Some(index) => Ok(Hinted::Index(Some(index))),
         None => Err(Error::bad_value(

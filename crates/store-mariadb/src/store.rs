@@ -9,7 +9,7 @@ use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
 use crate::results::ResultSet;
 use crate::table::Table;
-use crate::{ahead, collections, count, explain, figures, indexes, scan, write};
+use crate::{ahead, collections, count, explain, figures, indexes, keyed, scan, write};
 use ::store::{
     BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
     DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Validation,
@@ -47,6 +47,8 @@ pub(crate) struct MariaDbStore {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// Who is told of what is written here.
     pub watcher: Arc<Watcher>,
+    /// Tables of keys that are being brought up to date in the background, by their names.
+    pub draining: Rc<RefCell<AHashSet<String>>>,
     /// Memory for the rows that come along with a plan.
     pub spare: Cell<Vec<u8>>,
 }
@@ -74,6 +76,7 @@ impl MariaDbStore {
             no_triggers: RefCell::default(),
             results,
             watcher,
+            draining: Rc::default(),
             spare: Cell::default(),
         })
     }
@@ -107,6 +110,7 @@ impl MariaDbStore {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
         let mut plan = self.plan_on(namespace, table, &query).await?;
+        keyed::bring_up(self, &plan).await?;
         if self.results.is_some() {
             plan.reads = Some(Box::new(query.predicate.clone()));
         }
@@ -236,7 +240,12 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
-        Box::pin(write::write(self, batch))
+        Box::pin(async move {
+            let namespace = batch.namespace.clone();
+            let outcome = write::write(self, batch).await;
+            keyed::bring_up_later(self, &namespace);
+            outcome
+        })
     }
 
     fn create_collection<'a>(

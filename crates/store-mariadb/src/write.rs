@@ -10,7 +10,7 @@ mod halves;
 mod insert;
 mod ledger;
 mod refusal;
-mod transact;
+pub(crate) mod transact;
 
 use crate::failure::Failure;
 use crate::store::MariaDbStore;

@@ -1,7 +1,7 @@
 //! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go by conditions.
 
 use crate::planner::Bounds;
-use document::{DocWriter, Kind, Value, ValueBuf};
+use document::{ArrayWriter, DocWriter, Kind, Value, ValueBuf};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use store::IndexSpec;
@@ -37,6 +37,20 @@ pub(super) fn write(
             array.push(&*range_text((from.0.as_value(), from.1), (to.0.as_value(), to.1)));
         }
     }
+}
+
+/// Ranges of values as they are, in the direction of a field.
+pub(super) fn write_ranges(ranges: &[index_keys::Range], ascends: bool, array: &mut ArrayWriter<'_>) {
+    let text = |range: &index_keys::Range| {
+        let low = (range.low.value.as_value(), !range.low.behind);
+        let high = (range.high.value.as_value(), range.high.behind);
+        if ascends { range_text(low, high) } else { range_text(high, low) }
+    };
+    let mut texts: Vec<String> = ranges.iter().map(text).collect();
+    if !ascends {
+        texts.reverse();
+    }
+    texts.iter().for_each(|text| array.push(text.as_str()));
 }
 
 /// The first key that is counted, and the last, where no stretch in between is left out; else as [`write`].

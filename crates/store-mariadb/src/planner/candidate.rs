@@ -276,13 +276,19 @@ impl<'t> Candidate<'t> {
         let found = match other_keys::filter(index, self.table, wanted) {
             None => {
                 let holds = Some(has_array(index, "documents"));
-                Found { table: values.named(self.table), key: "seq".into(), group: None, holds, spec }
+                Found { table: values.named(self.table), key: "seq".into(), group: None, holds, spec, keyed: None }
             }
             Some(filter) => {
                 let holds = Condition::new(format!("({})", has_array(index, "k")), Vec::new());
                 let condition = Condition::joined(vec![condition, holds, filter], " AND ");
-                let found =
-                    Found { table: values.joined(self.table), key: "k.seq".into(), group: None, holds: None, spec };
+                let found = Found {
+                    table: values.joined(self.table),
+                    key: "k.seq".into(),
+                    group: None,
+                    holds: None,
+                    spec,
+                    keyed: None,
+                };
                 return Some(Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) });
             }
         };
@@ -370,8 +376,14 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
     let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
-    let found =
-        Some(Found { table: own, key: "seq".into(), group: Some(column), holds: None, spec: Some(index.spec.clone()) });
+    let found = Some(Found {
+        table: own,
+        key: "seq".into(),
+        group: Some(column),
+        holds: None,
+        spec: Some(index.spec.clone()),
+        keyed: None,
+    });
     let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let mut odd =

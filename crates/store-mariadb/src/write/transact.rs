@@ -91,16 +91,16 @@ async fn answers(
 /// Statements are sent ahead of their answers, and the server may undo the transaction in the midst of them (a deadlock). Behind a
 /// `BEGIN` it would then commit each of those that are still on their way; without autocommit they are a transaction of their
 /// own, which is rolled back with the failure.
-pub(super) fn queue_begin(connection: &mut Connection) {
+pub(crate) fn queue_begin(connection: &mut Connection) {
     connection.altered = true;
     connection.queue_query("SET autocommit = 0");
 }
 
-pub(super) async fn commit(connection: &mut Connection) -> Result<()> {
+pub(crate) async fn commit(connection: &mut Connection) -> Result<()> {
     end(connection, "COMMIT").await
 }
 
-pub(super) async fn roll_back(connection: &mut Connection) -> Result<()> {
+pub(crate) async fn roll_back(connection: &mut Connection) -> Result<()> {
     end(connection, "ROLLBACK").await
 }
 

@@ -1,0 +1,229 @@
+//! Indexes whose keys SQL cannot compute: over words, over places, over all fields, and with a collation.
+//!
+//! Gateways compute them ([`index_keys`]) and keep them in a table beside the collection's, a row per key. Whoever writes a document, a gateway
+//! or an SQL client, leaves no more than a note: triggers put the row's number into a second table, of rows that are pending. Reading by the
+//! index finds the rows whose keys lie where the conditions say, and those that are pending; which of them match is looked at in the
+//! documents, as ever, so an index that lags behind costs time and is never wrong. [`drain`] brings the keys of pending rows up to date: after
+//! writes, and before a read that would find many of them.
+//!
+//! What rows it has of a document: one per key, and one more where arrays in it make what bounds say of one key doubtful
+//! ([`ARRAYS`]), or where its keys are none at all.
+
+mod drain;
+mod lookup;
+
+pub(crate) use drain::{bring_up, bring_up_later};
+pub(crate) use lookup::{Keyed, of_branch, of_query, of_search};
+
+use crate::connection::Connection;
+use crate::failure::Result;
+use crate::index::Index;
+use crate::names::quote;
+use crate::own_schema;
+use crate::store::MariaDbStore;
+use crate::table::{RowKey, Table};
+use drain::{DRAINED_AT_ONCE, drain};
+use mariadb_wire::Param;
+use std::sync::Arc;
+use store::{IndexKind, Progress};
+
+/// Begin the names of the tables.
+const KEYS: &str = "~keys~";
+const PENDING: &str = "~pending~";
+
+/// Bytes of a key that are kept. What lies behind them is found among others that begin the same.
+const KEY_BYTES_MAX: usize = 750;
+
+/// In front of a key.
+const KEY: u8 = 1;
+
+/// In front of the parts of the index's paths, as bits, that have met an array in this document.
+const ARRAYS: u8 = 0;
+
+/// In place of them, for a document whose keys are not known: every lookup reads it.
+const UNKNOWN: [u8; 9] = [ARRAYS, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
+
+/// A read that finds more rows pending has them drained first.
+const PENDING_MAX: u64 = 100;
+
+/// The tables of an index, as they are remembered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct KeyTable {
+    /// What their names end with.
+    hash: String,
+    /// Documents are found by them: each has its keys there, or is pending.
+    pub ready: bool,
+    /// The parts of the index's paths in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
+    pub arrays: u64,
+}
+
+impl KeyTable {
+    fn new() -> KeyTable {
+        KeyTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, arrays: 0 }
+    }
+
+    /// Reads what [`KeyTable::remembered`] spells.
+    pub fn read(text: &str) -> Option<KeyTable> {
+        let mut words = text.strip_prefix(KEYS)?.split(' ');
+        let (hash, state, arrays) = (words.next()?, words.next()?, words.next()?);
+        let arrays = u64::from_str_radix(arrays, 16).unwrap_or(u64::MAX);
+        Some(KeyTable { hash: hash.to_owned(), ready: state == "ready", arrays })
+    }
+
+    fn remembered(&self) -> String {
+        let state = if self.ready { "ready" } else { "begun" };
+        format!("{KEYS}{} {state} {:x}", self.hash, self.arrays)
+    }
+
+    pub fn name(&self) -> String {
+        format!("{KEYS}{}", self.hash)
+    }
+
+    pub fn keys(&self, table: &Table) -> String {
+        format!("{}.{}", quote(&table.schema), quote(&self.name()))
+    }
+
+    pub fn pending(&self, table: &Table) -> String {
+        format!("{}.{}", quote(&table.schema), quote(&format!("{PENDING}{}", self.hash)))
+    }
+
+    fn trigger(&self, schema: &str, event: &str) -> String {
+        format!("{}.{}", quote(schema), quote(&format!("{KEYS}{}.{event}", self.hash)))
+    }
+
+    /// The query that gives a row if more rows are pending than a read should look at.
+    pub fn probe(&self, table: &Table) -> Arc<str> {
+        format!("SELECT seq FROM {} LIMIT 1 OFFSET {PENDING_MAX}", self.pending(table)).into()
+    }
+}
+
+/// Whether a table's name is that of one of these tables: what is written there is written beside a document, or says no more than one does.
+pub(crate) fn is_name(table: &str) -> bool {
+    let hash = table.strip_prefix(KEYS).or_else(|| table.strip_prefix(PENDING));
+    hash.is_some_and(|hash| hash.len() == 16)
+}
+
+/// Whether an index's keys can be kept in a table of their own.
+pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
+    let known = index.shape.as_ref().is_some_and(|shape| shape.kind != IndexKind::Hashed);
+    known && table.row_key == RowKey::Sequence
+}
+
+/// Makes the tables of new indexes and fills them. What MariaDB does not let us make is left out where the index is still good for what it
+/// refuses; the failure is given where it is not.
+pub(crate) async fn make(
+    store: &MariaDbStore,
+    connection: &mut Connection,
+    table: &Table,
+    indexes: &[Index],
+    progress: Option<&Progress>,
+) -> Result<()> {
+    for index in indexes.iter().filter(|index| is_suitable(index, table)) {
+        let mut keys = KeyTable::new();
+        remember(connection, table, index, Some(&keys)).await?;
+        match create(connection, table, &keys).await {
+            Ok(()) => {}
+            Err(failure) if failure.is_lost() => return Err(failure),
+            Err(failure) => {
+                drop_tables(connection, &table.schema, &keys).await?;
+                remember(connection, table, index, None).await?;
+                if index.is_nothing_without_keys() {
+                    return Err(failure);
+                }
+                tracing::warn!("index '{}' of {} does not serve queries: {failure}", index.spec.name, table.quoted);
+                continue;
+            }
+        }
+        keys.ready = true;
+        remember(connection, table, index, Some(&keys)).await?;
+        let mut done = 0;
+        loop {
+            let drained = drain(connection, table, index, &mut keys).await?;
+            done += drained;
+            if let Some(progress) = progress {
+                progress.set(done as u64);
+            }
+            if drained < DRAINED_AT_ONCE {
+                break;
+            }
+        }
+    }
+    store.catalog.note_change();
+    Ok(())
+}
+
+/// Makes the tables and the triggers, and has all rows pending: in this order, so that no write is missed.
+async fn create(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<()> {
+    let (main, own, pending) = (&table.quoted, keys.keys(table), keys.pending(table));
+    let trigger = |event: &str, row: &str| {
+        format!(
+            "CREATE TRIGGER {} AFTER {event} ON {main} FOR EACH ROW INSERT IGNORE INTO {pending} VALUES ({row}.seq)",
+            keys.trigger(&table.schema, &event.to_ascii_lowercase())
+        )
+    };
+    for sql in [
+        format!(
+            "CREATE TABLE {own} (key_bytes VARBINARY({}) NOT NULL, seq BIGINT UNSIGNED NOT NULL, \
+             PRIMARY KEY (key_bytes, seq), KEY (seq)) ENGINE = InnoDB",
+            KEY_BYTES_MAX + 1
+        ),
+        format!("CREATE TABLE {pending} (seq BIGINT UNSIGNED NOT NULL PRIMARY KEY) ENGINE = InnoDB"),
+        trigger("INSERT", "NEW"),
+        trigger("UPDATE", "NEW"),
+        trigger("DELETE", "OLD"),
+        // Writers need not wait for it: what they write is noted by the triggers.
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
+        format!("INSERT IGNORE INTO {pending} SELECT seq FROM {main}"),
+    ] {
+        connection.queue_query(&sql);
+        connection.finish().await?;
+    }
+    Ok(())
+}
+
+async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&KeyTable>) -> Result<()> {
+    let sql = "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
+    let keys = keys.map(KeyTable::remembered);
+    let keys = keys.as_ref().map_or(Param::Null, |keys| Param::Text(keys.as_bytes()));
+    let [schema, name, sql_name] =
+        [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+    own_schema::execute(connection, &sql.into(), &[keys, schema, name, sql_name]).await.map(drop)
+}
+
+async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable) -> Result<()> {
+    for event in ["insert", "update", "delete"] {
+        connection.queue_query(&format!("DROP TRIGGER IF EXISTS {}", keys.trigger(schema, event)));
+        connection.finish().await?;
+    }
+    for name in [keys.name(), format!("{PENDING}{}", keys.hash)] {
+        connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(&name)));
+        connection.finish().await?;
+    }
+    Ok(())
+}
+
+/// Drops the tables of these indexes.
+pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
+    for index in indexes {
+        let Some(keys) = &index.keys else { continue };
+        remember(connection, table, index, None).await?;
+        drop_tables(connection, &table.schema, keys).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_remembered() {
+        let keys = KeyTable { arrays: 5, ..KeyTable::new() };
+        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
+        let keys = KeyTable { ready: true, ..keys };
+        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
+        assert!(keys.remembered().len() <= 64);
+        assert!(is_name(&keys.name()));
+        assert_eq!(KeyTable::read("~elements~0123456789abcdef 1"), None);
+    }
+}

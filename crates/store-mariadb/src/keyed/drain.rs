@@ -1,0 +1,209 @@
+//! Bringing the keys of pending rows up to date.
+//!
+//! One transaction takes some rows that are pending and that nobody else has locked, reads their documents, replaces their keys and
+//! takes back their notes. A row's note is locked from the moment on that somebody notes it until the document can be seen, so that a document
+//! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
+
+use super::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, remember};
+use crate::connection::{Connection, Event};
+use crate::failure::Result;
+use crate::index::Index;
+use crate::plan::{MariaDbPlan, Rows, padded};
+use crate::spelling;
+use crate::store::MariaDbStore;
+use crate::table::Table;
+use crate::write::transact;
+use document::Doc;
+use index_keys::{IndexShape, keys};
+use mariadb_wire::Param;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Namespace;
+
+/// Rows of one transaction.
+pub(super) const DRAINED_AT_ONCE: usize = 256;
+
+/// How long after a write its rows are drained: others may follow.
+const DRAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// Keys of one statement.
+const KEYS_AT_ONCE: usize = 512;
+
+/// A row of the table of keys.
+type KeyRow = (Vec<u8>, u64);
+
+/// Has the rows that are pending in the indexes of a plan drained, if they are many: they are read besides what is looked for.
+pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
+    let Some(table) = &plan.table else { return Ok(()) };
+    for keyed in plan.all_rows().filter_map(Rows::keyed) {
+        // What cannot be asked here fails where the rows are read, or is right all the same.
+        if !matches!(store.lane.lookup(&keyed.keys.probe(table), &[]).await, Ok(Some(_))) {
+            continue;
+        }
+        let of_keys = |index: &&Index| index.keys.as_ref().is_some_and(|keys| keys.name() == keyed.keys.name());
+        let Some(index) = table.indexes.iter().find(of_keys) else { continue };
+        let mut lease = store.pool.lease().await?;
+        match drain_all(&mut lease, table, index).await {
+            Ok(true) => store.catalog.note_change(),
+            Ok(false) => {}
+            Err(failure) => tracing::debug!("keys of {} are behind: {failure}", table.quoted),
+        }
+    }
+    Ok(())
+}
+
+/// Has what has been written to a collection drained in the background.
+pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
+    let Some(table) = store.catalog.remembered(namespace) else { return };
+    for (at, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.finds_by_keys()) {
+        let Some(name) = index.keys.as_ref().map(KeyTable::name) else { continue };
+        if !store.draining.borrow_mut().insert(name.clone()) {
+            continue;
+        }
+        let (pool, table, draining) = (store.pool.clone(), table.clone(), store.draining.clone());
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(DRAIN_AFTER).await;
+            let Some(index) = table.indexes.get(at) else { return };
+            let mut drained = Ok(false);
+            if let Ok(mut lease) = pool.lease().await {
+                drained = drain_all(&mut lease, &table, index).await;
+                draining.borrow_mut().remove(&name);
+                // What was written at the last moment, by somebody who saw that this was going on.
+                if drained.is_ok() {
+                    drained = drain_all(&mut lease, &table, index).await;
+                }
+            }
+            draining.borrow_mut().remove(&name);
+            if let Err(failure) = drained {
+                tracing::debug!("keys of {} are behind: {failure}", table.quoted);
+            }
+        });
+    }
+}
+
+/// Drains all rows; gives whether arrays have turned up where there were none before.
+async fn drain_all(connection: &mut Connection, table: &Table, index: &Index) -> Result<bool> {
+    let Some(mut keys) = index.keys.clone() else { return Ok(false) };
+    let before = keys.arrays;
+    while drain(connection, table, index, &mut keys).await? == DRAINED_AT_ONCE {
+        tokio::task::yield_now().await;
+    }
+    Ok(keys.arrays != before)
+}
+
+/// Drains some rows; gives how many. Fewer than [`DRAINED_AT_ONCE`]: none is left but what others are at.
+pub(super) async fn drain(
+    connection: &mut Connection,
+    table: &Table,
+    index: &Index,
+    keys: &mut KeyTable,
+) -> Result<usize> {
+    let Some(shape) = &index.shape else { return Ok(0) };
+    transact::queue_begin(connection);
+    connection.finish().await?;
+    let drained = drain_within(connection, table, shape, keys).await;
+    match drained {
+        Ok((count, arrays)) => {
+            transact::commit(connection).await?;
+            if arrays & !keys.arrays != 0 {
+                keys.arrays |= arrays;
+                remember(connection, table, index, Some(keys)).await?;
+            }
+            Ok(count)
+        }
+        Err(failure) => {
+            if !failure.is_lost() {
+                transact::roll_back(connection).await?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Gives how many rows there were, and the parts of the index's paths in which they have arrays.
+async fn drain_within(
+    connection: &mut Connection,
+    table: &Table,
+    shape: &IndexShape,
+    keys: &KeyTable,
+) -> Result<(usize, u64)> {
+    let (own, pending) = (keys.keys(table), keys.pending(table));
+    // What is read behind a lock is to be what is there then, and no gaps are to be locked.
+    connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    connection.queue_execute(
+        &format!("SELECT seq FROM {pending} LIMIT {DRAINED_AT_ONCE} FOR UPDATE SKIP LOCKED").into(),
+        &[],
+    );
+    connection.finish().await?;
+    let mut rows = Vec::new();
+    while let Event::Row(range) = connection.next().await? {
+        rows.push(connection.row(range)?.next_u64()?);
+    }
+    if rows.is_empty() {
+        return Ok((0, 0));
+    }
+    let (among, params) = among(&rows);
+    connection.queue_execute(&format!("SELECT seq, doc FROM {} WHERE seq {among}", table.quoted).into(), &params);
+    let (mut found, mut bson, mut arrays) = (Vec::new(), Vec::new(), 0);
+    while let Event::Row(range) = connection.next().await? {
+        let mut row = connection.row(range)?;
+        let seq = row.next_u64()?;
+        bson.clear();
+        let document = match row.next_bytes()? {
+            Some(json) if spelling::read(json, &mut bson).is_ok() => Doc::from_bytes(&bson),
+            _ => None,
+        };
+        arrays |= add_keys(document, shape, seq, &mut found);
+    }
+    connection.queue_execute(&format!("DELETE FROM {own} WHERE seq {among}").into(), &params);
+    connection.finish().await?;
+    for some in found.chunks(KEYS_AT_ONCE) {
+        insert(connection, &own, some).await?;
+    }
+    connection.queue_execute(&format!("DELETE FROM {pending} WHERE seq {among}").into(), &params);
+    connection.finish().await?;
+    Ok((rows.len(), arrays))
+}
+
+/// A condition that holds for these rows. Lists are made of a few lengths, so that few statements need preparing.
+fn among(rows: &[u64]) -> (String, Vec<Param<'static>>) {
+    let length = padded(rows.len());
+    let last = rows.last().copied().unwrap_or_default();
+    let params = rows.iter().copied().chain(std::iter::repeat(last)).take(length).map(Param::Unsigned);
+    (format!("IN (?{})", ",?".repeat(length - 1)), params.collect())
+}
+
+async fn insert(connection: &mut Connection, own: &str, rows: &[KeyRow]) -> Result<()> {
+    let Some(last) = rows.last() else { return Ok(()) };
+    let length = padded(rows.len());
+    let all = rows.iter().chain(std::iter::repeat(last)).take(length);
+    let params: Vec<Param<'_>> = all.flat_map(|(key, seq)| [Param::Bytes(key), Param::Unsigned(*seq)]).collect();
+    let sql: Arc<str> =
+        format!("INSERT IGNORE INTO {own} (key_bytes, seq) VALUES (?, ?){}", ", (?, ?)".repeat(length - 1)).into();
+    connection.queue_execute(&sql, &params);
+    connection.finish().await.map(drop)
+}
+
+/// Adds a document's rows; gives the parts of the index's paths in which it has arrays.
+fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut Vec<KeyRow>) -> u64 {
+    let mut arrays = 0;
+    // What MongoDB could not index may have come by SQL.
+    let keys = document.and_then(|document| keys::index_keys_noting(document, shape, &mut arrays).ok());
+    let Some(keys) = keys else {
+        found.push((UNKNOWN.to_vec(), seq));
+        return 0;
+    };
+    if !shape.kind.is_ordered() {
+        arrays = 0;
+    }
+    if arrays != 0 {
+        found.push(([&[ARRAYS][..], &arrays.to_be_bytes()].concat(), seq));
+    }
+    found.extend(keys.iter().map(|key| (kept(key), seq)));
+    arrays
+}
+
+/// A key as the table has it.
+pub(super) fn kept(key: &[u8]) -> Vec<u8> {
+    [&[KEY][..], &key[..key.len().min(KEY_BYTES_MAX)]].concat()
+}

@@ -1,0 +1,223 @@
+//! From a query to the rows of an index whose keys gateways compute.
+
+use super::drain::kept;
+use super::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN};
+use crate::index::Index;
+use crate::plan::{Found, Rows, padded};
+use crate::pushdown::{Condition, Operand};
+use crate::table::Table;
+use index_keys::binding::Binding;
+use index_keys::keys::{KEY_END, end_of_prefix};
+use index_keys::wanted::Wanted;
+use index_keys::wildcard::Narrowed;
+use index_keys::{FieldBounds, Interval, intervals, places, search, wildcard};
+use query::Predicate;
+use query::fulltext::TextSearch;
+use query::geo::{EARTH_RADIUS_METERS, Near};
+use query::predicate::Node;
+use std::f64::consts::PI;
+use std::sync::Arc;
+use store::{IndexKind, Query};
+
+/// Intervals of one statement; where there are more, some are put together with what lies between them.
+const INTERVALS_MAX: usize = 512;
+
+/// Sets of parts with arrays that are told apart.
+const ARRAY_PARTS_MAX: u32 = 4;
+
+/// What is known of rows that are found by such an index.
+#[derive(Clone, Debug)]
+pub(crate) struct Keyed {
+    pub keys: KeyTable,
+    /// The table of rows that are pending, quoted.
+    pub pending: String,
+    /// What the keys were made from, per field, for `explain`.
+    pub bounds: Vec<(String, FieldBounds)>,
+    pub search: Option<Arc<TextSearch>>,
+}
+
+/// The rows by an index of these kinds: that with the words that are searched for, the one that a hint names, or else the one that narrows the
+/// search the most. `None` where none does.
+pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>) -> Option<Rows> {
+    if !table.indexes.iter().any(Index::finds_by_keys) {
+        return None;
+    }
+    best(table, query, &Wanted::of(query), hinted)
+}
+
+/// The rows with the words that a query searches for.
+pub(crate) fn of_search(table: &Table, query: &Query<'_>) -> Option<Rows> {
+    of_query(table, query, None).filter(|rows| rows.keyed().is_some_and(|keyed| keyed.search.is_some()))
+}
+
+/// The rows by such an index for a branch of an `$or`.
+pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<Rows> {
+    let predicate = Predicate::of(branch.clone());
+    of_query(table, &Query { predicate: &predicate, sort: None, limit: None, hint: None }, None)
+}
+
+fn best(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>, hinted: Option<&Index>) -> Option<Rows> {
+    let shown = table.indexes.iter().filter(|index| index.finds_by_keys() && !index.is_hidden());
+    let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
+    let sought = chosen.filter_map(|index| Some((index, sought(index, query, wanted, hinted.is_some())?)));
+    let (index, sought) = sought.max_by_key(|(_, sought)| sought.worth)?;
+    Some(rows(table, index, sought))
+}
+
+/// What is looked for in an index.
+struct Sought {
+    /// Disjoint, ascending.
+    intervals: Vec<Interval>,
+    bounds: Vec<(String, FieldBounds)>,
+    /// Rows with arrays are among those that are read.
+    with_arrays: bool,
+    search: Option<Arc<TextSearch>>,
+    /// How much it narrows.
+    worth: usize,
+}
+
+fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -> Option<Sought> {
+    let (shape, keys) = (index.shape.as_deref()?, index.keys.as_ref()?);
+    let of = |intervals| Sought { intervals, bounds: Vec::new(), with_arrays: false, search: None, worth: 1 };
+    if let Some(text) = wanted.text {
+        let is_it = shape.text.is_some() && shape.spec.name == *text.index.name;
+        let terms = is_it.then(|| search::terms(shape, text, wanted)).flatten()?;
+        return Some(Sought { search: Some(text.clone()), ..of(terms.intervals) });
+    }
+    if let IndexKind::Ordered = shape.kind {
+        let arrays = if keys.arrays.count_ones() <= ARRAY_PARTS_MAX { keys.arrays } else { u64::MAX };
+        let binding = Binding::new(Some(shape), &shape.fields, arrays, wanted);
+        let worth = 2 * binding.points + usize::from(binding.ranged);
+        if !hinted && (!binding.complete || worth == 0) {
+            return None;
+        }
+        let (intervals, _) = intervals::build(&shape.fields, &binding.bounds);
+        let paths = shape.fields.iter().map(|field| field.path.clone());
+        let bounds = paths.zip(binding.bounds).collect();
+        return Some(Sought { bounds, worth, with_arrays: arrays != u64::MAX, ..of(intervals) });
+    }
+    if !hinted && shape.partial.is_some() {
+        return None;
+    }
+    // Without a greatest distance all places are read, for which the index is a detour.
+    let is_bounded = |near: &&Arc<Near>| near.max < PI * EARTH_RADIUS_METERS;
+    let near = query.predicate.near().filter(is_bounded).filter(|near| places::leads(shape, near.path.as_str()));
+    let region = || places::region(shape, wanted).map(of);
+    let ring = || near.map(|near| of(places::ring(shape, near, near.min, near.max)));
+    let by_any_field =
+        || wildcard::narrowed(shape, wanted).map(|Narrowed { intervals, bounds }| Sought { bounds, ..of(intervals) });
+    let everything = || hinted.then(|| of(vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }]));
+    region().or_else(ring).or_else(by_any_field).or_else(everything)
+}
+
+fn rows(table: &Table, index: &Index, sought: Sought) -> Rows {
+    let keys = index.keys.clone().unwrap_or_else(KeyTable::new);
+    let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = sought.intervals.iter().map(range).collect();
+    ranges.sort_unstable();
+    join(&mut ranges);
+    ranges.extend(unlike(if sought.with_arrays { keys.arrays } else { u64::MAX }));
+    let keyed = Keyed { pending: keys.pending(table), bounds: sought.bounds, search: sought.search, keys };
+    let found = Found {
+        table: keyed.keys.keys(table),
+        key: "seq".into(),
+        group: None,
+        holds: None,
+        spec: Some(index.spec.clone()),
+        keyed: Some(Box::new(keyed)),
+    };
+    Rows { found: Some(found), condition: Some(condition(&ranges)), ..Rows::all(true) }
+}
+
+/// The rows of an interval of keys, whose ends may be longer than what is kept of a key.
+fn range(interval: &Interval) -> (Vec<u8>, Vec<u8>) {
+    let high = match interval.high.len() > KEY_BYTES_MAX {
+        true => end_of_prefix(kept(&interval.high)),
+        false => [&[KEY][..], &interval.high].concat(),
+    };
+    (kept(&interval.low), high)
+}
+
+/// Puts neighbours together until there are few enough.
+fn join(ranges: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+    while ranges.len() > INTERVALS_MAX {
+        *ranges = ranges.chunks(2).map(|pair| (pair[0].0.clone(), pair[pair.len() - 1].1.clone())).collect();
+    }
+}
+
+/// The rows of documents that have arrays in other parts than these, and of those whose keys are not known.
+fn unlike(arrays: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut low = match arrays {
+        u64::MAX => UNKNOWN.to_vec(),
+        _ => vec![ARRAYS],
+    };
+    let mut ranges = Vec::new();
+    if arrays != u64::MAX {
+        // Those with no other parts are as the bounds take them to be: each subset, in ascending order.
+        let mut subset = 0_u64;
+        loop {
+            let marker = [&[ARRAYS][..], &subset.to_be_bytes()].concat();
+            if low < marker {
+                ranges.push((low, marker.clone()));
+            }
+            low = end_of_prefix(marker);
+            if subset == arrays {
+                break;
+            }
+            subset = (subset | !arrays).wrapping_add(1) & arrays;
+        }
+    }
+    ranges.push((low, vec![KEY]));
+    ranges
+}
+
+fn condition(ranges: &[(Vec<u8>, Vec<u8>)]) -> Condition {
+    // Conditions are made of a few lengths, so that few statements need preparing.
+    let length = padded(ranges.len());
+    let sql = vec!["key_bytes >= ? AND key_bytes < ?"; length].join(" OR ");
+    let last = ranges.last().cloned().unwrap_or_default();
+    let all = ranges.iter().cloned().chain(std::iter::repeat(last)).take(length);
+    let params = all.flat_map(|(low, high)| [Operand::Bytes(low), Operand::Bytes(high)]).collect();
+    Condition::new(format!("({sql})"), params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(ranges: &[(Vec<u8>, Vec<u8>)], arrays: u64) -> bool {
+        let marker = [&[ARRAYS][..], &arrays.to_be_bytes()].concat();
+        ranges.iter().any(|(low, high)| *low <= marker && marker < *high)
+    }
+
+    #[test]
+    fn documents_with_other_arrays_are_read_besides() {
+        for known in [0, 1, 0b101, u64::MAX] {
+            let ranges = unlike(known);
+            for arrays in [1, 2, 4, 5, 7, 1 << 40] {
+                assert_eq!(holds(&ranges, arrays), arrays & !known != 0, "{arrays:b} beside {known:b}");
+            }
+            assert!(holds(&ranges, u64::MAX), "whose keys are not known");
+        }
+    }
+
+    #[test]
+    fn long_keys_are_found_by_their_beginnings() {
+        let key = |last: u8| [vec![7; KEY_BYTES_MAX + 9], vec![last]].concat();
+        let (low, high) = range(&Interval { low: key(3), high: key(4) });
+        assert!(low <= kept(&key(3)) && kept(&key(3)) < high);
+        let (low, high) = range(&Interval { low: vec![7], high: vec![8] });
+        assert!(low <= kept(&key(3)) && kept(&key(3)) < high && kept(&[8]) >= high);
+    }
+
+    #[test]
+    fn many_intervals_become_fewer() {
+        let mut ranges: Vec<_> =
+            (0..2000u32).map(|at| (at.to_be_bytes().to_vec(), (at + 1).to_be_bytes().to_vec())).collect();
+        join(&mut ranges);
+        assert!(ranges.len() <= INTERVALS_MAX);
+        assert_eq!(
+            (&ranges[0].0, &ranges[ranges.len() - 1].1),
+            (&0u32.to_be_bytes().to_vec(), &2000u32.to_be_bytes().to_vec())
+        );
+    }
+}

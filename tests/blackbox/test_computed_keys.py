@@ -1,0 +1,352 @@
+"""Indexes over words, places and all fields, and with a collation: what they find is what is there, and they look at little else.
+
+On MariaDB gateways compute their keys. SELKIE_KEYS_SEED picks other documents and questions.
+"""
+
+import json
+import math
+import os
+import random
+import unicodedata
+
+import pytest
+from bson import json_util
+from pymongo.collation import Collation
+
+SEED = int(os.environ.get("SELKIE_KEYS_SEED", "1"))
+DOCUMENTS, QUESTIONS = 100, 24
+ENGLISH = Collation("en", strength=2)
+
+WORDS = "red Red RED blue Blue green café Cafe CAFÉ running runs ran zebra Über uber".split()
+
+
+def scalar(rng):
+    return rng.choice([*WORDS, 1, 2, 2.5, -3, None, True, "x" * 900, "X" * 900 + "y"])
+
+
+def value(rng):
+    kind = rng.random()
+    if kind < 0.6:
+        return scalar(rng)
+    if kind < 0.8:
+        return [scalar(rng) for _ in range(rng.randrange(4))]
+    return {"p": scalar(rng), "q": [scalar(rng)]}
+
+
+def place(rng):
+    point = lambda: [round(rng.uniform(-20, 20), 2), round(rng.uniform(-20, 20), 2)]
+    kind = rng.random()
+    if kind < 0.7:
+        return {"type": "Point", "coordinates": point()}
+    if kind < 0.9:
+        x, y = point()
+        return {"type": "Polygon", "coordinates": [[[x, y], [x + 2, y], [x + 2, y + 2], [x, y + 2], [x, y]]]}
+    return {"type": "LineString", "coordinates": [point(), point()]}
+
+
+def document(rng, number):
+    made = {"_id": number}
+    parts = {
+        "a": value,
+        "b": value,
+        "list": lambda rng: [{"k": scalar(rng), "v": value(rng)} for _ in range(rng.randrange(3))],
+        "words": lambda rng: " ".join(rng.choice(WORDS) for _ in range(rng.randrange(6))),
+        "at": place,
+        "flat": lambda rng: [rng.uniform(-20, 20), rng.uniform(-20, 20)],
+    }
+    for name, part in parts.items():
+        if rng.random() < 0.8:
+            made[name] = part(rng)
+    return made
+
+
+def box(rng):
+    x, y, size = rng.uniform(-20, 15), rng.uniform(-20, 15), rng.uniform(1, 10)
+    return [[x, y], [x + size, y], [x + size, y + size], [x, y + size], [x, y]]
+
+
+def comparison(rng):
+    kind = rng.randrange(7)
+    if kind < 2:
+        return scalar(rng)
+    if kind == 2:
+        return {"$in": [scalar(rng) for _ in range(3)]}
+    if kind == 3:
+        return {"$gte": scalar(rng), "$lt": scalar(rng)}
+    if kind == 4:
+        return {rng.choice(["$gt", "$lte", "$gte", "$lt"]): scalar(rng)}
+    if kind == 5:
+        return {"$not": {"$gt": scalar(rng)}}
+    return {"$exists": rng.random() < 0.5}
+
+
+def of_values(rng):
+    path = rng.choice(["a", "a", "b", "list.k", "list.v", "a.p", "a.q"])
+    asked = {path: comparison(rng)}
+    if rng.random() < 0.3:
+        asked[rng.choice(["b", "list.v"])] = comparison(rng)
+    if rng.random() < 0.1:
+        return {"$or": [{"a": comparison(rng)}, {"b": comparison(rng)}]}
+    if rng.random() < 0.1:
+        return {"list": {"$elemMatch": {"k": comparison(rng), "v": comparison(rng)}}}
+    return asked
+
+
+def of_words(rng):
+    words = [rng.choice(["", "", "-"]) + rng.choice(WORDS) for _ in range(rng.randrange(1, 4))]
+    return {"$text": {"$search": " ".join(words)}}
+
+
+def on_sphere(rng):
+    polygon = {"type": "Polygon", "coordinates": [box(rng)]}
+    kind = rng.randrange(4)
+    if kind == 0:
+        return {"at": {"$geoWithin": {"$geometry": polygon}}}
+    if kind == 1:
+        return {"at": {"$geoIntersects": {"$geometry": polygon}}}
+    if kind == 2:
+        return {"at": {"$geoWithin": {"$centerSphere": [[rng.uniform(-20, 20), rng.uniform(-20, 20)], rng.uniform(0.01, 0.2)]}}}
+    center = {"type": "Point", "coordinates": [rng.uniform(-20, 20), rng.uniform(-20, 20)]}
+    return {"at": {"$near": {"$geometry": center, "$maxDistance": rng.uniform(1e4, 2e6)}}}
+
+
+def on_plane(rng):
+    corner = [rng.uniform(-20, 15), rng.uniform(-20, 15)]
+    if rng.random() < 0.5:
+        return {"flat": {"$geoWithin": {"$box": [corner, [corner[0] + 5, corner[1] + 8]]}}}
+    return {"flat": {"$near": corner, "$maxDistance": rng.uniform(1, 10)}}
+
+
+KINDS = {
+    "collation": ([({"a": 1}, {"collation": ENGLISH})], of_values),
+    "collation, compound": ([({"a": 1, "list.k": -1}, {"collation": ENGLISH}), ({"list.k": 1, "list.v": 1}, {"collation": ENGLISH})], of_values),
+    "collation, sparse": ([({"list.k": 1}, {"collation": ENGLISH, "sparse": True})], of_values),
+    "collation, partial": ([({"a": 1}, {"collation": ENGLISH, "partialFilterExpression": {"a": {"$gt": "b"}}})], of_values),
+    "text": ([({"words": "text", "a": "text"}, {"default_language": "none"})], of_words),
+    "2dsphere": ([({"at": "2dsphere"}, {})], on_sphere),
+    "2d": ([({"flat": "2d"}, {})], on_plane),
+    "all fields": ([({"$**": 1}, {})], of_values),
+    "some fields": ([({"$**": 1}, {"wildcardProjection": {"a": 1, "list": 1}})], of_values),
+    "fields within one": ([({"list.$**": 1}, {})], of_values),
+}
+
+
+def create(collection, kind):
+    for keys, options in KINDS[kind][0]:
+        collection.create_index(list(keys.items()), **options)
+
+
+def folded(text):
+    return "".join(char for char in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(char))
+
+
+def words_of(document):
+    values = document.get("a") if isinstance(document.get("a"), list) else [document.get("a")]
+    texts = [document.get("words", ""), *(value for value in values if isinstance(value, str))]
+    return {word for text in texts for word in folded(text).split()}
+
+
+def has_words(document, search):
+    wanted = {folded(word) for word in search.split() if not word.startswith("-")}
+    unwanted = {folded(word[1:]) for word in search.split() if word.startswith("-")}
+    words = words_of(document)
+    return bool(words & wanted) and not words & unwanted
+
+
+def distance(document, path, center):
+    """From a point, in the measure of the index; `None` for what is no point."""
+    if path == "flat":
+        there = document.get(path)
+        return there and math.dist(there, center)
+    if document.get(path, {}).get("type") != "Point":
+        return None
+    (x1, y1), (x2, y2) = [map(math.radians, point) for point in (document[path]["coordinates"], center)]
+    sides = math.sin((y2 - y1) / 2) ** 2 + math.cos(y1) * math.cos(y2) * math.sin((x2 - x1) / 2) ** 2
+    return 2 * 6378100 * math.asin(math.sqrt(sides))
+
+
+def expected_of(plain, asked, options):
+    """What has to be found, by their numbers; without asking for what takes an index to answer."""
+    documents = list(plain.find({}))
+    if "$text" in asked:
+        return {one["_id"] for one in documents if has_words(one, asked["$text"]["$search"])}
+    path, condition = next(iter(asked.items()))
+    if isinstance(condition, dict) and "$near" in condition:
+        near = condition["$near"]
+        center = near["$geometry"]["coordinates"] if path == "at" else near
+        farthest = near["$maxDistance"] if path == "at" else condition["$maxDistance"]
+        away = {one["_id"]: distance(one, path, center) for one in documents}
+        return {number for number, there in away.items() if there is not None and there <= farthest}
+    return {one["_id"] for one in plain.find(asked, {"_id": 1}, **options)}
+
+
+def compare(collection, plain, rng, kind, questions=QUESTIONS):
+    """Asks with the indexes, and where there are none."""
+    fetched = 0
+    for _ in range(questions):
+        asked = KINDS[kind][1](rng)
+        options = {"collation": ENGLISH} if kind.startswith("collation") and rng.random() < 0.8 else {}
+        if kind == "collation, partial" and "a" in asked:
+            asked["$and"] = [{"a": {"$gt": "b"}}]
+        expected = expected_of(plain, asked, options)
+        found = list(collection.find(asked, **options))
+        assert len({one["_id"] for one in found}) == len(found)
+        if "$near" in json_util.dumps(asked) and "at" in asked:
+            found = [one for one in found if one["at"]["type"] == "Point"]
+        assert {one["_id"] for one in found} == expected, (SEED, kind, json_util.dumps(asked), options)
+        if "$near" not in json_util.dumps(asked):
+            assert collection.count_documents(asked, **options) == len(expected)
+        fetched += len(found)
+    assert fetched > 0
+
+
+def both(db, kind):
+    """A collection with the indexes, and one without any."""
+    create(db.things, kind)
+    return db.things, db.plain
+
+
+def change(rng, collections, count):
+    for _ in range(count):
+        number = rng.randrange(DOCUMENTS)
+        made = document(rng, number)
+        kind = rng.randrange(3)
+        for collection in collections:
+            match kind:
+                case 0:
+                    collection.delete_one({"_id": number})
+                case 1:
+                    collection.replace_one({"_id": number}, made, upsert=True)
+                case 2:
+                    collection.update_one({"_id": number}, {"$set": {"a": made.get("a")}})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_answers_are_the_same_with_and_without_an_index(db, when, kind):
+    rng = random.Random(f"{SEED} {when} {kind}")
+    documents = [document(rng, number) for number in range(DOCUMENTS)]
+    if when == "before":
+        things, plain = both(db, kind)
+    db.things.insert_many(documents)
+    db.plain.insert_many(documents)
+    if when == "after":
+        things, plain = both(db, kind)
+    compare(things, plain, rng, kind)
+    change(rng, (things, plain), DOCUMENTS // 3)
+    compare(things, plain, rng, kind, QUESTIONS // 2)
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_sql_writes_is_found(server, db, kind):
+    """Rows that no gateway has seen: new ones, changed ones and ones that are gone; few at a time, and many."""
+    rng = random.Random(f"{SEED} {kind}")
+    things, plain = both(db, kind)
+    things.insert_one({"_id": -1})
+    plain.insert_one({"_id": -1})
+    with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+        for number in range(DOCUMENTS):
+            for table in ("things", "plain"):
+                its = random.Random(f"{SEED} {kind} {number}")
+                made = json_util.dumps(document(its, number))
+                cursor.execute(f"INSERT INTO {table} (doc) VALUES (%s)", (made,))
+                if its.random() < 0.3:
+                    cursor.execute(f"UPDATE {table} SET doc = %s WHERE id = %s", (json_util.dumps(document(its, number)), str(number)))
+                if its.random() < 0.1:
+                    cursor.execute(f"DELETE FROM {table} WHERE id = %s", (str(number),))
+            if number in (20, 40):
+                connection.commit()
+                compare(things, plain, rng, kind, 10)
+        connection.commit()
+    compare(things, plain, rng, kind, QUESTIONS // 2)
+
+
+@pytest.mark.mariadb_only
+def test_gateways_need_not_know_of_one_another(server, own_server, db, database_name):
+    rng, kind = random.Random(SEED), "collation, compound"
+    other = own_server(mariadb=server.mariadb)
+    with other.client() as client:
+        theirs = client[database_name].things
+        assert theirs.count_documents({}) == 0
+        things, plain = both(db, kind)
+        for first in range(0, DOCUMENTS, 50):
+            documents = [document(rng, number) for number in range(first, first + 50)]
+            (theirs if first % 100 else things).insert_many(documents)
+            plain.insert_many(documents)
+            compare(theirs, plain, rng, kind, 15)
+            compare(things, plain, rng, kind, 15)
+
+
+def stages(plan):
+    found = [plan["stage"]]
+    for inner in [plan.get("inputStage"), *plan.get("inputStages", [])]:
+        found += stages(inner) if inner else []
+    return found
+
+
+EXPLAINED = {
+    "collation": ({"a": "RED"}, "IXSCAN", ({"a": 1}, {"collation": ENGLISH})),
+    "text": ({"$text": {"$search": "rare"}}, "TEXT_MATCH", ({"words": "text"}, {})),
+    "2dsphere": ({"at": {"$geoWithin": {"$centerSphere": [[0, 0], 0.001]}}}, "IXSCAN", ({"at": "2dsphere"}, {})),
+    "2d": ({"flat": {"$geoWithin": {"$box": [[0, 0], [1, 1]]}}}, "IXSCAN", ({"flat": "2d"}, {})),
+    "all fields": ({"a": "red"}, "IXSCAN", ({"$**": 1}, {})),
+}
+
+
+@pytest.mark.parametrize("kind", EXPLAINED)
+def test_little_else_is_looked_at(db, kind):
+    asked, stage, (keys, options) = EXPLAINED[kind]
+    # Far from what is asked for, but for some.
+    rest = [
+        {"_id": number, "a": f"other {number}", "words": f"common {number}", "flat": [-100 + number / 50, -150],
+         "at": {"type": "Point", "coordinates": [-100 + number / 50, -60]}} for number in range(3000)
+    ]
+    sought = [{"_id": -1 - number, "a": "red", "words": "rare", "flat": [0.5, 0.5], "at": {"type": "Point", "coordinates": [0.001, 0.001]}} for number in range(7)]
+    db.things.insert_many(rest + sought)
+    name = db.things.create_index(list(keys.items()), **options)
+    collation = {"collation": {"locale": "en", "strength": 2}} if kind == "collation" else {}
+    command = {"explain": {"find": "things", "filter": asked, **collation}, "verbosity": "executionStats"}
+    explained = db.command(command)
+    assert stage in stages(explained["queryPlanner"]["winningPlan"]), json.dumps(explained, default=str)
+    figures = explained["executionStats"]
+    assert figures["nReturned"] == 7
+    assert figures["totalDocsExamined"] <= 1.1 * 7 + 10
+    if kind != "text":
+        hinted = db.things.find(asked, hint=name, collation=options.get("collation"))
+        assert len(list(hinted)) == 7
+    db.things.drop_index(name)
+    if kind != "text":
+        assert len(list(db.things.find(asked, collation=options.get("collation")))) == 7
+
+
+@pytest.mark.mariadb_only
+def test_nothing_is_left_behind(server, db):
+    def tables():
+        with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW TABLES")
+            return {name for (name,) in cursor.fetchall() if name.startswith(("~keys~", "~pending~"))}
+
+    def make():
+        db.things.insert_many([{"a": "red", "words": "red"} for _ in range(10)])
+        db.things.create_index([("a", 1)], collation=ENGLISH, name="a")
+        db.things.create_index([("words", "text")], name="words")
+        assert len(tables()) == 4
+
+    make()
+    db.things.drop_index("a")
+    assert len(tables()) == 2
+    db.things.drop_indexes()
+    assert tables() == set()
+    db.things.drop()
+    make()
+    db.things.drop()
+    assert tables() == set()
+    make()
+    db.things.rename("others")
+    assert len(tables()) == 4
+    db.others.insert_one({"a": "RED", "words": "red"})
+    assert len(list(db.others.find({"a": "Red"}, collation=ENGLISH))) == 11
+    assert len(list(db.others.find({"$text": {"$search": "red"}}))) == 11
+    db.client.drop_database(db.name)
+    assert db.list_collection_names() == []
