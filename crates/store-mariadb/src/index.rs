@@ -22,8 +22,8 @@ use crate::plan::KeyColumn;
 use crate::table::Column;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
-use index_keys::IndexShape;
 use index_keys::shape::index_spec;
+use index_keys::{IndexShape, keys};
 use mariadb_wire::Param;
 use query::fulltext::TextIndex;
 use query::predicate::Test;
@@ -64,6 +64,8 @@ pub(crate) struct Index {
     pub keys: Option<KeyTable>,
     /// What those keys are made by; `None` where columns have the keys.
     pub shape: Option<Arc<IndexShape>>,
+    /// What its keys would be, for documents that it refuses, if it is hashed: MariaDB would take arrays.
+    hashed: Option<Arc<IndexShape>>,
     /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
     has_columns: bool,
     kind: IndexKind,
@@ -83,6 +85,8 @@ impl Index {
         let of_columns =
             matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
         let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
+        let hashed =
+            matches!(kind, IndexKind::Hashed).then(|| IndexShape::new(spec.clone()).ok().map(Arc::new)).flatten();
         let key_columns = spec.key.as_doc().iter().enumerate().map(|(position, (_, direction))| {
             let descends = number(direction).is_some_and(|direction| direction < 0.0);
             KeyColumn::named(&key_column(&sql_name, position), descends)
@@ -98,6 +102,7 @@ impl Index {
             keys: None,
             has_columns: of_columns,
             shape,
+            hashed,
             kind,
             text,
         }
@@ -126,11 +131,17 @@ impl Index {
         self.shape.is_some() && self.keys.as_ref().is_some_and(|keys| keys.ready)
     }
 
-    /// Errors for a document that MongoDB could not index: see [`TextIndex::check`] and [`places::check`].
+    /// Whether there are documents that the index refuses, besides those that its columns do.
+    pub fn is_choosy(&self) -> bool {
+        !self.has_keys() || self.hashed.is_some()
+    }
+
+    /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`places::check`] and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
-        match &self.text {
-            Some(text) => text.check(document),
-            None => places::check(document, &self.spec, &self.kind),
+        match (&self.text, &self.hashed) {
+            (Some(text), _) => text.check(document),
+            (None, Some(hashed)) => keys::index_keys(document, hashed).map(drop),
+            (None, None) => places::check(document, &self.spec, &self.kind),
         }
     }
 

@@ -101,7 +101,7 @@ async fn add(
     wanted: &[Index],
     build: &Build<'_>,
 ) -> Result<()> {
-    for index in wanted.iter().filter(|index| !index.has_keys()) {
+    for index in wanted.iter().filter(|index| index.is_choosy()) {
         check_documents(connection, table, index).await?;
     }
     connection.queue_query(&index::create_clause(&table.quoted, wanted));

@@ -145,7 +145,7 @@ BLOCKS = [
         {"find": "c", "sort": {"_id": 1}, "projection": {"m": 1}}, {"delete": "c", "deletes": [{"q": {"m": "y"}, "limit": 0}]}, {"delete": "c", "deletes": [{"q": {}, "limit": 0}]}, {"update": "c", "updates": [{"q": {}, "u": {"$set": {"m": 1}}, "multi": True}]}, {"update": "c", "updates": [{"q": {"m": 1}, "u": {"$set": {"m": 1}}, "multi": True}]},
         {"createIndexes": "c", "indexes": [{"key": {"m": 1}, "name": "i"}]}, {"createIndexes": "c", "indexes": [{"key": {"t": 1}, "name": "i"}]}))), messages=False),
     script("time-series: indexes", *anew(*([*FILLED, created(key), {"listIndexes": "c"}, of_buckets(key), FOUND] for key in INDEXES)), messages=False),
-    script("time-series: indexes of other kinds", *anew(*([*FILLED, created(key), {"listIndexes": "c"}, of_buckets(key), FOUND] for key in KINDS)), messages=False, only=("embedded", "some of these kinds are not kept in MariaDB")),
+    script("time-series: indexes of other kinds", *anew(*([*FILLED, created(key), {"listIndexes": "c"}, of_buckets(key), FOUND] for key in KINDS)), messages=False),
     script("time-series: options of indexes", *anew(*([*FILLED, {"createIndexes": "c", "indexes": [{"key": {"m": 1}, "name": "i", **options}]}, {"listIndexes": "c"}] for options in INDEX_OPTIONS)), messages=False),
     script("time-series: partial indexes", *FILLED, differs({"createIndexes": "c", "indexes": [{"key": {"m": 1}, "name": "i", "partialFilterExpression": {"v": 1}}]}, NO_PARTIAL), messages=False),
     script("time-series: places", *FILLED, differs({"aggregate": "c", "pipeline": [{"$geoNear": {"near": [0, 0], "distanceField": "d"}}], "cursor": {}}, NO_PLACES), messages=False),
