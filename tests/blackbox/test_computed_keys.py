@@ -12,6 +12,7 @@ import unicodedata
 import pytest
 from bson import json_util
 from pymongo.collation import Collation
+from pymongo.errors import OperationFailure, WriteError
 
 SEED = int(os.environ.get("SELKIE_KEYS_SEED", "1"))
 DOCUMENTS, QUESTIONS = 100, 24
@@ -119,7 +120,7 @@ def on_plane(rng):
 
 KINDS = {
     "collation": ([({"a": 1}, {"collation": ENGLISH})], of_values),
-    "collation, compound": ([({"a": 1, "list.k": -1}, {"collation": ENGLISH}), ({"list.k": 1, "list.v": 1}, {"collation": ENGLISH})], of_values),
+    "collation, compound": ([({"words": 1, "list.k": -1}, {"collation": ENGLISH}), ({"list.k": 1, "list.v": 1}, {"collation": ENGLISH})], of_values),
     "collation, sparse": ([({"list.k": 1}, {"collation": ENGLISH, "sparse": True})], of_values),
     "collation, partial": ([({"a": 1}, {"collation": ENGLISH, "partialFilterExpression": {"a": {"$gt": "b"}}})], of_values),
     "text": ([({"words": "text", "a": "text"}, {"default_language": "none"})], of_words),
@@ -235,6 +236,23 @@ def test_answers_are_the_same_with_and_without_an_index(db, when, kind):
     compare(things, plain, rng, kind)
     change(rng, (things, plain), DOCUMENTS // 3)
     compare(things, plain, rng, kind, QUESTIONS // 2)
+
+
+def test_arrays_beside_one_another_are_refused(db):
+    create_index = lambda: db.things.create_index([("a", 1), ("b", 1)], collation=ENGLISH)
+    create_index()
+    with pytest.raises(WriteError) as refused:
+        db.things.insert_one({"a": [1, 2], "b": [3, 4]})
+    assert refused.value.code == 171
+    db.things.insert_one({"_id": 1, "a": [1, 2], "b": 3})
+    with pytest.raises(WriteError) as refused:
+        db.things.update_one({"_id": 1}, {"$set": {"b": [3, 4]}})
+    assert refused.value.code == 171
+    db.things.drop_indexes()
+    db.things.insert_one({"a": [1, 2], "b": [3, 4]})
+    with pytest.raises(OperationFailure) as refused:
+        create_index()
+    assert refused.value.code == 171
 
 
 @pytest.mark.mariadb_only

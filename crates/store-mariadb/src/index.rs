@@ -64,8 +64,9 @@ pub(crate) struct Index {
     pub keys: Option<KeyTable>,
     /// What those keys are made by; `None` where columns have the keys.
     pub shape: Option<Arc<IndexShape>>,
-    /// What its keys would be, for documents that it refuses, if it is hashed: MariaDB would take arrays.
-    hashed: Option<Arc<IndexShape>>,
+    /// What tells which documents it refuses, if that are those that have no keys: arrays in a hashed index, several of them where a collation
+    /// keeps MariaDB from computing keys.
+    refusing: Option<Arc<IndexShape>>,
     /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
     has_columns: bool,
     kind: IndexKind,
@@ -85,8 +86,11 @@ impl Index {
         let of_columns =
             matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
         let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
-        let hashed =
-            matches!(kind, IndexKind::Hashed).then(|| IndexShape::new(spec.clone()).ok().map(Arc::new)).flatten();
+        let refusing = match kind {
+            IndexKind::Hashed => IndexShape::new(spec.clone()).ok().map(Arc::new),
+            IndexKind::Ordered => shape.clone(),
+            _ => None,
+        };
         let key_columns = spec.key.as_doc().iter().enumerate().map(|(position, (_, direction))| {
             let descends = number(direction).is_some_and(|direction| direction < 0.0);
             KeyColumn::named(&key_column(&sql_name, position), descends)
@@ -102,7 +106,7 @@ impl Index {
             keys: None,
             has_columns: of_columns,
             shape,
-            hashed,
+            refusing,
             kind,
             text,
         }
@@ -133,14 +137,14 @@ impl Index {
 
     /// Whether there are documents that the index refuses, besides those that its columns do.
     pub fn is_choosy(&self) -> bool {
-        !self.has_keys() || self.hashed.is_some()
+        !self.has_keys() || self.refusing.is_some()
     }
 
     /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`places::check`] and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
-        match (&self.text, &self.hashed) {
+        match (&self.text, &self.refusing) {
             (Some(text), _) => text.check(document),
-            (None, Some(hashed)) => keys::index_keys(document, hashed).map(drop),
+            (None, Some(shape)) => keys::index_keys(document, shape).map(drop),
             (None, None) => places::check(document, &self.spec, &self.kind),
         }
     }

@@ -17,7 +17,7 @@ use query::geo::{EARTH_RADIUS_METERS, Near};
 use query::predicate::Node;
 use std::f64::consts::PI;
 use std::sync::Arc;
-use store::{IndexKind, Query};
+use store::{IndexKind, Query, near};
 
 /// Intervals of one statement; where there are more, some are put together with what lies between them.
 const INTERVALS_MAX: usize = 512;
@@ -101,7 +101,10 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
     }
     // Without a greatest distance all places are read, for which the index is a detour.
     let is_bounded = |near: &&Arc<Near>| near.max < PI * EARTH_RADIUS_METERS;
-    let near = query.predicate.near().filter(is_bounded).filter(|near| places::leads(shape, near.path.as_str()));
+    let serves = |near: &&Arc<Near>| {
+        places::leads(shape, near.path.as_str()) && near::serves(&shape.spec, &shape.kind, near, |_| false)
+    };
+    let near = query.predicate.near().filter(is_bounded).filter(serves);
     let region = || places::region(shape, wanted).map(of);
     let ring = || near.map(|near| of(places::ring(shape, near, near.min, near.max)));
     let by_any_field =
