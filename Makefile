@@ -25,7 +25,7 @@ run: build ## build, and serve mongodb://127.0.0.1:27017 on the embedded store
 build: ## build the program as it is shipped
 	cargo build --release -p selkie
 
-test: tools check blackbox compat ## everything: format, lints, unit tests, real drivers, answers beside MongoDB's (about half an hour on 2 cores)
+test: tools check blackbox compat ## everything: format, lints, unit tests, real drivers, answers beside MongoDB's (25 minutes on 2 cores)
 
 check: ## format, lints and unit tests: needs no server, driver or network
 	cargo fmt --check
