@@ -62,10 +62,11 @@ pub(crate) async fn create(
         added?;
         multikey::prepare_new(store, &mut lease, &table, &wanted).await?;
         if let Err(failure) = keyed::make(store, &mut lease, &table, &wanted, Some(progress)).await {
-            if !failure.is_lost() {
-                undo(&mut lease, &table, &wanted).await?;
-            }
             store.catalog.forget(namespace);
+            if !failure.is_lost() {
+                undo(store, &mut lease, namespace, &wanted).await?;
+                store.catalog.forget(namespace);
+            }
             return Err(failure);
         }
         store.catalog.forget(namespace);
@@ -74,8 +75,23 @@ pub(crate) async fn create(
     Ok(outcome)
 }
 
-/// Takes back indexes whose tables could not be made.
-async fn undo(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
+/// Takes back indexes of which some could not be made, with the tables that others have got.
+async fn undo(
+    store: &MariaDbStore,
+    connection: &mut Connection,
+    namespace: &Namespace,
+    wanted: &[Index],
+) -> Result<()> {
+    let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
+    let is_wanted = |index: &&Index| wanted.iter().any(|other| other.sql_name == index.sql_name);
+    let indexes: Vec<Index> = table.indexes.iter().filter(is_wanted).cloned().collect();
+    take_away(connection, &table, &indexes).await
+}
+
+/// Drops indexes with all that belongs to them.
+async fn take_away(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
+    multikey::drop_all(connection, table, indexes).await?;
+    keyed::drop_all(connection, table, indexes).await?;
     connection.queue_query(&index::drop_clause(&table.quoted, indexes));
     connection.finish().await?;
     index::forget(connection, &table.schema, &table.name, indexes).await
@@ -215,11 +231,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: Ind
     let before = table.indexes.len() + 1;
     let chosen: Vec<Index> = choose(&table, &which)?.into_iter().cloned().collect();
     if !chosen.is_empty() {
-        multikey::drop_all(&mut lease, &table, &chosen).await?;
-        keyed::drop_all(&mut lease, &table, &chosen).await?;
-        lease.queue_query(&index::drop_clause(&table.quoted, &chosen));
-        lease.finish().await?;
-        index::forget(&mut lease, &table.schema, &table.name, &chosen).await?;
+        take_away(&mut lease, &table, &chosen).await?;
     }
     store.catalog.forget(namespace);
     Ok(before)

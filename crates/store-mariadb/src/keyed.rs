@@ -118,18 +118,37 @@ pub(crate) async fn make(
     indexes: &[Index],
     progress: Option<&Progress>,
 ) -> Result<()> {
+    let mut made = Vec::new();
+    let outcome = make_each(connection, table, indexes, progress, &mut made).await;
+    if outcome.as_ref().is_err_and(|failure| !failure.is_lost()) {
+        // None of them is left behind with its triggers.
+        for (index, keys) in &made {
+            remember(connection, table, index, None).await?;
+            drop_tables(connection, &table.schema, keys).await?;
+        }
+    }
+    store.catalog.note_change();
+    outcome
+}
+
+async fn make_each<'i>(
+    connection: &mut Connection,
+    table: &Table,
+    indexes: &'i [Index],
+    progress: Option<&Progress>,
+    made: &mut Vec<(&'i Index, KeyTable)>,
+) -> Result<()> {
     for index in indexes.iter().filter(|index| is_suitable(index, table)) {
         let mut keys = KeyTable::new();
         remember(connection, table, index, Some(&keys)).await?;
+        made.push((index, keys.clone()));
         match create(connection, table, &keys).await {
             Ok(()) => {}
-            Err(failure) if failure.is_lost() => return Err(failure),
+            Err(failure) if failure.is_lost() || index.is_nothing_without_keys() => return Err(failure),
             Err(failure) => {
-                drop_tables(connection, &table.schema, &keys).await?;
+                made.pop();
                 remember(connection, table, index, None).await?;
-                if index.is_nothing_without_keys() {
-                    return Err(failure);
-                }
+                drop_tables(connection, &table.schema, &keys).await?;
                 tracing::warn!("index '{}' of {} does not serve queries: {failure}", index.spec.name, table.quoted);
                 continue;
             }
@@ -148,7 +167,6 @@ pub(crate) async fn make(
             }
         }
     }
-    store.catalog.note_change();
     Ok(())
 }
 

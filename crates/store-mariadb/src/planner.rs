@@ -94,7 +94,7 @@ fn narrowed(table: &Table, allowed: Allowed<'_>) -> Arc<Table> {
 }
 
 /// Errors 291 and 2 where no index tells the distance that the query asks for, or another order is asked for. What is found is sorted by
-/// who asked: an index over places has no keys here.
+/// who asked: no index gives this order here.
 fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> error::Result<()> {
     let Some(near) = query.predicate.near() else { return Ok(()) };
     if query.sort.and_then(query::Sort::natural).is_some() {

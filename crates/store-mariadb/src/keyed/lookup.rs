@@ -122,7 +122,7 @@ fn rows(table: &Table, index: &Index, sought: Sought) -> Rows {
     let keyed = Keyed { pending: keys.pending(table), bounds: sought.bounds, search: sought.search, keys };
     let found = Found {
         table: keyed.keys.keys(table),
-        key: "seq".into(),
+        key: "seq",
         group: None,
         holds: None,
         spec: Some(index.spec.clone()),

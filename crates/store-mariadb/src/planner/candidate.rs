@@ -276,14 +276,14 @@ impl<'t> Candidate<'t> {
         let found = match other_keys::filter(index, self.table, wanted) {
             None => {
                 let holds = Some(has_array(index, "documents"));
-                Found { table: values.named(self.table), key: "seq".into(), group: None, holds, spec, keyed: None }
+                Found { table: values.named(self.table), key: "seq", group: None, holds, spec, keyed: None }
             }
             Some(filter) => {
                 let holds = Condition::new(format!("({})", has_array(index, "k")), Vec::new());
                 let condition = Condition::joined(vec![condition, holds, filter], " AND ");
                 let found = Found {
                     table: values.joined(self.table),
-                    key: "k.seq".into(),
+                    key: "k.seq",
                     group: None,
                     holds: None,
                     spec,
@@ -378,7 +378,7 @@ pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
     let found = Some(Found {
         table: own,
-        key: "seq".into(),
+        key: "seq",
         group: Some(column),
         holds: None,
         spec: Some(index.spec.clone()),
