@@ -5,6 +5,7 @@ use crate::respond::{AtOnce, respond, respond_at_once};
 use bytes::BytesMut;
 use commands::ClientSession;
 use mongo_wire::DecodeError;
+use selkie_runtime::busy_poll::{Awaited, BusyPoll};
 use selkie_runtime::connection::Life;
 use selkie_runtime::{Connection, Stream};
 use std::fmt;
@@ -63,6 +64,7 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
         session: ClientSession::new(&worker.commands.server, id, peer, listener),
         counted: Counted::new(worker),
         stream,
+        next_request: BusyPoll::new(Awaited::Client),
         life: life.clone(),
     };
     let outcome = conversation.converse().await;
@@ -79,6 +81,7 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
 pub(crate) struct Conversation {
     pub session: ClientSession,
     pub stream: Stream,
+    next_request: BusyPoll,
     life: Rc<Life>,
     counted: Counted,
 }
@@ -143,9 +146,10 @@ impl Conversation {
 
     /// While there is nothing to read, no buffer is held: it is borrowed for the one system call that finds something.
     async fn receive_first(&mut self) -> Result<Option<BytesMut>, Broken> {
-        let (stream, worker) = (&mut self.stream, &self.counted.0);
+        let (stream, next_request, worker) = (&mut self.stream, &mut self.next_request, &self.counted.0);
         let (received, buffer) = poll_fn(|cx| {
-            ready!(stream.poll_read_ready(cx))?;
+            let there = stream.poll_read_ready(cx);
+            ready!(next_request.poll(cx, there))?;
             let mut buffer = worker.buffers.take_read();
             let polled = pin!(stream.read_buf(&mut buffer)).poll(cx);
             match polled {

@@ -4,11 +4,12 @@
 //! worker that will serve them. Nothing here reads a byte of a protocol.
 //!
 //! In reading order: [`address`], `listener` (binding, and what to say when that fails), [`connection`], `balance` (which worker
-//! takes a new connection), `worker` (a thread's life), [`process`](mod@process) (start, signals, drain), and [`Handle`], by which
-//! threads talk to workers.
+//! takes a new connection), `worker` (a thread's life), [`busy_poll`] (how it waits), [`process`](mod@process) (start, signals, drain),
+//! and [`Handle`], by which threads talk to workers.
 
 pub mod address;
 mod balance;
+pub mod busy_poll;
 pub mod connection;
 mod listener;
 mod message;

@@ -3,6 +3,7 @@
 use crate::Service;
 use crate::address::ListenAddress;
 use crate::balance::Balance;
+use crate::busy_poll;
 use crate::listener::{self, BindError};
 use crate::message::Handle;
 use crate::worker::{self, Start};
@@ -28,6 +29,8 @@ pub struct Options {
     pub drain_deadline: Duration,
     /// How often [`Service::tick`] is called.
     pub tick: Duration,
+    /// For how long a wait that is expected to be short may look again before it sleeps; zero: not at all. See [`busy_poll`](crate::busy_poll).
+    pub busy_poll: Duration,
 }
 
 /// Why the process cannot start; one sentence that says what to do.
@@ -127,6 +130,7 @@ pub fn run<S: Service>(
 /// Starts the workers and returns.
 pub fn start<S: Service>(listening: Listening, service: Arc<S>) -> Result<Running<S::Worker>, StartError> {
     let Listening { options, bound } = listening;
+    busy_poll::set_window(options.busy_poll);
     let balance = Balance::new(bound.listeners.len());
     let connection_ids = Arc::new(AtomicU64::new(1));
     let (senders, receivers): (Vec<_>, Vec<_>) = bound.listeners.iter().map(|_| mpsc::unbounded_channel()).unzip();

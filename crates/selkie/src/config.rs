@@ -17,7 +17,7 @@ pub mod value;
 pub use self::cache::shards;
 use commands::Topology;
 use mongo_wire::Compressor;
-use selkie_runtime::ListenAddress;
+use selkie_runtime::{ListenAddress, busy_poll};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +29,7 @@ pub struct Written {
     pub allow_remote: Option<Setting<bool>>,
     pub threads: Option<Setting<usize>>,
     pub log: Option<Setting<String>>,
+    pub busy_poll_us: Option<Setting<u64>>,
     pub drain_seconds: Option<Setting<u64>>,
     pub data: Option<Setting<PathBuf>>,
     pub mariadb: Option<Setting<String>>,
@@ -99,6 +100,7 @@ pub struct Config {
     pub sql_listen: Vec<ListenAddress>,
     pub threads: usize,
     pub log: String,
+    pub busy_poll: Duration,
     pub drain_deadline: Duration,
     pub store: Store,
     pub topology: Topology,
@@ -250,6 +252,7 @@ impl Written {
             allow_remote: self.allow_remote.or(beneath.allow_remote),
             threads: self.threads.or(beneath.threads),
             log: self.log.or(beneath.log),
+            busy_poll_us: self.busy_poll_us.or(beneath.busy_poll_us),
             drain_seconds: self.drain_seconds.or(beneath.drain_seconds),
             data: self.data.or(beneath.data),
             mariadb: self.mariadb.or(beneath.mariadb),
@@ -303,6 +306,7 @@ impl Config {
             listen,
             threads,
             log: value(written.log).unwrap_or_else(|| parameter::DEFAULT_LOG.to_owned()),
+            busy_poll: value(written.busy_poll_us).map_or(busy_poll::DEFAULT_WINDOW, Duration::from_micros),
             drain_deadline: Duration::from_secs(
                 value(written.drain_seconds).unwrap_or(parameter::DEFAULT_DRAIN_SECONDS),
             ),

@@ -34,6 +34,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         workers: config.threads,
         drain_deadline: config.drain_deadline,
         tick: TICK,
+        busy_poll: config.busy_poll,
     })?;
     let (listen, sql_listen) = listening.addresses().split_at(config.listen.len());
     let config = Config { listen: listen.to_vec(), sql_listen: sql_listen.to_vec(), ..config };

@@ -38,6 +38,7 @@ impl TestServer {
             workers,
             drain_deadline: Duration::from_secs(2),
             tick: Duration::from_secs(1),
+            busy_poll: Duration::ZERO,
         };
         let listening = Listening::bind(options).unwrap();
         let [ListenAddress::Tcp(address)] = *listening.addresses() else { panic!("one address") };

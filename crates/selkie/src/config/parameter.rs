@@ -20,6 +20,8 @@ pub const DEFAULT_COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor
 
 /// More threads than this are a slip of the finger.
 const THREADS_MAX: i64 = 1024;
+/// Whoever waits for longer than that does not notice being woken.
+const BUSY_POLL_US_MAX: i64 = 1000;
 const DAY_SECONDS: i64 = 86_400;
 /// Less would not hold the answers of one page.
 const CACHE_BYTES_MIN: i64 = 1 << 20;
@@ -114,6 +116,18 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "What is logged to standard error: `error`, `warn`, `info`, `debug` or `trace`, also per part of the program. The \
                 environment variable SELKIE_LOG is used where neither flag nor file says anything.",
         read: read!(log, log_filter),
+    },
+    Parameter {
+        section: "",
+        name: "busy-poll-us",
+        flag: None,
+        kind: "microseconds, from 0 to 1000",
+        default: "100",
+        example: "0",
+        about: "For how long a thread that has nothing to do looks again before it sleeps, where a connection's next request, or MariaDB's \
+                answer, usually comes that soon: being woken takes longer than many a request. It takes the time of an otherwise idle core; 0 \
+                never does it.",
+        read: read!(busy_poll_us, |raw| integer(raw, 0, BUSY_POLL_US_MAX).map(|n| n as u64)),
     },
     Parameter {
         section: "",

@@ -13,6 +13,7 @@ use mariadb_wire::packet::{PacketReader, write_packet};
 use mariadb_wire::prepare_ok::PrepareOk;
 use mariadb_wire::result_set::{Head, Next};
 use mariadb_wire::{Capabilities, ColumnType, ERR, Malformed, Param, com, com_stmt_bulk_execute, com_stmt_execute};
+use selkie_runtime::busy_poll::{Awaited, BusyPoll};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::Range;
@@ -33,6 +34,7 @@ pub(crate) struct Protocol {
     phase: Phase,
     /// Types of the columns of the rows that are coming in.
     row_types: Rc<[ColumnType]>,
+    answer: BusyPoll,
     /// Set when nothing sensible can follow.
     broken: bool,
 }
@@ -72,6 +74,7 @@ impl Protocol {
             expected: VecDeque::new(),
             phase: Phase::Head,
             row_types: Rc::new([]),
+            answer: BusyPoll::new(Awaited::ServerBehind),
             broken: false,
         }
     }
@@ -324,7 +327,12 @@ impl Protocol {
     }
 
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
-        match ready!(self.stream.poll_read(context, self.incoming.space())) {
+        let mut read = self.stream.poll_read(context, self.incoming.space());
+        // An idle connection, or one that replicates, is waited for in another way: no request is held up.
+        if !self.expected.is_empty() {
+            read = self.answer.poll(context, read);
+        }
+        match ready!(read) {
             Ok(0) => Poll::Ready(Err(Failure::Lost("MariaDB closed the connection".into()))),
             Ok(count) => {
                 self.incoming.filled(count);

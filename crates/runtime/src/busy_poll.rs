@@ -1,0 +1,203 @@
+//! Looking again for a moment instead of going to sleep, where what is waited for usually comes at once.
+//!
+//! A thread that sleeps has to be woken, which on a virtual machine costs tens of microseconds, more than many requests. So a wait
+//! that is expected to be short begins by looking again, for no longer than the window that was set; and what is expected of a wait
+//! is what the ones before it on the same connection were. The competitive spinning of Karlin, Li, Manasse and Owicki (1991), with the
+//! counter of a branch predictor; Seastar's `idle-poll-time-us` and Linux' `busy_poll` do the same.
+//!
+//! It takes a core, so it is done only where a core is likely to be free: not on a machine that has one, and for one conversation
+//! at a time: not where another client's request has come in meanwhile, or waits for a server behind.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// What is set where the configuration says nothing.
+pub const DEFAULT_WINDOW: Duration = Duration::from_micros(100);
+
+/// In nanoseconds; zero: never. The process has it, as it is about the process's share of the machine.
+static WINDOW: AtomicU64 = AtomicU64::new(0);
+
+/// How many requests wait for a server behind.
+static WAITING_BEHIND: AtomicUsize = AtomicUsize::new(0);
+
+/// The client whose request came in last, by its [`BusyPoll::id`].
+static SERVED_LAST: AtomicU32 = AtomicU32::new(0);
+
+static IDS: AtomicU32 = AtomicU32::new(1);
+
+/// A short wait counts one, one that was long or not alone takes two off, and from [`WORTH_IT`] on it is worth looking again.
+const CERTAIN: u8 = 7;
+const WORTH_IT: u8 = 4;
+
+/// Sets for how long a wait may look again before it sleeps.
+pub(crate) fn set_window(window: Duration) {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let window = if cores == 1 { Duration::ZERO } else { window };
+    WINDOW.store(window.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// Who is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A client, for its next request.
+    Client,
+    /// A server, for its answer to a request.
+    ServerBehind,
+}
+
+/// The waits on one connection.
+#[derive(Debug)]
+pub struct BusyPoll {
+    awaited: Awaited,
+    id: u32,
+    expectation: u8,
+    wait: Option<Wait>,
+}
+
+/// A wait that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: Instant,
+    /// Whose request had come in last when it began.
+    served_last: u32,
+}
+
+impl BusyPoll {
+    pub fn new(awaited: Awaited) -> Self {
+        BusyPoll { awaited, id: IDS.fetch_add(1, Ordering::Relaxed), expectation: 0, wait: None }
+    }
+
+    /// Takes what looking for it gave. Where that is nothing and it is worth looking again at once, the task is woken
+    /// for it, behind all others that can go on.
+    pub fn poll<T>(&mut self, context: &mut Context<'_>, found: Poll<T>) -> Poll<T> {
+        let window = Duration::from_nanos(WINDOW.load(Ordering::Relaxed));
+        match &found {
+            Poll::Ready(_) => self.end(window),
+            Poll::Pending if window.is_zero() => {}
+            Poll::Pending => {
+                let wait = self.begin();
+                if self.expectation >= WORTH_IT && self.is_alone(wait) && wait.since.elapsed() < window {
+                    // Whoever else the system would run on this core goes first.
+                    std::thread::yield_now();
+                    let _ = pin!(tokio::task::yield_now()).poll(context);
+                }
+            }
+        }
+        found
+    }
+
+    fn begin(&mut self) -> Wait {
+        let awaited = self.awaited;
+        *self.wait.get_or_insert_with(|| {
+            if awaited == Awaited::ServerBehind {
+                WAITING_BEHIND.fetch_add(1, Ordering::Relaxed);
+            }
+            Wait { since: Instant::now(), served_last: SERVED_LAST.load(Ordering::Relaxed) }
+        })
+    }
+
+    fn end(&mut self, window: Duration) {
+        let Some(wait) = self.wait.take() else { return };
+        let is_short = self.is_alone(wait) && wait.since.elapsed() < window;
+        self.expectation =
+            if is_short { (self.expectation + 1).min(CERTAIN) } else { self.expectation.saturating_sub(2) };
+        match self.awaited {
+            // Asked first, as the only one there is leaves the line as it is.
+            Awaited::Client if SERVED_LAST.load(Ordering::Relaxed) != self.id => {
+                SERVED_LAST.store(self.id, Ordering::Relaxed);
+            }
+            Awaited::Client => {}
+            Awaited::ServerBehind => self.leave(),
+        }
+    }
+
+    fn leave(&self) {
+        WAITING_BEHIND.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn is_alone(&self, wait: Wait) -> bool {
+        let own = usize::from(self.awaited == Awaited::ServerBehind);
+        WAITING_BEHIND.load(Ordering::Relaxed) <= own && SERVED_LAST.load(Ordering::Relaxed) == wait.served_last
+    }
+}
+
+impl Drop for BusyPoll {
+    fn drop(&mut self) {
+        if self.wait.is_some() && self.awaited == Awaited::ServerBehind {
+            self.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::task::{Wake, Waker};
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits that find nothing at first, and whether they looked again at once.
+    fn looks_again(waits: &mut BusyPoll, pause: Duration) -> bool {
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(wakes.clone());
+        let mut context = Context::from_waker(&waker);
+        assert!(waits.poll(&mut context, Poll::<()>::Pending).is_pending());
+        let again = wakes.0.load(Ordering::Relaxed) > 0;
+        std::thread::sleep(pause);
+        assert!(waits.poll(&mut context, Poll::Ready(())).is_ready());
+        again
+    }
+
+    /// One test, as the window is the process's.
+    #[test]
+    fn short_waits_look_again_and_long_ones_sleep() {
+        let (short, long) = (Duration::ZERO, Duration::from_millis(1200));
+        let mut client = BusyPoll::new(Awaited::Client);
+        assert!(!(0..20).any(|_| looks_again(&mut client, short)), "nothing is set");
+
+        WINDOW.store(Duration::from_secs(1).as_nanos() as u64, Ordering::Relaxed);
+        let mut client = BusyPoll::new(Awaited::Client);
+        let learning: Vec<bool> = (0..6).map(|_| looks_again(&mut client, short)).collect();
+        assert_eq!(learning, [false, false, false, false, true, true]);
+
+        let mut behind = BusyPoll::new(Awaited::ServerBehind);
+        for _ in 0..8 {
+            looks_again(&mut behind, short);
+        }
+        let mut other = BusyPoll::new(Awaited::ServerBehind);
+        assert!(other.poll(&mut Context::from_waker(Waker::noop()), Poll::<()>::Pending).is_pending());
+        assert!(!looks_again(&mut behind, short), "another request needs the core");
+        assert!(!looks_again(&mut client, short), "another request needs the core");
+        drop(other);
+        assert!(looks_again(&mut behind, short));
+
+        let mut client = BusyPoll::new(Awaited::Client);
+        let mut another = BusyPoll::new(Awaited::Client);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..20 {
+            for client in [&mut client, &mut another] {
+                let _ = client.poll(&mut context, Poll::Ready(()));
+                assert!(client.poll(&mut context, Poll::<()>::Pending).is_pending());
+                assert!(client.expectation < WORTH_IT, "two clients in turns");
+            }
+        }
+        drop(another);
+        for _ in 0..8 {
+            looks_again(&mut client, short);
+        }
+        assert!(looks_again(&mut client, long));
+        assert!(looks_again(&mut client, long), "one long wait among many short ones");
+        assert!(!looks_again(&mut client, short), "long waits sleep");
+    }
+}
