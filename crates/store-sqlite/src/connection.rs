@@ -20,10 +20,15 @@ pub const FORMAT: i64 = 2;
 /// Since which document indexes of a collection lack entries; there since the second format.
 const LATE: &str = "CREATE TABLE IF NOT EXISTS late(collection INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL)";
 
+/// Pages that are in the log and not yet in the file, which no mapping shows.
+const MAPPED_CACHE_KIB: usize = 4096;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Writer,
     Reader,
+    /// Reads documents of several pages, see [`mapped`](crate::mapped).
+    MappedReader,
     /// Moves pages from the log to the file; runs no statements.
     Checkpointer,
 }
@@ -43,6 +48,7 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     let cache_kib = match role {
         Role::Writer => options.writer_cache_bytes / 1024,
         Role::Reader => options.reader_cache_bytes / 1024,
+        Role::MappedReader => MAPPED_CACHE_KIB,
         Role::Checkpointer => 64,
     };
     if role == Role::Writer {
@@ -52,15 +58,21 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     }
     // A negative cache size counts KiB instead of pages.
     connection.pragma_update(None, "cache_size", -(cache_kib as i64))?;
-    connection.pragma_update(None, "mmap_size", options.mmap_bytes as i64)?;
+    map(&connection, if role == Role::MappedReader { options.mmap_bytes } else { 0 })?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "foreign_keys", 0)?;
-    if role == Role::Reader {
+    if matches!(role, Role::Reader | Role::MappedReader) {
         connection.pragma_update(None, "query_only", 1)?;
     }
     Ok(connection)
+}
+
+/// Has so much of the file mapped into memory; what was mapped is let go of where that is something else.
+pub fn map(connection: &Connection, bytes: u64) -> Result<()> {
+    // The answer is what is possible, which may be less.
+    connection.pragma_update_and_check(None, "mmap_size", bytes as i64, |_| Ok(()))
 }
 
 /// Creates the catalog's tables in a new file. `Ok(false)`: the file is not Selkie's, or made by a newer one.

@@ -30,7 +30,7 @@ pub struct Options {
     pub writer_cache_bytes: usize,
     /// Page size of a new file.
     pub page_bytes: u32,
-    /// How much of the file each connection maps into memory; 0: none.
+    /// How much of the file is mapped into memory for documents of several pages; 0: none. SQLite takes 2 GB at the most.
     pub mmap_bytes: u64,
     /// The write-ahead log is brought into the file in the background when it grows by this much.
     pub checkpoint_bytes: u64,
@@ -44,7 +44,7 @@ impl Default for Options {
             reader_cache_bytes: 24 << 20,
             writer_cache_bytes: 16 << 20,
             page_bytes: 4096,
-            mmap_bytes: 0,
+            mmap_bytes: 2 << 30,
             checkpoint_bytes: 16 << 20,
             log_bytes_max: 64 << 20,
         }

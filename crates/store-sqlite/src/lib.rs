@@ -7,7 +7,7 @@
 //! worker), then the two ways through it:
 //!
 //! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection (with [`index_keys::key_filter`]
-//!   where keys tell which documents are worth fetching); [`lookup`]
+//!   where keys tell which documents are worth fetching), or on another one where documents are large ([`mapped`]); [`lookup`]
 //!   finds one document by `_id` without either;
 //! - writing: [`writer`] is one thread that commits what all workers send in groups, [`sync`] makes it durable and keeps the
 //!   write-ahead log short.
@@ -24,6 +24,7 @@ mod engine;
 mod explain;
 mod failure;
 mod lookup;
+mod mapped;
 mod multikey;
 mod plan;
 mod planner;

@@ -5,6 +5,7 @@ use crate::connection::{self, Role};
 use crate::engine::Shared;
 use crate::failure::{self, Attempt, Failure, engine_error};
 use crate::lookup::Reading;
+use crate::mapped::Mapped;
 use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
 use crate::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
@@ -34,6 +35,7 @@ const LONG_DOCUMENTS: u64 = 2_000;
 
 pub struct SqliteStore {
     reading: Reading,
+    mapped: Mapped,
     shared: Arc<Shared>,
     writer: WriterHandle,
     /// The latest catalog this worker has seen.
@@ -44,7 +46,7 @@ impl SqliteStore {
     pub fn open(shared: Arc<Shared>, writer: WriterHandle) -> Result<SqliteStore> {
         let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(engine_error)?;
         let catalog = RefCell::new(shared.catalog());
-        Ok(SqliteStore { reading: Reading::on(connection), shared, writer, catalog })
+        Ok(SqliteStore { reading: Reading::on(connection), mapped: Mapped::default(), shared, writer, catalog })
     }
 
     fn catalog(&self) -> Arc<Catalog> {
@@ -120,13 +122,22 @@ impl SqliteStore {
             None if plan.collection.as_ref().is_some_and(|it| it.is_dropped()) => return Ok(ScanEnd::Exhausted),
             None => Cursor::default(),
         };
-        let mut shown = Shown { records: sink.wants_records(), sink, habit: Habit::default() };
+        let mut shown = Shown { records: sink.wants_records(), sink, habit: Habit::default(), bytes: 0 };
+        let is_large = plan.collection.as_ref().is_some_and(|it| self.mapped.suits(it, &self.shared));
+        let connection = match is_large {
+            true => self.mapped.connection(&self.shared)?,
+            false => self.reading.connection(),
+        };
         loop {
             if self.shared.must_reads_wait() {
                 self.let_the_log_begin_anew().await;
             }
             let deadline = Some(Instant::now() + SLICE);
-            match scan::slice(self.reading.connection(), plan, &mut cursor, deadline, &mut shown)? {
+            let end = scan::slice(connection, plan, &mut cursor, deadline, &mut shown)?;
+            if is_large {
+                self.mapped.has_read(std::mem::take(&mut shown.bytes), &self.shared)?;
+            }
+            match end {
                 SliceEnd::Exhausted if plan.tailable => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
                 SliceEnd::Stopped => return Ok(ScanEnd::Stopped(cursor.to_position())),
@@ -194,6 +205,8 @@ struct Shown<'s> {
     records: bool,
     sink: &'s mut dyn Sink,
     habit: Habit,
+    /// The documents' bytes.
+    bytes: u64,
 }
 
 impl Visitor for Shown<'_> {
@@ -202,6 +215,7 @@ impl Visitor for Shown<'_> {
         if self.records {
             self.sink.record(seq);
         }
+        self.bytes += document.as_bytes().len() as u64;
         self.sink.accept(StoredDoc::Bson(document))
     }
 
