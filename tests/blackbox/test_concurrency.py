@@ -4,9 +4,9 @@ import multiprocessing
 import threading
 
 import pymongo
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
-PROCESSES, ROUNDS = 4, 100
+PROCESSES, ROUNDS, INDEXED = 4, 100, 6
 
 
 def in_processes(work, *arguments) -> list:
@@ -137,3 +137,42 @@ def test_collections_appear_under_many_hands(db, server):
     for thread in threads:
         thread.join()
     assert [db[f"made{n}"].count_documents({}) for n in range(10)] == [6] * 10
+
+
+def create_same(_number: int, uri: str, database: str) -> list[str]:
+    refused = []
+    with pymongo.MongoClient(uri) as client:
+        for n in range(INDEXED):
+            try:
+                client[database][f"c{n}"].create_indexes([
+                    pymongo.IndexModel([("a", 1), ("b", 1)], unique=True), pymongo.IndexModel("b"),
+                ])
+            except OperationFailure as error:
+                refused.append(str(error))
+    return refused
+
+
+def test_the_same_indexes_made_at_once(db, server):
+    assert in_processes(create_same, server.uri, db.name) == [[]] * PROCESSES
+    for n in range(INDEXED):
+        collection = db[f"c{n}"]
+        assert sorted(collection.index_information()) == ["_id_", "a_1_b_1", "b_1"]
+        collection.drop_indexes()
+        collection.create_index([("a", 1), ("b", 1)], unique=True)
+
+
+def test_an_index_that_went_with_its_collection_is_missed_by_no_connection(db, server):
+    clients = [pymongo.MongoClient(server.uri) for _ in range(6)]
+    for n in range(12):
+        db.c.drop()
+        db.c.insert_many([{"a": a} for a in range(5)])
+        if n % 2 == 0:
+            db.c.create_index("a")
+        for client in clients:
+            again = client[db.name].c
+            assert again.update_many({"a": 3}, {"$set": {"n": n}}).matched_count == 1
+            assert again.find_one_and_update({"a": 2}, {"$set": {"n": n}})["a"] == 2
+            assert again.delete_many({"a": 9}).deleted_count == 0
+            assert len(list(again.find({"a": 3}))) == 1
+    for client in clients:
+        client.close()

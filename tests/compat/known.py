@@ -14,7 +14,6 @@ ENGINE = "MongoDB 6.0 runs leading $group and $lookup stages in a second engine;
 LAST_DIGIT = "MongoDB's decimal library is not correctly rounded: the last of 34 digits, or whether zeros follow"
 BY_INDEX = "MongoDB answers otherwise by an index (`distinct` gives null for missing); without it, as we do"
 HASH_ORDER = "MongoDB adds the fields of one $setWindowFields or $fill in the order of a hash table"
-OF_VIEW = "MongoDB answers ok: 1 as an int, since it has the answer from an aggregation"
 ROUNDED = "MongoDB adds the steps of a grid of doubles in another order: the last of 17 digits"
 NO_TEXT = "MongoDB cuts letters of several bytes in two and answers with what is no UTF-8"
 FIRST_MET = "which of several mistakes is met first; for one of the documents or fields alone MongoDB answers as we do"
@@ -112,11 +111,7 @@ def _hash_order(command, ours: bytes, theirs: bytes) -> bool:
     return bool(outputs) and _but_for_fields(command, ours, theirs)
 
 
-def _of_view(command, ours: bytes, theirs: bytes) -> bool:
-    return "v" in (command.get("count"), command.get("distinct")) and _but_for_fields(command, ours, theirs, types_of_ok=False)
-
-
-def _but_for_fields(command, ours: bytes, theirs: bytes, types_of_ok: bool = True) -> bool:
+def _but_for_fields(command, ours: bytes, theirs: bytes) -> bool:
     """Whether two answers that are no errors are the same when the fields of documents stand in one order."""
     if code_of(ours) or code_of(theirs):
         return False
@@ -126,7 +121,7 @@ def _but_for_fields(command, ours: bytes, theirs: bytes, types_of_ok: bool = Tru
             reply = loosely(bson.decode(answer, PLAIN))
         except bson.errors.InvalidBSON:
             return False
-        replies.append(bson.encode(reply if types_of_ok else {**reply, "ok": float(reply["ok"])}, codec_options=PLAIN))
+        replies.append(bson.encode(reply, codec_options=PLAIN))
     return same(command, *replies)
 
 
@@ -196,7 +191,7 @@ KNOWN = {
     READ_BACK: lambda command, ours, theirs: re.search(r"Failed to optimize pipeline.*unknown operator: \$(alwaysFalse|and)", theirs) or "Failed to optimize" in theirs and "unknown top level operator: $" in theirs and "$all" in str(command),
 }
 # Those where fields stand in another order: the replies are compared, not what is shown of them.
-KNOWN_ORDERS = {HASH_ORDER: _hash_order, OF_VIEW: _of_view, KEY_BYTES: _key_bytes, COUNTED: _counted}
+KNOWN_ORDERS = {HASH_ORDER: _hash_order, KEY_BYTES: _key_bytes, COUNTED: _counted}
 
 
 def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None:
@@ -210,7 +205,7 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
             return reason
     if asked.block.family.startswith("time-series"):
         # A time-series collection is a view.
-        if _but_for_fields(command, ours, theirs, types_of_ok="count" not in command and "distinct" not in command):
+        if _but_for_fields(command, ours, theirs):
             return COLUMNS
     # Operators of filters and of validators: what is written in values does not count.
     operators = {"$jsonSchema", "$expr"}

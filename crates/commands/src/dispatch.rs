@@ -53,6 +53,8 @@ pub struct Call<'a> {
     pub depends: Depends,
     /// The answer's beginning, where that is kept and the handler has only to open a cursor behind it.
     pub beginning: Option<Arc<Kept>>,
+    /// The answer comes from a view's pipeline: MongoDB's `ok` is an int then.
+    pub by_view: bool,
 }
 
 impl<'a> Call<'a> {
@@ -77,6 +79,7 @@ impl<'a> Call<'a> {
             text_indexes: TextIndexes::default(),
             depends: Depends::default(),
             beginning: None,
+            by_view: false,
         }
     }
 
@@ -388,8 +391,10 @@ async fn carry_out(
             Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
             Handler::Waiting(handler) | Handler::Mostly(_, handler) => handler(&mut call, &mut writer).await,
         };
-        if outcome.is_ok() {
-            writer.append("ok", 1.0);
+        match outcome {
+            Ok(_) if call.by_view => writer.append("ok", 1),
+            Ok(_) => writer.append("ok", 1.0),
+            Err(_) => {}
         }
         outcome
     };

@@ -73,6 +73,8 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
         Err(failure) if failure.is_missing_table() => return Ok(None),
         outcome => outcome?,
     };
+    // Other workers may plan by its indexes, which one of its name need not have.
+    store.catalog.note_change();
     own_schema::forget_collection(&mut lease, &table.schema, &table.name).await?;
     Ok(Some(table.indexes.len() + 1))
 }
@@ -205,8 +207,8 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
         lease.finish().await?;
     }
     own_schema::forget_database(&mut lease, schema).await?;
-    // Readers of this worker may have looked at tables in the meantime.
-    store.catalog.forget_database(database);
+    // Readers may have looked at tables in the meantime.
+    store.catalog.note_change();
     lease.queue_execute(
         &"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?".into(),
         &[Param::Text(schema.as_bytes())],

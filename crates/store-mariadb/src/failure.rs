@@ -78,6 +78,11 @@ impl Failure {
         matches!(self.sql_code(), Some(sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA | sql::UNKNOWN_TABLE))
     }
 
+    /// The plan's index is there no more; another plan may do.
+    pub fn is_killed_plan(&self) -> bool {
+        matches!(self, Failure::Other(error) if error.code() == Code::QUERY_PLAN_KILLED)
+    }
+
     pub fn is_lost(&self) -> bool {
         matches!(self, Failure::Lost(_))
     }

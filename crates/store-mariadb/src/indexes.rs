@@ -14,6 +14,7 @@ use crate::table::Table;
 use ahash::AHashSet;
 use document::{Collation, Doc, DocBuf, Path, Value};
 use error::{Code, Error};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::index_rules;
 use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace, Progress};
@@ -28,51 +29,117 @@ pub(crate) async fn create(
         index_rules::check_key(spec)?;
     }
     let mut lease = store.pool.lease().await?;
+    let wanted = Wanted::find(store, &mut lease, namespace, specs.clone()).await?;
+    if wanted.indexes.is_empty() {
+        return Ok(wanted.outcome);
+    }
+    let name = lock_name(&wanted.table);
+    lock(&mut lease, &name).await?;
+    let made = make(store, &mut lease, namespace, specs, progress).await;
     store.catalog.forget(namespace);
-    if store.catalog.table(&mut lease, namespace).await?.is_none() {
-        // Nothing comes into being for what is refused.
-        index_rules::new_ones(specs.clone(), &[id_index()])?;
-    }
-    let (table, created_collection) = store.catalog.table_or_create(&mut lease, namespace).await?;
-    let known = existing(&table);
-    let indexes_before = known.len();
-    let new = match index_rules::new_ones(specs, &known) {
-        Err(error) if error.code() == Code::INDEX_ALREADY_EXISTS && holds_documents(&mut lease, &table).await? => {
-            return Err(index_rules::built_twice(error).into());
-        }
-        new => new?,
-    };
-    let wanted: Vec<Index> = new.into_iter().map(Index::new).collect();
-    wanted.iter().try_for_each(Index::check)?;
-    if let Some(index) =
-        wanted.iter().find(|index| index.is_nothing_without_keys() && !keyed::is_suitable(index, &table))
-    {
-        return Err(index.without_keys(&table.quoted).into());
-    }
-    let indexes_after = indexes_before + wanted.len();
-    let outcome = CreateIndexesOutcome { indexes_before, indexes_after, created_collection };
-    if !wanted.is_empty() {
-        index::remember(&mut lease, &table.schema, &table.name, indexes_before, &wanted).await?;
-        let build = Build::begin(store, &mut lease, namespace, &wanted, progress).await?;
-        let added = add(&mut lease, namespace, &table, &wanted, &build).await;
-        if added.is_err() {
-            index::forget(&mut lease, &table.schema, &table.name, &wanted).await?;
-        }
+    store.catalog.note_change();
+    unlock(&mut lease, &name, &made).await?;
+    Ok(CreateIndexesOutcome { created_collection: wanted.outcome.created_collection, ..made? })
+}
+
+/// What is to be made of what was asked for.
+struct Wanted {
+    table: Arc<Table>,
+    indexes: Vec<Index>,
+    outcome: CreateIndexesOutcome,
+}
+
+impl Wanted {
+    async fn find(
+        store: &MariaDbStore,
+        lease: &mut Connection,
+        namespace: &Namespace,
+        specs: Vec<IndexSpec>,
+    ) -> Result<Wanted> {
         store.catalog.forget(namespace);
-        added?;
-        multikey::prepare_new(store, &mut lease, &table, &wanted).await?;
-        if let Err(failure) = keyed::make(store, &mut lease, &table, &wanted, Some(progress)).await {
-            store.catalog.forget(namespace);
-            if !failure.is_lost() {
-                undo(store, &mut lease, namespace, &wanted).await?;
-                store.catalog.forget(namespace);
+        if store.catalog.table(lease, namespace).await?.is_none() {
+            // Nothing comes into being for what is refused.
+            index_rules::new_ones(specs.clone(), &[id_index()])?;
+        }
+        let (table, created_collection) = store.catalog.table_or_create(lease, namespace).await?;
+        let known = existing(&table);
+        let indexes_before = known.len();
+        let new = match index_rules::new_ones(specs, &known) {
+            Err(error) if error.code() == Code::INDEX_ALREADY_EXISTS && holds_documents(lease, &table).await? => {
+                return Err(index_rules::built_twice(error).into());
             }
-            return Err(failure);
+            new => new?,
+        };
+        let indexes: Vec<Index> = new.into_iter().map(Index::new).collect();
+        indexes.iter().try_for_each(Index::check)?;
+        if let Some(index) =
+            indexes.iter().find(|index| index.is_nothing_without_keys() && !keyed::is_suitable(index, &table))
+        {
+            return Err(index.without_keys(&table.quoted).into());
         }
-        store.catalog.forget(namespace);
-        build.end();
+        let indexes_after = indexes_before + indexes.len();
+        let outcome = CreateIndexesOutcome { indexes_before, indexes_after, created_collection };
+        Ok(Wanted { table, indexes, outcome })
     }
+}
+
+/// Makes indexes while nobody else makes or drops any of the collection: whoever makes the same ones finds them there afterwards.
+async fn make(
+    store: &MariaDbStore,
+    lease: &mut Connection,
+    namespace: &Namespace,
+    specs: Vec<IndexSpec>,
+    progress: &Progress,
+) -> Result<CreateIndexesOutcome> {
+    let Wanted { table, indexes: wanted, outcome } = Wanted::find(store, lease, namespace, specs).await?;
+    if wanted.is_empty() {
+        return Ok(outcome);
+    }
+    index::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
+    let build = Build::begin(store, lease, namespace, &wanted, progress).await?;
+    let added = add(lease, namespace, &table, &wanted, &build).await;
+    if added.is_err() {
+        index::forget(lease, &table.schema, &table.name, &wanted).await?;
+    }
+    store.catalog.forget(namespace);
+    added?;
+    multikey::prepare_new(store, lease, &table, &wanted).await?;
+    if let Err(failure) = keyed::make(store, lease, &table, &wanted, Some(progress)).await {
+        store.catalog.forget(namespace);
+        if !failure.is_lost() {
+            undo(store, lease, namespace, &wanted).await?;
+        }
+        return Err(failure);
+    }
+    build.end();
     Ok(outcome)
+}
+
+/// How long it is waited for whoever makes indexes of the same collection: as long as that takes.
+const LOCKED_SECONDS_MAX: u32 = 365 * 24 * 3600;
+
+/// The name of the lock that who changes the indexes of a table holds, on all gateways.
+fn lock_name(table: &Table) -> String {
+    let hash = Sha256::digest(&table.quoted);
+    hash.iter().take(16).fold("selkie indexes ".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+/// A connection that is given back before [`unlock`] is closed, and the lock with it.
+async fn lock(connection: &mut Connection, name: &str) -> Result<()> {
+    connection.altered = true;
+    connection.queue_query(&format!("DO GET_LOCK('{name}', {LOCKED_SECONDS_MAX})"));
+    connection.finish().await.map(drop_ok)
+}
+
+/// Lets go of a lock, whatever has become of what it was held for; a lost connection has no locks.
+async fn unlock<T>(connection: &mut Connection, name: &str, outcome: &Result<T>) -> Result<()> {
+    if outcome.as_ref().is_err_and(Failure::is_lost) {
+        return Ok(());
+    }
+    connection.queue_query(&format!("DO RELEASE_LOCK('{name}')"));
+    connection.finish().await?;
+    connection.altered = false;
+    Ok(())
 }
 
 /// Takes back indexes of which some could not be made, with the tables that others have got.
@@ -228,13 +295,29 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: Ind
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
     };
-    let before = table.indexes.len() + 1;
-    let chosen: Vec<Index> = choose(&table, &which)?.into_iter().cloned().collect();
-    if !chosen.is_empty() {
-        take_away(&mut lease, &table, &chosen).await?;
-    }
+    let name = lock_name(&table);
+    lock(&mut lease, &name).await?;
+    let dropped = drop_alone(store, &mut lease, namespace, &which).await;
     store.catalog.forget(namespace);
-    Ok(before)
+    store.catalog.note_change();
+    unlock(&mut lease, &name, &dropped).await?;
+    dropped
+}
+
+async fn drop_alone(
+    store: &MariaDbStore,
+    lease: &mut Connection,
+    namespace: &Namespace,
+    which: &IndexSelection,
+) -> Result<usize> {
+    let Look::Collection(table) = store.catalog.look(lease, namespace).await? else {
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+    };
+    let chosen: Vec<Index> = choose(&table, which)?.into_iter().cloned().collect();
+    if !chosen.is_empty() {
+        take_away(lease, &table, &chosen).await?;
+    }
+    Ok(table.indexes.len() + 1)
 }
 
 fn choose<'t>(table: &'t Table, which: &IndexSelection) -> Result<Vec<&'t Index>, Failure> {

@@ -448,6 +448,11 @@ impl Plan for MariaDbPlan {
         self
     }
 
+    fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
+        // Where arrays are is in tables of their own, which are not asked here.
+        self.table.iter().flat_map(|table| &table.indexes).for_each(|index| visit(&index.spec, false));
+    }
+
     fn stages(&self, about: &Explained<'_>) -> DocBuf {
         explain::stages(self, about)
     }

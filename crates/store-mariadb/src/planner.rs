@@ -120,8 +120,7 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
 pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys());
     let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
-    let (representatives, odd) = candidate::of_values(index, &table);
-    let access = Access::Union(vec![(None, representatives), (None, odd)]);
+    let access = Access::Union(candidate::of_values(index, &table).map(|rows| (None, rows)).into());
     let facts = PlanFacts { exact: true, sorted: false, view: false };
     Some(MariaDbPlan::new(namespace, Some(table), access, facts))
 }

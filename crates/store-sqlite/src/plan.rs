@@ -12,7 +12,7 @@ use query::geo::Near;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-use store::{Examined, Explained, Plan, PlanFacts, PlanSummary, Tally};
+use store::{Examined, Explained, IndexSpec, Plan, PlanFacts, PlanSummary, Tally};
 
 #[derive(Debug)]
 pub struct SqlitePlan {
@@ -202,6 +202,12 @@ impl Plan for SqlitePlan {
 
     fn is_by_distance(&self) -> bool {
         self.collection.is_none() || matches!(self.access, Access::Near(_))
+    }
+
+    fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
+        let indexes = self.collection.iter().flat_map(|collection| &collection.indexes);
+        let usable = indexes.filter(|index| index.is_usable());
+        usable.for_each(|index| visit(&index.spec, index.multikey.parts() != 0));
     }
 
     fn stages(&self, about: &Explained<'_>) -> DocBuf {

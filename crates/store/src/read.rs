@@ -1,7 +1,7 @@
 //! Reading: a query becomes a plan, a plan is scanned, a sink takes the documents.
 
 use crate::index_rules::same_key;
-use crate::{Examined, Explained, PlanSummary};
+use crate::{Examined, Explained, IndexSpec, PlanSummary};
 use document::{Doc, DocBuf, Value, doc};
 use error::Result;
 use query::{Predicate, Sort};
@@ -61,6 +61,12 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
     /// Whether documents come in the order of the distance that the query asks for (`$near`).
     fn is_by_distance(&self) -> bool {
         false
+    }
+
+    /// Shows the indexes that there were to choose from, `_id_` aside: each, and whether it is known that documents have arrays on
+    /// its path.
+    fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
+        let _ = visit;
     }
 
     /// The plan's shape in MongoDB's words for `explain`. Built when asked, so that queries don't pay for it.

@@ -88,6 +88,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
             if matches!(error.code(), Code::INDEX_NOT_FOUND | Code(6108304))
                 && views::definition(call, &namespace).await?.is_some() =>
         {
+            call.by_view = true;
             append_count("n", views::count(call, &namespace, &arguments).await?, reply);
             return Ok(Disposition::Reply);
         }
@@ -111,6 +112,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     }
     if plan.facts().view {
         call.depends.refuse(Refusal::NoCollection);
+        call.by_view = true;
         append_count("n", views::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }

@@ -2,6 +2,9 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/distinct/>
 
+mod source;
+
+use self::source::Source;
 use crate::arguments::{self, unknown_field};
 use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
@@ -73,10 +76,18 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let mut values = DistinctValues::new(arguments.key, context.collation);
     if plan.facts().view {
         call.depends.refuse(Refusal::NoCollection);
+        call.by_view = true;
         values.collation = views::resolve(call, &namespace).await?.collation;
         views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
-        values.write(reply.array("values"));
+        values.write(reply.array("values"))?;
         return Ok(Disposition::Reply);
+    }
+    if hint.is_none() {
+        values.source = Source::of(&*plan, &predicate, arguments.key, &values.collation);
+        if values.source.is_keys() {
+            // Documents without the field matter, and where arrays are.
+            call.depends.on(|| Scope::everything(namespace.clone(), Vec::new()));
+        }
     }
     for_each(store, &plan, &predicate, true, call.running, |document| {
         values.add(document)?;
@@ -84,7 +95,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     })
     .await
     .map_err(|error| in_executor(error, "Executor error during distinct command"))?;
-    values.write(reply.array("values"));
+    values.write(reply.array("values"))?;
     Ok(Disposition::Reply)
 }
 
@@ -107,8 +118,17 @@ fn reach<'d>(document: Doc<'d>, components: &[Box<str>], reached: &mut Vec<Value
     }
 }
 
+/// The elements of an array; anything else is one value.
+fn elements(value: Value<'_>) -> Vec<Value<'_>> {
+    match value {
+        Value::Array(array) => array.values().collect(),
+        value => vec![value],
+    }
+}
+
 /// The different values a path leads to. Arrays count by their elements.
 struct DistinctValues {
+    source: Source,
     components: Vec<Box<str>>,
     values: Vec<ValueBuf>,
     /// Places in `values`, found by the value's hash.
@@ -121,6 +141,7 @@ struct DistinctValues {
 impl DistinctValues {
     fn new(key: &str, collation: Collation) -> Self {
         DistinctValues {
+            source: Source::Documents,
             components: key.split('.').map(Into::into).collect(),
             values: Vec::new(),
             places: HashTable::new(),
@@ -133,6 +154,11 @@ impl DistinctValues {
     fn add(&mut self, document: Doc<'_>) -> Result<()> {
         let mut reached = Vec::new();
         reach(document, &self.components, &mut reached);
+        if let Source::Keys { .. } = self.source {
+            // An array within an array is a key by itself, whose elements count.
+            reached = reached.into_iter().flat_map(elements).collect();
+        }
+        reached.extend(self.source.note(document));
         reached.into_iter().try_for_each(|value| self.add_value(value))
     }
 
@@ -159,9 +185,11 @@ impl DistinctValues {
     }
 
     /// Writes the values in their order, as MongoDB gives them.
-    fn write(mut self, mut array: ArrayWriter<'_>) {
+    fn write(mut self, mut array: ArrayWriter<'_>) -> Result<()> {
+        self.source.last().map_or(Ok(()), |value| self.add_value(value))?;
         let collation = &self.collation;
         self.values.sort_by(|a, b| collation.compare(a.as_value(), b.as_value()));
         self.values.iter().for_each(|value| array.push(value));
+        Ok(())
     }
 }

@@ -118,6 +118,12 @@ pub async fn documents(
     Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
 }
 
+/// The digest (SHA-256) of the name of no user, by which MongoDB knows whose a session is.
+const NOBODY: [u8; 32] = [
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
+    0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+];
+
 fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
     let workers = call.worker.server.workers();
     let mut sessions: Vec<(LogicalSessionId, i64)> = workers.iter().flat_map(|worker| worker.sessions.list()).collect();
@@ -128,7 +134,10 @@ fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
         .into_iter()
         .map(|(id, last_use)| {
             DocBuf::build(|writer| {
-                writer.document("_id").append("id", Value::Binary { subtype: 4, bytes: &id });
+                let mut session = writer.document("_id");
+                session.append("id", Value::Binary { subtype: 4, bytes: &id });
+                session.append("uid", Value::Binary { subtype: 0, bytes: &NOBODY });
+                drop(session);
                 writer.append("lastUse", Value::DateTime(last_use));
             })
         })

@@ -25,8 +25,8 @@ fn a_view_is_read_through_its_pipeline() {
             ),
             (doc! { "find": "w", "filter": { "y": 1, "_id": 7 } }, batch("test.w", vec![doc! { "_id": 7, "y": 1 }])),
             (doc! { "aggregate": "v", "pipeline": [], "cursor": {} }, batch("test.v", ones())),
-            (doc! { "count": "w", "query": { "_id": { "$gt": 1 } } }, doc! { "n": 2 }),
-            (doc! { "distinct": "w", "key": "y" }, doc! { "values": [1] }),
+            (doc! { "count": "w", "query": { "_id": { "$gt": 1 } } }, doc! { "n": 2, "ok": 1 }),
+            (doc! { "distinct": "w", "key": "y" }, doc! { "values": [1], "ok": 1 }),
             (
                 doc! { "aggregate": "a", "cursor": {}, "pipeline": [
                     { "$match": { "_id": 1 } },

@@ -367,30 +367,36 @@ fn largest(column: &str, source: &str, condition: &str) -> Arc<str> {
     format!("SELECT MAX({column}) AS largest FROM {source}{condition} HAVING largest IS NOT NULL").into()
 }
 
-/// The rows of one document for each key of an index's first field, and those of all whose key does not tell: it has no place, or is
-/// that of null, which missing fields have too.
-pub(super) fn of_values(index: &Index, table: &Table) -> (Rows, Rows) {
+/// The rows of one document for each key of an index's first field, those of all whose key does not tell (it has no place, or is that
+/// of null, which missing fields have too), and that of one without the field.
+pub(super) fn of_values(index: &Index, table: &Table) -> [Rows; 3] {
     let (column, text) = (quote(&index.column(0)), quote(&index.text_column(0)));
     let edges =
         || [key::NULLS.0, key::NULLS.1, key::ODD.0, key::ODD.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
     let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
-    let found = Some(Found {
-        table: own,
-        key: "seq",
-        group: Some(column),
-        holds: None,
-        spec: Some(index.spec.clone()),
-        keyed: None,
-    });
-    let representatives = Rows { found, condition: Some(Condition::new(plain, edges())), ..Rows::all(true) };
+    let missing = format!("{column} >= ? AND {column} < ? AND {text} IS NULL");
+    let one_of_each = |condition: Condition| {
+        let found = Some(Found {
+            table: own.clone(),
+            key: "seq",
+            group: Some(column.clone()),
+            holds: None,
+            spec: Some(index.spec.clone()),
+            keyed: None,
+        });
+        Rows { found, condition: Some(condition), ..Rows::all(true) }
+    };
+    let representatives = one_of_each(Condition::new(plain, edges()));
+    let nulls = [key::NULLS.0, key::NULLS.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
+    let missing = one_of_each(Condition::new(missing, nulls));
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let mut odd =
         Rows { condition: Some(Condition::new(odd, edges())), ..everything.into_rows(&Wanted::default(), None) };
     // The text is no column of the index.
     odd.index.iter_mut().for_each(|index| index.covers = false);
-    (representatives, odd)
+    [representatives, odd, missing]
 }
 
 fn fields<'t>(index: Option<&'t Index>, wanted: &Wanted<'_>) -> Vec<Field<'t>> {

@@ -237,12 +237,15 @@ impl<C: Change> Running<'_, C> {
             Some(Wrote::Stale) | None => {}
         }
         if statement.changes_many() {
-            let outcome = self.change_many(&plan, &table).await?;
+            let Some(outcome) = self.change_many(&plan, &table).await? else { return Ok(None) };
             self.note(&plan);
             let upserts = outcome.matched == 0 && statement.upsert(&mut Vec::new())?;
             return if upserts { self.nothing_matched(ledger, attempt).await } else { Ok(Some(Some(outcome))) };
         }
-        let found = self.find(&plan).await?;
+        let found = match self.find(&plan).await {
+            Err(failure) if failure.is_killed_plan() => return Ok(None),
+            found => found?,
+        };
         self.note(&plan);
         match found {
             Some(found) => self.change_one(&table, &found, ledger).await,

@@ -25,8 +25,8 @@ const PAGE_DOCUMENTS: usize = 500;
 const PAGE_BYTES: usize = 4 << 20;
 
 impl<C: Change> Running<'_, C> {
-    /// Changes all documents that match, page by page.
-    pub(super) async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<StatementOutcome> {
+    /// Changes all documents that match, page by page. `None`: the plan's index is gone, and nothing is changed yet.
+    pub(super) async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<Option<StatementOutcome>> {
         let mut outcome = StatementOutcome::default();
         let mut position: Option<Position> = None;
         // A document that its change moves behind the position in an index would come again.
@@ -60,14 +60,17 @@ impl<C: Change> Running<'_, C> {
                     Flow::Continue
                 })
             };
-            let end = scan::rows(self.store, plan, position.as_ref(), PAGE_DOCUMENTS, &mut take).await?;
+            let end = match scan::rows(self.store, plan, position.as_ref(), PAGE_DOCUMENTS, &mut take).await {
+                Err(failure) if failure.is_killed_plan() && position.is_none() => return Ok(None),
+                end => end?,
+            };
             // What came before the document that cannot be changed is changed all the same.
             self.change_page(table, &pending, &mut outcome).await?;
             if let Some(error) = refused {
                 return Err(error.into());
             }
             match end {
-                ScanEnd::Exhausted => return Ok(outcome),
+                ScanEnd::Exhausted => return Ok(Some(outcome)),
                 ScanEnd::Stopped(stopped) => position = Some(stopped),
             }
         }
