@@ -22,6 +22,12 @@ impl Transformation {
         let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first);
         match names.map(|stage| stage.key()).find(|name| !ALLOWED.contains(name)) {
             Some(name) => {
+                // Told of is the first of the stages that it stands for.
+                let name = match name {
+                    "$count" | "$sortByCount" | "$bucket" => "$group",
+                    "$densify" | "$setWindowFields" => "$sort",
+                    name => name,
+                };
                 let message = format!("{name} is not allowed to be used within an update");
                 Err(Error::new(Code::INVALID_OPTIONS, message))
             }

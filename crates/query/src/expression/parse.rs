@@ -199,7 +199,11 @@ fn literal(value: Value<'_>) -> Expr {
 }
 
 fn check_arity(function: &Function, given: usize) -> Result<()> {
-    let name = function.name;
+    let name = match function.name {
+        // Another name of the same.
+        "$substr" => "$substrBytes",
+        name => name,
+    };
     match function.arity {
         Arity::Any if name == "$setEquals" && given < 2 => {
             Err(Error::new(Code(17045), format!("$setEquals needs at least two arguments had: {given}")))

@@ -92,6 +92,7 @@ fn arithmetic() {
         ("{$subtract: ['$i', '$s']}", 14, "can't $subtract string from int"),
         ("{$divide: ['$i', '$z']}", 2, "can't $divide by zero"),
         ("{$mod: ['$i', '$z']}", 16610, "can't $mod by zero"),
+        ("{$substr: ['$s', 1]}", 16020, "Expression $substrBytes takes exactly 3 arguments. 2 were passed in."),
         ("{$subtract: ['$i']}", 16020, "Expression $subtract takes exactly 2 arguments. 1 were passed in."),
         ("{$sqrt: '$neg'}", 28714, "$sqrt's argument must be greater than or equal to 0"),
         ("{$round: [1.5, 101]}", 51083, "cannot apply $round with precision value 101 value must be in [-20, 100]"),

@@ -102,6 +102,7 @@ fn refusals() {
         ("{a: 0, z: {$literal: 1}}", 31252, "Cannot use expression other than $meta in exclusion projection"),
         ("{'a.b': 1, a: 1}", 31250, "Path collision at a"),
         ("{a: 1, 'a.b.c': 1}", 31249, "Path collision at a.b.c remaining portion b.c"),
+        ("{'a.b.c': 1, 'a.b.c.d': 1}", 31249, "Path collision at a.b.c.d remaining portion b.c.d"),
         ("{a: {}}", 51270, "An empty sub-projection is not a valid value. Found empty object at path"),
         ("{a: {$foo: 1}}", 31325, "Unknown expression $foo"),
         ("{'': 1}", 40352, "FieldPath cannot be constructed with empty string"),

@@ -124,7 +124,8 @@ impl Fields {
         match &mut field.action {
             Action::Inside(fields) => fields.insert_at(path, at + 1, action, positional),
             _ => {
-                let (whole, rest) = (path.join("."), path[at + 1..].join("."));
+                // However deep they meet, MongoDB tells of all behind the first name.
+                let (whole, rest) = (path.join("."), path[1..].join("."));
                 Err(Error::new(Code(31249), format!("Path collision at {whole} remaining portion {rest}")))
             }
         }

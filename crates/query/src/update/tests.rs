@@ -438,6 +438,7 @@ fn pipelines() {
     let altered = "After applying the update, the (immutable) field '_id' was found to have been altered to _id: 2";
     check_error("{_id: 1}", "[{$set: {_id: 2}}]", 66, altered);
     check_error("{_id: 1}", "[{$match: {}}]", 72, "$match is not allowed to be used within an update");
+    check_error("{_id: 1}", "[{$count: 'n'}]", 72, "$group is not allowed to be used within an update");
     check_error("{_id: 1}", "[{$foo: 1}]", 40324, "Unrecognized pipeline stage name: '$foo'");
     check_error("{_id: 1}", "[{$set: {_id: [1]}}]", 53, "The '_id' value cannot be of type array");
 }
