@@ -118,6 +118,11 @@ impl Path {
         self.components.iter().map(|component| self.slice(*component))
     }
 
+    /// Whether a component may stand for a position in an array.
+    pub fn has_position(&self) -> bool {
+        self.components.iter().any(|component| component.index.is_some())
+    }
+
     /// Whether this path leads to `other` or to something within it, or the other way round (`a` and `a.b`, not `ab`).
     pub fn conflicts_with(&self, other: &Path) -> bool {
         self.components().zip(other.components()).all(|(a, b)| a == b)

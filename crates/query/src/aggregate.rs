@@ -29,6 +29,7 @@ mod parse;
 mod redact;
 mod reshape;
 mod sample;
+mod second_engine;
 mod steps;
 mod transform;
 mod unpack_bucket;

@@ -45,6 +45,11 @@ impl Views {
         Arc::make_mut(&mut self.0).insert(name.into(), View { base: base.into(), stages });
     }
 
+    /// Whether a name is that of a view.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// The collection to read under a name, and what goes on with its documents: the view's stages, then `stages`.
     pub(crate) fn resolve<'n>(&'n self, name: &'n str, stages: Doc<'_>) -> (&'n str, DocBuf) {
         let Some(View { base, stages: made_by }) = self.0.get(name) else { return (name, stages.to_owned()) };

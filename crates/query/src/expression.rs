@@ -31,6 +31,7 @@ mod ranked;
 mod regular;
 mod rename;
 mod scope;
+pub(crate) mod second_engine;
 mod set;
 mod string;
 
@@ -74,6 +75,8 @@ pub(crate) enum Expr {
     Array(Vec<Expr>),
     Call(&'static functions::Function, Vec<Expr>),
     Form(Box<Form>),
+    /// A call or a form, with what MongoDB's second engine does otherwise.
+    InSecondEngine(Box<Expr>, &'static second_engine::Rule),
 }
 
 /// Expressions that do not just evaluate all their arguments.
@@ -226,6 +229,7 @@ impl Expr {
             Expr::Array(elements) => array::build(elements, scope)?,
             Expr::Call(function, arguments) => functions::call(function, arguments, scope)?,
             Expr::Form(form) => form.evaluate(scope)?,
+            Expr::InSecondEngine(plain, rule) => rule.evaluate(plain, scope)?,
         })
     }
 
@@ -246,6 +250,7 @@ impl Expr {
             Expr::Document(fields) => fields.iter().for_each(|(_, value)| value.each(look)),
             Expr::Array(all) | Expr::Call(_, all) => all.iter().for_each(|part| part.each(look)),
             Expr::Form(form) => form.each(look),
+            Expr::InSecondEngine(plain, _) => plain.each(look),
         }
     }
 

@@ -18,7 +18,7 @@ mod tests;
 
 use crate::aggregate::optimize::Changes;
 use crate::metadata::{Item, Meta, Needs};
-use crate::{Context, MatchDetails, Predicate};
+use crate::{Context, Expression, MatchDetails, Predicate};
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use std::collections::BTreeSet;
@@ -125,6 +125,23 @@ impl Projection {
         });
         changes.kept = (self.mode == Mode::Include).then_some(kept);
         changes
+    }
+
+    /// Whether MongoDB's second engine takes it in, as a stage ([`crate::expression::second_engine`]).
+    pub(crate) fn is_known_to_second_engine(&self) -> bool {
+        let mut known = self.mode == Mode::Include && self.needs == Needs::NONE;
+        self.root.each_path(&mut |_, action| {
+            known &= match action {
+                Action::Keep | Action::Drop | Action::Inside(_) => true,
+                Action::Compute(expression) => expression.is_known_to_second_engine(),
+                Action::Slice(_) | Action::ElementMatch(_) => false,
+            };
+        });
+        known
+    }
+
+    pub(crate) fn enter_second_engine(&mut self) {
+        self.root.each_expression_mut(&mut Expression::enter_second_engine);
     }
 
     /// Writes the projected document at the end of `out`. On an error `out` may hold part of it.

@@ -228,7 +228,7 @@ pub async fn open(
         Err(error) if needs_search(&error) && views::definition(call, namespace).await?.is_some() => {
             return views::open(call, namespace, arguments, context).await;
         }
-        parsed => parsed?,
+        parsed => parsed?.in_second_engine(),
     };
     if pipeline.lacks_place() && views::definition(call, namespace).await?.is_some() {
         return views::open(call, namespace, arguments, context).await;

@@ -236,7 +236,7 @@ pub async fn explain_aggregate(
 ) -> Result<Disposition> {
     let collation = options::settle_collation(call, namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
-    let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?;
+    let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?.in_second_engine();
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let has_foreign = pipeline.has_foreign();
     let index_filter =

@@ -7,8 +7,8 @@ pub(crate) mod spill;
 mod top;
 
 use super::operand::{Operand, Row};
-use crate::expression::Evaluated;
 use crate::expression::number::{Number, Sum};
+use crate::expression::{Evaluated, second_engine};
 use crate::{Context, Expression};
 use collect::Unique;
 pub(super) use collect::hash_of;
@@ -31,8 +31,8 @@ pub(crate) enum Accumulator {
     SumConstant(Number),
     Sum(Operand),
     Average(Operand),
-    /// `$min` and `$max`: a value replaces one that it compares to this way.
-    Extreme(Operand, Ordering, Collation),
+    /// `$min` and `$max`.
+    Extreme(Operand, Wanted, Collation),
     First(Operand),
     Last(Operand),
     Push(Operand),
@@ -42,11 +42,28 @@ pub(crate) enum Accumulator {
         operand: Operand,
         excess: u64,
     },
-    MergeObjects(Operand),
+    MergeObjects(Operand, Engine),
     /// `$firstN`, `$lastN`, `$minN`, `$maxN`.
     Several(Several),
     /// `$top`, `$bottom`, `$topN`, `$bottomN`.
     Top(Top),
+}
+
+/// Which values replace the one so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Those that compare to it this way.
+    ordering: Ordering,
+    engine: Engine,
+}
+
+/// Which of MongoDB's engines is followed ([`crate::expression::second_engine`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Engine {
+    #[default]
+    First,
+    /// Of values that compare equal the last counts, and errors have other codes.
+    Second,
 }
 
 /// What an accumulator has come to in one group.
@@ -137,15 +154,15 @@ impl Accumulator {
         Some(match operator {
             "$sum" => |operand, _| Accumulator::Sum(operand),
             "$avg" => |operand, _| Accumulator::Average(operand),
-            "$min" => |operand, collation| Accumulator::Extreme(operand, Ordering::Less, collation),
-            "$max" => |operand, collation| Accumulator::Extreme(operand, Ordering::Greater, collation),
+            "$min" => |operand, collation| Accumulator::Extreme(operand, Ordering::Less.into(), collation),
+            "$max" => |operand, collation| Accumulator::Extreme(operand, Ordering::Greater.into(), collation),
             "$first" => |operand, _| Accumulator::First(operand),
             "$last" => |operand, _| Accumulator::Last(operand),
             "$push" => |operand, _| Accumulator::Push(operand),
             "$addToSet" => Accumulator::AddToSet,
             "$stdDevPop" => |operand, _| Accumulator::Deviation { operand, excess: 0 },
             "$stdDevSamp" => |operand, _| Accumulator::Deviation { operand, excess: 1 },
-            "$mergeObjects" => |operand, _| Accumulator::MergeObjects(operand),
+            "$mergeObjects" => |operand, _| Accumulator::MergeObjects(operand, Engine::First),
             _ => return None,
         })
     }
@@ -170,8 +187,37 @@ impl Accumulator {
             | Accumulator::Push(operand)
             | Accumulator::AddToSet(operand, _)
             | Accumulator::Deviation { operand, .. }
-            | Accumulator::MergeObjects(operand) => Some(operand),
+            | Accumulator::MergeObjects(operand, _) => Some(operand),
             Accumulator::SumConstant(_) | Accumulator::Several(_) | Accumulator::Top(_) => None,
+        }
+    }
+
+    /// Whether MongoDB's second engine has it, and knows all that it asks for.
+    pub fn is_known_to_second_engine(&self) -> bool {
+        match self {
+            Accumulator::SumConstant(_) => true,
+            Accumulator::Several(_) | Accumulator::Top(_) => false,
+            Accumulator::Sum(operand)
+            | Accumulator::Average(operand)
+            | Accumulator::Extreme(operand, ..)
+            | Accumulator::First(operand)
+            | Accumulator::Last(operand)
+            | Accumulator::Push(operand)
+            | Accumulator::AddToSet(operand, _)
+            | Accumulator::Deviation { operand, .. }
+            | Accumulator::MergeObjects(operand, _) => operand.is_known_to_second_engine(),
+        }
+    }
+
+    pub fn enter_second_engine(&mut self) {
+        if let Some(operand) = self.operand_mut() {
+            operand.enter_second_engine();
+        }
+        match self {
+            Accumulator::Extreme(_, Wanted { engine, .. }, _) | Accumulator::MergeObjects(_, engine) => {
+                *engine = Engine::Second;
+            }
+            _ => {}
         }
     }
 
@@ -184,7 +230,7 @@ impl Accumulator {
             Accumulator::Push(_) => State::Array { bytes: vec![0; 4], count: 0 },
             Accumulator::AddToSet(_, collation) => State::Set(Box::new(Unique::new(collation.clone()))),
             Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
-            Accumulator::MergeObjects(_) => State::Merged(DocBuf::new()),
+            Accumulator::MergeObjects(..) => State::Merged(DocBuf::new()),
             Accumulator::Several(several) => {
                 State::Several { limit: several.limit(key)?, values: Default::default(), bytes: 0, over: false }
             }
@@ -247,9 +293,12 @@ impl Accumulator {
                 self.check_size(set.memory_bytes())?;
                 grown
             }
-            (Accumulator::MergeObjects(operand), State::Merged(merged)) => {
+            (Accumulator::MergeObjects(operand, engine), State::Merged(merged)) => {
                 let evaluated = operand.evaluate_in(row)?;
-                let grown = merge_object(merged, evaluated.value())?;
+                let grown = merge_object(merged, evaluated.value()).map_err(|error| match engine {
+                    Engine::First => error,
+                    Engine::Second => second_engine::of_merge_objects(error),
+                })?;
                 self.check_size(merged.as_bytes().len())?;
                 grown
             }
@@ -281,7 +330,7 @@ impl Accumulator {
         }
         let (name, why) = match self {
             Accumulator::AddToSet(..) => ("$addToSet", CANNOT_SPILL),
-            Accumulator::MergeObjects(_) => ("$mergeObjects", CANNOT_SPILL),
+            Accumulator::MergeObjects(..) => ("$mergeObjects", CANNOT_SPILL),
             Accumulator::Several(several) => (several.name(), SPILLED),
             Accumulator::Top(top) => (top.name(), SPILLED),
             _ => ("$push", CANNOT_SPILL),
@@ -339,9 +388,21 @@ fn add_number(operand: &Operand, row: &Row<'_>, sum: &mut Sum) -> Result<bool> {
     Ok(number.is_some())
 }
 
+impl From<Ordering> for Wanted {
+    fn from(ordering: Ordering) -> Self {
+        Wanted { ordering, engine: Engine::First }
+    }
+}
+
+impl Wanted {
+    fn replaces(self, compared: Ordering) -> bool {
+        compared == self.ordering || compared.is_eq() && self.engine == Engine::Second
+    }
+}
+
 fn take_extreme(
     evaluated: &Evaluated<'_>,
-    wanted: Ordering,
+    wanted: Wanted,
     collation: &Collation,
     best: &mut Option<ValueBuf>,
 ) -> isize {
@@ -349,7 +410,7 @@ fn take_extreme(
         return 0;
     };
     match best {
-        Some(best) if collation.compare(value, best.as_value()) != wanted => 0,
+        Some(best) if !wanted.replaces(collation.compare(value, best.as_value())) => 0,
         _ => replace(best, value),
     }
 }

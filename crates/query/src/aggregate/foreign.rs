@@ -157,6 +157,7 @@ impl UnionWith {
         let (collection, stages) = context.views.resolve(collection, stages);
         let context = Context { text_indexes: context.text_indexes.within(collection), ..context.clone() };
         let pipeline = sub_pipeline("$unionWith", stages.as_doc(), &context)?;
+        let pipeline = if documents.is_none() { pipeline.in_second_engine() } else { pipeline };
         let gives = available(stages.as_doc());
         Ok(UnionWith { collection: collection.to_owned(), documents, pipeline, gives, lacking: None })
     }

@@ -1,10 +1,11 @@
 //! `$group`: documents by a key, and what accumulates per key.
 
-use super::accumulate::{Accumulator, State, hash_of, spill};
+use super::accumulate::{Accumulator, Engine, State, hash_of, spill};
 use super::bucket::Boundaries;
 use super::operand::{Gathered, Numbering, Operand, Row};
 use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
+use crate::expression::second_engine;
 use crate::spill::{Budget, Entry, Merge, Runs};
 use crate::{Context, Expression, Item};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
@@ -32,7 +33,7 @@ enum Key {
     Constant(ValueBuf),
     Computed(Operand),
     /// `$bucket`: the lower boundary that a value falls behind.
-    Bucket(Operand, Boundaries),
+    Bucket(Operand, Boundaries, Engine),
 }
 
 impl Group {
@@ -58,7 +59,7 @@ impl Group {
 
     fn new(mut key: Key, mut fields: Vec<(Box<str>, Accumulator)>, context: &Context) -> Group {
         let mut numbering = Numbering::default();
-        if let Key::Computed(operand) | Key::Bucket(operand, _) = &mut key {
+        if let Key::Computed(operand) | Key::Bucket(operand, ..) = &mut key {
             numbering.number(operand);
         }
         fields
@@ -88,7 +89,7 @@ impl Group {
         context: &Context,
     ) -> Result<Group> {
         let fields = parse_fields(output, context)?;
-        let key = Key::Bucket(Operand::parse(group_by, context)?, boundaries);
+        let key = Key::Bucket(Operand::parse(group_by, context)?, boundaries, Engine::First);
         Ok(Group::new(key, fields, context))
     }
 
@@ -98,6 +99,27 @@ impl Group {
         let mut renames = Vec::new();
         find_renames("_id", by, &mut renames);
         Ok(Group { renames, ..Group::new(Self::parse_key(by, context)?, fields, context) })
+    }
+
+    /// Whether MongoDB's second engine knows all that it asks for.
+    pub fn is_known_to_second_engine(&self) -> bool {
+        let key = match &self.key {
+            Key::Constant(_) => true,
+            Key::Computed(operand) | Key::Bucket(operand, ..) => operand.is_known_to_second_engine(),
+        };
+        key && self.fields.iter().all(|(_, accumulator)| accumulator.is_known_to_second_engine())
+    }
+
+    pub fn enter_second_engine(&mut self) {
+        match &mut self.key {
+            Key::Constant(_) => {}
+            Key::Computed(operand) => operand.enter_second_engine(),
+            Key::Bucket(operand, _, engine) => {
+                operand.enter_second_engine();
+                *engine = Engine::Second;
+            }
+        }
+        self.fields.iter_mut().for_each(|(_, accumulator)| accumulator.enter_second_engine());
     }
 
     pub fn renames(&self) -> &[(String, String)] {
@@ -315,9 +337,13 @@ impl Hold for Groups {
                     None => self.found.find(operand.evaluate_in(&row)?.value_or_null(), &self.group)?,
                 }
             }
-            Key::Bucket(operand, boundaries) => {
+            Key::Bucket(operand, boundaries, engine) => {
                 let value = operand.evaluate_in(&row)?;
-                self.found.find(boundaries.bucket(value.value_or_null())?, &self.group)?
+                let bucket = boundaries.bucket(value.value_or_null()).map_err(|error| match engine {
+                    Engine::First => error,
+                    Engine::Second => second_engine::of_switch(error),
+                })?;
+                self.found.find(bucket, &self.group)?
             }
         };
         let fields = &self.group.fields;

@@ -29,6 +29,19 @@ impl Operand {
         })
     }
 
+    pub fn is_known_to_second_engine(&self) -> bool {
+        match self {
+            Operand::Field(..) => true,
+            Operand::Expression(expression) => expression.is_known_to_second_engine(),
+        }
+    }
+
+    pub fn enter_second_engine(&mut self) {
+        if let Operand::Expression(expression) = self {
+            expression.enter_second_engine();
+        }
+    }
+
     #[inline]
     pub fn evaluate<'s>(&'s self, item: impl Into<Item<'s>>) -> Result<Evaluated<'s>> {
         let item = item.into();

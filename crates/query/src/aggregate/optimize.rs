@@ -36,6 +36,8 @@ pub(super) fn rearrange(stages: &mut Vec<Stage>) {
 
 fn append(arranged: &mut Vec<Stage>, stage: Stage) {
     match stage {
+        // It keeps what comes in.
+        Stage::Match(predicate) if predicate.matches_everything() && !arranged.is_empty() => {}
         Stage::Match(predicate) => append_match(arranged, predicate.root().clone()),
         Stage::Skip(0) => {}
         Stage::Skip(_) | Stage::Limit(_) => {

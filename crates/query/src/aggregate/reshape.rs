@@ -55,6 +55,15 @@ impl Project {
         self.projection.is_inclusion().then(|| self.projection.needs())
     }
 
+    /// Whether MongoDB's second engine takes it in: it keeps only what it names, and asks for nothing that is not known there.
+    pub fn is_known_to_second_engine(&self) -> bool {
+        self.projection.is_known_to_second_engine()
+    }
+
+    pub fn enter_second_engine(&mut self) {
+        self.projection.enter_second_engine();
+    }
+
     pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
         self.projection.apply(item, &MatchDetails::default(), out)
     }

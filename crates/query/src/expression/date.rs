@@ -39,6 +39,11 @@ fn timestamp<'a>(name: &str, code: i32, argument: &Evaluated<'_>, part: fn(u32, 
     }
 }
 
+/// Whether an operator is given a time zone, or none is needed; false where it is null. Errors: 40485; for another type 40533 or 40517.
+pub(super) fn check_zone(operator: &str, zone: &Evaluated<'_>, is_given: bool) -> Result<bool> {
+    Ok(zone::Zone::from_argument(operator, zone, is_given)?.is_some())
+}
+
 /// As [`iso_text`], for operators. Errors: 18537 beyond the year 9999 and before the year 0.
 pub(super) fn checked_iso_text(milliseconds: i64) -> Result<String> {
     match calendar::split(milliseconds).0.year {

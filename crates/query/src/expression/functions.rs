@@ -96,12 +96,21 @@ pub(super) fn find(name: &str) -> Option<&'static Function> {
 }
 
 pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+    call_with(arguments, scope, |values| function.apply(values, scope.collation))
+}
+
+/// Computes a value from the arguments' values with `apply`.
+pub(super) fn call_with<'s>(
+    arguments: &'s [Expr],
+    scope: &Scope<'s>,
+    apply: impl FnOnce(&mut [Evaluated<'s>]) -> Result<Evaluated<'s>>,
+) -> Result<Evaluated<'s>> {
     let mut values: SmallVec<[Evaluated<'s>; 3]> = SmallVec::new();
     let mut failures = Failures::default();
     for (place, argument) in arguments.iter().enumerate() {
         values.push(argument.evaluate(scope).unwrap_or_else(|error| failures.keep(place, error)));
     }
-    let value = failures.answer(function.apply(&mut values, scope.collation))?;
+    let value = failures.answer(apply(&mut values))?;
     if let Evaluated::Owned(value) = &value {
         check_size(value.raw_value().len())?;
     }

@@ -14,6 +14,8 @@ impl Expr {
     pub(super) fn optimize(&mut self, collation: &Collation) -> Result<()> {
         match self {
             Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) | Expr::Metadata(_) => return Ok(()),
+            // It was optimized before.
+            Expr::InSecondEngine(..) => return Ok(()),
             Expr::Document(fields) => fields.iter_mut().try_for_each(|(_, value)| value.optimize(collation))?,
             Expr::Array(elements) => all(elements, collation)?,
             Expr::Call(function, arguments) => match function.folding() {

@@ -32,13 +32,19 @@ impl Expression {
 }
 
 impl Expr {
-    fn each_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+    /// Shows it and all its parts to `change`; the parts of what it was changed into.
+    pub(super) fn each_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
         change(self);
+        self.each_part_mut(change);
+    }
+
+    fn each_part_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
         match self {
             Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) | Expr::Metadata(_) => {}
             Expr::Document(fields) => fields.iter_mut().for_each(|(_, value)| value.each_mut(change)),
             Expr::Array(all) | Expr::Call(_, all) => all.iter_mut().for_each(|part| part.each_mut(change)),
             Expr::Form(form) => form.parts_mut().into_iter().for_each(|part| part.each_mut(change)),
+            Expr::InSecondEngine(plain, _) => plain.each_part_mut(change),
         }
     }
 }

@@ -71,6 +71,16 @@ impl Fields {
         }
     }
 
+    pub fn each_expression_mut(&mut self, change: &mut dyn FnMut(&mut Expression)) {
+        for field in &mut self.fields {
+            match &mut field.action {
+                Action::Inside(fields) => fields.each_expression_mut(change),
+                Action::Compute(expression) => change(expression),
+                _ => {}
+            }
+        }
+    }
+
     /// Whether something other than a level of fields is at a path.
     pub fn has_leaf(&self, path: &[&str]) -> bool {
         let Some((name, rest)) = path.split_first() else { return false };

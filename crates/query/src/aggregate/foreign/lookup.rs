@@ -25,6 +25,9 @@ pub struct Lookup {
     variables: Vec<(Box<str>, Expression)>,
     /// The operand of a leading `$documents`, which stand in for the collection.
     documents: Option<ValueBuf>,
+    has_pipeline: bool,
+    /// The fields on the way to the target go behind all others, as MongoDB's second engine has it.
+    appends: bool,
     /// The rest of `pipeline`, as sent: it is parsed per document where it may read variables.
     stages: ValueBuf,
     /// The pipeline, where it reads no variables.
@@ -96,6 +99,8 @@ impl Lookup {
             fields,
             variables,
             documents: documents.map(Value::to_owned),
+            has_pipeline: stages.is_some(),
+            appends: false,
             stages: Value::Array(rest.as_doc()).to_owned(),
             pipeline: None,
             // What is parsed per document is told of with the document.
@@ -170,6 +175,17 @@ impl Lookup {
         self.documents.is_some()
     }
 
+    /// Whether MongoDB's second engine has it: fields of a collection that are no positions in arrays, and nothing else.
+    pub(crate) fn is_known_to_second_engine(&self) -> bool {
+        let Some(fields) = &self.fields else { return false };
+        let has_position = fields.local.has_position() || fields.foreign_path.has_position();
+        !has_position && !self.has_pipeline && !self.context.views.contains(&self.collection)
+    }
+
+    pub(crate) fn enter_second_engine(&mut self) {
+        self.appends = true;
+    }
+
     /// Whether what is found depends on the document.
     pub fn is_correlated(&self) -> bool {
         self.fields.is_some() || !self.variables.is_empty()
@@ -217,7 +233,13 @@ impl Lookup {
         drop(array);
         let found = Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY));
         let mut joined = Vec::with_capacity(document.size() + bytes.len());
-        set_path(document, &self.target, Some(found), &mut DocWriter::begin(&mut joined));
+        let mut writer = DocWriter::begin(&mut joined);
+        if self.appends {
+            append_path(document, &self.target, found, &mut writer);
+        } else {
+            set_path(document, &self.target, Some(found), &mut writer);
+        }
+        drop(writer);
         Ok(DocBuf::from_vec(joined).unwrap_or_default())
     }
 
@@ -244,6 +266,24 @@ impl Lookup {
         context.variables = DocBuf::from_vec(bytes).unwrap_or_default();
         Ok(context)
     }
+}
+
+/// Writes `document` with `value` at the end of a path, each field on the way behind all others of its document.
+fn append_path(document: Doc<'_>, path: &[Box<str>], value: Value<'_>, writer: &mut DocWriter<'_>) {
+    let Some((name, rest)) = path.split_first() else { return };
+    let mut current = None;
+    for element in document.elements() {
+        if current.is_none() && element.key_bytes() == name.as_bytes() {
+            current = Some(element.value());
+        } else {
+            writer.append_element(element);
+        }
+    }
+    if rest.is_empty() {
+        return writer.append(name, value);
+    }
+    let inner = current.and_then(Value::as_document).unwrap_or(Doc::EMPTY);
+    append_path(inner, rest, value, &mut writer.document(name));
 }
 
 impl Fields {

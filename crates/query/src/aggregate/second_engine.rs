@@ -1,0 +1,99 @@
+//! Which stages MongoDB 6.0 runs in its second engine ([`crate::expression::second_engine`]): `$group` and joins at the front of a
+//! pipeline, behind what a collection is asked for, up to the first stage that the engine does not know.
+
+use super::foreign::Foreign;
+use super::{Pipeline, Stage};
+use crate::predicate::{Node, Test};
+use std::sync::Arc;
+
+impl Pipeline {
+    /// Lets the second engine have what it would have of a pipeline over a collection.
+    #[must_use]
+    pub fn in_second_engine(mut self) -> Pipeline {
+        let Some(source) = source(&self.stages) else { return self };
+        let known = self.stages[source..].iter().enumerate().take_while(|(at, stage)| {
+            let unwound = || matches!(self.stages.get(source + at + 1), Some(Stage::Unwind(unwind)) if is_absorbed(stage, unwind));
+            is_known(stage) && !unwound()
+        });
+        let end = source + known.count();
+        if end == source {
+            return self;
+        }
+        for stage in &mut self.stages[..end] {
+            match stage {
+                Stage::Group(group) => change(group, super::group::Group::enter_second_engine),
+                Stage::Project(project) => change(project, super::reshape::Project::enter_second_engine),
+                Stage::Foreign(foreign) => change(foreign, |foreign| {
+                    if let Foreign::Lookup(lookup) = foreign {
+                        lookup.enter_second_engine();
+                    }
+                }),
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+/// Nothing but a pipeline's stages holds what has just been parsed.
+fn change<T>(shared: &mut Arc<T>, change: fn(&mut T)) {
+    if let Some(only) = Arc::get_mut(shared) {
+        change(only);
+    }
+}
+
+/// How many stages the collection is asked for; `None` where the engine does not know what they ask.
+fn source(stages: &[Stage]) -> Option<usize> {
+    let mut at = 0;
+    if let Some(Stage::Match(predicate)) = stages.first() {
+        if !is_known_condition(predicate.root()) {
+            return None;
+        }
+        at += 1;
+    }
+    if let Some(Stage::Sort { sort, .. }) = stages.get(at) {
+        if sort.parts().iter().any(|part| part.meta.is_some() || part.path.has_position()) {
+            return None;
+        }
+        at += 1;
+    }
+    at += stages[at..].iter().take_while(|stage| matches!(stage, Stage::Skip(_) | Stage::Limit(_))).count();
+    if matches!(stages.get(at), Some(Stage::Project(project)) if project.is_known_to_second_engine()) {
+        at += 1;
+    }
+    Some(at)
+}
+
+fn is_known(stage: &Stage) -> bool {
+    match stage {
+        Stage::Group(group) => group.is_known_to_second_engine(),
+        Stage::Foreign(foreign) => matches!(&**foreign, Foreign::Lookup(lookup) if lookup.is_known_to_second_engine()),
+        _ => false,
+    }
+}
+
+/// Whether a join and the `$unwind` behind it are one stage.
+fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool {
+    let Stage::Foreign(foreign) = join else { return false };
+    matches!(&**foreign, Foreign::Lookup(lookup) if unwind.written().first() == Some(&lookup.target()))
+}
+
+fn is_known_condition(node: &Node) -> bool {
+    match node {
+        Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().all(is_known_condition),
+        Node::Path { path, test } => !path.has_position() && is_known_test(test),
+        Node::Expression(expression) => expression.is_known_to_second_engine(),
+        Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Text(_) => false,
+        Node::Never => true,
+    }
+}
+
+fn is_known_test(test: &Test) -> bool {
+    match test {
+        Test::Geometry(_) | Test::ElementSatisfies(_) => false,
+        Test::ElementMatches(node) => is_known_condition(node),
+        Test::Not(test) | Test::Collated(test, _) => is_known_test(test),
+        Test::And(tests) => tests.iter().all(is_known_test),
+        _ => true,
+    }
+}
