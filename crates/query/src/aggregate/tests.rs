@@ -512,3 +512,21 @@ fn deep_expressions_do_not_overflow_the_stack() {
         assert!(outcome.is_ok() || outcome.is_err_and(|error| error.code().0 != 8));
     }
 }
+
+#[test]
+fn the_second_engine_has_groups_at_the_front() {
+    let failure = |stages: &str| {
+        let pipeline = parse(stages).unwrap().in_second_engine();
+        run(&pipeline, array(&value(DOCUMENTS))).unwrap_err().code().0
+    };
+    let group = "{$group: {_id: null, r: {$push: {$abs: '$b'}}}}";
+    assert_eq!(failure(&format!("[{group}]")), 4903700);
+    assert_eq!(failure(&format!("[{{$match: {{a: 1}}}}, {{$sort: {{a: 1}}}}, {{$limit: 2}}, {group}]")), 4903700);
+    assert_eq!(failure(&format!("[{{$match: {{'c.0': 1}}}}, {group}]")), 28765);
+    assert_eq!(failure(&format!("[{{$set: {{x: 1}}}}, {group}]")), 28765);
+    assert_eq!(failure("[{$group: {_id: {$abs: '$b'}, r: {$push: {$toInt: '$a'}}}}]"), 28765);
+    let pipeline = parse("[{$group: {_id: null, r: {$push: {$add: ['$b', '$no']}}}}]").unwrap();
+    assert!(run(&pipeline, array(&value(DOCUMENTS))).is_err());
+    let nulls = value("[{_id: null, r: [null, null, null, null]}]");
+    assert_eq!(run(&pipeline.in_second_engine(), array(&value(DOCUMENTS))).unwrap(), nulls);
+}
