@@ -3,6 +3,7 @@
 use crate::answers::{self, Depends, Kept, Looked};
 use crate::arguments;
 use crate::between_servers;
+use crate::by_uuid;
 use crate::clock;
 use crate::collection_uuid;
 use crate::command::{find, indexes, time_series};
@@ -179,7 +180,7 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         return AtOnce::No;
     };
     let Some(spec) = table::COMMANDS.get(index) else { return AtOnce::No };
-    if matches!(request.kind, RequestKind::Query { .. }) {
+    if matches!(request.kind, RequestKind::Query { .. }) || by_uuid::is_given(spec, first) {
         return AtOnce::No;
     }
     let start = reply.len();
@@ -353,8 +354,17 @@ async fn carry_out(
         return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
     };
     count(worker, index);
+    let resolved = match by_uuid::is_given(spec, first) {
+        true => Some(Box::pin(by_uuid::resolve(worker, body, first)).await?),
+        false => None,
+    };
+    let first = resolved.as_ref().and_then(by_uuid::Resolved::first).unwrap_or(first);
     let mut call = Call::new(worker, session, request, spec, first, running);
     call.begin(body)?;
+    if let Some(resolved) = &resolved {
+        call.read_own()?;
+        resolved.check()?;
+    }
     if call.envelope.asks_for_help {
         let mut writer = DocWriter::begin(reply);
         call.write_help(&mut writer);
@@ -371,7 +381,7 @@ async fn carry_out(
         Box::pin(collection_uuid::settle(&mut call, wanted)).await?;
     }
     call.text_indexes = text_indexes::mentioned(&call).await?;
-    if let Some(answers) = worker.server.answers.as_ref().filter(|_| spec.cacheable) {
+    if let Some(answers) = worker.server.answers.as_ref().filter(|_| spec.cacheable && resolved.is_none()) {
         match Box::pin(answers.look_up(&call)).await? {
             Looked::Answer(kept) => {
                 count_answer(worker, spec, &kept);

@@ -13,6 +13,7 @@
 pub mod answers;
 pub mod arguments;
 mod between_servers;
+mod by_uuid;
 mod clock;
 mod collection_uuid;
 mod command;

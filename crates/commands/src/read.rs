@@ -11,7 +11,7 @@ mod feed;
 mod sinks;
 mod whole;
 
-pub use batch::{Batch, REPLY_DOCUMENTS_BYTES_MAX};
+pub use batch::Batch;
 pub use sinks::{Visit, for_each, transcode};
 
 use crate::answers::{Origin, Rest};

@@ -4,12 +4,12 @@
 
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::time_series::options::Options as TimeSeries;
-use crate::command::{clustered, index_specification, options, time_series, validation, view_definitions};
+use crate::command::{clustered, index_specification, options, time_series, validation, view_definitions, views};
 use crate::dispatch::{Call, Disposition};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::rules::CLUSTERED_INDEX;
-use store::{index_rules, views};
+use store::{Namespace, index_rules};
 
 const WITHIN: &str = "create";
 
@@ -94,13 +94,23 @@ pub fn read_first(call: &Call<'_>) -> Result<()> {
 
 pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let mut arguments = Arguments::read_all(call)?;
-    let namespace = match call.first().value().as_str() {
-        Some(views::COLLECTION | "system.profile") => arguments::namespace(call.database(), call.first())?,
-        _ => arguments::namespace_to_write(call.database(), call.first())?,
-    };
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    if namespace.collection.starts_with('.') {
+        arguments::check_to_write(&namespace)?;
+    }
     arguments.check(&namespace)?;
-    if let Some(given) = arguments.given_collation {
-        arguments.collation = Collation::parse(given, WITHIN)?.specification().cloned();
+    if !matches!(&*namespace.collection, store::views::COLLECTION | "system.profile") {
+        arguments::check_to_write(&namespace)?;
+    }
+    let is_plain = arguments.view_on.is_none() && arguments.time_series.is_none();
+    if is_plain && call.worker.store.collection(&namespace).await?.is_some() {
+        return Err(already_exists(call, &namespace).await?);
+    }
+    if let Err(error) = arguments.settle(call, &namespace) {
+        let is_taken = arguments.view_on.is_none()
+            && (call.worker.store.collection(&namespace).await?.is_some()
+                || views::definition(call, &namespace).await?.is_some());
+        return Err(if is_taken { already_exists(call, &namespace).await? } else { error });
     }
     if let Some(view_on) = arguments.view_on {
         let stages = arguments.pipeline.unwrap_or(Doc::EMPTY);
@@ -108,10 +118,6 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
             .await?;
         note_auto_index_id(&arguments, reply);
         return Ok(Disposition::Reply);
-    }
-    if arguments.pre_images {
-        let message = "change stream pre-images are not supported by this server";
-        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
     }
     if let Some(options) = &arguments.time_series {
         let others = time_series::options::Others {
@@ -122,31 +128,29 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         time_series::create(call, &namespace, options, others).await?;
         return Ok(Disposition::Reply);
     }
-    let store = &call.worker.store;
-    if store.collection(&namespace).await?.is_some() {
-        return Err(Error::new(Code::NAMESPACE_EXISTS, format!("Collection {namespace} already exists.")));
-    }
-    let created = match arguments.validator {
-        Some(validator) => validation::check_validator(call, &namespace, validator),
-        None => Ok(()),
-    };
-    created?;
-    let created =
-        store.create_collection(&namespace, arguments.options().as_doc()).await.map_err(|error| match error.code() {
-            Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                Error::new(Code::NAMESPACE_EXISTS, format!("A view already exists. NS: {namespace}"))
-            }
-            _ => error,
-        });
-    if created.as_ref().is_err_and(|error| error.message().starts_with("A view"))
-        && time_series::find(call, &namespace).await?.is_some()
-    {
-        let message = format!("A timeseries collection already exists. NS: {namespace}");
-        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+    let created = call.worker.store.create_collection(&namespace, arguments.options().as_doc()).await;
+    if created.as_ref().is_err_and(|error| error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW) {
+        return Err(already_exists(call, &namespace).await?);
     }
     created?;
     note_auto_index_id(&arguments, reply);
     Ok(Disposition::Reply)
+}
+
+fn encrypted_view() -> Error {
+    Error::new(Code(6346401), "Encrypted fields cannot be used with views or timeseries collections")
+}
+
+/// Error 48, which says what there is under the name.
+async fn already_exists(call: &Call<'_>, namespace: &Namespace) -> Result<Error> {
+    let message = if time_series::find(call, namespace).await?.is_some() {
+        format!("A timeseries collection already exists. NS: {namespace}")
+    } else if views::definition(call, namespace).await?.is_some() {
+        format!("A view already exists. NS: {namespace}")
+    } else {
+        format!("Collection {namespace} already exists.")
+    };
+    Ok(Error::new(Code::NAMESPACE_EXISTS, message))
 }
 
 fn note_auto_index_id(arguments: &Arguments<'_>, reply: &mut DocWriter<'_>) {
@@ -179,7 +183,7 @@ impl<'a> Arguments<'a> {
             "validator" => self.validator = Some(arguments::document(WITHIN, field)?),
             "validationLevel" => self.validation_level = Some(validation::level(WITHIN, field)?),
             "validationAction" => self.validation_action = Some(validation::action(WITHIN, field)?),
-            "collation" => self.given_collation = Some(arguments::document(WITHIN, field)?),
+            "collation" => self.given_collation = Some(collation(field)?),
             "timeseries" => self.time_series = Some(TimeSeries::read(field)?),
             "clusteredIndex" => self.clustered = Some(clustered::read(field)?),
             "changeStreamPreAndPostImages" => self.pre_images = pre_and_post_images("create", field)?,
@@ -187,7 +191,7 @@ impl<'a> Arguments<'a> {
             "recordPreImages" => self.record_pre_images = arguments::boolean_or_number(WITHIN, field)?,
             "encryptedFields" => self.encrypted = encrypted_fields(field)?,
             "expireAfterSeconds" => self.expire_after_seconds = Some(arguments::integer(WITHIN, field)?),
-            "storageEngine" => self.storage_engine = Some(storage_engine(field)?),
+            "storageEngine" => self.storage_engine = Some(arguments::document(WITHIN, field)?),
             "indexOptionDefaults" => self.index_option_defaults = Some(index_option_defaults(field)?),
             "idIndex" => self.id_index = Some(arguments::document(WITHIN, field)?),
             "flags" => drop(arguments::integer(WITHIN, field)?),
@@ -197,23 +201,26 @@ impl<'a> Arguments<'a> {
     }
 
     /// What is wrong with the options together.
-    fn check(&self, namespace: &store::Namespace) -> Result<()> {
+    fn check(&self, namespace: &Namespace) -> Result<()> {
         let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
         if let Some(id_index) = self.id_index.filter(|_| self.view_on.is_none()) {
             index_specification::check_names_and_types(id_index)?;
+            if self.auto_index_id.is_some() {
+                let id_index = options::display(id_index);
+                return invalid(format!("'idIndex' is not allowed with 'autoIndexId': {id_index}"));
+            }
         }
+        self.check_clustered()?;
         if let Some(series) = &self.time_series {
             if let Some(option) = self.not_for_time_series {
                 return invalid(format!("{namespace}: 'timeseries' is not allowed with '{option}'"));
             }
             if self.encrypted {
-                let message = "Encrypted fields cannot be used with views or timeseries collections";
-                return Err(Error::new(Code(6346401), message));
+                return Err(encrypted_view());
             }
             series.check(namespace)?;
             self.expire_after_seconds.map_or(Ok(()), clustered::check_seconds)?;
         }
-        self.check_clustered()?;
         if self.capped && self.bytes.is_none() {
             return invalid("the 'size' field is required when 'capped' is true".into());
         }
@@ -222,25 +229,33 @@ impl<'a> Arguments<'a> {
                 "the 'capped' field needs to be true when either the 'size' or 'max' fields are present".into(),
             );
         }
-        if self.encrypted {
-            return Err(Error::new(Code(6346402), "Encrypted collections are not supported on standalone"));
-        }
         if self.temporary.is_some() {
             return invalid("the 'temp' field is an invalid option".into());
         }
         if self.pipeline.is_some() && self.view_on.is_none() {
             return invalid("'pipeline' requires 'viewOn' to also be specified".into());
         }
+        if self.encrypted {
+            return Err(match self.view_on {
+                Some(_) => encrypted_view(),
+                None => Error::new(Code(6346402), "Encrypted collections are not supported on standalone"),
+            });
+        }
+        if self.clustered.is_none() && self.time_series.is_none() && self.expire_after_seconds.is_some() {
+            return invalid(
+                "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is \
+                 specified"
+                    .into(),
+            );
+        }
+        if self.record_pre_images && self.pre_images {
+            return invalid(
+                "'recordPreImages' and 'changeStreamPreAndPostImages.enabled' can not be set to true simultaneously"
+                    .into(),
+            );
+        }
         if let (Some(id_index), Some(_)) = (self.id_index, self.view_on) {
             return invalid(format!("'idIndex' is not allowed with 'viewOn': {}", options::display(id_index)));
-        }
-        if let Some(view_on) = self.view_on {
-            view_definitions::check_base(view_on)?;
-        }
-        if self.auto_index_id == Some(false) && self.view_on.is_none() {
-            let message =
-                format!("autoIndexId:false is not allowed for collection {namespace} because it can be replicated");
-            return Err(Error::new(Code(50001), message));
         }
         let key = self.id_index.and_then(|index| index.get("key")).and_then(Value::as_document);
         match key {
@@ -252,14 +267,9 @@ impl<'a> Arguments<'a> {
     }
 
     fn check_clustered(&self) -> Result<()> {
-        let Some(asked) = &self.clustered else {
-            if self.expire_after_seconds.is_some() && self.time_series.is_none() {
-                let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
-                               'clusteredIndex' option is specified";
-                return Err(Error::new(Code::INVALID_OPTIONS, message));
-            }
+        if self.clustered.is_none() {
             return Ok(());
-        };
+        }
         let refuse = |code: i32, message: &str| Err(Error::new(Code(code), message));
         if self.capped {
             return refuse(
@@ -276,28 +286,63 @@ impl<'a> Arguments<'a> {
                 return refuse(code, &message);
             }
         }
-        if self.view_on.is_some() && !matches!(asked, clustered::Asked::Switch(false)) {
+        Ok(())
+    }
+
+    /// Settles the collation. Errors: what is found wrong with single options when the collection is being made.
+    fn settle(&mut self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+        self.check_kinds()?;
+        if let Some(given) = self.given_collation {
+            self.collation = Collation::parse(given, WITHIN)?.specification().cloned();
+        }
+        self.view_on.map_or(Ok(()), view_definitions::check_base)?;
+        if self.pre_images && self.view_on.is_some() {
+            let message = "option not supported on a view: changeStreamPreAndPostImages";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        if self.pre_images {
+            let message = "change stream pre-images are not supported by this server";
+            return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+        }
+        self.validator.map_or(Ok(()), |validator| validation::check_validator(call, namespace, validator))?;
+        if self.auto_index_id == Some(false) && self.view_on.is_none() {
+            let message =
+                format!("autoIndexId:false is not allowed for collection {namespace} because it can be replicated");
+            return Err(Error::new(Code(50001), message));
+        }
+        Ok(())
+    }
+
+    fn check_kinds(&self) -> Result<()> {
+        let refuse = |code: i32, message: &str| Err(Error::new(Code(code), message));
+        if self.view_on.is_some()
+            && matches!(&self.clustered, Some(asked) if !matches!(asked, clustered::Asked::Switch(false)))
+        {
             return refuse(6026500, "The 'clusteredIndex' option is not supported with views");
         }
-        let index = match asked {
-            clustered::Asked::Switch(false) => return Ok(()),
-            clustered::Asked::Switch(true) => {
+        if let Some(clustered::Asked::Index(_)) = self.clustered {
+            if self.auto_index_id == Some(false) {
+                return refuse(6026501, "The 'clusteredIndex' option does not support {autoIndexId: false}");
+            }
+            if self.id_index.is_some() {
+                return refuse(72, "The 'clusteredIndex' option is not supported with the 'idIndex' option");
+            }
+        }
+        match &self.clustered {
+            Some(clustered::Asked::Switch(true)) => {
                 return refuse(
                     5979703,
                     "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal \
                      collections and vice versa",
                 );
             }
-            clustered::Asked::Index(index) => index,
-        };
-        if self.auto_index_id == Some(false) {
-            return refuse(6026501, "The 'clusteredIndex' option does not support {autoIndexId: false}");
+            Some(clustered::Asked::Index(index)) => {
+                clustered::check(index.as_doc())?;
+                self.expire_after_seconds.map_or(Ok(()), clustered::check_seconds)?;
+            }
+            _ => {}
         }
-        if self.id_index.is_some() {
-            return refuse(72, "The 'clusteredIndex' option is not supported with the 'idIndex' option");
-        }
-        clustered::check(index.as_doc())?;
-        self.expire_after_seconds.map_or(Ok(()), clustered::check_seconds)
+        self.storage_engine.map_or(Ok(()), check_engines)
     }
 
     /// The options as they are kept, and as `listCollections` shows them.
@@ -386,11 +431,13 @@ pub fn stages<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
     Ok(stages)
 }
 
-/// How MongoDB's own engine would keep the collection; kept and shown, and otherwise of no consequence.
-fn storage_engine<'a>(field: Element<'a>) -> Result<Doc<'a>> {
-    let engines = arguments::document(WITHIN, field)?;
-    check_engines(engines)?;
-    Ok(engines)
+/// A collation whose fields are there, and of the right types; what they say is looked at later.
+fn collation<'a>(field: Element<'a>) -> Result<Doc<'a>> {
+    let given = arguments::document(WITHIN, field)?;
+    match Collation::parse(given, WITHIN) {
+        Err(error) if matches!(error.code(), Code::TYPE_MISMATCH | Code(40414 | 40415)) => Err(error),
+        _ => Ok(given),
+    }
 }
 
 /// Whether these are options of a storage engine that there is.
@@ -445,6 +492,9 @@ fn encrypted_fields(field: Element<'_>) -> Result<bool> {
 
 fn view_on<'a>(field: Element<'a>) -> Result<&'a str> {
     let name = arguments::string(WITHIN, field)?;
+    if name.is_empty() {
+        return Err(Error::bad_value("'viewOn' cannot be empty"));
+    }
     match name.contains('\0') {
         true => Err(Error::new(Code::INVALID_NAMESPACE, "namespaces cannot have embedded null characters")),
         false => Ok(name),

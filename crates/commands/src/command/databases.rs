@@ -7,6 +7,10 @@ use crate::table::fields;
 use document::{Doc, DocBuf, DocWriter};
 use error::{Error, Result};
 use query::Predicate;
+use store::DatabaseInfo;
+
+/// What the server's own databases take as long as nobody has written to them, by what MongoDB tells of new ones.
+const OWN_BYTES: u64 = 8192;
 
 /// The fields of a `listDatabases`: `filter` and `nameOnly`.
 fn listing<'a>(call: &Call<'a>) -> Result<(Doc<'a>, bool)> {
@@ -36,7 +40,7 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     let mut total_bytes = 0;
     {
         let mut databases = reply.array("databases");
-        for database in call.worker.store.databases().await? {
+        for database in with_own(call.worker.store.databases().await?) {
             let entry = DocBuf::build(|writer| {
                 writer.append("name", &database.name);
                 if !name_only {
@@ -55,6 +59,17 @@ pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         reply.append("totalSizeMb", (total_bytes / (1024 * 1024)) as i64);
     }
     Ok(Disposition::Reply)
+}
+
+/// Adds the databases that every server has.
+fn with_own(mut databases: Vec<DatabaseInfo>) -> Vec<DatabaseInfo> {
+    for name in ["admin", "config", "local"] {
+        if databases.iter().all(|database| database.name != name) {
+            databases.push(DatabaseInfo { name: name.to_owned(), size_on_disk_bytes: OWN_BYTES, empty: false });
+        }
+    }
+    databases.sort_by(|a, b| a.name.cmp(&b.name));
+    databases
 }
 
 /// What is wrong with a `dropDatabase` of its own.

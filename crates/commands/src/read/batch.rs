@@ -4,14 +4,18 @@ use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind};
 use error::{Error, Result};
 use query::{Item, ItemBuf};
 
-/// How many bytes of documents a reply holds; one document alone may be larger by the head room stores leave.
-pub const REPLY_DOCUMENTS_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX;
+/// How many bytes a reply holds up to its last document; one document alone may be larger by the head room stores leave.
+const REPLY_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX;
+
+/// What a message has before a batch, besides the batch's name: a header of 21 bytes and `{cursor: {`.
+const BEFORE_BATCH_BYTES: usize = 21 + 18;
 
 /// `firstBatch` or `nextBatch`: takes documents until it has as many as were asked for, or as many bytes as a reply holds.
 pub struct Batch<'b> {
     documents: Documents<'b>,
     documents_max: usize,
-    bytes: usize,
+    /// What takes room besides the array: of a message, what stands before it; the documents that go on within a pipeline.
+    other_bytes: usize,
     last_bytes: usize,
 }
 
@@ -24,12 +28,17 @@ enum Documents<'b> {
 
 impl<'b> Batch<'b> {
     pub fn begin(cursor: &'b mut DocWriter<'_>, key: &str, documents_max: usize) -> Batch<'b> {
-        Batch { documents: Documents::Reply(cursor.array(key)), documents_max, bytes: 0, last_bytes: 0 }
+        Batch {
+            documents: Documents::Reply(cursor.array(key)),
+            documents_max,
+            other_bytes: BEFORE_BATCH_BYTES + key.len(),
+            last_bytes: 0,
+        }
     }
 
     /// A batch that no client will see.
     pub fn kept(items: &'b mut Vec<ItemBuf>, documents_max: usize) -> Batch<'b> {
-        Batch { documents: Documents::Kept(items), documents_max, bytes: 0, last_bytes: 0 }
+        Batch { documents: Documents::Kept(items), documents_max, other_bytes: 0, last_bytes: 0 }
     }
 
     /// Error 10334 where a pipeline's result is too large for a client.
@@ -44,6 +53,14 @@ impl<'b> Batch<'b> {
         match &self.documents {
             Documents::Reply(array) => array.len(),
             Documents::Kept(items) => items.len(),
+        }
+    }
+
+    /// What the batch takes so far: of a reply the whole array, with the names of its elements.
+    fn bytes(&self) -> usize {
+        match &self.documents {
+            Documents::Reply(array) => array.size() + self.other_bytes,
+            Documents::Kept(_) => self.other_bytes,
         }
     }
 
@@ -70,14 +87,16 @@ impl<'b> Batch<'b> {
     pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> bool {
         let item = item.into();
         let size = item.document.size();
-        if !fits(self.is_empty(), self.bytes + size) {
+        if !fits(self.is_empty(), self.bytes() + size) {
             return false;
         }
         match &mut self.documents {
             Documents::Reply(array) => array.push_raw(Kind::Document, item.document.as_bytes()),
-            Documents::Kept(items) => items.push(item.to_owned()),
+            Documents::Kept(items) => {
+                items.push(item.to_owned());
+                self.other_bytes += size;
+            }
         }
-        self.bytes += size;
         self.last_bytes = size;
         true
     }
@@ -92,7 +111,7 @@ impl<'b> Batch<'b> {
 
     /// Takes a document that `write` puts at the end of the reply; false when it does not fit any more.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
-        let (bytes, empty) = (self.bytes, self.is_empty());
+        let (bytes, empty) = (self.bytes(), self.is_empty());
         let mut size = 0;
         let taken = match &mut self.documents {
             Documents::Reply(array) => array.try_push(Kind::Document, |out| {
@@ -108,12 +127,12 @@ impl<'b> Batch<'b> {
                 let fits = fits(empty, bytes + size);
                 if fits {
                     items.push(DocBuf::from_vec(document).unwrap_or_default().into());
+                    self.other_bytes += size;
                 }
                 fits
             }
         };
         if taken {
-            self.bytes += size;
             self.last_bytes = size;
         }
         Ok(taken)
@@ -122,5 +141,5 @@ impl<'b> Batch<'b> {
 
 /// The first document always fits, lest a reader get stuck before it.
 fn fits(first: bool, bytes: usize) -> bool {
-    first || bytes <= REPLY_DOCUMENTS_BYTES_MAX
+    first || bytes <= REPLY_BYTES_MAX
 }
