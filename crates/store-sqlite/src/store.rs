@@ -102,6 +102,36 @@ impl SqliteStore {
         }
     }
 
+    /// Makes a plan; and again, where what it was measured by lacked entries.
+    fn planned<'a>(
+        &'a self,
+        make: impl Fn() -> Result<(SqlitePlan, Option<MeasuredLate>)> + 'a,
+    ) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
+        match make() {
+            Ok((_, Some(MeasuredLate { collection, indexes }))) => Box::pin(async move {
+                self.writer.catch_up(collection, indexes).await?;
+                make().map(|(plan, _)| Arc::new(plan) as Arc<dyn Plan>)
+            }),
+            made => Box::pin(std::future::ready(made.map(|(plan, _)| Arc::new(plan) as Arc<dyn Plan>))),
+        }
+    }
+
+    /// Makes a plan, and gives which indexes it was measured by although they lacked entries.
+    fn measured(
+        &self,
+        collection: &Collection,
+        make: impl FnOnce(planner::Measure<'_>) -> Result<SqlitePlan>,
+    ) -> Result<(SqlitePlan, Option<MeasuredLate>)> {
+        let late = RefCell::new(Vec::new());
+        let plan = make(&|collection, scan, enough| {
+            let index = scan.index.as_ref().filter(|index| index.is_late());
+            late.borrow_mut().extend(index.map(|index| index.id));
+            self.measure(collection, scan, enough)
+        })?;
+        let indexes = late.into_inner();
+        Ok((plan, (!indexes.is_empty()).then_some(MeasuredLate { collection: collection.id, indexes })))
+    }
+
     /// Has the indexes that a plan reads by brought up to what is acknowledged.
     async fn catch_up(&self, plan: &SqlitePlan) -> Result<()> {
         match plan.late_indexes() {
@@ -236,6 +266,12 @@ impl Visitor for Shown<'_> {
     }
 }
 
+/// Indexes of a collection that were measured before all entries were in them.
+struct MeasuredLate {
+    collection: i64,
+    indexes: Vec<i64>,
+}
+
 impl DocumentStore for SqliteStore {
     fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Collation>> {
         let collation = self.find(namespace).map_or(Collation::SIMPLE, |collection| collection.collation.clone());
@@ -243,13 +279,10 @@ impl DocumentStore for SqliteStore {
     }
 
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
-        let plan = match self.find(namespace) {
-            None => self.plan_without_collection(namespace, &query),
-            collection => planner::plan(collection.as_ref(), &query, &|collection, scan, enough| {
-                self.measure(collection, scan, enough)
-            }),
-        };
-        Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn Plan>)))
+        self.planned(move || match self.find(namespace) {
+            None => Ok((self.plan_without_collection(namespace, &query)?, None)),
+            Some(collection) => self.measured(&collection, |measure| planner::plan(Some(&collection), &query, measure)),
+        })
     }
 
     fn plan_different<'a>(
@@ -259,15 +292,12 @@ impl DocumentStore for SqliteStore {
         path: &'a str,
         collation: &'a Collation,
     ) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
-        let plan = match self.find(namespace) {
-            None => self.plan_without_collection(namespace, &query),
-            Some(collection) => {
-                planner::plan_different(&collection, &query, path, collation, &|collection, scan, enough| {
-                    self.measure(collection, scan, enough)
-                })
-            }
-        };
-        Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn Plan>)))
+        self.planned(move || match self.find(namespace) {
+            None => Ok((self.plan_without_collection(namespace, &query)?, None)),
+            Some(collection) => self.measured(&collection, |measure| {
+                planner::plan_different(&collection, &query, path, collation, measure)
+            }),
+        })
     }
 
     fn scan<'a>(

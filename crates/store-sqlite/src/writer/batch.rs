@@ -4,7 +4,7 @@ use super::Writer;
 use super::rows::Old;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
-use crate::plan::SqlitePlan;
+use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
 use crate::scan;
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use query::predicate::Predicate;
 use query::update::Applied;
 use query::{MatchDetails, Sort};
 use rusqlite::OptionalExtension;
+use std::cell::RefCell;
 use std::sync::Arc;
 use store::{
     BatchOutcome, DeleteStatement, Flow, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
@@ -269,9 +270,20 @@ impl Writer {
     }
 
     fn plan(&mut self, collection: &Arc<Collection>, query: &Query<'_>) -> Attempt<SqlitePlan> {
-        let plan = planner::plan(Some(collection), query, &|collection, scan, enough| {
-            scan::measure_keys(&self.connection, collection, scan, enough).unwrap_or(enough)
-        })?;
+        let late = RefCell::new(Vec::new());
+        let measure = |connection: &_, scan: &IndexScan, enough: u64| {
+            let index = scan.index.as_ref().filter(|index| index.is_late());
+            late.borrow_mut().extend(index.map(|index| index.id));
+            scan::measure_keys(connection, collection, scan, enough).unwrap_or(enough)
+        };
+        let mut plan =
+            planner::plan(Some(collection), query, &|_, scan, enough| measure(&self.connection, scan, enough))?;
+        if !late.borrow().is_empty() {
+            // It was measured by what lacks entries.
+            let indexes = late.take();
+            self.enter_late_for_reader(collection.id, &indexes)?;
+            plan = planner::plan(Some(collection), query, &|_, scan, enough| measure(&self.connection, scan, enough))?;
+        }
         if let Some((_, indexes)) = plan.late_indexes() {
             self.enter_late_for_reader(collection.id, &indexes)?;
         }
