@@ -108,14 +108,16 @@ def on_sphere(rng):
     if kind == 2:
         return {"at": {"$geoWithin": {"$centerSphere": [[rng.uniform(-20, 20), rng.uniform(-20, 20)], rng.uniform(0.01, 0.2)]}}}
     center = {"type": "Point", "coordinates": [rng.uniform(-20, 20), rng.uniform(-20, 20)]}
-    return {"at": {"$near": {"$geometry": center, "$maxDistance": rng.uniform(1e4, 2e6)}}}
+    farthest = {"$maxDistance": rng.uniform(1e4, 2e6)} if rng.random() < 0.6 else {}
+    return {"at": {"$near": {"$geometry": center, **farthest}}}
 
 
 def on_plane(rng):
     corner = [rng.uniform(-20, 15), rng.uniform(-20, 15)]
     if rng.random() < 0.5:
         return {"flat": {"$geoWithin": {"$box": [corner, [corner[0] + 5, corner[1] + 8]]}}}
-    return {"flat": {"$near": corner, "$maxDistance": rng.uniform(1, 10)}}
+    farthest = {"$maxDistance": rng.uniform(1, 10)} if rng.random() < 0.6 else {}
+    return {"flat": {"$near": corner, **farthest}}
 
 
 KINDS = {
@@ -175,7 +177,7 @@ def expected_of(plain, asked, options):
     if isinstance(condition, dict) and "$near" in condition:
         near = condition["$near"]
         center = near["$geometry"]["coordinates"] if path == "at" else near
-        farthest = near["$maxDistance"] if path == "at" else condition["$maxDistance"]
+        farthest = (near if path == "at" else condition).get("$maxDistance", math.inf)
         away = {one["_id"]: distance(one, path, center) for one in documents}
         return {number for number, there in away.items() if there is not None and there <= farthest}
     return {one["_id"] for one in plain.find(asked, {"_id": 1}, **options)}
@@ -253,6 +255,53 @@ def test_arrays_beside_one_another_are_refused(db):
     with pytest.raises(OperationFailure) as refused:
         create_index()
     assert refused.value.code == 171
+
+
+NEAREST = 2000
+
+
+def many_places(rng):
+    for number in range(NEAREST):
+        point = [round(rng.uniform(-60, 60), 3), round(rng.uniform(-60, 60), 3)]
+        yield {"_id": number, "at": {"type": "Point", "coordinates": point}, "flat": point, "half": number % 2}
+
+
+@pytest.mark.parametrize("path", ["at", "flat"])
+def test_the_nearest_are_found_without_reading_the_others(db, path):
+    rng = random.Random(f"{SEED} nearest {path}")
+    db.things.insert_many(many_places(rng))
+    db.things.create_index({path: "2dsphere" if path == "at" else "2d"})
+    documents = list(db.things.find())
+    for round_ in range(6):
+        center = [rng.uniform(-50, 50), rng.uniform(-50, 50)]
+        near = {"$near": {"$geometry": {"type": "Point", "coordinates": center}} if path == "at" else center}
+        away = lambda one: distance({"at": one["at"], "flat": one["flat"]}, path, center)
+        question, places = {path: near}, documents
+        if round_ % 2:
+            question, places = {path: near, "half": 1}, [one for one in documents if one["half"]]
+        places = sorted(places, key=lambda one: (away(one), one["_id"]))
+        expected = [one["_id"] for one in places]
+        found = [one["_id"] for one in db.things.find(question).limit(10)]
+        assert found == expected[:10], (SEED, center)
+        assert [one["_id"] for one in db.things.find(question).skip(5).limit(7)] == expected[5:12]
+        cursor = db.things.find(question).batch_size(67)
+        assert [one["_id"] for one in cursor] == expected, (SEED, center)
+        find = {"find": "things", "filter": question, "limit": 10}
+        figures = db.command("explain", find, verbosity="executionStats")["executionStats"]
+        assert figures["nReturned"] == 10
+        assert figures["totalDocsExamined"] <= NEAREST / 2, figures["totalDocsExamined"]
+
+
+def test_many_in_one_place_are_all_found(db):
+    db.things.create_index({"at": "2dsphere"})
+    pad = "x" * 20_000
+    here = {"type": "Point", "coordinates": [1.5, 2.5]}
+    there = {"type": "Point", "coordinates": [1.5, 2.6]}
+    # More than a ring's documents that are held.
+    db.things.insert_many([{"_id": number, "at": here if number % 3 else there, "pad": pad} for number in range(900)])
+    found = [one["_id"] for one in db.things.find({"at": {"$near": {"$geometry": here}}}, {"_id": 1}).batch_size(100)]
+    assert sorted(found) == list(range(900))
+    assert all(number % 3 for number in found[:600]) and not any(number % 3 for number in found[600:])
 
 
 @pytest.mark.mariadb_only

@@ -238,6 +238,7 @@ impl Catalog {
         let mut tables = self.tables.borrow_mut();
         if let Some((known, _)) = tables.get(namespace) {
             table.document_bytes = known.document_bytes.clone();
+            table.choices = known.choices.clone();
         }
         let table = Arc::new(table);
         if tables.len() >= ENTRIES_MAX {

@@ -5,6 +5,7 @@ mod bounds;
 use crate::connection::Event;
 use crate::failure::Result;
 use crate::keyed::Keyed;
+use crate::keyed::near::Rings;
 use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
 use crate::spelling;
 use crate::store::MariaDbStore;
@@ -79,7 +80,11 @@ fn summary_of(rows: &Rows) -> PlanSummary {
 
 fn summary_of_index(rows: &Rows) -> PlanSummary {
     let of = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
-    let stage = if rows.gives_different() { "DISTINCT_SCAN" } else { "IXSCAN" };
+    let stage = match rows.rings() {
+        Some(rings) => stage_of_rings(rings),
+        None if rows.gives_different() => "DISTINCT_SCAN",
+        None => "IXSCAN",
+    };
     match (&rows.index, rows.found.as_ref().and_then(|found| found.spec.as_ref())) {
         (Some(IndexScan { merged: Some(merged), .. }), _) => {
             // The elements of an array are told with the index itself.
@@ -90,6 +95,10 @@ fn summary_of_index(rows: &Rows) -> PlanSummary {
         (None, Some(spec)) => of(stage, spec),
         (None, None) => of(stage, &crate::index::id_index()),
     }
+}
+
+fn stage_of_rings(rings: &Rings) -> &'static str {
+    if rings.shape.kind.name() == "2d" { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" }
 }
 
 struct Stages<'s> {
@@ -122,6 +131,10 @@ impl Stages<'_> {
             about.write_count("docsExamined", looked.documents, writer);
         } else if let Some(search) = rows.keyed().and_then(|keyed| keyed.search.as_deref()) {
             self.write_text_match(rows, search, looked, writer);
+        } else if let (Some(rings), Some(spec)) =
+            (rows.rings(), rows.found.as_ref().and_then(|found| found.spec.as_ref()))
+        {
+            self.write_rings(rows, rings, spec, writer);
         } else if rows.ids.is_some() || rows.index.is_some() || rows.found.is_some() {
             writer.append("stage", "FETCH");
             about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
@@ -163,6 +176,20 @@ impl Stages<'_> {
         fetch.append("stage", "FETCH");
         self.write_fetched(&mut fetch);
         self.write_index(rows, None, looked, &mut fetch.document("inputStage"));
+    }
+
+    /// Documents by their distance, as they are found in one ring after the other.
+    fn write_rings(&self, rows: &Rows, rings: &Rings, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
+        writer.append("stage", stage_of_rings(rings));
+        self.about.write_figures(|ran| ran.found, writer);
+        writer.append("keyPattern", spec.key.as_doc());
+        writer.append("indexName", spec.name.as_str());
+        writer.append("indexVersion", 2);
+        let mut inputs = writer.array("inputStages");
+        let mut fetch = inputs.document();
+        fetch.append("stage", "FETCH");
+        self.write_fetched(&mut fetch);
+        self.write_index(rows, None, self.plan.examined(), &mut fetch.document("inputStage"));
     }
 
     fn write_merged(&self, branches: &[Branch], writer: &mut DocWriter<'_>) {

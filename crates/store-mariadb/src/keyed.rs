@@ -11,6 +11,7 @@
 
 mod drain;
 mod lookup;
+pub(crate) mod near;
 
 pub(crate) use drain::{bring_up, bring_up_later};
 pub(crate) use lookup::{Keyed, of_branch, of_query, of_search};

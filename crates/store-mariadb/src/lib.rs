@@ -12,6 +12,7 @@ mod ahead;
 pub mod binlog;
 mod build;
 mod catalog;
+mod choices;
 mod collections;
 mod connection;
 mod count;

@@ -5,9 +5,11 @@ mod merged;
 pub(crate) use merged::{Branch, Merged, column as merged_column};
 
 use crate::ahead::Ahead;
+use crate::choices::Chosen;
 use crate::connection::Connection;
 use crate::explain;
 use crate::keyed::Keyed;
+use crate::keyed::near::Rings;
 use crate::names::quote;
 use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
@@ -35,6 +37,17 @@ pub(crate) struct MariaDbPlan {
     pub ahead: Ahead,
     /// What is looked for, where rows that are kept will do.
     pub reads: Option<Box<Predicate>>,
+    /// What its index was chosen by.
+    pub chosen: Option<Chosen>,
+}
+
+/// What it has looked at tells whether the choice was right.
+impl Drop for MariaDbPlan {
+    fn drop(&mut self) {
+        if let Some(chosen) = &self.chosen {
+            chosen.note(Plan::examined(self).documents);
+        }
+    }
 }
 
 /// Which rows are read, and in which order.
@@ -153,6 +166,7 @@ impl MariaDbPlan {
             reads_afresh: AtomicBool::default(),
             ahead: Ahead::default(),
             reads: None,
+            chosen: None,
         }
     }
 
@@ -171,7 +185,9 @@ impl MariaDbPlan {
     pub fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
         let facts = PlanFacts { exact: false, sorted: true, view: false };
         let access = Access::Rows(Rows::all(true));
-        MariaDbPlan { tailable: true, ..MariaDbPlan::new(namespace, Some(table), access, facts) }
+        let mut plan = MariaDbPlan::new(namespace, Some(table), access, facts);
+        plan.tailable = true;
+        plan
     }
 
     /// All rows that are read.
@@ -214,6 +230,11 @@ impl Rows {
     /// What there is of an index whose keys gateways compute.
     pub fn keyed(&self) -> Option<&Keyed> {
         self.found.as_ref()?.keyed.as_deref()
+    }
+
+    /// The rings in which they are read by their distance.
+    pub fn rings(&self) -> Option<&Rings> {
+        self.keyed()?.rings.as_ref()
     }
 
     /// The whole table by row key.
@@ -451,6 +472,10 @@ impl Plan for MariaDbPlan {
     fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
         // Where arrays are is in tables of their own, which are not asked here.
         self.table.iter().flat_map(|table| &table.indexes).for_each(|index| visit(&index.spec, false));
+    }
+
+    fn is_by_distance(&self) -> bool {
+        matches!(&self.access, Access::Rows(rows) if rows.rings().is_some())
     }
 
     fn stages(&self, about: &Explained<'_>) -> DocBuf {

@@ -1,20 +1,23 @@
 //! From a query to a plan.
 //!
 //! What a plan gives contains every document that matches. Each index is a candidate: conditions on its leading fields become ranges of
-//! keys ([`bounds`]), and its order may be the one that is asked for. The best one is taken: the most fields bound to single values first,
-//! then a range, then the order. An `$or` takes an index for each of its branches, or none.
+//! keys ([`bounds`]), and its order may be the one that is asked for. By their shape those are best that have the most fields bound to single
+//! values, then a range, then the order; where that leaves several, it is measured what they find ([`choice`]). An `$or` takes an index
+//! for each of its branches, or none.
 //!
 //! An index gives the order only while all its keys have a place of their own ([`key::ODD`]). The plan that counts on it is asked about
 //! first, by a [`Planned::probe`].
 
 mod bounds;
 mod candidate;
+mod choice;
 mod elements;
 mod merge;
 mod other_keys;
 
 pub(crate) use bounds::{Bounds, KeyRange};
 
+use crate::choices::Question;
 use crate::id_text;
 use crate::index::{Index, id_index};
 use crate::keyed;
@@ -22,6 +25,7 @@ use crate::plan::{Access, MariaDbPlan, Rows};
 use crate::pushdown;
 use crate::table::Table;
 use candidate::{Candidate, within};
+use choice::Asking;
 use document::{Doc, Value};
 use elements::ElementCondition;
 use error::Error;
@@ -41,6 +45,8 @@ pub(crate) struct Planned {
     pub plan: MariaDbPlan,
     /// A query that gives a row if the index has keys without a place. If it does, the plan is to be made again, not [`Order::ByIndex`].
     pub probe: Option<Arc<str>>,
+    /// What MariaDB should be asked about its indexes, and then the plan be made again; it is a plan as it stands.
+    pub questions: Vec<Question>,
 }
 
 /// Whether an index's order may be counted on.
@@ -60,7 +66,7 @@ pub(crate) fn plan(
     order: Order,
 ) -> error::Result<Planned> {
     let Some(table) = table else {
-        return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, None), probe: None });
+        return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, None), probe: None, questions: Vec::new() });
     };
     query.check()?;
     let whole = table.clone();
@@ -73,16 +79,23 @@ pub(crate) fn plan(
     check_distance(namespace, &table, query, &wanted)?;
     let root = query.predicate.root();
     if matches!(root, Node::Never) {
-        return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, Some(table)), probe: None });
+        return Ok(Planned {
+            plan: MariaDbPlan::of_nothing(namespace, Some(table)),
+            probe: None,
+            questions: Vec::new(),
+        });
     }
+    let asking = Asking::default();
     let (access, facts, probe) = match hinted {
         Hinted::Index(index) => Candidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate),
         Hinted::Keyed(index) => keyed::of_query(&table, query, Some(index))
             .map_or_else(|| natural(&table, query, &wanted), |rows| by_keys(rows, &wanted)),
         Hinted::Natural => natural(&table, query, &wanted),
-        Hinted::Nothing => choose(&table, query, &wanted),
+        Hinted::Nothing => choose(&table, query, &wanted, &asking),
     };
-    Ok(Planned { plan: MariaDbPlan::new(namespace, Some(whole), access, facts), probe })
+    let mut plan = MariaDbPlan::new(namespace, Some(whole), access, facts);
+    plan.chosen = asking.chosen.take();
+    Ok(Planned { plan, probe, questions: asking.questions.take() })
 }
 
 /// The table as a query sees it that an index filter leaves but some of the indexes.
@@ -133,7 +146,7 @@ fn by_keys(rows: Rows, wanted: &Wanted<'_>) -> Choice {
 /// What is read, what is known of it, and what has to be asked before.
 type Choice = (Access, PlanFacts, Option<Arc<str>>);
 
-fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &Asking) -> Choice {
     if let Some(rows) = keyed::of_search(table, query) {
         return by_keys(rows, wanted);
     }
@@ -147,7 +160,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
     if wanted.natural.is_some() {
         return natural(table, query, wanted);
     }
-    let best = best(table, wanted);
+    let best = choice::best(table, wanted, query.limit, asking);
     if wanted.sort.is_some()
         && !best.as_ref().is_some_and(|best| best.is_sorted() && best.is_bounded())
         && let Some(choice) = merge::in_order(table, query, wanted)
@@ -167,14 +180,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice 
         }
         return candidate.into_access(wanted, query.predicate);
     }
-    union(table, query, wanted).unwrap_or_else(|| natural(table, query, wanted))
-}
-
-fn best<'t>(table: &'t Arc<Table>, wanted: &Wanted<'_>) -> Option<Candidate<'t>> {
-    shown(table)
-        .map(|index| Candidate::new(index, table, wanted, false))
-        .filter(|candidate| candidate.score > 0)
-        .max_by_key(|candidate| candidate.score)
+    union(table, query, wanted, asking).unwrap_or_else(|| natural(table, query, wanted))
 }
 
 /// The indexes that documents may be found by; `None` is that on `_id`.
@@ -258,7 +264,7 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
 }
 
 /// An index for each branch of an `$or`. What else the filter says is left to the evaluator.
-fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
+fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &Asking) -> Option<Choice> {
     let branches = branches_of(query.predicate.root())?;
     let mut parts = Vec::with_capacity(branches.len());
     for branch in branches {
@@ -266,7 +272,7 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
         part.read(branch);
         let all = match ids_in(branch, table) {
             Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
-            None => match best(table, &part) {
+            None => match choice::best(table, &part, None, asking) {
                 Some(best) => best.into_branch(&part),
                 None => vec![keyed::of_branch(table, branch)?],
             },
@@ -274,6 +280,8 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<C
         let own = std::iter::once(Some(Predicate::of(branch.clone()))).chain(std::iter::repeat(None));
         parts.extend(own.zip(all));
     }
+    // What the branches look at is not told apart.
+    asking.chosen.take();
     Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
 }
 

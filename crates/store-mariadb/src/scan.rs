@@ -10,6 +10,7 @@ use crate::ahead;
 use crate::connection::Event;
 use crate::failure::{Failure, Result, sql};
 use crate::handlers::Watch;
+use crate::keyed::near;
 use crate::lane;
 use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
 use crate::pool::Lease;
@@ -100,6 +101,9 @@ pub(crate) async fn rows(
     match &plan.access {
         Access::Nothing => Ok(ScanEnd::Exhausted),
         Access::Rows(rows) => {
+            if let Some(rings) = rows.rings() {
+                return near::scan(store, plan, (table, rows, rings), after, take).await;
+            }
             if let (Some(id), None) = (plan.single_id(), after) {
                 let recording = match results::of_id(store, plan, table, id).await {
                     Kept::Rows(set) => match results::deliver(&set, None, take).await? {
@@ -167,7 +171,7 @@ async fn union(
     Ok(ScanEnd::Exhausted)
 }
 
-async fn of(
+pub(crate) async fn of(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Arc<Table>,
@@ -300,7 +304,7 @@ impl Rows {
 }
 
 /// A row key as the server sends it.
-fn number(key: &[u8]) -> i64 {
+pub(crate) fn number(key: &[u8]) -> i64 {
     key.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 

@@ -124,7 +124,7 @@ impl MariaDbStore {
         table: Option<Arc<Table>>,
         query: &Query<'_>,
     ) -> Result<MariaDbPlan> {
-        let Planned { plan, probe } = planner::plan(namespace, table.clone(), query, Order::ByIndex)?;
+        let Planned { plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
         let Some(probe) = probe else { return Ok(plan) };
         let may = match &self.results {
             // Rows that are kept are in vain to read, and those to keep have to be read while changes are being watched for.
@@ -134,7 +134,25 @@ impl MariaDbStore {
         match may {
             Ok(true) => Ok(plan),
             // Reading tells what the matter is.
-            _ => Ok(planner::plan(namespace, table, query, Order::ByNone)?.plan),
+            _ => Ok(self.planned(namespace, table, query, Order::ByNone).await?.plan),
+        }
+    }
+
+    /// The plan by the index that MariaDB says is best, where it has to be asked.
+    async fn planned(
+        &self,
+        namespace: &Namespace,
+        table: Option<Arc<Table>>,
+        query: &Query<'_>,
+        order: Order,
+    ) -> Result<Planned> {
+        let planned = planner::plan(namespace, table.clone(), query, order)?;
+        let Some(known) = table.as_ref().filter(|_| !planned.questions.is_empty()) else { return Ok(planned) };
+        let mut lease = self.pool.lease().await?;
+        match known.choices.ask(&mut lease, &planned.questions).await {
+            Ok(()) => Ok(planner::plan(namespace, table, query, order)?),
+            // Reading tells what the matter is.
+            Err(_) => Ok(planned),
         }
     }
 

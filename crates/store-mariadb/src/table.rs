@@ -1,5 +1,6 @@
 //! A collection's table: its shape, and the statements that read and write it.
 
+use crate::choices::Choices;
 use crate::connection::Connection;
 use crate::id_text::{self, IdForm};
 use crate::index::Index;
@@ -71,6 +72,8 @@ pub(crate) struct Table {
     pub statements: Statements,
     /// How long the documents are that were read last.
     pub document_bytes: DocumentBytes,
+    /// Which indexes have served its queries best.
+    pub choices: Choices,
 }
 
 /// The mean length of documents, as far as some have been seen; shared by what is known of a table one time and the next.
@@ -150,6 +153,7 @@ impl Table {
             collation: Collation::SIMPLE,
             statements,
             document_bytes: DocumentBytes::default(),
+            choices: Choices::default(),
         }
     }
 

@@ -20,6 +20,7 @@ pub mod places;
 pub mod progress;
 pub mod read;
 pub mod rules;
+pub mod selectivity;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod type_bracket;

@@ -3,8 +3,61 @@
 use crate::{IndexKind, IndexSpec, Namespace};
 use document::Value;
 use error::{Code, Error, Result};
-use query::geo::{Metric, Near};
+use query::geo::{EARTH_RADIUS_METERS, Metric, Near};
 use query::text::general;
+use std::f64::consts::PI;
+use std::ops::Range;
+
+/// The first ring is this part of the greatest distance there is.
+const FIRST_PART: f64 = 1e-6;
+
+/// Rings with fewer documents are followed by wider ones, rings with more by narrower ones.
+pub const RING_DOCUMENTS: Range<usize> = 100..1000;
+
+/// Distances from one to another: documents are looked for ring after ring, each as wide as gives some of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    pub inner: f64,
+    pub width: f64,
+}
+
+impl Ring {
+    /// The one that begins at the least distance that is wanted.
+    pub fn first(near: &Near, kind: &IndexKind) -> Ring {
+        Ring { inner: near.min, width: farthest(near, kind) * FIRST_PART }
+    }
+
+    /// Where it ends. However narrow, a ring goes on from where it begins.
+    pub fn outer(&self) -> f64 {
+        (self.inner + self.width).max(self.inner.next_up())
+    }
+
+    /// Whether anything that is wanted can be as far away.
+    pub fn is_wanted(&self, near: &Near, kind: &IndexKind) -> bool {
+        self.inner <= farthest(near, kind).min(near.max) && self.width > 0.0
+    }
+
+    /// The one behind it, which had so many documents.
+    pub fn next(&self, documents: usize) -> Ring {
+        let width = match documents {
+            few if few < RING_DOCUMENTS.start => self.width * 4.0,
+            many if many > RING_DOCUMENTS.end => self.width / 2.0,
+            _ => self.width,
+        };
+        Ring { inner: self.outer(), width }
+    }
+}
+
+/// The greatest distance there is, and a little more.
+fn farthest(near: &Near, kind: &IndexKind) -> f64 {
+    match (near.metric, kind) {
+        (Metric::Flat, IndexKind::Plane(options)) => {
+            let reach = |at: f64| (at - options.min).abs().max((options.max - at).abs());
+            reach(near.center.x).hypot(reach(near.center.y)) * 1.001
+        }
+        _ => PI * EARTH_RADIUS_METERS * 1.001,
+    }
+}
 
 /// Whether an index of this kind keeps the places that a query asks the distance of. What stands in front of them in its keys has to
 /// be bound by conditions of the query's own.

@@ -1,6 +1,7 @@
 //! From a query to the rows of an index whose keys gateways compute.
 
 use super::drain::kept;
+use super::near::Rings;
 use super::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN};
 use crate::index::Index;
 use crate::plan::{Found, Rows, padded};
@@ -34,6 +35,8 @@ pub(crate) struct Keyed {
     /// What the keys were made from, per field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
     pub search: Option<Arc<TextSearch>>,
+    /// Documents are read in the order of their distance.
+    pub rings: Option<Rings>,
 }
 
 /// The rows by an index of these kinds: that with the words that are searched for, the one that a hint names, or else the one that narrows the
@@ -72,13 +75,16 @@ struct Sought {
     /// Rows with arrays are among those that are read.
     with_arrays: bool,
     search: Option<Arc<TextSearch>>,
+    /// By which distances, where the nearest are wanted first.
+    near: Option<Arc<Near>>,
     /// How much it narrows.
     worth: usize,
 }
 
 fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -> Option<Sought> {
     let (shape, keys) = (index.shape.as_deref()?, index.keys.as_ref()?);
-    let of = |intervals| Sought { intervals, bounds: Vec::new(), with_arrays: false, search: None, worth: 1 };
+    let of =
+        |intervals| Sought { intervals, bounds: Vec::new(), with_arrays: false, search: None, near: None, worth: 1 };
     if let Some(text) = wanted.text {
         let is_it = shape.text.is_some() && shape.spec.name == *text.index.name;
         let terms = is_it.then(|| search::terms(shape, text, wanted)).flatten()?;
@@ -99,14 +105,19 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
     if !hinted && shape.partial.is_some() {
         return None;
     }
-    // Without a greatest distance all places are read, for which the index is a detour.
-    let is_bounded = |near: &&Arc<Near>| near.max < PI * EARTH_RADIUS_METERS;
     let serves = |near: &&Arc<Near>| {
         places::leads(shape, near.path.as_str()) && near::serves(&shape.spec, &shape.kind, near, |_| false)
     };
-    let near = query.predicate.near().filter(is_bounded).filter(serves);
+    let near = query.predicate.near().filter(serves);
     let region = || places::region(shape, wanted).map(of);
-    let ring = || near.map(|near| of(places::ring(shape, near, near.min, near.max)));
+    // All that is within a greatest distance is read at once, unless only the nearest are wanted.
+    let is_bounded = |near: &Near| near.max < PI * EARTH_RADIUS_METERS;
+    let in_order = query.sort.is_none_or(query::Sort::is_empty);
+    let ring = || {
+        let near = near.filter(|near| in_order || is_bounded(near))?;
+        let one_by_one = in_order && (query.limit.is_some() || !is_bounded(near));
+        Some(Sought { near: one_by_one.then(|| near.clone()), ..of(places::ring(shape, near, near.min, near.max)) })
+    };
     let by_any_field =
         || wildcard::narrowed(shape, wanted).map(|Narrowed { intervals, bounds }| Sought { bounds, ..of(intervals) });
     let everything = || hinted.then(|| of(vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }]));
@@ -115,11 +126,10 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
 
 fn rows(table: &Table, index: &Index, sought: Sought) -> Rows {
     let keys = index.keys.clone().unwrap_or_else(KeyTable::new);
-    let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = sought.intervals.iter().map(range).collect();
-    ranges.sort_unstable();
-    join(&mut ranges);
-    ranges.extend(unlike(if sought.with_arrays { keys.arrays } else { u64::MAX }));
-    let keyed = Keyed { pending: keys.pending(table), bounds: sought.bounds, search: sought.search, keys };
+    let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
+    let rings = sought.near.zip(index.shape.clone()).map(|(near, shape)| Rings { near, shape });
+    let pending = keys.pending(table);
+    let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, keys };
     let found = Found {
         table: keyed.keys.keys(table),
         key: "seq",
@@ -128,7 +138,16 @@ fn rows(table: &Table, index: &Index, sought: Sought) -> Rows {
         spec: Some(index.spec.clone()),
         keyed: Some(Box::new(keyed)),
     };
-    Rows { found: Some(found), condition: Some(condition(&ranges)), ..Rows::all(true) }
+    Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) }
+}
+
+/// The condition for keys within these intervals, and for what stands in for keys of documents that have arrays in other parts.
+pub(super) fn places_of(intervals: &[Interval], arrays: u64) -> Condition {
+    let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = intervals.iter().map(range).collect();
+    ranges.sort_unstable();
+    join(&mut ranges);
+    ranges.extend(unlike(arrays));
+    condition(&ranges)
 }
 
 /// The rows of an interval of keys, whose ends may be longer than what is kept of a key.

@@ -36,7 +36,7 @@ pub(super) struct Candidate<'t> {
     table: &'t Table,
     fields: Vec<Field<'t>>,
     /// The bounds are all there is to the filter, and each says all about its conditions.
-    exact: bool,
+    pub exact: bool,
     forward: bool,
     sorted: bool,
     pub score: u32,
@@ -121,6 +121,50 @@ impl<'t> Candidate<'t> {
 
     pub fn is_bounded(&self) -> bool {
         self.fields.iter().any(|field| field.bounds.is_some())
+    }
+
+    /// Whether there is a document at the most that it finds, so that nothing can be better.
+    pub fn is_one_document(&self) -> bool {
+        self.index.is_none_or(|index| index.spec.unique) && self.fields.iter().all(is_one_point)
+    }
+
+    /// The fields that say which stretches of the index are read: those bound to single values, and the one behind them.
+    pub fn leading(&self) -> impl Iterator<Item = (&str, &Bounds)> {
+        let bounded = self.fields.iter().map_while(|field| Some((field.path, field.sought()?)));
+        let mut ranged = false;
+        bounded.take_while(move |(_, bounds)| !std::mem::replace(&mut ranged, !bounds.is_points()))
+    }
+
+    /// Whether what it reads is among what `other` reads, and comes in the order wanted if that does.
+    pub fn is_within(&self, other: &Candidate<'_>) -> bool {
+        let is_plain = |candidate: &Candidate<'_>| candidate.index.is_none_or(|index| index.values.is_none());
+        let leaves_out = other.index.is_some_and(Index::leaves_out);
+        let reads = |path: &str| self.leading().any(|(leading, _)| leading == path);
+        is_plain(self)
+            && is_plain(other)
+            && !leaves_out
+            && (self.sorted || !other.sorted)
+            && other.leading().all(|(path, _)| reads(path))
+    }
+
+    /// The name of the index in MariaDB.
+    pub fn name(&self) -> &str {
+        self.key()
+    }
+
+    /// Where it looks for rows, and by which condition: in the index, and among the elements of arrays.
+    pub fn stretches(&self, wanted: &Wanted<'_>) -> Vec<(String, Condition)> {
+        let of_index = |candidate: &Candidate<'_>| {
+            let condition = candidate.condition(Bounds::all).or_else(|| candidate.present());
+            let all = || Condition::new("TRUE".into(), Vec::new());
+            (source(self.table, self.key()), condition.unwrap_or_else(all))
+        };
+        match self.within_arrays(wanted) {
+            None => vec![of_index(self)],
+            Some((values, within)) => {
+                vec![of_index(&self.clone().without_arrays()), (values.named(self.table), within)]
+            }
+        }
     }
 
     /// The same for each of the values that the fields in front of the sort's are bounded to, `most` in all; each gives the order wanted.

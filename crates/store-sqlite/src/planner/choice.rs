@@ -12,15 +12,13 @@ use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
 use std::sync::Arc;
+use store::selectivity::{Measured, SORT_COST};
 
 /// Keys counted of one way at the most.
 const KEYS_COUNTED_MAX: u64 = 500;
 
 /// Keys counted where it is to be seen whether sorting is cheaper than going along an order.
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
-
-/// How many more documents than by the order of an index a sort in memory is worth.
-const SORT_COST: f64 = 1.5;
 
 /// A way to the documents, and what is known about it.
 struct Way {
@@ -141,15 +139,8 @@ fn count(access: &Access, collection: &Collection, limit: u64, measure: Measure<
 }
 
 impl Way {
-    /// Documents to look at. `matches`: about how many documents match at the most.
     fn cost(&self, wanted: &Wanted<'_>, matches: f64) -> f64 {
-        match wanted.limit {
-            _ if !self.sorted => self.keys * SORT_COST,
-            None => self.keys,
-            Some(limit) if self.exact => self.keys.min(limit as f64),
-            // Matches lie here and there among the keys.
-            Some(limit) => self.keys.min(limit as f64 * self.keys / matches.max(1.0)),
-        }
+        Measured { keys: self.keys, sorted: self.sorted, exact: self.exact }.cost(wanted.limit, matches)
     }
 
     fn into_plan(self, collection: &Arc<Collection>) -> SqlitePlan {

@@ -10,16 +10,9 @@ use crate::plan::NearScan;
 use crate::planner;
 use ahash::AHashSet;
 use index_keys::Interval;
-use query::geo::{EARTH_RADIUS_METERS, Metric};
-use std::f64::consts::PI;
 use std::time::Instant;
-use store::{Flow, IndexKind};
-
-/// The first ring is this part of the whole.
-const FIRST_PART: f64 = 1e-6;
-
-/// Rings with fewer documents are followed by wider ones, rings with more by narrower ones.
-const DOCUMENTS: std::ops::Range<usize> = 100..1000;
+use store::Flow;
+use store::near::{RING_DOCUMENTS, Ring};
 
 /// Where in the order of distances a scan stands.
 #[derive(Clone, Copy)]
@@ -39,6 +32,10 @@ impl Reached {
         Reached { distance: number(0), width: number(8), seq: row.seq }
     }
 
+    fn ring(self) -> Ring {
+        Ring { inner: self.distance, width: self.width }
+    }
+
     fn key(self) -> Vec<u8> {
         [self.distance.to_be_bytes(), self.width.to_be_bytes()].concat()
     }
@@ -46,14 +43,13 @@ impl Reached {
 
 impl Slice<'_, '_> {
     pub(super) fn near(&mut self, scan: &NearScan) -> Attempt<SliceEnd> {
-        let farthest = farthest(scan);
-        let last = farthest.min(scan.near.max);
-        let start = Reached { distance: scan.near.min, width: farthest * FIRST_PART, seq: i64::MIN };
+        let kind = &scan.index.kind;
+        let Ring { inner, width } = Ring::first(&scan.near, kind);
+        let start = Reached { distance: inner, width, seq: i64::MIN };
         let mut reached = self.cursor.place.row.as_ref().map_or(start, Reached::read);
-        while reached.distance <= last && reached.width > 0.0 {
-            // However narrow, a ring goes on from where it begins.
-            let outer = (reached.distance + reached.width).max(reached.distance.next_up());
-            let found = self.ring(scan, reached, outer)?;
+        while reached.ring().is_wanted(&scan.near, kind) {
+            let ring = reached.ring();
+            let found = self.ring(scan, reached, ring.outer())?;
             let count = found.len();
             for (number, (distance, seq)) in found.into_iter().enumerate() {
                 let taken = Reached { distance, seq, ..reached };
@@ -66,16 +62,12 @@ impl Slice<'_, '_> {
                     Flow::StopBefore => return Ok(SliceEnd::Stopped),
                 }
                 // Going on within a ring means to look for it again.
-                if number % DOCUMENTS.end == DOCUMENTS.end - 1 && self.is_late() {
+                if number % RING_DOCUMENTS.end == RING_DOCUMENTS.end - 1 && self.is_late() {
                     return Ok(SliceEnd::Paused);
                 }
             }
-            let width = match count {
-                count if count < DOCUMENTS.start => reached.width * 4.0,
-                count if count > DOCUMENTS.end => reached.width / 2.0,
-                _ => reached.width,
-            };
-            reached = Reached { distance: outer, width, seq: i64::MIN };
+            let Ring { inner, width } = ring.next(count);
+            reached = Reached { distance: inner, width, seq: i64::MIN };
             self.cursor.place.take(reached.seq, &reached.key());
             if self.is_late() {
                 return Ok(SliceEnd::Paused);
@@ -119,17 +111,5 @@ impl Slice<'_, '_> {
         let document = document.ok_or_else(|| super::damaged(self.collection, seq))?;
         self.examined.documents += 1;
         Ok(self.visit.visit(seq, document)?)
-    }
-}
-
-/// The greatest distance there is, and a little more.
-fn farthest(scan: &NearScan) -> f64 {
-    match (scan.near.metric, &scan.index.kind) {
-        (Metric::Flat, IndexKind::Plane(options)) => {
-            let center = scan.near.center;
-            let reach = |at: f64| (at - options.min).abs().max((options.max - at).abs());
-            reach(center.x).hypot(reach(center.y)) * 1.001
-        }
-        _ => PI * EARTH_RADIUS_METERS * 1.001,
     }
 }

@@ -1,0 +1,168 @@
+//! Documents by their distance: ring after ring around a point, each as wide as gives some documents.
+//!
+//! Of a ring as many documents are held as fit; of the others their distances and numbers, by which they are read again. The position
+//! reached is the distance of the last document taken, its number, and how wide the ring was.
+
+use super::lookup::places_of;
+use crate::failure::Result;
+use crate::plan::{MariaDbPlan, Rows};
+use crate::scan::{self, Take};
+use crate::spelling;
+use crate::store::MariaDbStore;
+use crate::table::Table;
+use document::Doc;
+use index_keys::{IndexShape, places};
+use mariadb_wire::Param;
+use mariadb_wire::row::BinaryRow;
+use query::geo::Near;
+use std::sync::Arc;
+use store::near::{RING_DOCUMENTS, Ring};
+use store::{Flow, Position, ScanEnd};
+
+/// Bytes of documents that are held of a ring.
+const HELD_BYTES_MAX: usize = 8 << 20;
+
+/// By which index, and around which point.
+#[derive(Clone, Debug)]
+pub(crate) struct Rings {
+    pub near: Arc<Near>,
+    pub shape: Arc<IndexShape>,
+}
+
+/// Where in the order of distances a scan stands.
+#[derive(Clone, Copy)]
+struct Reached {
+    ring: Ring,
+    /// The last document taken at the distance where the ring begins.
+    seq: Option<u64>,
+}
+
+impl Reached {
+    fn read(position: &[u8]) -> Option<Reached> {
+        let (inner, rest) = position.split_first_chunk()?;
+        let (width, rest) = rest.split_first_chunk()?;
+        let ring = Ring { inner: f64::from_le_bytes(*inner), width: f64::from_le_bytes(*width) };
+        Some(Reached { ring, seq: rest.first_chunk().map(|seq| u64::from_le_bytes(*seq)) })
+    }
+
+    fn position(&self) -> Position {
+        let mut bytes = [self.ring.inner.to_le_bytes(), self.ring.width.to_le_bytes()].concat();
+        bytes.extend(self.seq.iter().flat_map(|seq| seq.to_le_bytes()));
+        Position(bytes)
+    }
+
+    /// Behind a document of this ring.
+    fn behind(&self, near: &Held) -> Reached {
+        Reached { ring: Ring { inner: near.distance, ..self.ring }, seq: Some(near.seq) }
+    }
+
+    fn has_taken(&self, distance: f64, seq: u64) -> bool {
+        distance < self.ring.inner || distance == self.ring.inner && self.seq.is_some_and(|taken| seq <= taken)
+    }
+}
+
+/// A document of a ring, by its number and its row key as the server sent it.
+struct Held {
+    distance: f64,
+    seq: u64,
+    key: Vec<u8>,
+    json: Option<Box<[u8]>>,
+}
+
+/// Reads a plan's only rows, the nearest first.
+pub(crate) async fn scan(
+    store: &MariaDbStore,
+    plan: &MariaDbPlan,
+    (table, rows, rings): (&Arc<Table>, &Rows, &Rings),
+    after: Option<&[u8]>,
+    take: &mut Take<'_>,
+) -> Result<ScanEnd> {
+    let start = Reached { ring: Ring::first(&rings.near, &rings.shape.kind), seq: None };
+    let mut reached = after.and_then(Reached::read).unwrap_or(start);
+    while reached.ring.is_wanted(&rings.near, &rings.shape.kind) {
+        let ring = reached.ring;
+        let found = within(store, plan, (table, rows, rings), reached).await?;
+        for held in &found {
+            let again = match held.json {
+                Some(_) => None,
+                None => read_again(store, table, held.seq).await?,
+            };
+            // One that is gone since is no one's.
+            let flow = match held.json.as_deref().or(again.as_deref()) {
+                Some(json) => take(&held.key, json)?,
+                None => Flow::Continue,
+            };
+            match flow {
+                Flow::Continue => reached = reached.behind(held),
+                Flow::StopAfter => return Ok(ScanEnd::Stopped(reached.behind(held).position())),
+                Flow::StopBefore => return Ok(ScanEnd::Stopped(reached.position())),
+            }
+        }
+        reached = Reached { ring: ring.next(found.len()), seq: None };
+    }
+    Ok(ScanEnd::Exhausted)
+}
+
+/// The documents of a ring that have not been taken, the nearest first.
+async fn within(
+    store: &MariaDbStore,
+    plan: &MariaDbPlan,
+    (table, rows, rings): (&Arc<Table>, &Rows, &Rings),
+    reached: Reached,
+) -> Result<Vec<Held>> {
+    let (inner, outer) = (reached.ring.inner, reached.ring.outer());
+    let condition = places_of(&places::ring(&rings.shape, &rings.near, inner, outer), u64::MAX);
+    let in_ring = Rows { condition: Some(condition), ..rows.clone() };
+    let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
+    let mut hold = |key: &[u8], json: &[u8]| {
+        bson.clear();
+        spelling::read(json, &mut bson)?;
+        let Some(nearest) = Doc::from_bytes(&bson).and_then(|document| rings.near.nearest(document)) else {
+            return Ok(Flow::Continue);
+        };
+        let (distance, seq) = (nearest.distance, scan::number(key) as u64);
+        if distance < outer && !reached.has_taken(distance, seq) {
+            let fits = bytes + json.len() <= HELD_BYTES_MAX;
+            let json = fits.then(|| Box::from(json));
+            bytes += json.as_ref().map_or(0, |json: &Box<[u8]>| json.len());
+            found.push(Held { distance, seq, key: key.to_vec(), json });
+        }
+        Ok(Flow::Continue)
+    };
+    scan::of(store, plan, table, &in_ring, None, RING_DOCUMENTS.end, &mut hold).await?;
+    rows.tally.add(in_ring.tally.get());
+    found.sort_unstable_by(|left, right| left.distance.total_cmp(&right.distance).then(left.seq.cmp(&right.seq)));
+    Ok(found)
+}
+
+/// The document of a row that did not fit.
+async fn read_again(store: &MariaDbStore, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
+    let Some((payload, types)) = store.lane.lookup(&table.statements.by_key, &[Param::Unsigned(seq)]).await? else {
+        return Ok(None);
+    };
+    let mut row = BinaryRow::new(&payload, &types)?;
+    row.next_bytes()?;
+    Ok(row.next_bytes()?.map(<[u8]>::to_vec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_come_back() {
+        let start = Reached { ring: Ring { inner: 0.5, width: 20.0 }, seq: None };
+        let held = Held { distance: 7.25, seq: 9, key: Vec::new(), json: None };
+        let behind = start.behind(&held);
+        for reached in [start, behind] {
+            let read = Reached::read(&reached.position().0).unwrap();
+            assert_eq!(
+                (read.ring.inner, read.ring.width, read.seq),
+                (reached.ring.inner, reached.ring.width, reached.seq)
+            );
+        }
+        assert!(behind.has_taken(7.25, 9) && behind.has_taken(7.0, 10));
+        assert!(!behind.has_taken(7.25, 10) && !start.has_taken(0.5, 0));
+        assert!(Reached::read(&[]).is_none());
+    }
+}

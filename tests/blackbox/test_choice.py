@@ -1,0 +1,153 @@
+"""Which of several indexes a query goes by: the one that finds the fewest documents, which `explain` shows by what was examined."""
+
+import pytest
+
+DOCUMENTS = 4000
+# What a well chosen index may look at besides what is returned.
+FEW = 60
+
+
+def document(number):
+    common = number % 100 != 0
+    return {
+        "_id": number,
+        # Mostly one value, and each other one rarely; where one of them is common, the other is rare.
+        "state": "done" if common else f"state{number}",
+        "owner": f"owner{number}" if common else "nobody",
+        "kind": "one" if number % 50 == 0 else "other",
+        "at": number,
+        "tags": ["all", f"tag{number % 800}"],
+    }
+
+
+@pytest.fixture(scope="module")
+def things(server):
+    with server.client() as client:
+        collection = client["choice"]["things"]
+        collection.drop()
+        for field in ("state", "owner", "kind", "at", "tags"):
+            collection.create_index(field)
+        collection.create_index([("kind", 1), ("at", 1)])
+        collection.insert_many([document(number) for number in range(DOCUMENTS)])
+        yield collection
+        client.drop_database("choice")
+
+
+def explained(collection, question, **options):
+    find = {"find": collection.name, "filter": question, **options}
+    return collection.database.command("explain", find, verbosity="executionStats")["executionStats"]
+
+
+def index_of(collection, question, **options):
+    found = collection.database.command("explain", {"find": collection.name, "filter": question, **options})
+    stage = found["queryPlanner"]["winningPlan"]
+    while "indexName" not in stage:
+        stage = stage["inputStage"]
+    return stage["indexName"]
+
+
+def check(collection, question, expected, **options):
+    """Asked thrice, for what is remembered of a query must not make the next one worse."""
+    for _ in range(3):
+        figures = explained(collection, question, **options)
+        assert figures["nReturned"] == expected, question
+        assert figures["totalDocsExamined"] <= 1.1 * expected + FEW, (question, figures)
+
+
+RARE = {
+    "the first is rare": ({"state": "state300", "owner": "nobody"}, 1),
+    "the second is rare": ({"state": "done", "owner": "owner301"}, 1),
+    "both are common": ({"state": "done", "kind": "other", "owner": "owner351"}, 1),
+    "equality beside a narrower range": ({"state": "done", "at": {"$gte": 100, "$lt": 110}}, 9),
+    "a range beside a narrower equality": ({"owner": "owner77", "at": {"$gte": 0, "$lt": 3000}}, 1),
+    "of two ranges the narrower": ({"at": {"$gt": 1000}, "owner": {"$gte": "owner1001", "$lt": "owner1002"}}, 1),
+    "a short list beside equality": ({"state": "done", "owner": {"$in": ["owner5", "owner6", "owner7"]}}, 3),
+    "equality beside a long list": ({"owner": "owner5", "at": {"$in": list(range(500))}}, 1),
+    "a list of common values": ({"kind": {"$in": ["one", "other"]}, "owner": "owner9"}, 1),
+    "elements of arrays": ({"tags": "all", "owner": "owner11"}, 1),
+    "elements of arrays that are rare": ({"tags": "tag11", "state": "done"}, 5),
+    "two fields of one index beside another": ({"kind": "other", "at": {"$gt": 5}, "owner": "owner11"}, 1),
+    "a branch of an or": ({"$or": [{"state": "done", "owner": "owner8"}, {"state": "state100", "owner": "nobody"}]}, 2),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_the_index_that_finds_fewer_is_taken(things, name):
+    question, expected = RARE[name]
+    check(things, question, expected)
+
+
+def test_each_of_many_values_has_its_index(things):
+    """Queries of one shape, of which now one index is the better one, now the other."""
+    for number in range(90, 130):
+        made = document(number)
+        check(things, {"state": made["state"], "owner": made["owner"]}, 1)
+
+
+def test_a_rare_exception_is_found_out(things):
+    """After many queries for which one index was right comes a value for which it is not."""
+    for number in range(1, 60):
+        things.find_one({"state": "done", "owner": f"owner{number}"})
+    explained(things, {"state": "state100", "owner": "nobody"})
+    check(things, {"state": "state200", "owner": "nobody"}, 1)
+
+
+def test_what_an_order_saves_is_weighed(things):
+    # In order by one index and sorted behind another, which finds but one.
+    check(things, {"kind": "other", "owner": "owner151"}, 1, sort={"at": 1}, limit=5)
+    assert index_of(things, {"kind": "other"}, sort={"at": 1}, limit=5) == "kind_1_at_1"
+
+
+def test_a_distribution_that_changes_is_noticed(things):
+    """The same query, of which the other index is the better one now."""
+    changing = things.database.changing
+    changing.drop()
+    changing.create_index("kind")
+    changing.create_index("group")
+    question = {"kind": "one", "group": "one", "at": {"$lt": 50}}
+    insert = lambda numbers, kind, group: changing.insert_many(
+        [{"_id": number, "at": number, "kind": kind(number), "group": group} for number in numbers]
+    )
+    insert(range(50), lambda number: "one" if number < 5 else "other", "one")
+    check(changing, question, 5)
+    assert index_of(changing, question) == "kind_1"
+    insert(range(50, 4000), lambda _: "one", "other")
+    # The first one finds out.
+    explained(changing, question)
+    check(changing, question, 5)
+    assert index_of(changing, question) == "group_1"
+
+
+def test_an_index_that_comes_and_goes(things):
+    question = {"state": "done", "number": 17}
+    coming = things.database.coming
+    coming.drop()
+    coming.create_index("state")
+    coming.insert_many([{"_id": number, "state": "done", "number": number} for number in range(1000)])
+    assert explained(coming, question)["totalDocsExamined"] >= 1000
+    coming.create_index("number")
+    check(coming, question, 1)
+    coming.drop_index("state_1")
+    check(coming, question, 1)
+
+
+def test_who_names_an_index_has_it(things):
+    question = {"state": "done", "owner": "owner55"}
+    assert index_of(things, question) == "owner_1"
+    assert index_of(things, question, hint="state_1") == "state_1"
+    ranged = {"hint": {"state": 1}, "min": {"state": "a"}, "max": {"state": "z"}}
+    assert index_of(things, question, **ranged) == "state_1"
+    things.database.command("planCacheSetFilter", things.name, query=question, indexes=[{"state": 1}])
+    try:
+        assert index_of(things, question) == "state_1"
+    finally:
+        things.database.command("planCacheClearFilters", things.name)
+    assert index_of(things, question) == "owner_1"
+
+
+def test_changes_go_by_the_same_choice(things):
+    question = {"state": "done", "owner": "owner60"}
+    asked = {"update": things.name, "updates": [{"q": question, "u": {"$set": {"seen": 1}}}]}
+    figures = things.database.command("explain", asked, verbosity="executionStats")["executionStats"]
+    assert figures["totalDocsExamined"] <= FEW
+    assert things.update_one(question, {"$set": {"seen": 1}}).modified_count == 1
