@@ -24,7 +24,6 @@ use crate::own_schema;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
 use drain::{DRAINED_AT_ONCE, drain};
-use mariadb_wire::Param;
 use std::sync::Arc;
 use store::{IndexKind, Progress};
 
@@ -201,12 +200,7 @@ async fn create(connection: &mut Connection, table: &Table, keys: &KeyTable) -> 
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&KeyTable>) -> Result<()> {
-    let sql = "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
-    let keys = keys.map(KeyTable::remembered);
-    let keys = keys.as_ref().map_or(Param::Null, |keys| Param::Text(keys.as_bytes()));
-    let [schema, name, sql_name] =
-        [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
-    own_schema::execute(connection, &sql.into(), &[keys, schema, name, sql_name]).await.map(drop)
+    own_schema::remember_values(connection, table, index, keys.map(KeyTable::remembered)).await
 }
 
 async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable) -> Result<()> {

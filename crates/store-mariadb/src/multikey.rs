@@ -214,12 +214,7 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<&Values>) -> Result<()> {
-    let sql = "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
-    let values = values.map(Values::remembered);
-    let values = values.as_ref().map_or(Param::Null, |values| Param::Text(values.as_bytes()));
-    let [schema, name, sql_name] =
-        [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
-    own_schema::execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
+    own_schema::remember_values(connection, table, index, values.map(Values::remembered)).await
 }
 
 /// Drops an index's table and its triggers.

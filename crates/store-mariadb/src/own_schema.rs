@@ -5,6 +5,8 @@
 
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result};
+use crate::index::Index;
+use crate::table::Table;
 use document::DocBuf;
 use mariadb_wire::Param;
 use std::sync::Arc;
@@ -168,6 +170,20 @@ pub(crate) async fn rename_collection(
     let sql = "UPDATE selkie.indexes SET schema_name = ?, table_name = ? WHERE schema_name = ? AND table_name = ?";
     execute(connection, &sql.into(), &[to_schema, to_table, from_schema, from_table]).await?;
     Ok(())
+}
+
+/// Which table keys of an index are kept in, beside its own; `None` for none.
+pub(crate) async fn remember_values(
+    connection: &mut Connection,
+    table: &Table,
+    index: &Index,
+    values: Option<String>,
+) -> Result<()> {
+    let sql = "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
+    let values = values.as_ref().map_or(Param::Null, |values| Param::Text(values.as_bytes()));
+    let [schema, name, sql_name] =
+        [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+    execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
 /// What is remembered of a database's collections; of one only, if a table is named.
