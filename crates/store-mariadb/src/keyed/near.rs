@@ -123,8 +123,8 @@ async fn within(
         let (distance, seq) = (nearest.distance, scan::number(key) as u64);
         if distance < outer && !reached.has_taken(distance, seq) {
             let fits = bytes + json.len() <= HELD_BYTES_MAX;
+            bytes += if fits { json.len() } else { 0 };
             let json = fits.then(|| Box::from(json));
-            bytes += json.as_ref().map_or(0, |json: &Box<[u8]>| json.len());
             found.push(Held { distance, seq, key: key.to_vec(), json });
         }
         Ok(Flow::Continue)
