@@ -16,6 +16,7 @@ def document(number):
         "owner": f"owner{number}" if common else "nobody",
         "kind": "one" if number % 50 == 0 else "other",
         "at": number,
+        "person": 19 if 1000 <= number < 2500 else number % 19,
         "tags": ["all", f"tag{number % 800}"],
     }
 
@@ -25,7 +26,7 @@ def things(server):
     with server.client() as client:
         collection = client["choice"]["things"]
         collection.drop()
-        for field in ("state", "owner", "kind", "at", "tags"):
+        for field in ("state", "owner", "kind", "at", "person", "tags"):
             collection.create_index(field)
         collection.create_index([("kind", 1), ("at", 1)])
         collection.insert_many([document(number) for number in range(DOCUMENTS)])
@@ -96,6 +97,15 @@ def test_what_an_order_saves_is_weighed(things):
     # In order by one index and sorted behind another, which finds but one.
     check(things, {"kind": "other", "owner": "owner151"}, 1, sort={"at": 1}, limit=5)
     assert index_of(things, {"kind": "other"}, sort={"at": 1}, limit=5) == "kind_1_at_1"
+
+
+@pytest.mark.mariadb_only
+def test_few_of_those_in_order_match(things):
+    """A limit is no reason to go along an order, where hardly any of the documents in it match."""
+    question = {"person": 3, "at": {"$gte": 1000, "$lt": 2500}}
+    for _ in range(3):
+        assert explained(things, question, sort={"at": 1}, limit=5)["totalDocsExamined"] <= 200
+        assert index_of(things, question, sort={"at": 1}, limit=5) == "person_1"
 
 
 def test_a_distribution_that_changes_is_noticed(things):

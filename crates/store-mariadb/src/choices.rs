@@ -58,13 +58,15 @@ struct Answer {
     way: usize,
     /// Documents that were to be looked at.
     expected: u64,
+    /// Documents that were looked at once, to everybody's surprise.
+    seen: u64,
     since: Instant,
     queries: u32,
 }
 
 impl Answer {
     fn of(way: usize) -> Answer {
-        Answer { way, expected: 0, since: Instant::now(), queries: 0 }
+        Answer { way, expected: 0, seen: 0, since: Instant::now(), queries: 0 }
     }
 
     fn is_fresh(&self) -> bool {
@@ -94,7 +96,9 @@ impl Chosen {
             && let Some(shape) = self.choices.lock().get_mut(&self.shape)
         {
             shape.doubt();
-            shape.by_values.remove(&self.values);
+            let common = Answer::of(shape.common.way);
+            let answer = shape.by_values.entry(self.values).or_insert(common);
+            (answer.seen, answer.queries) = (documents, QUERIES_MAX);
         }
     }
 }
@@ -104,6 +108,8 @@ pub(crate) struct Question {
     pub shape: u64,
     pub values: u64,
     pub limit: Option<u64>,
+    /// The table, as SQL names it.
+    pub table: String,
     /// The best by its shape first.
     pub ways: Vec<Way>,
 }
@@ -112,6 +118,8 @@ pub(crate) struct Question {
 pub(crate) struct Way {
     /// Where rows are looked for, and by which condition.
     pub stretches: Vec<(String, Condition)>,
+    /// The fields that say which.
+    pub leading: Vec<String>,
     pub sorted: bool,
     pub exact: bool,
 }
@@ -125,7 +133,10 @@ impl Shape {
 
     fn note(&mut self, values: u64, costs: &[f64]) {
         let best = least(costs, self.common.way);
-        let answer = Answer { way: best, expected: costs.get(best).map_or(0, |cost| *cost as u64), ..Answer::of(best) };
+        // Who looked at so many once, and is the best all the same, surprises nobody again.
+        let seen = self.by_values.get(&values).filter(|known| known.way == best).map_or(0, |known| known.seen);
+        let cost = costs.get(best).map_or(0, |cost| *cost as u64);
+        let answer = Answer { expected: cost.max(seen), seen, ..Answer::of(best) };
         if best == self.common.way {
             self.agreeing += 1;
             self.common = Answer { expected: self.common.expected.max(answer.expected), ..answer };
@@ -183,7 +194,7 @@ impl Choices {
             let mut rows = rows.into_iter();
             let of_way = |way: &Way| rows.by_ref().take(way.stretches.len()).sum::<f64>();
             let keys: Vec<f64> = question.ways.iter().map(of_way).collect();
-            let matches = keys.iter().copied().fold(f64::INFINITY, f64::min);
+            let matches = matches(&question.ways, &keys, rows.next().unwrap_or(f64::INFINITY));
             let cost = |(way, keys): (&Way, f64)| {
                 Measured { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches)
             };
@@ -202,11 +213,27 @@ fn least(costs: &[f64], usual: usize) -> usize {
     if costs.get(usual).is_some_and(is_good) { usual } else { best }
 }
 
-/// How many rows MariaDB expects in each stretch of each way.
+/// About how many documents match: conditions on different fields are taken to have nothing to do with one another.
+fn matches(ways: &[Way], keys: &[f64], documents: f64) -> f64 {
+    let mut by_keys: Vec<(&Way, f64)> = ways.iter().zip(keys.iter().copied()).collect();
+    by_keys.sort_by(|left, right| left.1.total_cmp(&right.1));
+    let mut told: Vec<&String> = Vec::new();
+    let mut matches = documents;
+    for (way, keys) in by_keys {
+        if !way.leading.iter().any(|path| told.contains(&path)) {
+            matches *= (keys / documents).min(1.0);
+            told.extend(&way.leading);
+        }
+    }
+    // Without knowing how many documents there are, as many as by the narrowest.
+    if matches.is_nan() { keys.iter().copied().fold(f64::INFINITY, f64::min) } else { matches.max(1.0) }
+}
+
+/// How many rows MariaDB expects in each stretch of each way, and in the table.
 async fn rows_of(connection: &mut Connection, question: &Question) -> Result<Vec<f64>> {
     let stretches = || question.ways.iter().flat_map(|way| &way.stretches);
     let selects = stretches().map(|(source, condition)| format!("SELECT 1 FROM {source} WHERE {}", condition.sql));
-    let selects: Vec<String> = selects.collect();
+    let selects: Vec<String> = selects.chain([format!("SELECT 1 FROM {}", question.table)]).collect();
     let params: Vec<Param<'_>> = stretches().flat_map(|(_, condition)| condition.params()).collect();
     connection.queue_execute(&format!("EXPLAIN {}", selects.join(" UNION ALL ")).into(), &params);
     let mut rows = vec![0.0; selects.len()];
@@ -241,7 +268,7 @@ mod tests {
     use super::*;
 
     fn question(values: u64) -> Question {
-        Question { shape: 7, values, limit: None, ways: Vec::new() }
+        Question { shape: 7, values, limit: None, table: String::new(), ways: Vec::new() }
     }
 
     fn way(choices: &Choices, values: u64) -> Option<usize> {
@@ -286,6 +313,33 @@ mod tests {
         let choices = Choices::default();
         choices.note(&question(1), &[30.0, 5.0]);
         assert_eq!(way(&choices, 1), Some(0));
+    }
+
+    #[test]
+    fn one_that_is_the_best_all_the_same_surprises_once() {
+        let choices = Choices::default();
+        choices.note(&question(1), &[10.0, 500.0]);
+        for asked in [true, false] {
+            if let Known::Choice { chosen: Some(chosen), .. } = choices.known(7, 1) {
+                chosen.note(3_000);
+            }
+            assert_eq!(way(&choices, 1).is_none(), asked);
+            choices.note(&question(1), &[10.0, 500.0]);
+        }
+    }
+
+    #[test]
+    fn conditions_on_different_fields_narrow_one_another() {
+        let way = |leading: &[&str]| Way {
+            stretches: Vec::new(),
+            leading: leading.iter().map(ToString::to_string).collect(),
+            sorted: true,
+            exact: false,
+        };
+        let ways = [way(&["a"]), way(&["b"]), way(&["a", "c"])];
+        assert_eq!(matches(&ways, &[500.0, 200.0, 100.0], 10_000.0), 2.0);
+        assert_eq!(matches(&ways, &[500.0, 200.0, 100.0], f64::INFINITY), 100.0);
+        assert_eq!(matches(&ways, &[0.0, 0.0, 0.0], 0.0), 1.0);
     }
 
     #[test]

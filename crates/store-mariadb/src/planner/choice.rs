@@ -95,10 +95,15 @@ fn chosen(
         Known::Nothing => {
             let way = |at: &usize| {
                 let candidate = &candidates[*at];
-                Way { stretches: candidate.stretches(wanted), sorted: candidate.is_sorted(), exact: candidate.exact }
+                Way {
+                    stretches: candidate.stretches(wanted),
+                    leading: candidate.leading().map(|(path, _)| path.to_owned()).collect(),
+                    sorted: candidate.is_sorted(),
+                    exact: candidate.exact,
+                }
             };
             let ways = rivals.iter().map(way).collect();
-            asking.questions.borrow_mut().push(Question { shape, values, limit, ways });
+            asking.questions.borrow_mut().push(Question { shape, values, limit, table: table.quoted.clone(), ways });
             0
         }
     }
