@@ -15,7 +15,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Documents to look at. `matches`: about how many documents match at the most.
+    /// Documents to look at. `matches`: about how many documents match all conditions, or one, where no more is known.
     pub fn cost(&self, limit: Option<u64>, matches: f64) -> f64 {
         match limit {
             _ if !self.sorted => self.keys * SORT_COST,
