@@ -161,3 +161,42 @@ def test_changes_go_by_the_same_choice(things):
     figures = things.database.command("explain", asked, verbosity="executionStats")["executionStats"]
     assert figures["totalDocsExamined"] <= FEW
     assert things.update_one(question, {"$set": {"seen": 1}}).modified_count == 1
+
+
+def test_a_query_that_is_asked_again_follows_the_indexes(server):
+    question = {"a": 7}
+    with server.client() as client:
+        database = client["choice_again"]
+        collection = database["things"]
+        collection.insert_many([{"_id": number, "a": number % 50} for number in range(500)])
+        expected = [number for number in range(500) if number % 50 == 7]
+
+        def ask(examined):
+            for _ in range(4):
+                assert sorted(document["_id"] for document in collection.find(question)) == expected
+                assert explained(collection, question)["totalDocsExamined"] == examined
+
+        ask(500)
+        collection.create_index("a")
+        ask(10)
+        filtered = {"planCacheSetFilter": "things", "query": question, "indexes": [{"_id": 1}]}
+        database.command(filtered)
+        ask(500)
+        database.command("planCacheClearFilters", "things")
+        ask(10)
+        database.command("collMod", "things", index={"name": "a_1", "hidden": True})
+        ask(500)
+        database.command("collMod", "things", index={"name": "a_1", "hidden": False})
+        ask(10)
+        collection.drop_index("a_1")
+        ask(500)
+        collection.create_index([("a", 1), ("_id", 1)], partialFilterExpression={"a": {"$gt": 8}})
+        ask(500)
+        collection.insert_many([{"_id": 1000 + number, "a": 7} for number in range(5)])
+        expected += range(1000, 1005)
+        ask(505)
+        collection.drop()
+        collection.insert_many([{"_id": number, "a": 7} for number in range(3)])
+        expected = [0, 1, 2]
+        ask(3)
+        client.drop_database("choice_again")

@@ -237,8 +237,7 @@ impl Catalog {
         }
         let mut tables = self.tables.borrow_mut();
         if let Some((known, _)) = tables.get(namespace) {
-            table.document_bytes = known.document_bytes.clone();
-            table.choices = known.choices.clone();
+            table.learn_from(known);
         }
         let table = Arc::new(table);
         if tables.len() >= ENTRIES_MAX {

@@ -14,8 +14,10 @@ mod choice;
 mod elements;
 mod merge;
 mod other_keys;
+mod repeated;
 
 pub(crate) use bounds::{Bounds, KeyRange};
+pub(crate) use repeated::Repeated;
 
 use crate::choices::Question;
 use crate::id_text;
@@ -91,7 +93,7 @@ pub(crate) fn plan(
         Hinted::Keyed(index) => keyed::of_query(&table, query, Some(index))
             .map_or_else(|| natural(&table, query, &wanted), |rows| by_keys(rows, &wanted)),
         Hinted::Natural => natural(&table, query, &wanted),
-        Hinted::Nothing => choose(&table, query, &wanted, &asking),
+        Hinted::Nothing => choose_again(&table, query, &wanted, order, &asking),
     };
     let mut plan = MariaDbPlan::new(namespace, Some(whole), access, facts);
     plan.chosen = asking.chosen.take();
@@ -103,6 +105,7 @@ fn narrowed(table: &Table, allowed: Allowed<'_>) -> Arc<Table> {
     let mut table = table.clone();
     table.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
     table.orders_ids &= allowed.has_id();
+    table.repeated = Repeated::default();
     Arc::new(table)
 }
 
@@ -145,6 +148,21 @@ fn by_keys(rows: Rows, wanted: &Wanted<'_>) -> Choice {
 
 /// What is read, what is known of it, and what has to be asked before.
 type Choice = (Access, PlanFacts, Option<Arc<str>>);
+
+/// As [`choose`], by what was chosen when the same was asked before.
+fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, order: Order, asking: &Asking) -> Choice {
+    let Some(key) = repeated::key(table, query, order) else { return choose(table, query, wanted, asking) };
+    if let Some((choice, decision)) = table.repeated.choice(&key)
+        && decision.is_none_or(|decision| decision.is_made_again(table, asking))
+    {
+        return choice;
+    }
+    let choice = choose(table, query, wanted, asking);
+    if asking.questions.borrow().is_empty() {
+        table.repeated.note(key, &choice, asking.decision.get());
+    }
+    choice
+}
 
 fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &Asking) -> Choice {
     if let Some(rows) = keyed::of_search(table, query) {
@@ -322,6 +340,13 @@ impl<'q> Wanted<'q> {
         let mut wanted = Wanted { sort, natural, ordered: order == Order::ByIndex, ..Wanted::default() };
         wanted.read(query.predicate.root());
         wanted
+    }
+
+    /// Whether an index that leads with this field can serve it.
+    fn is_about(&self, first: &str) -> bool {
+        self.conditions.iter().any(|(path, _)| *path == first)
+            || self.elements.iter().any(|condition| condition.is_at(first))
+            || self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == first)
     }
 
     fn read(&mut self, node: &'q Node) {

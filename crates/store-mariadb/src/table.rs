@@ -6,6 +6,7 @@ use crate::id_text::{self, IdForm};
 use crate::index::Index;
 use crate::key;
 use crate::names::quote;
+use crate::planner::Repeated;
 use document::{Collation, Doc};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{Malformed, Param};
@@ -74,6 +75,7 @@ pub(crate) struct Table {
     pub document_bytes: DocumentBytes,
     /// Which indexes have served its queries best.
     pub choices: Choices,
+    pub repeated: Repeated,
 }
 
 /// The mean length of documents, as far as some have been seen; shared by what is known of a table one time and the next.
@@ -154,7 +156,23 @@ impl Table {
             statements,
             document_bytes: DocumentBytes::default(),
             choices: Choices::default(),
+            repeated: Repeated::default(),
         }
+    }
+
+    /// Takes over what was found out about the same table before.
+    pub fn learn_from(&mut self, known: &Table) {
+        self.document_bytes = known.document_bytes.clone();
+        self.choices = known.choices.clone();
+        if self.shows_definition() == known.shows_definition() {
+            self.repeated = known.repeated.clone();
+        }
+    }
+
+    /// All that planning reads and that only a change of the definition changes.
+    fn shows_definition(&self) -> String {
+        let Table { quoted, row_key, id_form, tells_opaque, orders_ids, indexes, rules, collation, .. } = self;
+        format!("{quoted} {row_key:?} {id_form:?} {tells_opaque} {orders_ids} {indexes:?} {rules:?} {collation:?}")
     }
 
     /// Errors: what an index cannot hold of a document.

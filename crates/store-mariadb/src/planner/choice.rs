@@ -11,7 +11,7 @@ use super::shown;
 use crate::choices::{Chosen, Known, Question, Way};
 use crate::index::Index;
 use crate::table::Table;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -20,6 +20,28 @@ use std::sync::Arc;
 pub(crate) struct Asking {
     pub questions: RefCell<Vec<Question>>,
     pub chosen: RefCell<Option<Chosen>>,
+    pub decision: Cell<Option<Decision>>,
+}
+
+/// Which of the rivals it was, by what was known of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision {
+    shape: u64,
+    values: u64,
+    way: usize,
+}
+
+impl Decision {
+    /// Whether the same is known still.
+    pub fn is_made_again(self, table: &Table, asking: &Asking) -> bool {
+        match table.choices.known(self.shape, self.values) {
+            Known::Choice { way, chosen } if way == self.way => {
+                *asking.chosen.borrow_mut() = chosen;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// The best of the indexes that serve the query; `limit`: how many documents are wanted.
@@ -29,7 +51,12 @@ pub(super) fn best<'t>(
     limit: Option<u64>,
     asking: &Asking,
 ) -> Option<Candidate<'t>> {
+    let leads_anywhere = |index: &Option<&Index>| {
+        let first = index.map_or(Some("_id"), |index| index.fields().next());
+        first.is_some_and(|first| wanted.is_about(first))
+    };
     let mut candidates: Vec<Candidate<'t>> = shown(table)
+        .filter(leads_anywhere)
         .map(|index: Option<&Index>| Candidate::new(index, table, wanted, false))
         .filter(|candidate| candidate.score > 0)
         .collect();
@@ -90,6 +117,7 @@ fn chosen(
     match table.choices.known(shape, values) {
         Known::Choice { way, chosen } => {
             *asking.chosen.borrow_mut() = chosen;
+            asking.decision.set(Some(Decision { shape, values, way }));
             way.min(rivals.len() - 1)
         }
         Known::Nothing => {

@@ -24,6 +24,12 @@ pub(super) struct ElementCondition<'q> {
     test: &'q Test,
 }
 
+impl ElementCondition<'_> {
+    pub fn is_at(&self, path: &str) -> bool {
+        self.path == path
+    }
+}
+
 /// Takes the conditions of an `$elemMatch`.
 pub(super) fn read<'q>(array: &'q str, test: &'q Test, conditions: &mut Vec<ElementCondition<'q>>) {
     let scope = conditions.last().map_or(0, |last| last.scope + 1);

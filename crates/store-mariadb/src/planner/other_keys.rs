@@ -23,9 +23,14 @@ const COLUMNS_MAX: usize = 4;
 /// Queries for more documents have theirs sorted here: each page sorts the keys of all rows again.
 const SORTED_ROWS_MAX: u64 = 1_000;
 
+/// Whether looking at other keys is worth it, as far as is known. Changes as documents are read.
+pub(super) fn has_long_documents(table: &Table) -> bool {
+    table.document_bytes.get() >= FILTERED_BYTES_MIN
+}
+
 /// What the server can tell by the keys of other indexes than `own`: true for every document that matches.
 pub(super) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
-    if !own.stands_alone || table.row_key != RowKey::Sequence || table.document_bytes.get() < FILTERED_BYTES_MIN {
+    if !own.stands_alone || table.row_key != RowKey::Sequence || !has_long_documents(table) {
         return None;
     }
     let mut paths: Vec<&str> = wanted.conditions.iter().map(|(path, _)| *path).collect();

@@ -1,0 +1,227 @@
+//! Plans of queries that are asked again and again, value for value, as clients do that poll.
+//!
+//! Planning takes a tenth of such a query's time in the gateway. What is remembered is a choice and all that it was made by: it goes with the
+//! table's definition, and where indexes were compared ([`crate::choices`]), that comparison has to say the same again. A query is remembered
+//! the second time that it comes, so that those which never do again cost no more than looking.
+
+use super::choice::Decision;
+use super::{Choice, Order, other_keys};
+use crate::plan::Access;
+use crate::table::Table;
+use ahash::{AHashMap, RandomState};
+use query::predicate::{Node, Test};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::{PlanFacts, Query};
+
+/// Choices remembered of a table; past it they are forgotten.
+const PLANS_MAX: usize = 256;
+
+/// Longer queries are planned each time.
+const KEY_BYTES_MAX: usize = 2_048;
+
+/// Queries that are known to have come once, by their hash.
+const SEEN: usize = 512;
+
+/// What is remembered of one table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Repeated {
+    known: Arc<Mutex<Known>>,
+    state: RandomState,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    seen: Vec<u64>,
+    plans: AHashMap<Key, Arc<Remembered>>,
+}
+
+/// A query, and all that its plan depends on besides the table's definition.
+pub(super) type Key = SmallVec<[u8; 512]>;
+
+#[derive(Debug)]
+struct Remembered {
+    access: Access,
+    facts: PlanFacts,
+    probe: Option<Arc<str>>,
+    decision: Option<Decision>,
+}
+
+impl Repeated {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The choice that was made for it, and what it was decided by.
+    pub(super) fn choice(&self, key: &Key) -> Option<(Choice, Option<Decision>)> {
+        let remembered = self.lock().plans.get(key).cloned()?;
+        let Remembered { access, facts, probe, decision } = &*remembered;
+        Some(((access.clone(), *facts, probe.clone()), *decision))
+    }
+
+    /// Remembers a choice that nothing has been carried out by yet.
+    pub(super) fn note(&self, key: Key, (access, facts, probe): &Choice, decision: Option<Decision>) {
+        let hash = self.state.hash_one(&key);
+        let mut known = self.lock();
+        known.seen.resize(SEEN, 0);
+        if let Some(seen) = known.seen.get_mut(hash as usize % SEEN)
+            && *seen != hash
+        {
+            *seen = hash;
+            return;
+        }
+        if known.plans.len() >= PLANS_MAX {
+            known.plans.clear();
+        }
+        let (access, probe) = (access.clone(), probe.clone());
+        known.plans.insert(key, Arc::new(Remembered { access, facts: *facts, probe, decision }));
+    }
+}
+
+/// `None` for a query that is planned each time: by a hint, or with a condition that says more than its bytes do here.
+pub(super) fn key(table: &Table, query: &Query<'_>, order: Order) -> Option<Key> {
+    key_of(other_keys::has_long_documents(table), query, order)
+}
+
+fn key_of(has_long_documents: bool, query: &Query<'_>, order: Order) -> Option<Key> {
+    if query.hint.is_some() {
+        return None;
+    }
+    let mut key = Key::new();
+    key.extend([u8::from(order == Order::ByIndex), u8::from(has_long_documents)]);
+    key.push(u8::from(query.limit.is_some()));
+    key.extend(query.limit.unwrap_or_default().to_le_bytes());
+    if let Some(sort) = query.sort {
+        if !sort.collation().is_simple() {
+            return None;
+        }
+        for part in sort.parts() {
+            if part.meta.is_some() {
+                return None;
+            }
+            write_name(&mut key, if part.ascending { 1 } else { 2 }, part.path.as_str());
+        }
+    }
+    write_node(&mut key, query.predicate.root())?;
+    (key.len() <= KEY_BYTES_MAX).then_some(key)
+}
+
+fn write_node(key: &mut Key, node: &Node) -> Option<()> {
+    match node {
+        Node::And(all) => {
+            key.push(4);
+            write_length(key, all.len());
+            all.iter().try_for_each(|node| write_node(key, node))
+        }
+        Node::Path { path, test } => {
+            write_name(key, 3, path.as_str());
+            let (operator, values) = match test {
+                Test::Equal(value) => (1, std::slice::from_ref(value)),
+                Test::Less(value) => (2, std::slice::from_ref(value)),
+                Test::LessOrEqual(value) => (3, std::slice::from_ref(value)),
+                Test::Greater(value) => (4, std::slice::from_ref(value)),
+                Test::GreaterOrEqual(value) => (5, std::slice::from_ref(value)),
+                Test::In(list) if list.regexes().is_empty() => (6, list.values()),
+                Test::Exists => (7, [].as_slice()),
+                _ => return None,
+            };
+            key.push(operator);
+            write_length(key, values.len());
+            for value in values {
+                key.push(value.kind() as u8);
+                write_length(key, value.raw_value().len());
+                key.extend_from_slice(value.raw_value());
+                if key.len() > KEY_BYTES_MAX {
+                    return None;
+                }
+            }
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+/// Lengths in front, so that no two queries are the same bytes.
+fn write_name(key: &mut Key, what: u8, name: &str) {
+    key.push(what);
+    write_length(key, name.len());
+    key.extend_from_slice(name.as_bytes());
+}
+
+fn write_length(key: &mut Key, length: usize) {
+    key.extend_from_slice(&(length as u64).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{DocBuf, ValueBuf, array, doc};
+    use query::{Context, Predicate, Sort};
+    use std::collections::HashSet;
+
+    fn key_for(filter: &DocBuf, sort: &DocBuf, limit: Option<u64>) -> Option<Key> {
+        let context = Context::at(0);
+        let predicate = Predicate::parse(filter.as_doc(), &context).expect("a filter");
+        let sort = Sort::parse(sort.as_doc(), &context).expect("a sort");
+        key_of(false, &Query { predicate: &predicate, sort: Some(&sort), limit, hint: None }, Order::ByIndex)
+    }
+
+    #[test]
+    fn queries_that_differ_have_different_keys() {
+        let range = |low: i32| doc! { "a": &doc! { "$gt": low } };
+        let list = |values: ValueBuf| doc! { "a": &doc! { "$in": &values } };
+        let filters = [
+            doc! {},
+            doc! { "a": 1 },
+            doc! { "a": 1i64 },
+            doc! { "a": "1" },
+            doc! { "b": 1 },
+            doc! { "a": 1, "b": 1 },
+            doc! { "a": &doc! { "$exists": true } },
+            doc! { "a": &doc! { "$lt": 1 } },
+            range(1),
+            range(2),
+            list(array![1, 2]),
+            list(array![1, 3]),
+        ];
+        let sorts = [doc! {}, doc! { "a": 1 }, doc! { "a": -1 }, doc! { "a": 1, "b": 1 }];
+        let mut keys = HashSet::new();
+        for filter in &filters {
+            for sort in &sorts {
+                for limit in [None, Some(0), Some(1)] {
+                    let key = key_for(filter, sort, limit).expect("a query whose values say all");
+                    assert!(keys.insert(key), "{filter:?} {sort:?} {limit:?}");
+                    assert_eq!(key_for(filter, sort, limit), key_for(filter, sort, limit));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_values_do_not_tell_is_planned_each_time() {
+        let none = doc! {};
+        for filter in [
+            doc! { "$expr": true },
+            doc! { "a": &doc! { "$not": &doc! { "$gt": 1 } } },
+            doc! { "a": "x".repeat(KEY_BYTES_MAX).as_str() },
+        ] {
+            assert_eq!(key_for(&filter, &none, None), None, "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_remembered_when_it_comes_again() {
+        let repeated = Repeated::default();
+        let choice = (Access::Nothing, PlanFacts::default(), None);
+        let key = |number: u64| Key::from_slice(&number.to_le_bytes());
+        for times in 0..2 {
+            assert!(repeated.choice(&key(7)).is_none(), "{times}");
+            repeated.note(key(7), &choice, None);
+        }
+        assert!(repeated.choice(&key(7)).is_some());
+        for number in 0..2 * PLANS_MAX as u64 {
+            (0..2).for_each(|_| repeated.note(key(number), &choice, None));
+        }
+        assert!(repeated.lock().plans.len() <= PLANS_MAX);
+    }
+}
