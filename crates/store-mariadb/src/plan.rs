@@ -17,8 +17,8 @@ use document::DocBuf;
 use mariadb_wire::Param;
 use query::Predicate;
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, PlanSummary, Tally};
 
 #[derive(Debug)]
@@ -39,6 +39,17 @@ pub(crate) struct MariaDbPlan {
     pub reads: Option<Box<Predicate>>,
     /// What its index was chosen by.
     pub chosen: Option<Chosen>,
+    /// What has been written of it, shared with the plans of the same query that come after it.
+    pub written: Option<Arc<Written>>,
+}
+
+/// Texts of a plan that reads rows in one place, each made when it is asked for first.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// The statement of the first page, without joined documents and with them; and the one that asks something besides.
+    first: [OnceLock<Arc<str>>; 2],
+    asking: [OnceLock<Arc<str>>; 2],
+    summary: OnceLock<PlanSummary>,
 }
 
 /// What it has looked at tells whether the choice was right.
@@ -167,6 +178,7 @@ impl MariaDbPlan {
             ahead: Ahead::default(),
             reads: None,
             chosen: None,
+            written: None,
         }
     }
 
@@ -355,15 +367,37 @@ impl Rows {
         self.index.as_ref()?.merged.as_ref()
     }
 
-    /// Queues the statement for a page.
-    pub fn queue(&self, connection: &mut Connection, table: &Table, after: Option<&RowPosition>, limit: u64) {
-        let statement = self.statement(table, after.is_some(), limit);
+    /// Queues the statement for a page. `written`: where the first one's text is kept.
+    pub fn queue(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        written: Option<&Written>,
+        after: Option<&RowPosition>,
+        limit: u64,
+    ) {
+        let make = || self.statement(table, after.is_some(), limit);
+        let statement = match written.filter(|_| after.is_none()) {
+            Some(written) => written.first[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+            None => make(),
+        };
         self.queue_as(connection, table, &statement, after, limit);
     }
 
     /// Queues the statement for the first page, whose rows end with what the query `probe` says.
-    pub fn queue_asking(&self, connection: &mut Connection, table: &Table, probe: &str, limit: u64) {
-        let statement = self.statement_with(table, false, limit, Some(probe));
+    pub fn queue_asking(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        written: Option<&Written>,
+        probe: &str,
+        limit: u64,
+    ) {
+        let make = || self.statement_with(table, false, limit, Some(probe));
+        let statement = match written {
+            Some(written) => written.asking[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+            None => make(),
+        };
         self.queue_as(connection, table, &statement, None, limit);
     }
 
@@ -483,7 +517,10 @@ impl Plan for MariaDbPlan {
     }
 
     fn summary(&self) -> PlanSummary {
-        explain::summary(self)
+        match &self.written {
+            Some(written) => written.summary.get_or_init(|| explain::summary(self)).clone(),
+            None => explain::summary(self),
+        }
     }
 
     fn examined(&self) -> Examined {

@@ -97,6 +97,7 @@ pub(crate) fn plan(
     };
     let mut plan = MariaDbPlan::new(namespace, Some(whole), access, facts);
     plan.chosen = asking.chosen.take();
+    plan.written = asking.written.take();
     Ok(Planned { plan, probe, questions: asking.questions.take() })
 }
 
@@ -152,10 +153,11 @@ type Choice = (Access, PlanFacts, Option<Arc<str>>);
 /// As [`choose`], by what was chosen when the same was asked before.
 fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, order: Order, asking: &Asking) -> Choice {
     let Some(key) = repeated::key(table, query, order) else { return choose(table, query, wanted, asking) };
-    if let Some((choice, decision)) = table.repeated.choice(&key)
-        && decision.is_none_or(|decision| decision.is_made_again(table, asking))
+    if let Some(remembered) = table.repeated.choice(&key)
+        && remembered.decision.is_none_or(|decision| decision.is_made_again(table, asking))
     {
-        return choice;
+        *asking.written.borrow_mut() = remembered.written.clone();
+        return remembered.choice();
     }
     let choice = choose(table, query, wanted, asking);
     if asking.questions.borrow().is_empty() {

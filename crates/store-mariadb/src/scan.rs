@@ -394,7 +394,8 @@ impl Pages<'_, '_> {
         }
         loop {
             let joins = self.rows.joins(table, limit as u64);
-            self.rows.queue(lease, table, self.progress.at.as_ref(), limit as u64);
+            let written = self.plan.written.as_deref();
+            self.rows.queue(lease, table, written, self.progress.at.as_ref(), limit as u64);
             let page = self.page(lease, limit, joins).await?;
             table.document_bytes.note(self.progress.bytes, self.progress.rows);
             match page {

@@ -54,8 +54,9 @@ fn read_text(text: &[u8], out: &mut Vec<u8>, read: impl FnOnce(&mut Reader<'_>) 
 
 /// The text is UTF-8, and a zero character can only come out of an escape.
 pub(super) fn check_text(text: &[u8]) -> Result<()> {
-    if let Err(error) = std::str::from_utf8(text) {
-        return Err(JsonError { reason: Reason::Utf8, position: error.valid_up_to() });
+    if simdutf8::basic::from_utf8(text).is_err() {
+        let position = std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
+        return Err(JsonError { reason: Reason::Utf8, position });
     }
     match memchr::memchr(0, text) {
         Some(position) => Err(JsonError { reason: Reason::Syntax, position }),

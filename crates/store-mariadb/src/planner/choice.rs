@@ -10,6 +10,7 @@ use super::candidate::Candidate;
 use super::shown;
 use crate::choices::{Chosen, Known, Question, Way};
 use crate::index::Index;
+use crate::plan::Written;
 use crate::table::Table;
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -21,6 +22,7 @@ pub(crate) struct Asking {
     pub questions: RefCell<Vec<Question>>,
     pub chosen: RefCell<Option<Chosen>>,
     pub decision: Cell<Option<Decision>>,
+    pub written: RefCell<Option<Arc<Written>>>,
 }
 
 /// Which of the rivals it was, by what was known of them.

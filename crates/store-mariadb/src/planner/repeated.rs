@@ -6,7 +6,7 @@
 
 use super::choice::Decision;
 use super::{Choice, Order, other_keys};
-use crate::plan::Access;
+use crate::plan::{Access, Written};
 use crate::table::Table;
 use ahash::{AHashMap, RandomState};
 use query::predicate::{Node, Test};
@@ -39,12 +39,21 @@ struct Known {
 /// A query, and all that its plan depends on besides the table's definition.
 pub(super) type Key = SmallVec<[u8; 512]>;
 
+/// A choice, and what it was decided by.
 #[derive(Debug)]
-struct Remembered {
+pub(super) struct Remembered {
     access: Access,
     facts: PlanFacts,
     probe: Option<Arc<str>>,
-    decision: Option<Decision>,
+    pub decision: Option<Decision>,
+    /// Where one statement is all there is.
+    pub written: Option<Arc<Written>>,
+}
+
+impl Remembered {
+    pub fn choice(&self) -> Choice {
+        (self.access.clone(), self.facts, self.probe.clone())
+    }
 }
 
 impl Repeated {
@@ -52,11 +61,8 @@ impl Repeated {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The choice that was made for it, and what it was decided by.
-    pub(super) fn choice(&self, key: &Key) -> Option<(Choice, Option<Decision>)> {
-        let remembered = self.lock().plans.get(key).cloned()?;
-        let Remembered { access, facts, probe, decision } = &*remembered;
-        Some(((access.clone(), *facts, probe.clone()), *decision))
+    pub(super) fn choice(&self, key: &Key) -> Option<Arc<Remembered>> {
+        self.lock().plans.get(key).cloned()
     }
 
     /// Remembers a choice that nothing has been carried out by yet.
@@ -73,8 +79,9 @@ impl Repeated {
         if known.plans.len() >= PLANS_MAX {
             known.plans.clear();
         }
+        let written = matches!(access, Access::Rows(_)).then(Arc::default);
         let (access, probe) = (access.clone(), probe.clone());
-        known.plans.insert(key, Arc::new(Remembered { access, facts: *facts, probe, decision }));
+        known.plans.insert(key, Arc::new(Remembered { access, facts: *facts, probe, decision, written }));
     }
 }
 
