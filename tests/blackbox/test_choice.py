@@ -99,7 +99,6 @@ def test_what_an_order_saves_is_weighed(things):
     assert index_of(things, {"kind": "other"}, sort={"at": 1}, limit=5) == "kind_1_at_1"
 
 
-@pytest.mark.mariadb_only
 def test_few_of_those_in_order_match(things):
     """A limit is no reason to go along an order, where hardly any of the documents in it match."""
     question = {"person": 3, "at": {"$gte": 1000, "$lt": 2500}}

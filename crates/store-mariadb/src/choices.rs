@@ -13,7 +13,7 @@ use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::selectivity::Measured;
+use store::selectivity::{self, Measured};
 
 /// How long, and for how many queries, an answer is believed.
 const FRESH_FOR: Duration = Duration::from_secs(60);
@@ -194,7 +194,9 @@ impl Choices {
             let mut rows = rows.into_iter();
             let of_way = |way: &Way| rows.by_ref().take(way.stretches.len()).sum::<f64>();
             let keys: Vec<f64> = question.ways.iter().map(of_way).collect();
-            let matches = matches(&question.ways, &keys, rows.next().unwrap_or(f64::INFINITY));
+            let documents = rows.next().unwrap_or(f64::INFINITY);
+            let told = question.ways.iter().zip(&keys).map(|(way, keys)| (way.leading.iter().collect(), *keys));
+            let matches = selectivity::matches::<&String>(told, documents);
             let cost = |(way, keys): (&Way, f64)| {
                 Measured { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches)
             };
@@ -211,22 +213,6 @@ fn least(costs: &[f64], usual: usize) -> usize {
     let Some((best, cost)) = least else { return usual };
     let is_good = |usual: &f64| *usual <= cost * WORTH_PART + WORTH_DOCUMENTS;
     if costs.get(usual).is_some_and(is_good) { usual } else { best }
-}
-
-/// About how many documents match: conditions on different fields are taken to have nothing to do with one another.
-fn matches(ways: &[Way], keys: &[f64], documents: f64) -> f64 {
-    let mut by_keys: Vec<(&Way, f64)> = ways.iter().zip(keys.iter().copied()).collect();
-    by_keys.sort_by(|left, right| left.1.total_cmp(&right.1));
-    let mut told: Vec<&String> = Vec::new();
-    let mut matches = documents;
-    for (way, keys) in by_keys {
-        if !way.leading.iter().any(|path| told.contains(&path)) {
-            matches *= (keys / documents).min(1.0);
-            told.extend(&way.leading);
-        }
-    }
-    // Without knowing how many documents there are, as many as by the narrowest.
-    if matches.is_nan() { keys.iter().copied().fold(f64::INFINITY, f64::min) } else { matches.max(1.0) }
 }
 
 /// How many rows MariaDB expects in each stretch of each way, and in the table.
@@ -326,20 +312,6 @@ mod tests {
             assert_eq!(way(&choices, 1).is_none(), asked);
             choices.note(&question(1), &[10.0, 500.0]);
         }
-    }
-
-    #[test]
-    fn conditions_on_different_fields_narrow_one_another() {
-        let way = |leading: &[&str]| Way {
-            stretches: Vec::new(),
-            leading: leading.iter().map(ToString::to_string).collect(),
-            sorted: true,
-            exact: false,
-        };
-        let ways = [way(&["a"]), way(&["b"]), way(&["a", "c"])];
-        assert_eq!(matches(&ways, &[500.0, 200.0, 100.0], 10_000.0), 2.0);
-        assert_eq!(matches(&ways, &[500.0, 200.0, 100.0], f64::INFINITY), 100.0);
-        assert_eq!(matches(&ways, &[0.0, 0.0, 0.0], 0.0), 1.0);
     }
 
     #[test]

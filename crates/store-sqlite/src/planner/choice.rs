@@ -3,6 +3,9 @@
 //! A way's keys are counted, up to a number that takes no time worth speaking of; past it they are reckoned from the shape of the
 //! bounds. So equality on a field with few equals goes before equality on one with many, and a range of three keys before
 //! either. Where there is one way there is nothing to count.
+//!
+//! How far a limit leads along an order is a guess, by all conditions together: what is looked for may stand at its very end. So a way
+//! of which that is known goes before it, unless it costs much more.
 
 use super::candidate::Candidate;
 use super::union::{self, Unions};
@@ -11,8 +14,9 @@ use super::{Measure, special_scan, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
+use index_keys::{FieldBounds, Range};
 use std::sync::Arc;
-use store::selectivity::{Measured, SORT_COST};
+use store::selectivity::{self, GUESS_WORTH, Measured, SORT_COST};
 
 /// Keys counted of one way at the most.
 const KEYS_COUNTED_MAX: u64 = 500;
@@ -56,10 +60,24 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
     if ways.len() > 1 {
         measure_all(&mut ways, collection, wanted, measure);
     }
-    let matches = ways.iter().map(|way| way.keys).fold(f64::INFINITY, f64::min);
-    let cost = |way: &Way| way.cost(wanted, matches);
-    let better = |a: &Way, b: &Way| cost(a).total_cmp(&cost(b)).then(b.shape.total_cmp(&a.shape));
-    ways.into_iter().min_by(better).map(|way| way.into_plan(collection))
+    let best = cheapest(&ways, collection, wanted)?;
+    Some(ways.swap_remove(best).into_plan(collection))
+}
+
+/// The position of the way that looks at the fewest documents.
+fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Option<usize> {
+    let guesses = ways.iter().any(|way| way.is_a_guess(wanted));
+    let told = || ways.iter().map(|way| (way.leading(collection), way.keys));
+    let matches = if guesses { selectivity::matches(told(), collection.documents() as f64) } else { 1.0 };
+    let cost = |way: usize| ways[way].cost(wanted, matches);
+    let better =
+        |a: &usize, b: &usize| cost(*a).total_cmp(&cost(*b)).then(ways[*b].shape.total_cmp(&ways[*a].shape));
+    let best = (0..ways.len()).min_by(better)?;
+    if !ways[best].is_a_guess(wanted) {
+        return Some(best);
+    }
+    let known = (0..ways.len()).filter(|way| !ways[*way].is_a_guess(wanted)).min_by(better);
+    Some(known.filter(|known| cost(*known) <= cost(best) * GUESS_WORTH).unwrap_or(best))
 }
 
 /// The indexes that may serve.
@@ -107,29 +125,37 @@ fn single(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Way {
 fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, measure: Measure<'_>) {
     let documents = collection.documents() as f64;
     let limit = match wanted.limit {
-        // Among so many matches, those asked for come up in order before the matches would be sorted.
-        Some(limit) if wanted.sort.is_some() => {
-            (limit as f64 * documents / SORT_COST).sqrt().clamp(20.0, KEYS_COUNTED_FOR_SORT_MAX) as u64
-        }
+        Some(limit) if wanted.sort.is_some() => keys_worth_sorting(limit as f64, documents) as u64,
         limit => limit.map_or(KEYS_COUNTED_MAX, |limit| limit.saturating_mul(10).clamp(20, KEYS_COUNTED_MAX)),
     };
-    for way in ways {
+    // The most promising first: of the others no more has to be known than that they are no better.
+    let mut order: Vec<usize> = (0..ways.len()).collect();
+    let promise = |way: &Way| (way.is_a_guess(wanted), !way.sorted, -way.shape);
+    order.sort_by(|a, b| promise(&ways[*a]).partial_cmp(&promise(&ways[*b])).unwrap_or(std::cmp::Ordering::Equal));
+    let mut least = f64::INFINITY;
+    for at in order {
+        let way = &mut ways[at];
+        let limit = limit.min((least as u64).saturating_add(1));
         let counted = if way.shape > 0.0 { count(&way.access, collection, limit, measure) } else { limit };
         way.keys = match counted < limit {
             true => counted as f64,
             false => (documents / 10_f64.powf(way.shape)).max(limit as f64),
         };
+        if !way.is_a_guess(wanted) {
+            least = least.min(way.cost(wanted, 1.0));
+        }
     }
 }
 
+/// Among so many matches, as many as the limit come up in order before the matches would be sorted.
+fn keys_worth_sorting(limit: f64, documents: f64) -> f64 {
+    let keys = (GUESS_WORTH * limit * documents / SORT_COST).sqrt();
+    keys.clamp(20.0, KEYS_COUNTED_FOR_SORT_MAX)
+}
+
 fn count(access: &Access, collection: &Collection, limit: u64, measure: Measure<'_>) -> u64 {
-    let scans: &[IndexScan] = match access {
-        Access::Index(scan) => std::slice::from_ref(scan),
-        Access::Union(union) => &union.branches,
-        Access::Natural { .. } | Access::Points(_) | Access::Near(_) => &[],
-    };
     let mut counted = 0;
-    for scan in scans {
+    for scan in scans(access) {
         if counted >= limit {
             break;
         }
@@ -138,9 +164,38 @@ fn count(access: &Access, collection: &Collection, limit: u64, measure: Measure<
     counted
 }
 
+fn scans(access: &Access) -> &[IndexScan] {
+    match access {
+        Access::Index(scan) => std::slice::from_ref(scan),
+        Access::Union(union) => &union.branches,
+        Access::Natural { .. } | Access::Points(_) | Access::Near(_) => &[],
+    }
+}
+
 impl Way {
+    fn measured(&self) -> Measured {
+        Measured { keys: self.keys, sorted: self.sorted, exact: self.exact }
+    }
+
     fn cost(&self, wanted: &Wanted<'_>, matches: f64) -> f64 {
-        Measured { keys: self.keys, sorted: self.sorted, exact: self.exact }.cost(wanted.limit, matches)
+        self.measured().cost(wanted.limit, matches)
+    }
+
+    fn is_a_guess(&self, wanted: &Wanted<'_>) -> bool {
+        self.measured().is_a_guess(wanted.limit)
+    }
+
+    /// The fields that say which keys it reads.
+    fn leading<'w>(&'w self, collection: &'w Collection) -> Vec<&'w str> {
+        let mut paths = Vec::new();
+        for scan in scans(&self.access) {
+            let bound = |ranges: &FieldBounds| !ranges.iter().any(Range::is_everything);
+            let leading = scan.bounds.iter().take_while(|(_, ranges)| bound(ranges)).map(|(path, _)| path.as_str());
+            // Another kind of index is told by what it is an index on.
+            let others = scan.bounds.is_empty().then(|| scan.fields(collection));
+            paths.extend(leading.chain(others.into_iter().flatten().map(|field| field.path.as_str())));
+        }
+        paths
     }
 
     fn into_plan(self, collection: &Arc<Collection>) -> SqlitePlan {
