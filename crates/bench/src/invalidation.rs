@@ -8,7 +8,7 @@ use crate::message::{MARKER, Message, check_ok};
 use crate::report::{Samples, figure, markdown};
 use crate::servers::{Contestant, Ground, Mariadb, StartArgs};
 use anyhow::{Context, Result, bail};
-use document::{DocBuf, Value, doc};
+use document::{DocBuf, Value, array, doc};
 use std::slice;
 use std::time::Instant;
 
@@ -50,11 +50,25 @@ pub enum Filters {
     Beginning,
     /// One field by equality, with a sort and a limit
     Sorted,
+    /// One field by a list of values
+    In,
+    /// Equality on one field or a range of another
+    Or,
+    /// Another field for each filter, by equality
+    Field,
+    /// Another field for each filter, which has to be there
+    Exists,
+    /// How a text ends: of these, and of those below, some are kept
+    Ending,
+    /// An expression
+    Expression,
+    /// A field that must not have a value
+    Unequal,
     /// All of these in turns
     Mixed,
 }
 
-const KINDS: [(Filters, &str); 8] = [
+const KINDS: [(Filters, &str); 15] = [
     (Filters::Equality, "{k: …}"),
     (Filters::Range, "{n: {$gte: …, $lt: …}}"),
     (Filters::Above, "{n: {$gte: …}}"),
@@ -62,6 +76,13 @@ const KINDS: [(Filters, &str); 8] = [
     (Filters::Crowd, "{same: 1, n: {$gte: …, $lt: …}}"),
     (Filters::Beginning, "{text: /^…/}"),
     (Filters::Sorted, "{k: …}, sort, limit"),
+    (Filters::In, "{k: {$in: […, …, …]}}"),
+    (Filters::Or, "{$or: [{k: …}, {n: {$gte: …, $lt: …}}]}"),
+    (Filters::Field, "{f…: 1}"),
+    (Filters::Exists, "{f…: {$exists: true}}"),
+    (Filters::Ending, "{text: /…$/}"),
+    (Filters::Expression, "{$expr: {$eq: [\"$k\", …]}}"),
+    (Filters::Unequal, "{k: {$ne: …}, text: {$exists: false}}"),
     (Filters::Mixed, "all of these"),
 ];
 const COLLECTION: &str = "invalidation";
@@ -158,7 +179,7 @@ impl Updater {
         }
         let index = doc! { "key": &doc! { "k": 1i32 }, "name": "k" };
         let other = doc! { "key": &doc! { "n": 1i32 }, "name": "n" };
-        let indexes = document::array![&index, &other];
+        let indexes = array![&index, &other];
         connection.run(doc! { "createIndexes": &collection, "indexes": &indexes })?;
         // Both fields change, to what no filter asks for: those ask for even numbers below, these are odd.
         let set = doc! { "$set": &doc! { "k": MARKER, "n": -1i32 } };
@@ -222,6 +243,15 @@ fn filter(kind: Filters, even: i32) -> DocBuf {
         Filters::Both => doc! { "k": even, "n": &doc! { "$gte": 0i32 } },
         Filters::Crowd => doc! { "same": 1i32, "n": &doc! { "$gte": even, "$lt": even + 1 } },
         Filters::Beginning => doc! { "text": &doc! { "$regex": &*format!("^{even} is") } },
+        Filters::In => doc! { "k": &doc! { "$in": &array![even, even + 2_000_000, even + 4_000_000] } },
+        Filters::Or => {
+            doc! { "$or": &array![&doc! { "k": even }, &doc! { "n": &doc! { "$gte": even, "$lt": even + 1 } }] }
+        }
+        Filters::Field => DocBuf::build(|writer| writer.append(&format!("f{even}"), 1i32)),
+        Filters::Exists => DocBuf::build(|writer| writer.append(&format!("f{even}"), &doc! { "$exists": true })),
+        Filters::Ending => doc! { "text": &doc! { "$regex": &*format!("{even}$") } },
+        Filters::Expression => doc! { "$expr": &doc! { "$eq": &array!["$k", even] } },
+        Filters::Unequal => doc! { "k": &doc! { "$ne": even }, "text": &doc! { "$exists": false } },
     }
 }
 

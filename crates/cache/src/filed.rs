@@ -1,8 +1,8 @@
 //! Which answers a change may matter to, found without asking each.
 //!
-//! A filter that asks a field to have a value, or one in a range, is filed under that: only documents with such a value can match. What
-//! cannot be filed so, or only with many others that it is not told from there, is in a list that every change of the collection goes
-//! through; the list is kept short.
+//! A filter that asks a field to have a value, or one in a range, or any at all, is filed under that: only documents with such a value can
+//! match. What cannot be filed so, or only with many others that it is not told from there, is in a list that every change of the
+//! collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of them are looked at.
 
 use crate::intervals::Intervals;
 use crate::ways::{Spot, Under, Way};
@@ -18,20 +18,31 @@ pub const LISTED_MAX: usize = 128;
 /// Where as many answers are found in vain already, another way is looked for.
 const CROWD: usize = 2;
 
+/// With filters on more fields than this, those are looked at that the document has.
+const FIELDS_FEW: usize = 8;
+
 /// The answers made from one collection, by what they are filed under.
 #[derive(Default)]
 pub struct Filed {
-    by_path: AHashMap<Box<str>, ByPath>,
+    /// By the first name in a path, and the path.
+    by_field: ByName<ByName<ByPath>>,
+    /// First names of paths under which documents may be found that do not have the field, with how often that is.
+    by_missing: ByName<usize>,
     /// Those that every change is held against.
     list: Vec<u32>,
     /// Those that every change throws out.
     everything: Vec<u32>,
 }
 
+/// The standard library's tables have no entries by borrowed names.
+type ByName<V> = hashbrown::HashMap<String, V, ahash::RandomState>;
+
 struct ByPath {
     path: Path,
     by_value: hashbrown::HashMap<Box<[u8]>, SmallVec<[u32; 2]>, ahash::RandomState>,
     by_range: Intervals<Label>,
+    /// Those that any value matters to.
+    by_presence: AHashMap<u32, bool>,
 }
 
 /// An answer, and whether it is never found in vain.
@@ -69,8 +80,14 @@ impl Filed {
     fn crowd(&self, under: &Under) -> usize {
         let (mut crowd, mut looks) = (0, 0);
         for (path, spot) in under {
-            let Some(by_path) = self.by_path.get(path.as_str()) else { continue };
+            let Some(by_path) = self.by_field.get(first_name(path)).and_then(|paths| paths.get(path.as_str())) else {
+                continue;
+            };
             match spot {
+                Spot::Present => {
+                    let looked_at = by_path.by_presence.values().take(4 * LISTED_MAX);
+                    crowd += looked_at.filter(|is_certain| !**is_certain).count();
+                }
                 Spot::At(value) => crowd += by_path.by_value.get(&**value).map_or(0, SmallVec::len),
                 Spot::Between(low, high) => by_path.by_range.find(low, high, &mut |(_, is_certain)| {
                     crowd += usize::from(!is_certain);
@@ -86,13 +103,11 @@ impl Filed {
         match place {
             Place::Under { under, is_certain } => {
                 for (path, spot) in under {
-                    let by_path = match self.by_path.get_mut(path.as_str()) {
-                        Some(by_path) => by_path,
-                        None => self.by_path.entry(path.as_str().into()).or_insert_with(|| ByPath::new(path.clone())),
-                    };
-                    match spot {
-                        Spot::At(value) => by_path.by_value.entry(value.clone()).or_default().push(answer),
-                        Spot::Between(low, high) => by_path.by_range.add(low, high, (answer, *is_certain)),
+                    let paths = self.by_field.entry_ref(first_name(path)).or_default();
+                    let by_path = paths.entry_ref(path.as_str()).or_insert_with(|| ByPath::new(path.clone()));
+                    by_path.add((answer, *is_certain), spot);
+                    if is_for_missing(path, spot) {
+                        *self.by_missing.entry_ref(first_name(path)).or_default() += 1;
                     }
                 }
             }
@@ -104,21 +119,36 @@ impl Filed {
     pub fn remove(&mut self, answer: u32, place: &Place) {
         match place {
             Place::Under { under, is_certain } => {
-                for (path, spot) in under {
-                    let Some(by_path) = self.by_path.get_mut(path.as_str()) else { continue };
-                    by_path.remove((answer, *is_certain), spot);
-                    if by_path.by_value.is_empty() && by_path.by_range.is_empty() {
-                        self.by_path.remove(path.as_str());
-                    }
-                }
+                under.iter().for_each(|(path, spot)| self.remove_from(path, spot, (answer, *is_certain)));
             }
             Place::List => take_from(&mut self.list, answer),
             Place::Everything => take_from(&mut self.everything, answer),
         }
     }
 
+    fn remove_from(&mut self, path: &Path, spot: &Spot, label: Label) {
+        let name = first_name(path);
+        let Some(paths) = self.by_field.get_mut(name) else { return };
+        let Some(by_path) = paths.get_mut(path.as_str()) else { return };
+        by_path.remove(label, spot);
+        if by_path.is_empty() {
+            paths.remove(path.as_str());
+        }
+        if paths.is_empty() {
+            self.by_field.remove(name);
+        }
+        if is_for_missing(path, spot)
+            && let Some(count) = self.by_missing.get_mut(name)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.by_missing.remove(name);
+            }
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.by_path.is_empty() && self.list.is_empty() && self.everything.is_empty()
+        self.by_field.is_empty() && self.list.is_empty() && self.everything.is_empty()
     }
 
     /// How many are in the list; and the one that has been there longest.
@@ -128,17 +158,24 @@ impl Filed {
 
     /// All answers, some perhaps more than once.
     pub fn all(&self, found: &mut Vec<u32>) {
-        self.by_path.values().for_each(|by_path| by_path.all(found));
+        self.by_field.values().flat_map(ByName::values).for_each(|by_path| by_path.all(found));
         found.extend(self.list.iter().chain(&self.everything));
     }
 
     /// Answers that a document may matter to, as it was or as it is; some perhaps more than once.
     pub fn of_documents(&self, documents: [Option<Doc<'_>>; 2], found: &mut Vec<u32>) {
         let mut keys = Keys::default();
-        for by_path in self.by_path.values() {
-            for document in documents.into_iter().flatten() {
-                by_path.of_document(document, &mut keys, found);
+        for document in documents.into_iter().flatten() {
+            let mut look = |paths: &ByName<ByPath>| {
+                paths.values().for_each(|by_path| by_path.of_document(document, &mut keys, found));
+            };
+            if self.by_field.len() <= FIELDS_FEW {
+                self.by_field.values().for_each(look);
+                continue;
             }
+            document.elements().filter_map(|element| self.by_field.get(element.key())).for_each(&mut look);
+            let missing = self.by_missing.keys().filter(|name| document.get(name).is_none());
+            missing.filter_map(|name| self.by_field.get(name)).for_each(look);
         }
         found.extend(self.list.iter().chain(&self.everything));
     }
@@ -147,16 +184,34 @@ impl Filed {
     pub fn of_id(&self, id: Value<'_>, found: &mut Vec<u32>) {
         let mut bytes = Vec::with_capacity(32);
         key::encode(id, &mut bytes);
-        for by_path in self.by_path.values() {
+        for by_path in self.by_field.values().flat_map(ByName::values) {
             if by_path.path == *"_id" {
                 by_path.at(&bytes, found);
                 by_path.between(&bytes, &bytes, found);
+                found.extend(by_path.by_presence.keys());
             } else {
                 by_path.all(found);
             }
         }
         found.extend(self.list.iter().chain(&self.everything));
     }
+}
+
+fn first_name(path: &Path) -> &str {
+    path.components().next().unwrap_or_default()
+}
+
+/// Whether a document without the field may be found there: what is missing counts as null. A path may begin with no name, and reach
+/// what has none.
+fn is_for_missing(path: &Path, spot: &Spot) -> bool {
+    let mut null = Vec::with_capacity(4);
+    key::encode(Value::Null, &mut null);
+    first_name(path).is_empty()
+        || match spot {
+            Spot::At(value) => **value == *null,
+            Spot::Between(low, high) => (&**low..=&**high).contains(&&*null),
+            Spot::Present => false,
+        }
 }
 
 /// Keys of a document's values: the one being looked at, the lowest, the highest.
@@ -169,7 +224,18 @@ struct Keys {
 
 impl ByPath {
     fn new(path: Path) -> ByPath {
-        ByPath { path, by_value: hashbrown::HashMap::default(), by_range: Intervals::default() }
+        let by_value = hashbrown::HashMap::default();
+        ByPath { path, by_value, by_range: Intervals::default(), by_presence: AHashMap::default() }
+    }
+
+    fn add(&mut self, label: Label, spot: &Spot) {
+        match spot {
+            Spot::At(value) => self.by_value.entry_ref(value).or_default().push(label.0),
+            Spot::Between(low, high) => self.by_range.add(low, high, label),
+            Spot::Present => {
+                self.by_presence.insert(label.0, label.1);
+            }
+        }
     }
 
     fn remove(&mut self, label: Label, spot: &Spot) {
@@ -183,7 +249,14 @@ impl ByPath {
                 }
             }
             Spot::Between(low, _) => self.by_range.remove(low, label),
+            Spot::Present => {
+                self.by_presence.remove(&label.0);
+            }
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_value.is_empty() && self.by_range.is_empty() && self.by_presence.is_empty()
     }
 
     fn at(&self, key: &[u8], found: &mut Vec<u32>) {
@@ -200,14 +273,16 @@ impl ByPath {
     fn all(&self, found: &mut Vec<u32>) {
         found.extend(self.by_value.values().flatten());
         self.by_range.all(&mut |(answer, _)| found.push(answer));
+        found.extend(self.by_presence.keys());
     }
 
     /// The values of an array each for themselves. The two ends of a range may hold for different ones, so what counts is what lies
     /// between the lowest and the highest.
     fn of_document(&self, document: Doc<'_>, keys: &mut Keys, found: &mut Vec<u32>) {
-        let mut count = 0;
+        let (mut count, mut is_present) = (0, false);
         let _ = self.path.visit(document, End::Expanded, &mut |reached| {
             let Keys { key, lowest, highest } = keys;
+            is_present |= reached.value.is_some();
             key.clear();
             // Who asks for null means what is missing, too.
             key::encode(reached.value.unwrap_or(Value::Null), key);
@@ -223,6 +298,9 @@ impl ByPath {
         });
         if count > 0 {
             self.between(&keys.lowest, &keys.highest, found);
+        }
+        if is_present {
+            found.extend(self.by_presence.keys());
         }
     }
 }

@@ -20,6 +20,8 @@ pub enum Spot {
     At(Box<[u8]>),
     /// One of them has this key or a higher one, and one of them, perhaps another, that key or a lower one.
     Between(Box<[u8]>, Box<[u8]>),
+    /// There is one, whichever.
+    Present,
 }
 
 /// Where an answer is to be found. No pairs: no document matches.
@@ -40,6 +42,7 @@ enum Narrowness {
     Values,
     Between,
     Above,
+    Present,
 }
 
 /// The ways to file a filter, those that say most first. None: it has to be held against every change.
@@ -55,6 +58,7 @@ pub fn may_match_id(predicate: &Predicate, id: Value<'_>) -> bool {
             || match spot {
                 Spot::At(value) => *value == id,
                 Spot::Between(low, high) => (low..=high).contains(&&id),
+                Spot::Present => true,
             }
     };
     of(predicate).iter().all(|way| way.under.iter().any(may_hold))
@@ -147,20 +151,16 @@ fn spots(path: &Path, test: &Test) -> Option<(Spots, Narrowness, bool)> {
         Test::Never => (Spots::new(), Narrowness::Values, true),
         Test::Equal(value) => (of_values(std::slice::from_ref(value)), Narrowness::Values, true),
         Test::In(list) if list.regexes().is_empty() => (of_values(list.values()), Narrowness::Values, true),
-        Test::In(list) => {
+        Test::In(list) if list.regexes().iter().all(|regex| beginning(regex).is_some()) => {
             let mut spots = of_values(list.values());
-            let mut narrowness = Narrowness::Values;
-            for regex in list.regexes() {
-                spots.extend(of_regex(regex)?);
-                narrowness = Narrowness::Between;
-            }
-            (spots, narrowness, false)
+            spots.extend(list.regexes().iter().filter_map(of_regex).flatten());
+            (spots, Narrowness::Between, false)
         }
         Test::Less(value) => of_comparison(value, false, false)?,
         Test::LessOrEqual(value) => of_comparison(value, false, true)?,
         Test::Greater(value) => of_comparison(value, true, false)?,
         Test::GreaterOrEqual(value) => of_comparison(value, true, true)?,
-        Test::Regex(regex) => (of_regex(regex)?, Narrowness::Between, true),
+        Test::Regex(regex) if beginning(regex).is_some() => (of_regex(regex)?, Narrowness::Between, true),
         // What a number in the path picks is not taken apart as other arrays are.
         Test::ElementSatisfies(tests) if path.components().all(|name| path::position(name).is_none()) => {
             let of_test = |test: &Test| match test {
@@ -177,11 +177,32 @@ fn spots(path: &Path, test: &Test) -> Option<(Spots, Narrowness, bool)> {
                 } else {
                     one
                 }
-            })?;
-            (way.under.into_iter().map(|(_, spot)| spot).collect(), way.narrowness, false)
+            });
+            match way {
+                Some(way) => (way.under.into_iter().map(|(_, spot)| spot).collect(), way.narrowness, false),
+                None => (smallvec![Spot::Present], Narrowness::Present, false),
+            }
         }
+        test if needs_a_value(test) => (smallvec![Spot::Present], Narrowness::Present, matches!(test, Test::Exists)),
         _ => return None,
     })
+}
+
+/// Whether a test holds for no missing value, so that it cannot hold for a document without the field.
+fn needs_a_value(test: &Test) -> bool {
+    match test {
+        Test::Collated(test, _) => match &**test {
+            Test::Equal(value) => value.kind() != Kind::Null,
+            test => needs_a_value(test),
+        },
+        Test::In(list) => list.values().iter().all(|value| !matches!(value.kind(), Kind::Null | Kind::Undefined)),
+        Test::Less(value) | Test::LessOrEqual(value) | Test::Greater(value) | Test::GreaterOrEqual(value) => {
+            !matches!(value.kind(), Kind::Null | Kind::Undefined | Kind::MinKey | Kind::MaxKey)
+        }
+        Test::Regex(_) | Test::Geometry(_) | Test::Exists | Test::Type(_) | Test::Mod { .. } | Test::Bits(_) => true,
+        Test::Size(_) | Test::ElementMatches(_) | Test::ElementSatisfies(_) => true,
+        Test::Equal(_) | Test::Not(_) | Test::And(_) | Test::Never => false,
+    }
 }
 
 fn of_values(values: &[ValueBuf]) -> Spots {
@@ -220,9 +241,14 @@ fn of_comparison(value: &ValueBuf, above: bool, or_equal: bool) -> Option<(Spots
     Some((smallvec![range], Narrowness::Above, true))
 }
 
+/// What every text begins with that a regular expression matches; `None` where that may be any.
+fn beginning(regex: &Regex) -> Option<&str> {
+    regex.prefix().filter(|prefix| !prefix.is_empty())
+}
+
 /// The strings that a regular expression may match, and itself; `None` where that may be any.
 fn of_regex(regex: &Regex) -> Option<Spots> {
-    let prefix = regex.prefix().filter(|prefix| !prefix.is_empty())?;
+    let prefix = beginning(regex)?;
     let mut low = encoded(Value::String(prefix)).into_vec();
     // Without the end of the text: what begins so has more, of which no byte is FF.
     low.pop();
@@ -233,10 +259,11 @@ fn of_regex(regex: &Regex) -> Option<Spots> {
 /// The range that all values lie in.
 fn range_of(spots: &Spots) -> Option<Spot> {
     let ends = |spot: &Spot| match spot {
-        Spot::At(value) => (value.clone(), value.clone()),
-        Spot::Between(low, high) => (low.clone(), high.clone()),
+        Spot::At(value) => Some((value.clone(), value.clone())),
+        Spot::Between(low, high) => Some((low.clone(), high.clone())),
+        Spot::Present => None,
     };
-    let (low, high) = spots.iter().map(ends).reduce(|(low, high), (l, h)| (low.min(l), high.max(h)))?;
+    let (low, high) = spots.iter().filter_map(ends).reduce(|(low, high), (l, h)| (low.min(l), high.max(h)))?;
     Some(Spot::Between(low, high))
 }
 
