@@ -1,5 +1,6 @@
 """MariaDB's tables, read and written by plain SQL beside Selkie."""
 
+import hashlib
 import json
 import threading
 import time
@@ -7,7 +8,7 @@ import time
 import pymysql
 import pytest
 from bson import Decimal128, Int64, ObjectId
-from pymongo.errors import DuplicateKeyError, PyMongoError
+from pymongo.errors import DuplicateKeyError, OperationFailure, PyMongoError
 
 from support.mariadb import MariadbServer
 
@@ -176,3 +177,35 @@ def test_mariadb_is_restarted_under_load(own_server, database_name, tmp_path):
         stop.set()
         server.kill()
         mariadb.remove()
+
+
+def test_indexes_are_not_made_without_their_lock(db, sql, server):
+    """Whoever changes a table's indexes waits for the lock that others hold, and gives up where the wait is broken off."""
+    db.c.insert_one({"_id": 1, "a": 1})
+    name = "selkie indexes " + hashlib.sha256(f"`{db.name}`.`c`".encode()).hexdigest()[:32]
+    failed = []
+
+    def attempt(change):
+        with pytest.raises(OperationFailure) as failure:
+            change()
+        failed.append(failure.value.code)
+
+    with server.mariadb.connect() as holder, holder.cursor() as cursor:
+        for change in (lambda: db.c.create_index("a"), lambda: db.c.drop_index("b_1")):
+            db.c.create_index("b")
+            cursor.execute("SELECT GET_LOCK(%s, 10)", [name])
+            assert cursor.fetchone() == (1,)
+            waiting = threading.Thread(target=attempt, args=[change])
+            waiting.start()
+            end = time.monotonic() + 60
+            while not (found := sql("SELECT id FROM information_schema.processlist WHERE state = 'User lock'")):
+                assert waiting.is_alive() and time.monotonic() < end
+                time.sleep(0.05)
+            [(connection,)] = found
+            sql(f"KILL QUERY {connection}")
+            waiting.join()
+            cursor.execute("SELECT RELEASE_LOCK(%s)", [name])
+            assert set(db.c.index_information()) == {"_id_", "b_1"}
+    assert failed == [11601, 11601]
+    db.c.create_index("a")
+    assert set(db.c.index_information()) == {"_id_", "a_1", "b_1"}

@@ -367,7 +367,10 @@ fn what_is_asked_in_vain_is_limited() {
         ("there", |i| DocBuf::build(|writer| writer.append(&format!("f{i}"), &doc! { "$exists": true }))),
         ("of a type", |i| DocBuf::build(|writer| writer.append(&format!("f{i}"), &doc! { "$type": "string" }))),
         ("one of several", |i| doc! { "k": &doc! { "$in": &array![2 * i + 2, 2 * i + 3] } }),
-        ("branches", |i| doc! { "$or": &array![&doc! { "k": i + 2 }, &doc! { "n": &doc! { "$gt": i, "$lt": i + 2 } }] }),
+        (
+            "branches",
+            |i| doc! { "$or": &array![&doc! { "k": i + 2 }, &doc! { "n": &doc! { "$gt": i, "$lt": i + 2 } }] },
+        ),
         ("without a place", |i| doc! { "t": &doc! { "$exists": false }, "u": &doc! { "$ne": i } }),
     ];
     for (name, filter) in &filters {

@@ -8,6 +8,7 @@ use crate::id_text;
 use crate::index::{self, Index, id_index};
 use crate::keyed;
 use crate::multikey;
+use crate::named_lock;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
@@ -124,11 +125,13 @@ fn lock_name(table: &Table) -> String {
     hash.iter().take(16).fold("selkie indexes ".to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// A connection that is given back before [`unlock`] is closed, and the lock with it.
+/// A connection that is given back before [`unlock`] is closed, and the lock with it. Error 24 where somebody else keeps the lock.
 async fn lock(connection: &mut Connection, name: &str) -> Result<()> {
     connection.altered = true;
-    connection.queue_query(&format!("DO GET_LOCK('{name}', {LOCKED_SECONDS_MAX})"));
-    connection.finish().await.map(drop_ok)
+    match named_lock::take(connection, name, LOCKED_SECONDS_MAX).await? {
+        true => Ok(()),
+        false => Err(Error::new(Code::LOCK_TIMEOUT, "somebody else changes indexes of the same collection").into()),
+    }
 }
 
 /// Lets go of a lock, whatever has become of what it was held for; a lost connection has no locks.
@@ -136,8 +139,7 @@ async fn unlock<T>(connection: &mut Connection, name: &str, outcome: &Result<T>)
     if outcome.as_ref().is_err_and(Failure::is_lost) {
         return Ok(());
     }
-    connection.queue_query(&format!("DO RELEASE_LOCK('{name}')"));
-    connection.finish().await?;
+    named_lock::release(connection, name).await?;
     connection.altered = false;
     Ok(())
 }

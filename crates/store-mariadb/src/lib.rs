@@ -29,6 +29,7 @@ mod key;
 mod keyed;
 mod lane;
 mod multikey;
+mod named_lock;
 mod names;
 mod options;
 mod own_schema;

@@ -13,6 +13,7 @@ use crate::connection::{Connection, Event};
 use crate::failure::Result;
 use crate::index::Index;
 use crate::key;
+use crate::named_lock;
 use crate::names::quote;
 use crate::own_schema;
 use crate::store::MariaDbStore;
@@ -27,7 +28,7 @@ const PREFIX: &str = "~elements~";
 const EARLIER_PREFIX: &str = "~values~";
 
 /// How long to wait for somebody who makes the same table.
-const WAIT_SECONDS: u64 = 600;
+const WAIT_SECONDS: u32 = 600;
 
 /// How long to wait for transactions that have the collection's table in use.
 const TABLE_WAIT_SECONDS: u64 = 3;
@@ -150,9 +151,7 @@ async fn create(
     fields: u64,
 ) -> Result<()> {
     let lock = format!("selkie {:.50}", format!("{}{}", index.sql_name, table.quoted));
-    let lock = [Param::Text(lock.as_bytes())];
-    connection.queue_execute(&format!("SELECT COALESCE(GET_LOCK(?, {WAIT_SECONDS}), 0)").into(), &lock);
-    if one_number(connection).await? == 0 {
+    if !named_lock::take(connection, &lock, WAIT_SECONDS).await? {
         return Ok(());
     }
     // Whoever waits for a table in use has all others wait behind it.
@@ -160,9 +159,8 @@ async fn create(
     connection.finish().await?;
     let outcome = create_locked(connection, table, index, fields).await;
     connection.queue_query("SET lock_wait_timeout = DEFAULT");
-    connection.queue_execute(&"DO RELEASE_LOCK(?)".into(), &lock);
     connection.finish().await?;
-    connection.finish().await?;
+    named_lock::release(connection, &lock).await?;
     store.catalog.note_change();
     match outcome {
         Err(failure) if !failure.is_lost() => {

@@ -70,8 +70,7 @@ fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Optio
     let told = || ways.iter().map(|way| (way.leading(collection), way.keys));
     let matches = if guesses { selectivity::matches(told(), collection.documents() as f64) } else { 1.0 };
     let cost = |way: usize| ways[way].cost(wanted, matches);
-    let better =
-        |a: &usize, b: &usize| cost(*a).total_cmp(&cost(*b)).then(ways[*b].shape.total_cmp(&ways[*a].shape));
+    let better = |a: &usize, b: &usize| cost(*a).total_cmp(&cost(*b)).then(ways[*b].shape.total_cmp(&ways[*a].shape));
     let best = (0..ways.len()).min_by(better)?;
     if !ways[best].is_a_guess(wanted) {
         return Some(best);
