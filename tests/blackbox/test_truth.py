@@ -5,6 +5,7 @@ SELKIE_TRUTH_OPERATIONS lets each check go on for so many operations instead of 
 
 import contextlib
 import os
+import subprocess
 import threading
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from blackbox.test_foreign_writes import STRICT
 from support import selkie
 from support.mariadb import MariadbServer
-from support.redis import RedisServer
+from support.redis import RedisServer, AgelessProxy
 from support.wire import Wire, op_msg
 
 pytestmark = pytest.mark.selkie_only
@@ -21,12 +22,17 @@ pytestmark = pytest.mark.selkie_only
 OPERATIONS = os.environ.get("SELKIE_TRUTH_OPERATIONS")
 
 
-def truth(uri: str, seconds: int, *options: str) -> str:
+def asked(uri: str, seconds: int, *options: str) -> subprocess.CompletedProcess:
     length = ("--operations", OPERATIONS) if OPERATIONS else ("--seconds", str(seconds))
     size = ("--connections", "32", "--documents", "512")
     timeout_s = 24 * 3600 if OPERATIONS else 240
     done = selkie.run("bench", "truth", "--uri", uri, *length, *size, *options, timeout_s=timeout_s)
     print(done.stdout)
+    return done
+
+
+def truth(uri: str, seconds: int, *options: str) -> str:
+    done = asked(uri, seconds, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0  wrong answers" in done.stdout
     return done.stdout
@@ -120,23 +126,46 @@ def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, option
         assert client.admin.command("serverStatus")["cache"]["hits"] > 0
 
 
+# What is shared goes with every write to its collection: few of them.
+RARE = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--move-ms", "0", "--define-ms", "0")
+
+
 @pytest.mark.mariadb_only
 def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, strict_mariadb, tmp_path):
     redis = RedisServer(tmp_path / "redis").start()
     try:
         options = ("--cache", "documents", "--cache-storage", redis.url())
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
-        # What is shared goes with every write to its collection: few of them.
-        rare = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--move-ms", "0", "--define-ms", "0")
         with meanwhile((4, redis.kill), (2, redis.start)):
             sql = ("--sql", strict_mariadb.tcp_url())
-            printed = truth(one.uri, 10, "--uri", other.uri, "--staleness-ms", "3000", *sql, *rare)
+            printed = truth(one.uri, 10, "--uri", other.uri, "--staleness-ms", "3000", *sql, *RARE)
         assert "  write by SQL\n" in printed
         for server in (one, other):
             with server.client() as client:
                 shared = client.admin.command("serverStatus")["cache"]["shared"]
             assert shared["hits"] > 0 and shared["failed"] > 0, shared
     finally:
+        redis.kill()
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("checked", [True, False], ids=["checked", "unchecked"])
+def test_shared_replies_whose_age_is_not_looked_at_are_found_out(own_server, strict_mariadb, tmp_path, checked):
+    """A planted bug: what makes a shared reply right is taken away, and the checker finds that within a minute; nothing else has been."""
+    redis = RedisServer(tmp_path / "redis").start()
+    proxy = AgelessProxy(redis, lies=not checked)
+    try:
+        options = ("--cache", "documents", "--cache-storage", proxy.url)
+        one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
+        sql = ("--sql", strict_mariadb.tcp_url())
+        done = asked(one.uri, 10 if checked else 15, "--uri", other.uri, "--staleness-ms", "3000", *sql, *RARE)
+        assert (" 0  wrong answers" in done.stdout) == checked
+        assert (done.returncode == 0) == checked
+        for server in (one, other):
+            with server.client() as client:
+                assert client.admin.command("serverStatus")["cache"]["shared"]["hits"] > 0
+    finally:
+        proxy.close()
         redis.kill()
 
 

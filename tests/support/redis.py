@@ -1,8 +1,12 @@
 """A Redis server of ours, with a password, and with TLS if wanted."""
 
+import contextlib
 import os
 import shutil
+import socket
+import struct
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,5 +62,50 @@ class RedisServer(ServerProcess):
     def is_ready(self) -> bool:
         return "Ready to accept connections" in self.log.read_text(errors="replace").rsplit("oO0OoO0OoO0Oo", 1)[-1]
 
-    def url(self, password: str = PASSWORD) -> str:
-        return f"redis{'s' * self.tls}://:{password}@127.0.0.1:{self.port}/2"
+    def url(self, password: str = PASSWORD, port: int | None = None) -> str:
+        return f"redis{'s' * self.tls}://:{password}@127.0.0.1:{port or self.port}/2"
+
+
+class AgelessProxy:
+    """Stands between gateways and Redis, and, if it is told to lie, makes every shared reply look as if it had all changes: as if gateways
+    did not hold the place in MariaDB's log that a reply carries (numbers for some domains, in front of all else) against what they know."""
+
+    def __init__(self, redis: RedisServer, lies: bool):
+        self.redis, self.lies = redis, lies
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = redis.url(port=self.listener.getsockname()[1])
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                (gateway, _) = self.listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.redis.port))
+            for serve in (self.pass_questions, self.pass_replies):
+                threading.Thread(target=serve, args=(gateway, server), daemon=True).start()
+
+    def pass_questions(self, gateway: socket.socket, server: socket.socket):
+        with server, contextlib.suppress(OSError):
+            while data := gateway.recv(1 << 16):
+                server.sendall(data)
+
+    def pass_replies(self, gateway: socket.socket, server: socket.socket):
+        with gateway, server.makefile("rb") as replies, contextlib.suppress(OSError):
+            while line := replies.readline():
+                if line.startswith(b"$") and (length := int(line[1:])) >= 0:
+                    entry = replies.read(length)
+                    line += (self.raised(entry) if self.lies else entry) + replies.read(2)
+                gateway.sendall(line)
+
+    @staticmethod
+    def raised(entry: bytes) -> bytes:
+        entry = bytearray(entry)
+        (domains,) = struct.unpack_from("<I", entry)
+        for domain in range(domains):
+            struct.pack_into("<Q", entry, 4 + 12 * domain + 4, 1 << 62)
+        return bytes(entry)
+
+    def close(self):
+        self.listener.close()
