@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod build_info;
 pub mod capped;
+pub mod changes;
 pub mod clustered;
 pub mod coll_mod;
 pub mod collections;

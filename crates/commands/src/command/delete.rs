@@ -3,114 +3,62 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/delete/>
 
 use crate::arguments::{self, unknown_field};
-use crate::collection_uuid;
+use crate::command::changes::{self, Changing};
 use crate::command::options;
-use crate::command::time_series;
-use crate::command::update::inline_statements;
+use crate::command::time_series::{self, Series};
 use crate::dispatch::{Call, Disposition};
-use crate::envelope::check_statement_id;
-use crate::index_filters;
 use crate::write;
-use document::{Collation, Doc, DocWriter, Element, Value};
-use error::{Code, Error, Result};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
+use error::{Error, Result};
 use query::{Context, Predicate};
 use store::{DeleteStatement, ReturnImage};
 
-const WITHIN: &str = "delete";
-const WITHIN_STATEMENT: &str = "delete.deletes";
+/// `delete`, among commands that change what filters find. There is nothing to validate in what is deleted.
+pub struct Deletes;
 
-/// The fields of a `delete`.
-struct Arguments<'a> {
-    ordered: bool,
-    variables: Option<Doc<'a>>,
-    statements: Vec<Doc<'a>>,
-    /// What the statements say, one by one.
-    read: Vec<DeleteArguments<'a>>,
-}
+impl Changing for Deletes {
+    const NAME: &'static str = "delete";
+    const STATEMENTS: &'static str = "deletes";
+    const WITHIN_STATEMENT: &'static str = WITHIN_STATEMENT;
+    const MANY_REFUSED: &'static str = "Cannot use retryable writes with limit=0";
 
-impl<'a> Arguments<'a> {
-    fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
-        let mut ordered = true;
-        let mut variables = None;
-        let mut statements: Option<Vec<Doc<'a>>> = None;
-        let mut read = Vec::new();
-        let each = |statements: &[Doc<'a>]| -> Result<Vec<_>> {
-            statements.iter().copied().map(DeleteArguments::read).collect()
-        };
-        for field in fields {
-            match field.key() {
-                "deletes" => {
-                    let inline = inline_statements("delete.deletes", arguments::array(WITHIN, field)?)?;
-                    read = each(&inline)?;
-                    statements = Some(inline);
-                }
-                _ if arguments::is_left_out(field, &["ordered", "let", "bypassDocumentValidation"]) => {}
-                "ordered" => ordered = arguments::boolean(WITHIN, field)?,
-                // There is nothing to validate.
-                "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
-                "let" => variables = Some(arguments::document(WITHIN, field)?),
-                "stmtId" => check_statement_id(WITHIN, field)?,
-                "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
-                other => return Err(unknown_field(WITHIN, other)),
-            }
-        }
-        if let Some(sequence) = call.request.sequence("deletes") {
-            let sent: Vec<_> = sequence.collect();
-            read = each(&sent)?;
-            statements = Some(sent);
-        }
-        let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "deletes"))?;
-        Ok(Arguments { ordered, variables, statements, read })
+    type Arguments<'a> = DeleteArguments<'a>;
+    type Statement = DeleteStatement;
+
+    fn read(statement: Doc<'_>) -> Result<Self::Arguments<'_>> {
+        DeleteArguments::read(statement)
+    }
+
+    fn collation<'a>(arguments: &Self::Arguments<'a>) -> Option<Doc<'a>> {
+        arguments.collation
+    }
+
+    fn is_about_many(arguments: &Self::Arguments<'_>) -> bool {
+        !arguments.one
+    }
+
+    fn parse(arguments: Self::Arguments<'_>, _: &Call<'_>, context: &Context) -> Result<DeleteStatement> {
+        arguments.parse(context)
+    }
+
+    fn on_buckets(series: &Series, statement: Doc<'_>) -> Result<DocBuf> {
+        time_series::writing::delete(series, statement)
+    }
+
+    fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {
+        write_reply(call, outcomes, reply);
     }
 }
+
+const WITHIN_STATEMENT: &str = "delete.deletes";
 
 /// What is wrong with a `delete` of its own.
 pub fn read_first(call: &Call<'_>) -> Result<()> {
-    let arguments = Arguments::read(call, call.all_fields())?;
-    call.check_namespace()?;
-    write::check_length(arguments.statements.len())
+    changes::read_first::<Deletes>(call)
 }
 
 pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let Arguments { ordered, variables, statements, read } = Arguments::read(call, call.fields())?;
-    let namespace = arguments::namespace(call.database(), call.first())?;
-    write::check_length(statements.len())?;
-    arguments::check_to_write(&namespace)?;
-    let collation = options::settle_collation(call, &namespace, None).await?;
-    let options = write::Options { ordered, ..Default::default() };
-    let context = match options::context(call, variables, collation) {
-        Ok(context) => context,
-        // What is wrong with the variables is wrong with each statement.
-        Err(error) => {
-            let refused = statements.iter().map(|_| Err(error.clone())).collect();
-            let outcomes = write::carry_out::<DeleteStatement>(call, &namespace, options, refused).await?;
-            write_reply(call, &outcomes, reply);
-            return Ok(Disposition::Reply);
-        }
-    };
-    if call.envelope.txn_number.is_some() && read.iter().any(|statement| !statement.one) {
-        return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with limit=0"));
-    }
-    let filtered = call.worker.server.index_filters.are_any();
-    let collations: Vec<_> = read.iter().filter(|_| filtered).map(|statement| statement.collation).collect();
-    let parsed = read.into_iter().map(|statement| statement.parse(&context));
-    let mut parsed: Vec<Result<DeleteStatement>> = parsed.collect();
-    index_filters::settle(call, &namespace, &mut parsed, &collations).await?;
-    let first_is_wrong = parsed.first().is_some_and(Result::is_err);
-    let mut outcomes = write::carry_out::<DeleteStatement>(call, &namespace, options, parsed).await;
-    if (write::met_view(&outcomes) || first_is_wrong)
-        && let Some(series) = time_series::find(call, &namespace).await?
-    {
-        let translated = statements.iter().map(|statement| {
-            let statement = time_series::writing::delete(&series, *statement)?;
-            DeleteArguments::read(statement.as_doc())?.parse(&context)
-        });
-        outcomes = write::carry_out(call, &series.buckets, options.on_buckets(), translated.collect()).await;
-    }
-    let outcomes = outcomes?;
-
-    write_reply(call, &outcomes, reply);
-    Ok(Disposition::Reply)
+    changes::carry_out::<Deletes>(call, reply).await
 }
 
 fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {

@@ -7,7 +7,8 @@ mod stages;
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::{
-    aggregate, count, delete, distinct, find, find_and_modify, geo_near, index_bounds, options, probes, update, views,
+    aggregate, changes, count, delete, distinct, find, find_and_modify, geo_near, index_bounds, options, probes,
+    update, views,
 };
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
@@ -109,10 +110,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (namespace, request, Way::Different { path: arguments.key, collation }, Vec::new())
         }
         "update" => {
-            let statements = command.get("updates").and_then(Value::as_array).and_then(|array| array.values().next());
-            let statement = statements.and_then(Value::as_document);
-            let statement = statement.ok_or_else(|| arguments::missing_field("update", "updates"))?;
-            let arguments = update::UpdateArguments::read(statement)?;
+            let arguments = changes::first_statement::<update::Updates>(command)?;
             let namespace = namespace_to_write(database, name)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {
@@ -123,10 +121,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (namespace, request, Way::Read, vec![stage])
         }
         "delete" => {
-            let statements = command.get("deletes").and_then(Value::as_array).and_then(|array| array.values().next());
-            let statement = statements.and_then(Value::as_document);
-            let statement = statement.ok_or_else(|| arguments::missing_field("delete", "deletes"))?;
-            let arguments = delete::DeleteArguments::read(statement)?;
+            let arguments = changes::first_statement::<delete::Deletes>(command)?;
             let namespace = namespace_to_write(database, name)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = Request {

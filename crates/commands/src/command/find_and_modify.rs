@@ -3,8 +3,9 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/findAndModify/>
 
 use crate::arguments::{self, unknown_field};
+use crate::command::changes::inline_statements;
 use crate::command::options;
-use crate::command::update::{check_update, check_upsert, inline_statements};
+use crate::command::update::{check_update, check_upsert};
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::check_statement_id;
 use crate::index_filters;

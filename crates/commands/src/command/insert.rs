@@ -4,8 +4,8 @@
 
 use crate::arguments::{self, unknown_field};
 use crate::collection_uuid;
+use crate::command::changes::inline_statements;
 use crate::command::time_series;
-use crate::command::update::inline_statements;
 use crate::dispatch::{Call, Disposition};
 use crate::envelope::check_statement_id;
 use crate::write;

@@ -3,113 +3,62 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/update/>
 
 use crate::arguments::{self, plain_boolean, unknown_field};
-use crate::collection_uuid;
+use crate::command::changes::{self, Changing, inline_statements};
 use crate::command::options;
-use crate::command::time_series;
+use crate::command::time_series::{self, Series};
 use crate::dispatch::{Call, Disposition};
-use crate::envelope::check_statement_id;
-use crate::index_filters;
 use crate::write;
-use document::{Collation, Doc, DocWriter, Element, Kind, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate, Update};
 use store::{ReturnImage, UpdateStatement};
 
-const WITHIN: &str = "update";
-const WITHIN_STATEMENT: &str = "update.updates";
+/// `update`, among commands that change what filters find.
+pub struct Updates;
 
-/// The fields of an `update`.
-struct Arguments<'a> {
-    options: write::Options,
-    variables: Option<Doc<'a>>,
-    statements: Vec<Doc<'a>>,
-    /// What the statements say, one by one. What is wrong with a statement's form fails the command; what is wrong with its
-    /// meaning fails the statement.
-    read: Vec<UpdateArguments<'a>>,
-}
+impl Changing for Updates {
+    const NAME: &'static str = "update";
+    const STATEMENTS: &'static str = "updates";
+    const WITHIN_STATEMENT: &'static str = WITHIN_STATEMENT;
+    const MANY_REFUSED: &'static str = "Cannot use retryable writes with multi=true";
 
-impl<'a> Arguments<'a> {
-    fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
-        let mut options = write::Options::default();
-        let mut variables = None;
-        let mut statements: Option<Vec<Doc<'a>>> = None;
-        let mut read = Vec::new();
-        let each = |statements: &[Doc<'a>]| -> Result<Vec<_>> {
-            statements.iter().copied().map(UpdateArguments::read).collect()
-        };
-        for field in fields {
-            match field.key() {
-                "updates" => {
-                    let inline = inline_statements("update.updates", arguments::array(WITHIN, field)?)?;
-                    read = each(&inline)?;
-                    statements = Some(inline);
-                }
-                _ if arguments::is_left_out(field, &["ordered", "bypassDocumentValidation", "let"]) => {}
-                "ordered" => options.ordered = arguments::boolean(WITHIN, field)?,
-                "bypassDocumentValidation" => {
-                    options.bypass_validation = arguments::boolean_or_number(WITHIN, field)?;
-                }
-                "let" => variables = Some(arguments::document(WITHIN, field)?),
-                "stmtId" => check_statement_id(WITHIN, field)?,
-                "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
-                other => return Err(unknown_field(WITHIN, other)),
-            }
-        }
-        if let Some(sequence) = call.request.sequence("updates") {
-            let sent: Vec<_> = sequence.collect();
-            read = each(&sent)?;
-            statements = Some(sent);
-        }
-        let statements = statements.ok_or_else(|| arguments::missing_field(WITHIN, "updates"))?;
-        Ok(Arguments { options, variables, statements, read })
+    type Arguments<'a> = UpdateArguments<'a>;
+    type Statement = UpdateStatement;
+
+    fn read(statement: Doc<'_>) -> Result<Self::Arguments<'_>> {
+        UpdateArguments::read(statement)
+    }
+
+    fn collation<'a>(arguments: &Self::Arguments<'a>) -> Option<Doc<'a>> {
+        arguments.collation
+    }
+
+    fn is_about_many(arguments: &Self::Arguments<'_>) -> bool {
+        arguments.multi
+    }
+
+    fn parse(arguments: Self::Arguments<'_>, call: &Call<'_>, context: &Context) -> Result<UpdateStatement> {
+        arguments.parse(call, context)
+    }
+
+    fn on_buckets(series: &Series, statement: Doc<'_>) -> Result<DocBuf> {
+        time_series::writing::update(series, statement)
+    }
+
+    fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {
+        write_reply(call, outcomes, reply);
     }
 }
+
+const WITHIN_STATEMENT: &str = "update.updates";
 
 /// What is wrong with an `update` of its own.
 pub fn read_first(call: &Call<'_>) -> Result<()> {
-    let arguments = Arguments::read(call, call.all_fields())?;
-    call.check_namespace()?;
-    write::check_length(arguments.statements.len())
+    changes::read_first::<Updates>(call)
 }
 
 pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let Arguments { options, variables, statements, read } = Arguments::read(call, call.fields())?;
-    let namespace = arguments::namespace(call.database(), call.first())?;
-    write::check_length(statements.len())?;
-    arguments::check_to_write(&namespace)?;
-    let collation = options::settle_collation(call, &namespace, None).await?;
-    let context = match options::context(call, variables, collation) {
-        Ok(context) => context,
-        // What is wrong with the variables is wrong with each statement.
-        Err(error) => {
-            let refused = statements.iter().map(|_| Err(error.clone())).collect();
-            let outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, refused).await?;
-            write_reply(call, &outcomes, reply);
-            return Ok(Disposition::Reply);
-        }
-    };
-    if call.envelope.txn_number.is_some() && read.iter().any(|statement| statement.multi) {
-        return Err(Error::new(Code::INVALID_OPTIONS, "Cannot use retryable writes with multi=true"));
-    }
-    let filtered = call.worker.server.index_filters.are_any();
-    let collations: Vec<_> = read.iter().filter(|_| filtered).map(|statement| statement.collation).collect();
-    let parsed = read.into_iter().map(|statement| statement.parse(call, &context));
-    let mut parsed: Vec<Result<UpdateStatement>> = parsed.collect();
-    index_filters::settle(call, &namespace, &mut parsed, &collations).await?;
-    let first_is_wrong = parsed.first().is_some_and(Result::is_err);
-    let mut outcomes = write::carry_out::<UpdateStatement>(call, &namespace, options, parsed).await;
-    if (write::met_view(&outcomes) || first_is_wrong)
-        && let Some(series) = time_series::find(call, &namespace).await?
-    {
-        let translated = statements.iter().map(|statement| {
-            let statement = time_series::writing::update(&series, *statement)?;
-            UpdateArguments::read(statement.as_doc())?.parse(call, &context)
-        });
-        outcomes = write::carry_out(call, &series.buckets, options.on_buckets(), translated.collect()).await;
-    }
-    let outcomes = outcomes?;
-    write_reply(call, &outcomes, reply);
-    Ok(Disposition::Reply)
+    changes::carry_out::<Updates>(call, reply).await
 }
 
 fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {
@@ -134,18 +83,6 @@ fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWrite
     }
     reply.append("nModified", modified as i32);
     write::write_retried(outcomes, reply);
-}
-
-/// The statements of a command that has them in its body. Nulls among them count as left out.
-pub fn inline_statements<'a>(within: &str, array: Doc<'a>) -> Result<Vec<Doc<'a>>> {
-    array
-        .elements()
-        .filter(|element| !matches!(element.value(), Value::Null | Value::Undefined))
-        .map(|element| match element.value() {
-            Value::Document(document) => Ok(document),
-            _ => Err(arguments::wrong_type(within, element, "object")),
-        })
-        .collect()
 }
 
 /// The fields of one statement.

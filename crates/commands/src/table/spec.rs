@@ -10,6 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use mongo_wire::Request;
 
 /// How a command is carried out. A handler appends its fields to the reply; `ok: 1` is added behind them.
+#[derive(Clone, Copy)]
 pub enum Handler {
     /// Answers at once.
     Immediate(fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<()>),
@@ -20,6 +21,7 @@ pub enum Handler {
 }
 
 /// A command's short way.
+#[derive(Clone, Copy)]
 pub struct AtOnce {
     /// Whether it is worth trying with this request.
     pub is_likely: fn(&Request) -> bool,
@@ -31,6 +33,7 @@ pub type WaitingHandler =
     for<'a, 'b, 'c> fn(&'a mut Call<'b>, &'a mut DocWriter<'c>) -> LocalBoxFuture<'a, Result<Disposition>>;
 
 /// How and when a command reads its own fields. Asked only when something is wrong.
+#[derive(Clone, Copy)]
 pub struct Reading {
     pub at: Phase,
     pub read: Read,
@@ -67,6 +70,7 @@ pub enum Access {
 }
 
 /// What dispatch and the documentation need to know about a command.
+#[derive(Clone, Copy)]
 pub struct Spec {
     pub name: &'static str,
     /// Other spellings that are answered, by old clients mostly.
