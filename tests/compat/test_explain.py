@@ -80,19 +80,20 @@ COMMANDS = [
     SON(findAndModify="t", query={"_id": 5}, update={"$set": {"z": 1}}),
     aggregate({"$match": {"a": 3}}),
     aggregate({"$match": {"a": 3}}, {"$addFields": {"q": 1}}, {"$match": {"b": {"$gt": 3}}}, {"$count": "n"}),
-]
-
-# Of indexes that MariaDB does not read by, or not in this way.
-EMBEDDED = [
-    find({"$or": [{"a": 1}, {"a": 2}]}),
-    find({"a": {"$ne": 3}}),
-    find({"a": {"$exists": False}}),
-    find({"w.x": 5}),
     find({"a": {"$in": []}}),
     find({"h": 5}, hint="h_hashed"),
     find({"$text": {"$search": "fox"}}),
     find({"$text": {"$search": "fox dog"}}),
     count({"a": {"$in": [3, 4]}}),
+]
+
+# What MariaDB goes about otherwise: it sorts keys before it reads documents, reads what is pending beside keys that gateways make, or reads
+# everything where an index rules out little. What is found is the same.
+OTHERWISE_ON_MARIADB = [
+    find({"$or": [{"a": 1}, {"a": 2}]}),
+    find({"a": {"$ne": 3}}),
+    find({"a": {"$exists": False}}),
+    find({"w.x": 5}),
     count({"tags": 3}),
     SON(findAndModify="t", query={"a": 5}, sort={"b": 1}, update={"$set": {"z": 1}}),
 ]
@@ -106,20 +107,20 @@ def document(number: int) -> dict:
             "n": number, "pairs": pairs}
 
 
-def fill(client: pymongo.MongoClient, store: str) -> pymongo.database.Database:
+def fill(client: pymongo.MongoClient) -> pymongo.database.Database:
     client.drop_database("explained")
     database = client["explained"]
     database.t.insert_many([document(number) for number in range(200)])
     keys = ["a", [("b", 1), ("s", -1)], "s", "tags", [("pairs.k", 1), ("pairs.v", -1), ("n", 1)]]
-    for key in keys + ([[("txt", "text")], [("w.$**", 1)], [("h", "hashed")]] if store == "embedded" else []):
+    for key in keys + [[("txt", "text")], [("w.$**", 1)], [("h", "hashed")]]:
         database.t.create_index(key)
     return database
 
 
 @pytest.fixture(scope="module")
-def databases(server, oracle, store):
+def databases(server, oracle):
     ours, theirs = pymongo.MongoClient(port=server.port), pymongo.MongoClient(port=oracle.port)
-    yield fill(ours, store), fill(theirs, store)
+    yield fill(ours), fill(theirs)
     ours.drop_database("explained")
 
 
@@ -146,16 +147,15 @@ def totals(stage, key) -> int:
     return stage.get(key, 0) + sum(totals(one, key) for one in inputs)
 
 
-@pytest.mark.parametrize("number", range(len(COMMANDS) + len(EMBEDDED)))
+@pytest.mark.parametrize("number", range(len(COMMANDS) + len(OTHERWISE_ON_MARIADB)))
 def test_the_stages_are_those_of_mongodb(databases, store, number):
-    if number >= len(COMMANDS) and store != "embedded":
-        pytest.skip("an index that MariaDB does not read by")
-    command = (COMMANDS + EMBEDDED)[number]
+    command = (COMMANDS + OTHERWISE_ON_MARIADB)[number]
     ours, theirs = (explained(database, command) for database in databases)
-    assert ours[:2] == theirs[:2], command
+    is_otherwise = number >= len(COMMANDS) and "mariadb" in store
+    assert ours[1] == theirs[1] and (is_otherwise or ours[0] == theirs[0]), (command, ours[0], theirs[0])
     # A seek past a key is counted by one of the two, and not by the other; MariaDB reads the keys of arrays twice, and joins them to rows.
     examined = ["docsExamined"] if store == "mariadb" else ["keysExamined", "docsExamined"]
-    for key in examined:
+    for key in [] if is_otherwise else examined:
         assert abs(totals(ours[2], key) - totals(theirs[2], key)) <= 3, (command, key)
     for key in ["nCounted", "nMatched", "nWouldModify", "nWouldUpsert", "nWouldDelete"]:
         assert ours[2].get(key) == theirs[2].get(key), (command, key)

@@ -114,6 +114,9 @@ impl Stages<'_> {
             return;
         }
         if let Some(index) = rows.index.as_ref().filter(|index| about.counted && index.counting.is_some()) {
+            if !bounds::is_one_range(&index.spec, index.arrays, predicate) {
+                return self.write_scan(rows, predicate, looked, writer);
+            }
             writer.append("stage", "COUNT_SCAN");
             about.write_figures(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
@@ -160,22 +163,9 @@ impl Stages<'_> {
     }
 
     fn write_text_match(&self, rows: &Rows, search: &TextSearch, looked: Examined, writer: &mut DocWriter<'_>) {
-        let about = self.about;
-        writer.append("stage", "TEXT_MATCH");
-        about.write_figures(|ran| ran.found, writer);
-        writer.append("indexPrefix", Doc::EMPTY);
-        if let Some(spec) = rows.found.as_ref().and_then(|found| found.spec.as_ref()) {
-            writer.append("indexName", spec.name.as_str());
-        }
-        search.describe(&mut writer.document("parsedTextQuery"));
-        writer.append("textIndexVersion", 3);
-        if let Some(ran) = about.ran {
-            about.write_count("docsRejected", looked.documents.saturating_sub(ran.found), writer);
-        }
-        let mut fetch = writer.document("inputStage");
-        fetch.append("stage", "FETCH");
-        self.write_fetched(&mut fetch);
-        self.write_index(rows, None, looked, &mut fetch.document("inputStage"));
+        let spec = rows.found.as_ref().and_then(|found| found.spec.as_deref());
+        let term = |looked: Examined, writer: &mut DocWriter<'_>| self.write_index(rows, None, looked, writer);
+        self.about.write_text_match(spec, search, looked, term, writer);
     }
 
     /// Documents by their distance, as they are found in one ring after the other.
@@ -264,9 +254,10 @@ impl Stages<'_> {
                 });
                 self.write_facts(spec, pattern.as_doc(), keyed.keys.arrays != 0, writer);
             }
-            _ => self.write_spec(spec, keyed.keys.arrays != 0, writer),
+            // A document has a key for each of its words.
+            _ => self.write_spec(spec, keyed.keys.arrays != 0 || keyed.search.is_some(), writer),
         }
-        writer.append("direction", direction(true));
+        writer.append("direction", direction(keyed.search.is_none()));
         let mut bounds = writer.document("indexBounds");
         let kinds = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
         for ((path, ranges), kind) in keyed.bounds.iter().zip(kinds) {

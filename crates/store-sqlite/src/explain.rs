@@ -187,20 +187,7 @@ impl Stages<'_> {
     }
 
     fn write_text_match(&self, index: &Index, search: &TextSearch, scan: &IndexScan, writer: &mut DocWriter<'_>) {
-        let (about, looked) = (self.about, scan.tally.get());
-        writer.append("stage", "TEXT_MATCH");
-        about.write_figures(|ran| ran.found, writer);
-        writer.append("indexPrefix", Doc::EMPTY);
-        writer.append("indexName", index.spec.name.as_str());
-        search.describe(&mut writer.document("parsedTextQuery"));
-        writer.append("textIndexVersion", 3);
-        if let Some(ran) = about.ran {
-            about.write_count("docsRejected", looked.documents.saturating_sub(ran.found), writer);
-        }
-        let mut fetch = writer.document("inputStage");
-        self.begin_fetch(looked.documents, false, &mut fetch);
-        let mut input = fetch.document("inputStage");
-        // The terms are read one after the other by one scan, which has the figures of all.
+        let about = self.about;
         let term = |looked: Examined, writer: &mut DocWriter<'_>| {
             writer.append("stage", "IXSCAN");
             about.write_figures(|_| looked.entries, writer);
@@ -209,19 +196,7 @@ impl Stages<'_> {
             writer.append("indexBounds", Doc::EMPTY);
             self.write_keys(looked, writer);
         };
-        match search.terms.len() {
-            0 => input.append("stage", "EOF"),
-            1 => term(looked, &mut input),
-            terms => {
-                input.append("stage", "OR");
-                about.write_figures(|_| looked.entries, &mut input);
-                let mut stages = input.array("inputStages");
-                (0..terms).for_each(|at| {
-                    let looked = if at == 0 { looked } else { Examined::default() };
-                    term(looked, &mut stages.document());
-                });
-            }
-        }
+        about.write_text_match(Some(&index.spec), search, scan.tally.get(), term, writer);
     }
 
     fn write_index_scan(&self, scan: &IndexScan, writer: &mut DocWriter<'_>) {

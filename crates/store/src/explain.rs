@@ -1,8 +1,10 @@
 //! What `explain` tells of a store's plan, in MongoDB's words.
 
 use crate::duplicate::{write_document, write_value};
+use crate::{Examined, IndexSpec};
 use document::{Doc, DocWriter, Value};
 use query::Predicate;
+use query::fulltext::TextSearch;
 use std::sync::Arc;
 
 /// What the stages of a plan are to be told with.
@@ -108,6 +110,48 @@ impl Explained<'_> {
     pub fn write_count(&self, key: &str, count: u64, writer: &mut DocWriter<'_>) {
         if self.ran.is_some() {
             append_count(key, count, writer);
+        }
+    }
+
+    /// Writes a search by words: the documents that its terms lead to, looked at again. `term`: how the index is read for one; the first has
+    /// the figures of all.
+    pub fn write_text_match(
+        &self,
+        index: Option<&IndexSpec>,
+        search: &TextSearch,
+        looked: Examined,
+        term: impl Fn(Examined, &mut DocWriter<'_>),
+        writer: &mut DocWriter<'_>,
+    ) {
+        writer.append("stage", "TEXT_MATCH");
+        self.write_figures(|ran| ran.found, writer);
+        writer.append("indexPrefix", Doc::EMPTY);
+        if let Some(index) = index {
+            writer.append("indexName", index.name.as_str());
+        }
+        search.describe(&mut writer.document("parsedTextQuery"));
+        writer.append("textIndexVersion", 3);
+        if let Some(ran) = self.ran {
+            self.write_count("docsRejected", looked.documents.saturating_sub(ran.found), writer);
+        }
+        let mut fetch = writer.document("inputStage");
+        fetch.append("stage", "FETCH");
+        self.write_figures(|_| looked.documents, &mut fetch);
+        self.write_count("docsExamined", looked.documents, &mut fetch);
+        self.write_count("alreadyHasObj", 0, &mut fetch);
+        let mut input = fetch.document("inputStage");
+        match search.terms.len() {
+            0 => input.append("stage", "EOF"),
+            1 => term(looked, &mut input),
+            terms => {
+                input.append("stage", "OR");
+                self.write_figures(|_| looked.entries, &mut input);
+                let mut stages = input.array("inputStages");
+                (0..terms).for_each(|at| {
+                    let looked = if at == 0 { looked } else { Examined::default() };
+                    term(looked, &mut stages.document());
+                });
+            }
         }
     }
 

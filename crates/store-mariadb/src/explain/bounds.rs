@@ -1,7 +1,7 @@
 //! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go by conditions.
 
 use crate::planner::Bounds;
-use document::{ArrayWriter, DocWriter, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Collation, DocWriter, Kind, Value, ValueBuf};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use store::IndexSpec;
@@ -32,10 +32,23 @@ pub(super) fn write(
             ranges.reverse();
         }
         let mut array = writer.array(path);
+        if direction == Value::String("hashed") {
+            // As MongoDB has them: in no order, each by its hash.
+            ranges.iter_mut().for_each(hash);
+        }
         for (low, high) in &ranges {
             let (from, to) = if ascending { (low, high) } else { (high, low) };
             array.push(&*range_text((from.0.as_value(), from.1), (to.0.as_value(), to.1)));
         }
+    }
+}
+
+/// Makes a range of one value that of its hash.
+fn hash((low, high): &mut Range) {
+    if low == high {
+        let hash = query::hashed::hash(low.0.as_value(), &Collation::SIMPLE);
+        low.0 = Value::Int64(hash).to_owned();
+        high.0 = low.0.clone();
     }
 }
 
@@ -53,14 +66,16 @@ pub(super) fn write_ranges(ranges: &[index_keys::Range], ascends: bool, array: &
     texts.iter().for_each(|text| array.push(text.as_str()));
 }
 
-/// The first key that is counted, and the last, where no stretch in between is left out; else as [`write`].
+/// Whether keys from one to another are read, and nothing in between is left out.
+pub(super) fn is_one_range(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>) -> bool {
+    of_fields(spec, arrays, predicate).iter().all(|sought| ranges_of(sought).len() == 1)
+}
+
+/// The first key that is counted, and the last, of one range.
 pub(super) fn write_edges(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
     let sought = of_fields(spec, arrays, predicate);
     let fields = spec.key.as_doc().iter().zip(&sought);
     let ranges: Vec<(&str, Vec<Range>)> = fields.map(|((path, _), sought)| (path, ranges_of(sought))).collect();
-    if ranges.iter().any(|(_, ranges)| ranges.len() != 1) {
-        return write(spec, arrays, predicate, true, writer);
-    }
     for (key, inclusive, high) in [("startKey", "startKeyInclusive", false), ("endKey", "endKeyInclusive", true)] {
         let end = |range: &Range| if high { range.1.clone() } else { range.0.clone() };
         let ends: Vec<(&str, End)> = ranges.iter().map(|(path, ranges)| (*path, end(&ranges[0]))).collect();
@@ -73,7 +88,8 @@ pub(super) fn write_edges(spec: &IndexSpec, arrays: u64, predicate: Option<&Pred
 
 /// Whether the keys that are read say all about a condition on a field.
 pub(super) fn is_said(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
-    let position = spec.key.as_doc().iter().position(|(field, _)| field == path);
+    // Of what has the same hash, not all is the same value.
+    let position = spec.key.as_doc().iter().position(|(field, kind)| field == path && kind != Value::String("hashed"));
     let is_exact = || Bounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
     position.is_some_and(|position| {
         let sought = || of_fields(spec, arrays, predicate).swap_remove(position);
