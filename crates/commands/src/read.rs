@@ -205,7 +205,6 @@ impl Reader {
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: (details || !facts.exact).then_some(predicate),
-            positional: None,
             sort: sort.filter(|_| !in_order),
             sort_limit: limit,
             budget: request.budget.unwrap_or_else(|| BLOCKING_BYTES_MAX.into()),
@@ -216,14 +215,7 @@ impl Reader {
             sieve,
             skip: request.skip,
             limit: request.limit,
-            pending: None,
-            done: false,
-            examined: 0,
-            matched: 0,
-            returned: 0,
-            tail: None,
-            time_left: None,
-            origin: None,
+            ..Reader::over(VecDeque::new(), None)
         }
     }
 

@@ -93,14 +93,7 @@ async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, now_ms:
         hint: None,
         image: ReturnImage::None,
     };
-    let batch = WriteBatch {
-        namespace: namespace.clone(),
-        bypass_validation: false,
-        ordered: true,
-        journal: false,
-        retry: None,
-        statements: Statements::Delete(vec![statement]),
-    };
+    let batch = WriteBatch::new(namespace.clone(), Statements::Delete(vec![statement]));
     let outcome = worker.store.write(batch).await?;
     let mut deleted = 0;
     for statement in outcome.statements {

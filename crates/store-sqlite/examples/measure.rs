@@ -72,14 +72,7 @@ impl Measure {
     }
 
     fn write(&self, statements: Statements, journal: bool) {
-        let batch = WriteBatch {
-            namespace: self.namespace.clone(),
-            bypass_validation: false,
-            ordered: true,
-            journal,
-            retry: None,
-            statements,
-        };
+        let batch = WriteBatch { journal, ..WriteBatch::new(self.namespace.clone(), statements) };
         let outcome = self.runtime.block_on(self.store.write(batch)).unwrap();
         assert!(outcome.statements.iter().all(Result::is_ok));
     }

@@ -24,14 +24,7 @@ fn index(name: &str, key: DocBuf, unique: bool) -> IndexSpec {
 }
 
 async fn write(store: &Rc<dyn DocumentStore>, statements: Statements) {
-    let batch = WriteBatch {
-        namespace: namespace(),
-        bypass_validation: false,
-        ordered: true,
-        journal: false,
-        retry: None,
-        statements,
-    };
+    let batch = WriteBatch::new(namespace(), statements);
     for statement in store.write(batch).await.unwrap().statements {
         statement.unwrap();
     }

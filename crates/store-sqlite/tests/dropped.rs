@@ -29,14 +29,7 @@ async fn check(filter: DocBuf, drop_index: bool) -> (String, String) {
     store.create_indexes(&namespace, vec![index]).await.unwrap();
     let documents = (0..10).map(|id| Bytes::from(doc! { "_id": id, "a": 1 }.into_vec())).collect();
     let statements = Statements::Insert(documents);
-    let batch = WriteBatch {
-        namespace: namespace.clone(),
-        bypass_validation: false,
-        ordered: true,
-        journal: false,
-        retry: None,
-        statements,
-    };
+    let batch = WriteBatch::new(namespace.clone(), statements);
     store.write(batch).await.unwrap();
     let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };

@@ -292,14 +292,10 @@ impl World {
     }
 
     async fn insert(&mut self, document: DocBuf) {
-        let batch = WriteBatch {
-            namespace: self.namespace.clone(),
-            bypass_validation: false,
-            ordered: true,
-            journal: false,
-            retry: None,
-            statements: Statements::Insert(vec![Bytes::copy_from_slice(document.as_bytes())]),
-        };
+        let batch = WriteBatch::new(
+            self.namespace.clone(),
+            Statements::Insert(vec![Bytes::copy_from_slice(document.as_bytes())]),
+        );
         if self.store.write(batch).await.unwrap().statements.remove(0).is_ok() {
             self.documents.push(document);
         }

@@ -38,14 +38,10 @@ async fn large_documents_are_read_as_they_were_written() {
     for id in 0..40 {
         let letter = b'a' + (id % 26) as u8;
         let text = char::from(letter).to_string().repeat(DOCUMENT_BYTES);
-        let batch = WriteBatch {
-            namespace: namespace.clone(),
-            bypass_validation: false,
-            ordered: true,
-            journal: false,
-            retry: None,
-            statements: Statements::Insert(vec![Bytes::from(doc! { "_id": id, "text": text.as_str() }.into_vec())]),
-        };
+        let batch = WriteBatch::new(
+            namespace.clone(),
+            Statements::Insert(vec![Bytes::from(doc! { "_id": id, "text": text.as_str() }.into_vec())]),
+        );
         store.write(batch).await.unwrap().statements.remove(0).unwrap();
         expected.push((id, letter));
         let query = Query { predicate: &everything, sort: None, limit: None, hint: None };

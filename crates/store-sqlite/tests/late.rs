@@ -21,14 +21,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn write(store: &Rc<dyn DocumentStore>, statements: Statements) -> BatchOutcome {
-    let batch = WriteBatch {
-        namespace: namespace(),
-        bypass_validation: false,
-        ordered: false,
-        journal: false,
-        retry: None,
-        statements,
-    };
+    let batch = WriteBatch { ordered: false, ..WriteBatch::new(namespace(), statements) };
     wait(store.write(batch)).unwrap()
 }
 

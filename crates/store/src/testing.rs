@@ -154,14 +154,7 @@ impl Suite {
     }
 
     fn write(&self, statements: Statements, ordered: bool) -> Vec<Result<StatementOutcome>> {
-        let batch = WriteBatch {
-            namespace: self.namespace.clone(),
-            bypass_validation: false,
-            ordered,
-            journal: false,
-            retry: None,
-            statements,
-        };
+        let batch = WriteBatch { ordered, ..WriteBatch::new(self.namespace.clone(), statements) };
         let outcome = self.run(self.store.write(batch)).unwrap();
         assert!(!outcome.retried);
         outcome.statements

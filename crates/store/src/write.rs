@@ -22,6 +22,13 @@ pub struct WriteBatch {
     pub statements: Statements,
 }
 
+impl WriteBatch {
+    /// Statements one after the other, of which nothing else is asked.
+    pub fn new(namespace: Namespace, statements: Statements) -> WriteBatch {
+        WriteBatch { namespace, ordered: true, journal: false, bypass_validation: false, retry: None, statements }
+    }
+}
+
 /// Identifies a retryable write: the client's session and its counter.
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -71,20 +71,10 @@ fn lines(outcome: &Outcome, documents: &str) -> Vec<Vec<String>> {
         let all = [("both steps", &comment.times)].into_iter();
         let steps = comment.steps.iter().map(|step| (step.name.as_str(), &step.times));
         for (number, (name, times)) in steps.chain(all).enumerate() {
-            let figures = [
-                times.mean_ms,
-                times.standard_deviation_ms,
-                times.p50_ms,
-                times.p75_ms,
-                times.p95_ms,
-                times.p99_ms,
-                times.min_ms,
-                times.max_ms,
-            ];
             let load = [server.load.achieved_per_second, server.load.own_cpu_percent].map(figure);
             let load = if number == 0 { load } else { [String::new(), String::new()] };
             let names = [format!("{}: {name}", server.name), documents.to_owned()];
-            lines.push(names.into_iter().chain(figures.map(figure)).chain(load).collect());
+            lines.push(names.into_iter().chain(times.columns().map(figure)).chain(load).collect());
         }
     }
     lines

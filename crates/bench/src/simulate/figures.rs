@@ -66,6 +66,14 @@ pub struct Summary {
     pub max_ms: f64,
 }
 
+impl Summary {
+    /// All times, in the order in which tables have them.
+    pub fn columns(&self) -> [f64; 8] {
+        let Summary { mean_ms, standard_deviation_ms, p50_ms, p75_ms, p95_ms, p99_ms, min_ms, max_ms, .. } = *self;
+        [mean_ms, standard_deviation_ms, p50_ms, p75_ms, p95_ms, p99_ms, min_ms, max_ms]
+    }
+}
+
 impl Default for Times {
     fn default() -> Self {
         // Bounds that are constants are either always right or never; a test makes sure.

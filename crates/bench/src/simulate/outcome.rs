@@ -291,18 +291,8 @@ impl Outcome {
 }
 
 fn line(name: &str, server: &str, counts: [String; 3], times: &Summary) -> Vec<String> {
-    let figures = [
-        times.mean_ms,
-        times.standard_deviation_ms,
-        times.p50_ms,
-        times.p75_ms,
-        times.p95_ms,
-        times.p99_ms,
-        times.min_ms,
-        times.max_ms,
-    ];
     let names = [name.to_owned(), server.to_owned()];
-    names.into_iter().chain(counts).chain(figures.map(figure)).collect()
+    names.into_iter().chain(counts).chain(times.columns().map(figure)).collect()
 }
 
 #[cfg(test)]

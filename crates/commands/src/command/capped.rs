@@ -116,12 +116,9 @@ async fn copy_documents(call: &Call<'_>, from: &Namespace, to: &Namespace) -> Re
             continue;
         }
         let batch = WriteBatch {
-            namespace: to.clone(),
-            ordered: true,
             journal: call.envelope.durability.journal,
             bypass_validation: true,
-            retry: None,
-            statements: Statements::Insert(documents),
+            ..WriteBatch::new(to.clone(), Statements::Insert(documents))
         };
         store.write(batch).await?.statements.into_iter().try_for_each(|outcome| outcome.map(drop))?;
     }

@@ -19,12 +19,8 @@ pub async fn fsync(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         image: ReturnImage::None,
     };
     let batch = WriteBatch {
-        namespace: Namespace::new("admin", "tmp.fsync"),
-        ordered: true,
         journal: true,
-        bypass_validation: false,
-        retry: None,
-        statements: Statements::Delete(vec![statement]),
+        ..WriteBatch::new(Namespace::new("admin", "tmp.fsync"), Statements::Delete(vec![statement]))
     };
     if call.worker.store.collection(&batch.namespace).await?.is_none() {
         call.worker.store.write(batch).await?.statements.into_iter().try_for_each(|outcome| outcome.map(drop))?;

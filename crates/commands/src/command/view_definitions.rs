@@ -107,14 +107,7 @@ fn by_id(call: &Call<'_>, namespace: &Namespace) -> Result<Predicate> {
 }
 
 async fn write(call: &Call<'_>, home: &Namespace, statements: Statements) -> Result<u64> {
-    let batch = WriteBatch {
-        namespace: home.clone(),
-        ordered: true,
-        journal: call.envelope.durability.journal,
-        bypass_validation: false,
-        retry: None,
-        statements,
-    };
+    let batch = WriteBatch { journal: call.envelope.durability.journal, ..WriteBatch::new(home.clone(), statements) };
     let mut matched = 0;
     for outcome in call.worker.store.write(batch).await?.statements {
         matched += outcome?.matched;

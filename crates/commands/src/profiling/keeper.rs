@@ -125,12 +125,9 @@ async fn write(worker: &Worker, database: &str, records: &[(String, DocBuf)]) ->
         Bytes::from(document.into_vec())
     });
     let batch = WriteBatch {
-        namespace: Namespace::new(database, COLLECTION),
         ordered: false,
-        journal: false,
         bypass_validation: true,
-        retry: None,
-        statements: Statements::Insert(documents.collect()),
+        ..WriteBatch::new(Namespace::new(database, COLLECTION), Statements::Insert(documents.collect()))
     };
     worker.store.write(batch).await?.statements.into_iter().try_for_each(|outcome| outcome.map(drop))
 }

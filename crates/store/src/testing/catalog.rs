@@ -135,14 +135,7 @@ fn a_view_is_no_collection(suite: &Suite) {
     let nobody = delete(doc! {}, false);
     assert_eq!(suite.delete(delete(doc! {}, false)).matched, 0);
     let definition = doc! { "_id": &name, "viewOn": "other", "pipeline": &document::array![] };
-    let define = WriteBatch {
-        namespace: home.clone(),
-        ordered: true,
-        journal: false,
-        bypass_validation: false,
-        retry: None,
-        statements: inserts(&[definition]),
-    };
+    let define = WriteBatch::new(home.clone(), inserts(&[definition]));
     suite.run(suite.store.write(define)).unwrap().statements.remove(0).unwrap();
     let everything = Predicate::everything();
     let query = Query { predicate: &everything, sort: None, limit: None, hint: None };

@@ -218,12 +218,8 @@ fn documents_have_to_be_valid(suite: &Suite) {
     );
     assert_eq!(suite.ids(), ["Some(Int32(1))", "Some(Int32(3))", "Some(Int32(4))"]);
     let bypass = WriteBatch {
-        namespace: suite.namespace.clone(),
-        ordered: true,
-        journal: false,
         bypass_validation: true,
-        retry: None,
-        statements: inserts(&[doc! { "_id": 9, "a": 0 }]),
+        ..WriteBatch::new(suite.namespace.clone(), inserts(&[doc! { "_id": 9, "a": 0 }]))
     };
     assert_eq!(codes(suite.run(suite.store.write(bypass)).unwrap().statements), [0]);
     let set = |id: i32, field: &str, value: i32| {

@@ -30,12 +30,10 @@ async fn write(
     ordered: bool,
 ) -> Result<Vec<StatementOutcome>> {
     let batch = WriteBatch {
-        namespace: namespace.clone(),
         ordered,
         journal: call.envelope.durability.journal,
         bypass_validation: bypasses_validation(call),
-        retry: None,
-        statements,
+        ..WriteBatch::new(namespace.clone(), statements)
     };
     call.worker.store.write(batch).await?.statements.into_iter().collect()
 }
