@@ -57,6 +57,8 @@ pub(crate) use string::display;
 pub struct Expression {
     root: Expr,
     collation: Collation,
+    /// MongoDB's second engine knows all that was asked for, though some of it may be folded by now.
+    known: bool,
 }
 
 /// The tree. Constants are folded.
@@ -115,8 +117,9 @@ impl Expression {
 
     fn parse_apart(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<(Expression, Option<Error>)> {
         let mut root = parse::Parser::new(context, variables).parse(value)?;
+        let known = second_engine::is_known(&root);
         let failure = if context.folding.is_wanted() { root.optimize(&context.collation).err() } else { None };
-        Ok((Expression { root, collation: context.collation.clone() }, failure))
+        Ok((Expression { root, collation: context.collation.clone(), known }, failure))
     }
 
     /// Whether there is an operator of this name (`$add`).
@@ -126,12 +129,12 @@ impl Expression {
 
     /// The value of a field path such as `a.b`, written without the `$`.
     pub fn field(path: &str) -> Result<Expression> {
-        Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?), collation: Collation::SIMPLE })
+        Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?), collation: Collation::SIMPLE, known: true })
     }
 
     /// The expression that gives this value.
     pub fn literal(value: Value<'_>) -> Expression {
-        Expression { root: Expr::Literal(ValueBuf::from(value)), collation: Collation::SIMPLE }
+        Expression { root: Expr::Literal(ValueBuf::from(value)), collation: Collation::SIMPLE, known: true }
     }
 
     /// Evaluates with `root` as `$$ROOT` and `$$CURRENT`.

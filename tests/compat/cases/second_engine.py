@@ -25,6 +25,8 @@ FORMS = [
     {"$indexOfCP": ["$v", "b", "$w"]}, {"$range": ["$v", 5, "$w"]}, {"$ifNull": ["$v", {"$abs": "$w"}]},
 ]  # fmt: skip
 
+SET = {"$setUnion": ["$l", "$n"]}
+
 
 def held(v, w) -> dict:
     return {name: value for name, value in (("v", v), ("w", w)) if value is not MISSING}
@@ -99,6 +101,31 @@ BLOCKS = [
         aggregate({"$group": {"_id": None, "r": {"$push": {"$add": ["$t", "$$x"]}}}}, let={"x": 1}),
         aggregate(PUSHED, collation={"locale": "en", "strength": 2}),
         aggregate(PUSHED, hint={"_id": 1}),
+    ),
+    pipelines(
+        "second-engine/not for lists as they are written",
+        [{"_id": 1, "l": 1, "n": 2}],
+        *([{"$group": {"_id": key}}] for key in (
+            {"$setIntersection": [[], "$l"]}, {"$setIntersection": ["$l", ["$n"]]}, {"$setIntersection": ["$n", {"$literal": []}]}, {"$setDifference": ["$n", [1]]},
+            {"$concatArrays": ["$l", []]}, {"$setUnion": ["$l", [1]]}, {"a": [1], "b": SET}, {"a": {"$literal": []}, "b": SET}, {"a": ["$n"], "b": SET},
+        )),
+        *([{"$group": {"_id": key, "r": {"$mergeObjects": value}}}] for key in (None, [], [1], "$n") for value in (2.5, "$l", {"$literal": 1})),
+        *([{"$group": {"_id": 1, "r": first, "s": {"$sum": SET}}}] for first in (
+            {"$sum": [1]}, {"$sum": {"$size": [[1]]}}, {"$sum": 1}, {"$push": {"$map": {"input": [1], "in": "$$this"}}}, {"$mergeObjects": {"a": 1}},
+        )),
+        *([*before, {"$group": {"_id": SET}}] for before in (
+            [{"$match": {"$expr": {"$ne": ["$x", [1]]}}}], [{"$match": {"$expr": {"$ne": ["$x", 1]}}}], [{"$match": {"l": {"$in": [1, 2]}}}],
+            [{"$project": {"l": 1, "n": 1, "z": [1]}}], [{"$project": {"l": 1, "n": 1, "z": {"$literal": [1]}}}],
+        )),
+        [{"$bucket": {"groupBy": "$_id", "boundaries": [0, 5], "output": {"n": {"$push": {"$concatArrays": ["$l", []]}}}}}],
+    ),
+    pipelines(
+        "second-engine/not for groups that read nothing",
+        [{"_id": 1, "l": 1, "n": 2}],
+        *([*before, {"$group": {"_id": None, "n": first}}, {"$group": {"_id": {"$setUnion": ["$n", "$n"]}}}]
+            for before in ([], [{"$match": {"l": 1}}], [{"$sort": {"l": 1}}], [{"$limit": 1}], [{"$project": {"l": 1}}], [{"$match": {"$expr": {"$eq": ["$l", 1]}}}],
+                [{"$lookup": {"from": "o", "as": "b", "localField": "c", "foreignField": "n"}}])
+            for first in ({"$sum": 1}, {"$first": "$l"}, {"$first": "$$ROOT"}, {"$max": "$$NOW"})),
     ),
     pipelines(
         "second-engine/joins",

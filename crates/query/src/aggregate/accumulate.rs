@@ -142,7 +142,9 @@ impl Accumulator {
             return Err(Error::new(Code(40237), format!("The {operator} accumulator is a unary operator")));
         }
         if operator == "$sum"
-            && let Some(number) = Expression::parse(argument, context)?.as_literal().and_then(Number::from_value)
+            && let expression = Expression::parse(argument, context)?
+            && expression.is_known_to_second_engine()
+            && let Some(number) = expression.as_literal().and_then(Number::from_value)
         {
             return Ok(Accumulator::SumConstant(number));
         }
@@ -192,11 +194,9 @@ impl Accumulator {
         }
     }
 
-    /// Whether MongoDB's second engine has it, and knows all that it asks for.
-    pub fn is_known_to_second_engine(&self) -> bool {
+    /// As [`Accumulator::operand_mut`], to look at.
+    pub fn operand(&self) -> Option<&Operand> {
         match self {
-            Accumulator::SumConstant(_) => true,
-            Accumulator::Several(_) | Accumulator::Top(_) => false,
             Accumulator::Sum(operand)
             | Accumulator::Average(operand)
             | Accumulator::Extreme(operand, ..)
@@ -205,7 +205,16 @@ impl Accumulator {
             | Accumulator::Push(operand)
             | Accumulator::AddToSet(operand, _)
             | Accumulator::Deviation { operand, .. }
-            | Accumulator::MergeObjects(operand, _) => operand.is_known_to_second_engine(),
+            | Accumulator::MergeObjects(operand, _) => Some(operand),
+            Accumulator::SumConstant(_) | Accumulator::Several(_) | Accumulator::Top(_) => None,
+        }
+    }
+
+    /// Whether MongoDB's second engine has it, and knows all that it asks for.
+    pub fn is_known_to_second_engine(&self) -> bool {
+        match self.operand() {
+            Some(operand) => operand.is_known_to_second_engine(),
+            None => matches!(self, Accumulator::SumConstant(_)),
         }
     }
 

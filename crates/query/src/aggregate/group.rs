@@ -29,8 +29,8 @@ pub(crate) struct Group {
 /// What documents are grouped by.
 #[derive(Debug)]
 enum Key {
-    /// One group for all.
-    Constant(ValueBuf),
+    /// One group for all, and whether MongoDB's second engine knows what it was computed by.
+    Constant(ValueBuf, bool),
     Computed(Operand),
     /// `$bucket`: the lower boundary that a value falls behind.
     Bucket(Operand, Boundaries, Engine),
@@ -73,7 +73,7 @@ impl Group {
         check_key(value)?;
         let expression = Expression::parse(value, context)?;
         if let Some(constant) = expression.as_literal() {
-            return Ok(Key::Constant(constant.to_owned()));
+            return Ok(Key::Constant(constant.to_owned(), expression.is_known_to_second_engine()));
         }
         Ok(Key::Computed(match only_field(value) {
             Some(document) => Operand::parse(Value::Document(document.as_doc()), context)?,
@@ -104,15 +104,24 @@ impl Group {
     /// Whether MongoDB's second engine knows all that it asks for.
     pub fn is_known_to_second_engine(&self) -> bool {
         let key = match &self.key {
-            Key::Constant(_) => true,
+            Key::Constant(_, known) => *known,
             Key::Computed(operand) | Key::Bucket(operand, ..) => operand.is_known_to_second_engine(),
         };
         key && self.fields.iter().all(|(_, accumulator)| accumulator.is_known_to_second_engine())
     }
 
+    /// Whether anything that it computes depends on the documents.
+    pub fn reads_documents(&self) -> bool {
+        let key = match &self.key {
+            Key::Constant(..) => false,
+            Key::Computed(operand) | Key::Bucket(operand, ..) => operand.reads_document(),
+        };
+        key || self.fields.iter().any(|(_, accumulator)| accumulator.operand().is_some_and(Operand::reads_document))
+    }
+
     pub fn enter_second_engine(&mut self) {
         match &mut self.key {
-            Key::Constant(_) => {}
+            Key::Constant(..) => {}
             Key::Computed(operand) => operand.enter_second_engine(),
             Key::Bucket(operand, _, engine) => {
                 operand.enter_second_engine();
@@ -328,8 +337,8 @@ impl Hold for Groups {
         let mut fields = Gathered::default();
         let row = Row::gather(document, &self.group.numbering, &mut fields);
         let index = match &self.group.key {
-            Key::Constant(value) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
-            Key::Constant(_) => 0,
+            Key::Constant(value, _) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
+            Key::Constant(..) => 0,
             // A missing key groups with null.
             Key::Computed(operand) => {
                 match operand.text_in(&row).and_then(|text| self.found.known_text(text, &self.group)) {

@@ -36,6 +36,13 @@ impl Operand {
         }
     }
 
+    pub fn reads_document(&self) -> bool {
+        match self {
+            Operand::Field(..) => true,
+            Operand::Expression(expression) => expression.reads_document(),
+        }
+    }
+
     pub fn enter_second_engine(&mut self) {
         if let Operand::Expression(expression) = self {
             expression.enter_second_engine();

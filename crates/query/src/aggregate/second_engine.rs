@@ -16,7 +16,7 @@ impl Pipeline {
             is_known(stage) && !unwound()
         });
         let end = source + known.count();
-        if end == source {
+        if end == source || reads_nothing(&self.stages[..end]) {
             return self;
         }
         for stage in &mut self.stages[..end] {
@@ -62,6 +62,16 @@ fn source(stages: &[Stage]) -> Option<usize> {
         at += 1;
     }
     Some(at)
+}
+
+/// Whether nothing but the number of documents matters: MongoDB reads empty ones then, with its first engine.
+fn reads_nothing(stages: &[Stage]) -> bool {
+    let reads = |stage: &Stage| match stage {
+        Stage::Group(group) => Some(group.reads_documents()),
+        Stage::Foreign(_) | Stage::Project(_) => Some(true),
+        _ => None,
+    };
+    stages.iter().find_map(reads) == Some(false)
 }
 
 fn is_known(stage: &Stage) -> bool {

@@ -31,9 +31,7 @@ type Replaced = (i32, i32, &'static str);
 impl Expression {
     /// Whether the engine knows all that the expression asks for.
     pub(crate) fn is_known_to_second_engine(&self) -> bool {
-        let mut known = true;
-        self.root.each(&mut |part| known &= is_known(part));
-        known
+        self.known
     }
 
     /// Lets the second engine compute it.
@@ -56,13 +54,20 @@ impl Expression {
     }
 }
 
-fn is_known(part: &Expr) -> bool {
+/// Whether the engine knows an expression as it was written. What is folded later counts as well.
+pub(super) fn is_known(root: &Expr) -> bool {
+    let mut known = true;
+    root.each(&mut |part| known &= is_known_part(part));
+    known
+}
+
+fn is_known_part(part: &Expr) -> bool {
     match part {
         Expr::Call(function, _) => {
             PLAIN.contains(&function.name) || RULES.iter().any(|rule| rule.name == function.name)
         }
         Expr::Form(form) => !matches!(**form, Form::Map { .. } | Form::Reduce { .. }),
-        Expr::Metadata(_) => false,
+        Expr::Array(_) | Expr::Metadata(_) => false,
         _ => true,
     }
 }
