@@ -168,11 +168,11 @@ impl<'a> UpdateArguments<'a> {
             }
         };
         let update = Update::parse(self.update.value(), self.array_filters, context)?;
-        let predicate = Predicate::parse_query(self.query, context)?;
-        check_upsert(self.upsert, &predicate)?;
         if self.multi && update.is_replacement() {
             return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
         }
+        let predicate = Predicate::parse_query(self.query, context)?;
+        check_upsert(self.upsert, &predicate)?;
         Ok(UpdateStatement {
             sort: predicate.own_order().filter(|_| !self.multi),
             predicate,

@@ -116,6 +116,9 @@ async fn hold(call: &Call<'_>, results: &mut Reader) -> Result<Vec<DocBuf>> {
 
 async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, documents: &[DocBuf]) -> Result<()> {
     if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {
+        for document in documents {
+            identity(merge, document.as_doc(), Value::Null)?;
+        }
         let found = "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields";
         return insert(call, namespace, documents, false).await.map_err(|error| match error.code() {
             Code::DUPLICATE_KEY => error.context(&format!("{found} :: caused by :: ")),
