@@ -205,7 +205,7 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
     }
     points.sort_unstable();
     points.dedup();
-    if wanted.without_id && points.len() > 1 {
+    if (wanted.without_id || wanted.natural.is_some()) && points.len() > 1 {
         return None;
     }
     let sort = wanted.sort.filter(|sort| sort.collation() == collation);
