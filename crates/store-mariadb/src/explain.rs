@@ -72,7 +72,7 @@ pub(crate) fn summary(plan: &MariaDbPlan) -> PlanSummary {
 
 fn summary_of(rows: &Rows) -> PlanSummary {
     match rows {
-        Rows { ids: Some(_), .. } => PlanSummary::Name("IDHACK"),
+        Rows { ids: Some(_), index: None, .. } => PlanSummary::Name("IDHACK"),
         Rows { index: None, found: None, .. } => PlanSummary::Name("COLLSCAN"),
         rows => summary_of_index(rows),
     }

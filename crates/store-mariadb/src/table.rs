@@ -36,6 +36,9 @@ impl RowKey {
 /// matches, so a long text counts as opaque without a look.
 const OPAQUE: &str = "length(`doc`) > 8192 or length(replace(`doc`,'\\\\','')) < length(`doc`) or length(replace(`doc`,'\"$bson\"','')) < length(`doc`)";
 
+/// The column of `_id` as text, and the name of the index on it.
+pub(crate) const ID_TEXT: &str = "id";
+
 /// The column with the order of ids, and MariaDB's index over it.
 pub(crate) const ID_KEY: &str = "id_key";
 

@@ -116,4 +116,16 @@ BLOCKS = [
     updates("updates: arrayFilters that nothing meets", [{"_id": 1, "a": [1]}], *({"q": {}, "u": update, "arrayFilters": [one]}
         for update in ({}, {"$set": {"a.$[e]": 2}}) for one in ({"e.a": {"$all": []}}, {"e": {"$all": [], "$gt": 0}}, {"e": {"$in": []}},
             {"e": {"$not": {"$all": []}}}, {"e": {"$all": []}, "f": 1}, {"$or": [{"e": {"$all": []}}, {"e": 1}]}))),
+    commands("updates: a replacement of several, and a filter that is wrong", [], *({"update": COLLECTION, "updates": [{"q": query, "u": {}, "multi": True,
+        **more}]} for query in ({"$gte": 1}, {"$expr": 1}, {"$and": 1}, {}) for more in ({}, {"upsert": True}))),
+    commands("stages: $merge that inserts what has no identity", {COLLECTION: [{"_id": 1, "s": 3}, {"_id": 2, "s": []}, {"_id": 3, "s": [1]}, {"_id": 4,
+        "s": None}, {"_id": 5}], "o": []}, *({"aggregate": COLLECTION, "pipeline": [{"$match": {"_id": {"$in": numbers}}}, {"$addFields": {on: "$s"}},
+        {"$merge": {"into": "o", "on": on, "whenMatched": matched}}], "cursor": {}} for on in ("_id", "a") for matched in ("fail", "merge")
+        for numbers in ([1], [2], [3], [4], [5], [1, 2], [1, 4])), setup=[{"createIndexes": "o", "indexes": [{"key": {"a": 1}, "name": "a",
+        "unique": True}]}], writes=True),
+    commands("finds: by several ids, in which order", [{"_id": "b"}, {"_id": "a"}, {"_id": 3}, {"_id": "c"}, {"_id": 1.5}], *({"find": COLLECTION,
+        "filter": test, **more} for test in ({"_id": {"$in": ["c", "a", 3, "b", 9]}}, {"_id": {"$in": ["b", 1.5]}, "x": None},
+        {"$and": [{"_id": {"$in": ["c", "a"]}}, {"x": {"$exists": False}}]}, {"_id": {"$in": ["a"]}})
+        for more in ({}, {"limit": 2}, {"skip": 1}, {"batchSize": 1}, {"sort": {"$natural": 1}}, {"sort": {"$natural": -1}},
+            {"hint": {"$natural": 1}}, {"sort": {"_id": -1}}, {"sort": {"x": 1, "_id": 1}}, {"projection": {"x": 1}}))),
 ]
