@@ -40,6 +40,7 @@ SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup
 # What the second engine makes of MinKey and MaxKey, the code that it takes for text, and what it says about a group without a document.
 ENGINE_MADE = re.compile(r"\{'': M(in|ax)Key\(\)|error 4822806:")
 MADE_OF_KEYS = re.compile(r"\{'': (M(?:in|ax)Key\(\))\}")
+MADE_OF_CODE = re.compile(r"Code\(('(?:[^'\\]|\\.)*'), None\)")
 # A field's name of 16 random bytes, with what it holds.
 MADE_UP = re.compile(r", '[A-Za-z0-9+/]{22}==': ('[^']*'|[^,{}\[\]]+)")
 # A decimal, or the text made of one.
@@ -55,6 +56,10 @@ def same_but_for(pattern: re.Pattern, ours: str, theirs: str) -> bool:
     """Whether the two are the same without what matches. The elements of sets come in any order."""
     parts = lambda text: sorted(re.split(r"[\[\]{}, ]+", text))
     return bool(pattern.search(theirs)) and parts(pattern.sub("", theirs)) == parts(ours)
+
+
+def _made_by_engine(text: str) -> str:
+    return MADE_OF_CODE.sub(r"\1", MADE_OF_KEYS.sub(r"\1", text))
 
 
 def _rounded(match: re.Match) -> str:
@@ -186,7 +191,7 @@ KNOWN = {
     NEVER_MET: lambda command, ours, theirs: ours.startswith("error") and theirs in ("[]", "{'n': 0}", "{'values': []}") and NEVER.search(str(command)),
     READ_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and {"$facet", "$limit"} <= set(_stages(command)),
     LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
-    ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or MADE_OF_KEYS.sub(r"\1", theirs) == ours,
+    ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or _made_by_engine(ours) == _made_by_engine(theirs),
     IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and _restricts_by_expression(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,

@@ -14,7 +14,7 @@ use crate::dispatch::Call;
 use crate::envelope;
 use crate::read::Request;
 use bytes::Bytes;
-use cache::{Begun, Cache, Fill, Refusal, Scope};
+use cache::{Begun, Cache, Fill, Refusal, Scope, Watching};
 use document::{Collation, Doc, DocWriter, Element, Value};
 use mongo_wire::op_msg;
 use mongo_wire::request::RequestKind;
@@ -22,7 +22,7 @@ use query::Predicate;
 use shared_cache::Shared;
 use std::cell::RefCell;
 use std::sync::Arc;
-use store::{Namespace, Plan, Position};
+use store::{Announced, Changes, Namespace, Plan, Position, Watch};
 
 /// What a kept answer takes beside its bytes.
 const KEPT_OVERHEAD_BYTES: usize = 224;
@@ -131,6 +131,13 @@ pub enum Looked {
 }
 
 impl Answers {
+    /// While what is returned is held, nothing about the collection is given or kept; what was kept is forgotten.
+    pub fn forget(&self, namespace: &Namespace) -> Box<dyn Announced> {
+        let mut changes = Changes::default();
+        changes.anything(namespace);
+        Watching(self.cache.clone()).announce(changes)
+    }
+
     /// The reply to a command, if it is kept: all of it, or the beginning, behind which a cursor is to be opened.
     pub fn at_once(&self, call: &Call<'_>) -> Option<Arc<Kept>> {
         let mut buffer = call.worker.key_buffer.borrow_mut();

@@ -18,6 +18,15 @@ const SESSIONS_MAX: usize = 1_000_000;
 /// The UUID in an `lsid`.
 pub type LogicalSessionId = [u8; 16];
 
+/// The digest (SHA-256) of the name of no user, by which MongoDB knows whose a session is.
+pub const NOBODY: [u8; 32] = [
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
+    0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+];
+
+/// How long the cursors of a session live on that its client has ended: MongoDB looks after them every so often.
+const AFTER_END_MS: i64 = 5 * 60 * 1000;
+
 /// The sessions one worker has seen, and when: milliseconds since 1970.
 #[derive(Debug, Default)]
 pub struct LogicalSessions {
@@ -44,6 +53,17 @@ impl LogicalSessions {
     /// Forgets the sessions that have not been used for half an hour.
     pub fn expire(&self, now_ms: i64) {
         self.lock().retain(|_, last_use| now_ms - *last_use < TIMEOUT_MS);
+    }
+
+    /// Of sessions that were noted when they ended, those whose cursors are to go by now. They are forgotten.
+    pub fn take_over(&self, now_ms: i64) -> Vec<LogicalSessionId> {
+        let mut over = Vec::new();
+        self.lock().retain(|id, ended_ms| {
+            let is_over = now_ms - *ended_ms >= AFTER_END_MS;
+            over.extend(is_over.then_some(*id));
+            !is_over
+        });
+        over
     }
 
     pub fn list(&self) -> Vec<(LogicalSessionId, i64)> {

@@ -83,6 +83,8 @@ pub struct Server {
     pub parameters: Parameters,
     pub profiling: Profiling,
     pub(crate) index_filters: IndexFilters,
+    /// Sessions that clients have ended, and when.
+    ended_sessions: LogicalSessions,
     /// A worker has taken it upon itself to delete expired documents.
     expiry_claimed: AtomicBool,
 }
@@ -119,6 +121,7 @@ impl Server {
             workers: Mutex::default(),
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
+            ended_sessions: LogicalSessions::default(),
             parameters: Parameters { cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms) },
         })
     }
@@ -182,12 +185,22 @@ impl Server {
         crate::clock::now_ms() - self.started.elapsed().as_millis() as i64
     }
 
-    /// Ends a logical session: forgets it, kills its cursors.
-    pub fn end_session(&self, id: &LogicalSessionId) {
+    /// Ends a logical session as its client does: its cursors stay for a while.
+    pub fn end_session(&self, id: &LogicalSessionId, now_ms: i64) {
+        self.forget_session(id);
+        self.ended_sessions.note(*id, now_ms);
+    }
+
+    /// Ends a logical session at once: forgets it, kills its cursors.
+    pub fn kill_session(&self, id: &LogicalSessionId) {
+        self.forget_session(id);
+        self.cursors.kill_where(|owner| owner.session == Some(*id));
+    }
+
+    fn forget_session(&self, id: &LogicalSessionId) {
         for worker in self.workers() {
             worker.sessions.end(id);
         }
-        self.cursors.kill_where(|owner| owner.session == Some(*id));
     }
 
     fn lock_workers(&self) -> MutexGuard<'_, Vec<Arc<WorkerShared>>> {
@@ -270,6 +283,7 @@ impl Worker {
         }
         self.swept_ms.set(now_ms);
         self.shared.sessions.expire(now_ms);
+        self.server.ended_sessions.take_over(now_ms).iter().for_each(|id| self.server.kill_session(id));
         let timeout_ms = self.server.parameters.cursor_timeout_ms.load(Ordering::Relaxed);
         let timed_out =
             self.server.cursors.expire(now_ms, timeout_ms, |session| self.server.session_last_use(session).is_some());

@@ -33,6 +33,7 @@ mod rename;
 mod scope;
 pub(crate) mod second_engine;
 mod set;
+mod shape;
 mod string;
 
 #[cfg(test)]
@@ -117,8 +118,10 @@ impl Expression {
 
     fn parse_apart(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<(Expression, Option<Error>)> {
         let mut root = parse::Parser::new(context, variables).parse(value)?;
-        let known = second_engine::is_known(&root);
+        let (known, lone) = (second_engine::is_known(&root), root.lone_conditions());
         let failure = if context.folding.is_wanted() { root.optimize(&context.collation).err() } else { None };
+        // What is left of `$and` and `$or` alone is made a boolean, which the engine has no operator for.
+        let known = known && root.lone_conditions() <= lone;
         Ok((Expression { root, collation: context.collation.clone(), known }, failure))
     }
 

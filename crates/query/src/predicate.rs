@@ -46,6 +46,8 @@ pub use type_set::TypeSet;
 #[derive(Clone, Debug)]
 pub struct Predicate {
     root: Node,
+    /// Whether `$expr` was written in it, be it where nothing could match anyway.
+    has_expression: bool,
 }
 
 /// The tree that planners read. It is simplified: no `And` directly in an `And`, no `Or` directly in an `Or`, neither
@@ -84,6 +86,15 @@ pub struct MatchDetails {
     pub text_score: Option<f64>,
 }
 
+fn has_expression(node: &Node) -> bool {
+    match node {
+        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(has_expression),
+        Node::Expression(_) => true,
+        Node::Near(_) | Node::KeyRange(_) => false,
+        Node::Path { .. } | Node::Schema(_) | Node::Text(_) | Node::Never => false,
+    }
+}
+
 impl Predicate {
     /// Errors: as MongoDB's, most of them 2 (BadValue).
     pub fn parse(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
@@ -95,7 +106,7 @@ impl Predicate {
     pub fn parse_as_written(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         let root = parse::parse(filter, context)?;
         text::check(&root, context)?;
-        Ok(Predicate { root })
+        Ok(Predicate { root, has_expression: parse::has_expression(filter) })
     }
 
     /// The conditions in the order in which a collection is asked for them.
@@ -106,7 +117,8 @@ impl Predicate {
 
     /// The predicate that is a part of another one.
     pub fn of(node: Node) -> Predicate {
-        Predicate { root: node }
+        let has_expression = has_expression(&node);
+        Predicate { root: node, has_expression }
     }
 
     /// As [`Predicate::parse`], for the filter of a command, which may ask for documents by their distance. Elsewhere that is error 5626500.
@@ -114,7 +126,7 @@ impl Predicate {
         let root = parse::parse_query(filter, context)?;
         check_near(&root)?;
         text::check(&root, context)?;
-        Ok(Predicate { root }.arranged())
+        Ok(Predicate { root, has_expression: parse::has_expression(filter) }.arranged())
     }
 
     /// The condition by distance, if there is one.
@@ -136,12 +148,12 @@ impl Predicate {
 
     /// Documents that this distance is asked of, too.
     pub fn and_near(self, near: Near) -> Predicate {
-        Predicate { root: simplify::and(vec![self.root, Node::Near(Arc::new(near))]) }.arranged()
+        self.and(Predicate::of(Node::Near(Arc::new(near))))
     }
 
     /// The predicate that every document matches.
     pub fn everything() -> Predicate {
-        Predicate { root: Node::And(Vec::new()) }
+        Predicate { root: Node::And(Vec::new()), has_expression: false }
     }
 
     pub fn matches_everything(&self) -> bool {
@@ -159,30 +171,23 @@ impl Predicate {
 
     /// Whether `$expr` occurs in it.
     pub fn has_expression(&self) -> bool {
-        fn occurs(node: &Node) -> bool {
-            match node {
-                Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(occurs),
-                Node::Expression(_) => true,
-                Node::Near(_) | Node::KeyRange(_) => false,
-                Node::Path { .. } | Node::Schema(_) | Node::Text(_) | Node::Never => false,
-            }
-        }
-        occurs(&self.root)
+        self.has_expression
     }
 
     /// The documents with a key in a stretch of an index.
     pub fn within(range: KeyRange) -> Predicate {
-        Predicate { root: Node::KeyRange(Arc::new(range)) }
+        Predicate::of(Node::KeyRange(Arc::new(range)))
     }
 
     /// All conditions at once.
     pub(crate) fn all_of(conditions: Vec<Node>) -> Predicate {
-        Predicate { root: simplify::and(conditions) }
+        Predicate::of(simplify::and(conditions))
     }
 
     /// Both conditions at once.
     pub fn and(self, other: Predicate) -> Predicate {
-        Predicate { root: simplify::and(vec![self.root, other.root]) }.arranged()
+        let has_expression = self.has_expression || other.has_expression;
+        Predicate { root: simplify::and(vec![self.root, other.root]), has_expression }.arranged()
     }
 
     /// Whether the document matches. Fails only where an expression (`$expr`) fails or a regular expression takes too

@@ -12,6 +12,7 @@ use crate::read::{Batch, Reader, Request};
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
+use store::rules::CLUSTERED_INDEX;
 use store::{CollectionInfo, Namespace, Statements, WriteBatch};
 
 /// What a size has to stay below: 1 PiB and one byte.
@@ -30,7 +31,7 @@ pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
     let info = source(call, &namespace).await?;
     let temporary = format!("tmp.convertToCapped.{}", call.worker.new_object_id(call.now_ms));
     let temporary = Namespace::new(&namespace.database, &temporary);
-    copy(call, &namespace, &temporary, bytes).await?;
+    copy(call, &namespace, &temporary, capped(&info, bytes)).await?;
     call.worker.store.rename_collection(&temporary, &namespace, true).await?;
     let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
     call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
@@ -49,7 +50,7 @@ pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Di
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid target collection name: {to}")));
     }
     let bytes = size(call)?;
-    source(call, &namespace).await?;
+    let info = source(call, &namespace).await?;
     let target = Namespace::new(&namespace.database, to);
     arguments::check_writable(&target)?;
     if call.worker.store.collection(&target).await?.is_some() || views::definition(call, &target).await?.is_some() {
@@ -58,7 +59,7 @@ pub async fn clone(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Di
         );
         return Err(Error::new(Code::NAMESPACE_EXISTS, message));
     }
-    copy(call, &namespace, &target, bytes).await?;
+    copy(call, &namespace, &target, capped(&info, bytes)).await?;
     Ok(Disposition::Reply)
 }
 
@@ -81,10 +82,19 @@ async fn source(call: &Call<'_>, namespace: &Namespace) -> Result<CollectionInfo
     Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("source collection {namespace} does not exist")))
 }
 
+/// The options of a collection when it is capped: its own beside the cap. What is capped is clustered by nothing.
+fn capped(info: &CollectionInfo, bytes: i64) -> DocBuf {
+    const OTHERWISE: [&str; 4] = ["capped", "size", CLUSTERED_INDEX, "expireAfterSeconds"];
+    DocBuf::build(|writer| {
+        write_cap(bytes, None, writer);
+        let others = info.options.as_doc().elements().filter(|option| !OTHERWISE.contains(&option.key()));
+        others.for_each(|option| writer.append_element(option));
+    })
+}
+
 /// Makes the capped collection and fills it; on an error there is none.
-async fn copy(call: &Call<'_>, from: &Namespace, to: &Namespace, bytes: i64) -> Result<()> {
+async fn copy(call: &Call<'_>, from: &Namespace, to: &Namespace, options: DocBuf) -> Result<()> {
     let store = &call.worker.store;
-    let options = DocBuf::build(|writer| write_cap(bytes, None, writer));
     store.create_collection(to, options.as_doc()).await?;
     let copied = copy_documents(call, from, to).await;
     if copied.is_err() {

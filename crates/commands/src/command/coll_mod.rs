@@ -4,7 +4,7 @@
 
 use crate::arguments::{self, unknown_field};
 use crate::collection_uuid;
-use crate::command::create::{self, write_cap};
+use crate::command::create::{self, IMAGES, RECORD_PRE_IMAGES, write_cap};
 use crate::command::index_modification::Modification;
 use crate::command::time_series::options::Granularity;
 use crate::command::{clustered, options, time_series, validation, view_definitions, views};
@@ -44,7 +44,8 @@ struct Arguments<'a> {
     dry_run: bool,
     /// A number, or a word.
     expire_after_seconds: Option<Value<'a>>,
-    pre_images: bool,
+    images: Option<bool>,
+    record_pre_images: Option<bool>,
     has_time_series: bool,
     granularity: Option<Granularity>,
     /// The first option of those a time-series collection does not have.
@@ -78,16 +79,13 @@ impl<'a> Arguments<'a> {
                 self.has_time_series = true;
                 self.granularity = granularity(field)?;
             }
-            "changeStreamPreAndPostImages" => {
-                self.pre_images = create::pre_and_post_images(WITHIN, field)?;
-            }
-            // Of a version that is gone, and without consequence.
-            "recordPreImages" => drop(arguments::boolean_or_number(WITHIN, field)?),
+            IMAGES => self.images = Some(create::pre_and_post_images(WITHIN, field)?),
+            RECORD_PRE_IMAGES => self.record_pre_images = Some(arguments::boolean_or_number(WITHIN, field)?),
             "collectionUUID" => drop(collection_uuid::read(WITHIN, field)?),
             "isTimeseriesNamespace" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
-        if matches!(key, "validator" | "validationLevel" | "validationAction" | "changeStreamPreAndPostImages") {
+        if matches!(key, "validator" | "validationLevel" | "validationAction" | IMAGES | RECORD_PRE_IMAGES) {
             self.not_for_time_series.get_or_insert(key);
         }
         if !matches!(key, "viewOn" | "pipeline") {
@@ -107,10 +105,8 @@ pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let arguments = Arguments::read_all(call)?;
     let namespace = arguments::namespace(call.database(), call.first())?;
     let info = call.worker.store.collection(&namespace).await?;
-    if arguments.pre_images && info.is_some() {
-        let message = "change stream pre-images are not supported by this server";
-        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
-    }
+    let (images, record) = (arguments.images == Some(true), arguments.record_pre_images == Some(true));
+    create::check_both_images(images, record)?;
     let Some(info) = info else {
         return match time_series::find(call, &namespace).await? {
             Some(series) => modify_series(call, &namespace, &series, &arguments, reply).await,
@@ -144,6 +140,11 @@ pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let options = match seconds {
         Some(seconds) => Some(with_expiry(options.as_ref().unwrap_or(&info.options).as_doc(), seconds)),
         None => options,
+    };
+    create::check_images(&namespace, images, record)?;
+    let options = match arguments.images.is_some() || arguments.record_pre_images.is_some() {
+        true => Some(with_images(options.as_ref().unwrap_or(&info.options).as_doc(), &arguments)),
+        false => options,
     };
     if let Some(index) = &arguments.index {
         if let Some(cluster) = cluster {
@@ -230,12 +231,28 @@ async fn modify_series(
 
 /// Options in the order that MongoDB lists them in.
 fn in_order(options: Doc<'_>) -> DocBuf {
-    let last = ["collation", CLUSTERED_INDEX, "expireAfterSeconds", time_series::OPTION];
-    let mut ordered = options::without(options, |key| last.contains(&key));
-    for (key, value) in last.iter().filter_map(|key| Some((key, options.get(key)?))) {
-        ordered.append(key, value);
+    const FIRST: &[&str] = &["capped", "size", "max", "autoIndexId", RECORD_PRE_IMAGES, IMAGES];
+    const LAST: &[&str] = &["collation", CLUSTERED_INDEX, "expireAfterSeconds", time_series::OPTION];
+    let of = |keys: &'static [&str]| keys.iter().filter_map(move |key| options.element(key));
+    let others = options.elements().filter(|option| !FIRST.contains(&option.key()) && !LAST.contains(&option.key()));
+    DocBuf::build(|writer| of(FIRST).chain(others).chain(of(LAST)).for_each(|option| writer.append_element(option)))
+}
+
+/// The options with images of changes in one way or the other.
+fn with_images(options: Doc<'_>, arguments: &Arguments<'_>) -> DocBuf {
+    let (images, record) = (arguments.images, arguments.record_pre_images);
+    let has = |key: &str| options.get(key).is_some();
+    // Whoever says anything of the newer option gives up the older one.
+    let record_now = record.unwrap_or_else(|| has(RECORD_PRE_IMAGES) && images.is_none());
+    let images_now = images.unwrap_or_else(|| has(IMAGES) && record != Some(true));
+    let mut changed = options::without(options, |key| matches!(key, IMAGES | RECORD_PRE_IMAGES));
+    if record_now {
+        changed.append(RECORD_PRE_IMAGES, true);
     }
-    ordered
+    if images_now {
+        changed.append(IMAGES, &document::doc! { "enabled": true });
+    }
+    changed
 }
 
 /// `expireAfterSeconds`: a number, or `off`.

@@ -13,6 +13,10 @@ use store::{Namespace, index_rules};
 
 const WITHIN: &str = "create";
 
+/// Options of what a change stream shows. They are kept and listed: there are change streams in replica sets alone.
+pub const RECORD_PRE_IMAGES: &str = "recordPreImages";
+pub const IMAGES: &str = "changeStreamPreAndPostImages";
+
 const MAY_BE_NULL: [&str; 20] = [
     "recordPreImages",
     "capped",
@@ -248,12 +252,7 @@ impl<'a> Arguments<'a> {
                     .into(),
             );
         }
-        if self.record_pre_images && self.pre_images {
-            return invalid(
-                "'recordPreImages' and 'changeStreamPreAndPostImages.enabled' can not be set to true simultaneously"
-                    .into(),
-            );
-        }
+        check_both_images(self.pre_images, self.record_pre_images)?;
         if let (Some(id_index), Some(_)) = (self.id_index, self.view_on) {
             return invalid(format!("'idIndex' is not allowed with 'viewOn': {}", options::display(id_index)));
         }
@@ -300,15 +299,17 @@ impl<'a> Arguments<'a> {
             let message = "option not supported on a view: changeStreamPreAndPostImages";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
-        if self.pre_images {
-            let message = "change stream pre-images are not supported by this server";
-            return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+        if let Some(validator) = self.validator {
+            validation::check_condition(call, validator)?;
+            validation::check_validator(call, namespace, validator)?;
         }
-        self.validator.map_or(Ok(()), |validator| validation::check_validator(call, namespace, validator))?;
         if self.auto_index_id == Some(false) && self.view_on.is_none() {
             let message =
                 format!("autoIndexId:false is not allowed for collection {namespace} because it can be replicated");
             return Err(Error::new(Code(50001), message));
+        }
+        if self.view_on.is_none() {
+            check_images(namespace, self.pre_images, self.record_pre_images)?;
         }
         Ok(())
     }
@@ -355,7 +356,10 @@ impl<'a> Arguments<'a> {
                 writer.append("autoIndexId", auto_index_id);
             }
             if self.record_pre_images {
-                writer.append("recordPreImages", true);
+                writer.append(RECORD_PRE_IMAGES, true);
+            }
+            if self.pre_images {
+                writer.append(IMAGES, &document::doc! { "enabled": true });
             }
             let documents = [
                 ("storageEngine", self.storage_engine),
@@ -461,6 +465,24 @@ fn index_option_defaults<'a>(field: Element<'a>) -> Result<Doc<'a>> {
         Some(option) => Err(unknown_field("create.indexOptionDefaults", option.key())),
         None => Ok(defaults),
     }
+}
+
+/// Error 72 where images of changes are asked for in two ways.
+pub fn check_both_images(images: bool, record: bool) -> Result<()> {
+    let message = "'recordPreImages' and 'changeStreamPreAndPostImages.enabled' can not be set to true simultaneously";
+    if images && record { Err(Error::new(Code::INVALID_OPTIONS, message)) } else { Ok(()) }
+}
+
+/// Error 72 where images of changes are asked for in a database that has none.
+pub fn check_images(namespace: &Namespace, images: bool, record: bool) -> Result<()> {
+    let database = &*namespace.database;
+    let option = match database {
+        "admin" | "local" | "config" if images => IMAGES,
+        "admin" | "local" if record => RECORD_PRE_IMAGES,
+        _ => return Ok(()),
+    };
+    let message = format!("{option} collection option is not supported on the {database} database");
+    Err(Error::new(Code::INVALID_OPTIONS, message))
 }
 
 /// `changeStreamPreAndPostImages`; gives whether it is switched on.

@@ -10,7 +10,7 @@ use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
 use std::collections::BTreeSet;
-use store::{CollectionInfo, Namespace};
+use store::{Announced, CollectionInfo, Namespace};
 
 /// `planCacheClear`
 pub async fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -24,6 +24,7 @@ pub async fn clear_filters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
     let collection = find_collection(call).await?;
     let shape = Parts::of(call)?.map(|parts| parts.shape(call)).transpose()?;
     if let Some(collection) = collection {
+        let _forgotten = forget_answers(call, &collection);
         call.worker.server.index_filters.clear(collection.uuid, shape.as_ref());
     }
     Ok(Disposition::Reply)
@@ -56,8 +57,15 @@ pub async fn set_filter(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resu
     call.fields().find(|field| field.key() == "query").ok_or_else(missing)?;
     let parts = Parts::of(call)?.ok_or_else(missing)?;
     let filter = IndexFilter::new(parts.shape(call)?, [parts.query, parts.sort, parts.projection], indexes);
+    let _forgotten = forget_answers(call, &collection);
     call.worker.server.index_filters.set(collection.uuid, filter);
     Ok(Disposition::Reply)
+}
+
+/// Replies that are kept stand in the order of the indexes that they were read by.
+fn forget_answers(call: &Call<'_>, collection: &CollectionInfo) -> Option<Box<dyn Announced>> {
+    let answers = call.worker.server.answers.as_ref()?;
+    Some(answers.forget(&Namespace::new(call.database(), &collection.name)))
 }
 
 /// The collection that is meant. The name has to be a collection's, if it is anything's.

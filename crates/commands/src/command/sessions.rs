@@ -3,7 +3,7 @@
 use crate::arguments;
 use crate::dispatch::Call;
 use crate::envelope;
-use crate::logical_session::{LogicalSessionId, TIMEOUT_MINUTES};
+use crate::logical_session::{LogicalSessionId, NOBODY, TIMEOUT_MINUTES};
 use crate::table::fields;
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -26,17 +26,20 @@ pub fn read_first(call: &Call<'_>) -> Result<()> {
 }
 
 pub fn end_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    end_all(call, "endSessions")
-}
-
-pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    end_all(call, "killSessions")
-}
-
-fn end_all(call: &mut Call<'_>, within: &str) -> Result<()> {
-    for id in session_ids(within, call.first())? {
-        call.worker.server.end_session(&id);
+    for id in session_ids("endSessions", call.first())? {
+        call.worker.server.end_session(&id, call.now_ms);
     }
+    call.session.forget_noted_session();
+    Ok(())
+}
+
+/// Ends the sessions that are named, or all.
+pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let ids = session_ids("killSessions", call.first())?;
+    if call.first().value().as_array().is_some_and(Doc::is_empty) {
+        end_everything(call);
+    }
+    ids.iter().for_each(|id| call.worker.server.kill_session(id));
     call.session.forget_noted_session();
     Ok(())
 }
@@ -77,7 +80,7 @@ fn user_of<'a>(within: &str, element: Element<'a>) -> Result<(&'a str, &'a str)>
     Ok((user.ok_or_else(|| missing("user"))?, database.ok_or_else(|| missing("db"))?))
 }
 
-/// As [`kill_all_sessions`], by patterns: `{lsid: …}` names a session, `{users: …}` and `{roles: …}` nobody.
+/// As [`kill_all_sessions`], by patterns: `{lsid: …}` names a session, `{uid: …}` whose they are. By users and roles nobody is told apart.
 pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let patterns = arguments::array("KillAllSessionsByPatternCmd", call.first())?;
     if patterns.is_empty() {
@@ -87,17 +90,55 @@ pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<
         const WITHIN: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern";
         let pattern = element.value().as_document();
         let pattern = pattern.ok_or_else(|| arguments::wrong_type(WITHIN, element, "object"))?;
+        if let Some(other) = pattern.elements().find(|field| !["lsid", "uid", "users", "roles"].contains(&field.key()))
+        {
+            return Err(arguments::unknown_field(WITHIN, other.key()));
+        }
+        let is_nobodys = pattern.element("uid").map_or(Ok(true), |uid| is_nobody(WITHIN, uid))?;
         match pattern.element("lsid") {
             Some(lsid) => {
-                if let Some(id) = envelope::logical_session(lsid)? {
-                    call.worker.server.end_session(&id);
+                let (id, is_meant) = named_session(lsid)?;
+                if is_nobodys && is_meant {
+                    call.worker.server.kill_session(&id);
                 }
             }
-            None if pattern.is_empty() => end_everything(call),
+            None if is_nobodys => end_everything(call),
             None => {}
         }
     }
     Ok(())
+}
+
+/// The session that a pattern names, and whether it can be one of ours: nobody's, and in no transaction.
+fn named_session(lsid: Element<'_>) -> Result<(LogicalSessionId, bool)> {
+    const WITHIN: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern.lsid";
+    let fields = lsid.value().as_document();
+    let fields = fields
+        .ok_or_else(|| arguments::wrong_type("KillAllSessionsByPatternCmd.killAllSessionsByPattern", lsid, "object"))?;
+    let (mut id, mut uid, mut in_transaction) = (None, None, false);
+    for field in fields.elements() {
+        match field.key() {
+            "id" => id = Some(envelope::uuid(WITHIN, field)?),
+            "uid" => uid = Some(is_nobody(WITHIN, field)?),
+            "txnNumber" | "txnUUID" => in_transaction = true,
+            other => return Err(arguments::unknown_field(WITHIN, other)),
+        }
+    }
+    let missing = |field| arguments::missing_field(WITHIN, field);
+    let (id, is_nobodys) = (id.ok_or_else(|| missing("id"))?, uid.ok_or_else(|| missing("uid"))?);
+    Ok((id, is_nobodys && !in_transaction))
+}
+
+/// Whether the digest of a user's name is that of nobody's, whose all sessions are. Errors: 14, 12.
+fn is_nobody(within: &str, uid: Element<'_>) -> Result<bool> {
+    match uid.value() {
+        Value::Binary { bytes, .. } if bytes.len() == NOBODY.len() => Ok(bytes == NOBODY),
+        Value::Binary { bytes, .. } => {
+            let message = format!("Unsupported SHA256Block hash length: {}", bytes.len());
+            Err(Error::new(Code(12), message))
+        }
+        _ => Err(arguments::wrong_type(within, uid, "binData")),
+    }
 }
 
 fn end_everything(call: &Call<'_>) {
@@ -115,7 +156,11 @@ fn session_ids(within: &str, first: Element<'_>) -> Result<Vec<LogicalSessionId>
         if element.value().as_document().is_none() {
             return Err(arguments::wrong_type(&format!("{within}.{within}FromClient"), element, "object"));
         }
-        ids.extend(envelope::logical_session(element)?);
+        let id = envelope::logical_session(element)?;
+        let uid = element.value().as_document().and_then(|fields| fields.element("uid"));
+        if uid.map_or(Ok(true), |uid| is_nobody(within, uid))? {
+            ids.extend(id);
+        }
     }
     Ok(ids)
 }

@@ -8,7 +8,7 @@ use crate::command::current_op;
 use crate::command::plan_cache;
 use crate::command::sessions;
 use crate::dispatch::Call;
-use crate::logical_session::LogicalSessionId;
+use crate::logical_session::{LogicalSessionId, NOBODY};
 use crate::reply::in_executor;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -117,12 +117,6 @@ pub async fn documents(
     }
     Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
 }
-
-/// The digest (SHA-256) of the name of no user, by which MongoDB knows whose a session is.
-const NOBODY: [u8; 32] = [
-    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
-    0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
-];
 
 fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
     let workers = call.worker.server.workers();

@@ -41,6 +41,11 @@ pub fn check_validator(call: &Call<'_>, namespace: &Namespace, validator: Doc<'_
         );
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
+    check_condition(call, validator)
+}
+
+/// What is wrong with a validator whatever it is for.
+pub fn check_condition(call: &Call<'_>, validator: Doc<'_>) -> Result<()> {
     check_operators(validator)?;
     Predicate::parse(validator, &call.context()).map(drop)
 }

@@ -6,6 +6,7 @@ mod before_redact;
 mod changes;
 
 use super::foreign::Foreign;
+use super::second_engine::is_absorbed;
 use super::{Pipeline, Source, Stage};
 use crate::Predicate;
 use crate::metadata::{Meta, Needs};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// - the parts of a `$match` move in front of stages that do not write what they read, each as far as it can;
 /// - neighboring `$match` stages become one, of neighboring `$sort` stages the last remains;
 /// - `$skip` and `$limit` move in front of stages that make one document of one, `$lookup` among them;
-/// - `$sort` moves in front of `$unwind`, where it is by other fields;
+/// - `$sort` moves in front of `$unwind` and `$lookup`, where it is by other fields;
 /// - `$sort` learns of a `$limit` behind it, and keeps no more documents than that.
 pub(super) fn rearrange(stages: &mut Vec<Stage>) {
     let mut arranged = Vec::with_capacity(stages.len());
@@ -45,8 +46,7 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
             arranged.insert(arranged.len() - transformations, stage);
         }
         stage if sorts_anew(&stage) => {
-            let unwinds = arranged.iter().rev().take_while(|before| is_sorted_as_well_before(before, &stage)).count();
-            let mut at = arranged.len() - unwinds;
+            let mut at = place_of_sort(arranged, &stage);
             if at > 0 && matches!(arranged[at - 1], Stage::Sort { .. }) {
                 at -= 1;
                 arranged.remove(at);
@@ -66,12 +66,28 @@ fn sorts_anew(stage: &Stage) -> bool {
     }
 }
 
-/// Whether documents can be sorted before they are unwound. MongoDB 6.0 takes no heed of the field for positions.
-fn is_sorted_as_well_before(unwind: &Stage, sort: &Stage) -> bool {
-    let (Stage::Unwind(unwind), Stage::Sort { sort, .. }) = (unwind, sort) else { return false };
-    let written = unwind.written();
-    let is_other = |path: &str| !written.iter().any(|field| is_within(path, field) || is_within(field, path));
-    sort.parts().iter().all(|part| part.meta.is_some() || is_other(part.path.as_str()))
+/// Before which stages documents can be sorted as well: unwinds and joins that write other fields.
+fn place_of_sort(stages: &[Stage], sort: &Stage) -> usize {
+    let Stage::Sort { sort, .. } = sort else { return stages.len() };
+    let mut at = stages.len();
+    while let [before @ .., last] = &stages[..at] {
+        let written = match last {
+            // A join and what it takes in stay one.
+            Stage::Unwind(unwind) if before.last().is_some_and(|join| is_absorbed(join, unwind)) => break,
+            Stage::Unwind(unwind) => unwind.written(),
+            Stage::Foreign(foreign) => match &**foreign {
+                Foreign::Lookup(lookup) => vec![lookup.target()],
+                _ => break,
+            },
+            _ => break,
+        };
+        let is_other = |path: &str| !written.iter().any(|field| is_within(path, field) || is_within(field, path));
+        if !sort.parts().iter().all(|part| part.meta.is_some() || is_other(part.path.as_str())) {
+            break;
+        }
+        at -= 1;
+    }
+    at
 }
 
 pub(super) fn makes_one_of_one(stage: &Stage) -> bool {

@@ -83,7 +83,7 @@ fn is_known(stage: &Stage) -> bool {
 }
 
 /// Whether a join and the `$unwind` behind it are one stage.
-fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool {
+pub(super) fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool {
     let Stage::Foreign(foreign) = join else { return false };
     matches!(&**foreign, Foreign::Lookup(lookup) if unwind.written().first() == Some(&lookup.target()))
 }

@@ -87,7 +87,9 @@ impl SetWindowFields {
             false => array.values().min_by(compare),
             true => array.values().max_by(compare),
         };
-        extreme.unwrap_or(Value::Undefined)
+        let within = || self.partition.as_ref().and_then(Expression::as_field).is_some_and(|path| path.contains('.'));
+        // Elements without the field are sorted as null is.
+        extreme.unwrap_or_else(|| if within() { Value::Null } else { Value::Undefined })
     }
 
     /// Error 2 where the document is kept apart by an array, and sorted by another one.
@@ -148,6 +150,7 @@ impl Hold for Partitions {
         Ok(Box::new(Windows {
             sorted: self.sorter.finish()?,
             ahead: None,
+            failure: None,
             partition: Partition::default(),
             row: 0,
             runs,
@@ -165,6 +168,8 @@ struct Windows {
     sorted: Sorted,
     /// The first document of the next partition, with its partition.
     ahead: Option<(Vec<u8>, ItemBuf)>,
+    /// What is wrong with the document behind those of the partition: told when that is asked for.
+    failure: Option<Error>,
     partition: Partition,
     row: usize,
     runs: Vec<Run>,
@@ -178,13 +183,21 @@ impl Windows {
         self.row = 0;
         let Some((current, first)) = self.take_ahead()? else { return Ok(false) };
         self.partition.push(first, &self.budget)?;
-        while let Some((partition, document)) = self.take_ahead()? {
-            if partition != current {
-                self.ahead = Some((partition, document));
-                break;
+        loop {
+            match self.take_ahead() {
+                Ok(Some((partition, document))) if partition == current => {
+                    self.partition.push(document, &self.budget)?;
+                    pace()?;
+                }
+                Ok(ahead) => {
+                    self.ahead = ahead;
+                    break;
+                }
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    break;
+                }
             }
-            self.partition.push(document, &self.budget)?;
-            pace()?;
         }
         self.partition.complete()?;
         for (run, function) in self.runs.iter_mut().zip(&self.stage.functions) {
@@ -218,6 +231,12 @@ impl Give for Windows {
             return Ok(None);
         }
         let (row, stage) = (self.row, &self.stage);
+        // The next document is looked at before this one is given.
+        let is_past = |last: Option<usize>| last.is_none_or(|last| last.max(row + 1) >= self.partition.len());
+        let needed = stage.functions.iter().map(|function| function.looks_to(row));
+        if self.failure.is_some() && needed.chain([Some(row)]).any(is_past) {
+            return self.failure.take().map_or(Ok(None), Err);
+        }
         let mut values = Vec::with_capacity(self.runs.len());
         let mut bytes = 0;
         for (run, function) in self.runs.iter_mut().zip(&stage.functions) {

@@ -170,7 +170,7 @@ pub(super) fn filter<'s>(
     })
 }
 
-fn filter_limit(limit: &Evaluated<'_>) -> Result<usize> {
+pub(super) fn filter_limit(limit: &Evaluated<'_>) -> Result<usize> {
     if limit.is_nullish() {
         return Ok(usize::MAX);
     }

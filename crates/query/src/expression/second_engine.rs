@@ -8,6 +8,7 @@
 
 use super::date::check_zone;
 use super::functions;
+use super::iterate;
 use super::scope::Scope;
 use super::{Evaluated, Expr, Expression, Form};
 use crate::expression::number::Number;
@@ -36,6 +37,10 @@ impl Expression {
 
     /// Lets the second engine compute it.
     pub(crate) fn enter_second_engine(&mut self) {
+        if matches!(&self.root, Expr::Call(_, arguments) if arguments.iter().all(Expr::is_constant)) {
+            // What depends on no document is computed by the other one.
+            return;
+        }
         self.root.each_mut(&mut |part| {
             let name = match part {
                 Expr::Call(function, _) => function.name,
@@ -61,8 +66,22 @@ pub(super) fn is_known(root: &Expr) -> bool {
     known
 }
 
+impl Expr {
+    /// How many `$and` and `$or` have one condition alone.
+    pub(super) fn lone_conditions(&self) -> usize {
+        let mut count = 0;
+        self.each(&mut |part| {
+            let is_lone =
+                matches!(part, Expr::Form(form) if matches!(&**form, Form::And(all) | Form::Or(all) if all.len() == 1));
+            count += usize::from(is_lone);
+        });
+        count
+    }
+}
+
 fn is_known_part(part: &Expr) -> bool {
     match part {
+        Expr::Array(_) => false,
         Expr::Call(function, _) => {
             PLAIN.contains(&function.name) || RULES.iter().any(|rule| rule.name == function.name)
         }
@@ -81,6 +100,7 @@ impl Rule {
                     None => function.apply(values, scope.collation),
                 })
             }
+            (Expr::Form(form), _) => check_limit(form, scope).and_then(|()| form.evaluate(scope)),
             (plain, _) => plain.evaluate(scope),
         };
         value.map_err(|error| self.error(error))
@@ -88,6 +108,14 @@ impl Rule {
 
     fn error(&self, error: Error) -> Error {
         replaced(self.name, self.errors, error)
+    }
+}
+
+/// The limit of a `$filter` comes first, whatever there is to be filtered.
+fn check_limit<'s>(form: &'s Form, scope: &Scope<'s>) -> Result<()> {
+    match form {
+        Form::Filter { limit: Some(limit), .. } => iterate::filter_limit(&limit.evaluate(scope)?).map(drop),
+        _ => Ok(()),
     }
 }
 
@@ -113,7 +141,7 @@ pub(crate) fn of_switch(error: Error) -> Error {
 }
 
 /// Operators that both engines have alike.
-const PLAIN: &[&str] = &["$eq", "$ne", "$isArray", "$isNumber"];
+const PLAIN: &[&str] = &["$eq", "$ne", "$isArray", "$isNumber", "$not"];
 
 const NO_BRANCH: &[Replaced] =
     &[(40066, 4934200, "~ could not find a matching branch for an input, and no default was specified.")];
@@ -248,7 +276,14 @@ static RULES: &[Rule] = &[
     rule("$anyElementTrue", &[(17041, 5159200, "~'s argument must be an array")]),
     rule("$reverseArray", &[(34435, 5154901, "~ argument must be an array")]),
     rule("$sortArray", &[(2942504, 6096700, "~ input argument must be an array")]),
-    rule("$filter", &[(28651, 5073201, "input to $filter must be an array")]),
+    rule(
+        "$filter",
+        &[
+            (28651, 5073201, "input to $filter must be an array"),
+            (327391, 327391, "'$filter.limit' must evaluate to an integer"),
+            (327392, 327392, "'$filter.limit' must be greater than 0"),
+        ],
+    ),
     looking("$range", range, &[]),
     rule(
         "$arrayElemAt",
@@ -355,17 +390,30 @@ fn index_of<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Ev
     }
 }
 
-/// Without a text to search in nothing else is looked at, without a pattern there is no answer.
-fn search<'a>(_: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+/// Without a text to search in nothing else is looked at, without a pattern there is no answer. Options come before the pattern.
+fn search<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     Evaluated::look_at_all(arguments);
     let [input, pattern, options] = arguments else { return Ok(None) };
     if input.is_nullish() {
         *pattern = Evaluated::NULL;
         *options = Evaluated::NULL;
-    } else if matches!(input.value(), Some(Value::String(_))) && pattern.is_missing() {
-        return Ok(Some(Evaluated::Missing));
+        return Ok(None);
     }
-    Ok(None)
+    let Some(Value::String(_)) = input.value() else { return Ok(None) };
+    let refuse = |code: i32, reason: &str| Err(Error::new(Code(code), format!("{name}: {reason}")));
+    match options.value() {
+        Some(Value::String(given)) if given.contains('\0') => {
+            return refuse(5126604, "regex flags must not have embedded null bytes");
+        }
+        Some(Value::String(given)) if !given.is_empty() => {
+            if matches!(pattern.value(), Some(Value::Regex { options, .. }) if !options.is_empty()) {
+                return refuse(5126605, "regex options cannot be specified in both BSON RegEx and 'options' field");
+            }
+        }
+        Some(Value::String(_) | Value::Null | Value::Undefined) | None => {}
+        Some(_) => return refuse(5126603, "regex flags must have either string or null type"),
+    }
+    Ok(pattern.is_missing().then_some(Evaluated::Missing))
 }
 
 fn range<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {

@@ -105,6 +105,18 @@ pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
     Ok(root)
 }
 
+/// Whether `$expr` is written in a filter that could be parsed.
+pub(crate) fn has_expression(filter: Doc<'_>) -> bool {
+    filter.elements().any(|element| match element.key_bytes() {
+        b"$expr" => true,
+        b"$and" | b"$or" | b"$nor" => {
+            let branches = element.value().as_array().unwrap_or(Doc::EMPTY);
+            branches.values().filter_map(Value::as_document).any(has_expression)
+        }
+        _ => false,
+    })
+}
+
 /// Parses a filter, or a branch of one.
 pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
     let several = |all: &Vec<Node>| all.len() > 1;

@@ -17,7 +17,7 @@ fn of_node(node: &Node) -> String {
         Node::Or(any) => of_nodes("or", any),
         Node::Nor(none) => of_nodes("nor", none),
         Node::Path { path, test } => of_test(path.as_str(), test),
-        Node::Expression(_) => "expr".to_owned(),
+        Node::Expression(expression) => format!("expr {}", expression.shape()),
         Node::Schema(schema) => format!("schema {schema:?}"),
         Node::Near(near) => format!("near {:?} {:?} {}", near.path.as_str(), near.metric, near.is_geo_json),
         Node::Text(_) => "text".to_owned(),
@@ -75,6 +75,15 @@ mod tests {
         assert_eq!(shape("{a: 1, b: 2}"), shape("{b: 'x', a: {$in: [3]}}"));
         assert_eq!(shape("{a: {$ne: 1}}"), shape("{a: {$not: {$eq: 2}}}"));
         assert_eq!(shape("{$or: [{a: 1}, {b: 1}]}"), shape("{$or: [{b: 2}, {a: 2}]}"));
+    }
+
+    #[test]
+    fn of_expressions_comparisons_with_constants_count() {
+        assert_eq!(shape("{$expr: {$eq: ['$a', 1]}}"), shape("{$expr: {$or: [{$eq: [2, '$a']}]}}"));
+        assert_eq!(shape("{$expr: {$eq: ['$a', '$b']}}"), shape("{$expr: {$in: ['$c', [1]]}}"));
+        assert_ne!(shape("{$expr: {$eq: ['$a', 1]}}"), shape("{$expr: {$gt: ['$a', 1]}}"));
+        assert_ne!(shape("{$expr: {$eq: ['$a', 1]}}"), shape("{$expr: {$eq: ['$b', 1]}}"));
+        assert_eq!(shape("{$expr: {$lt: [1, '$a']}}"), shape("{$expr: {$gt: ['$a', 1]}}"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{sub_pipeline, unknown_field, wrong_type};
 use crate::aggregate::{Pipeline, glance};
+use crate::context::Folding;
 use crate::expression::{check_field_path, check_variable_name};
 use crate::{Context, Expression};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
@@ -235,11 +236,13 @@ fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expr
         let message = "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'";
         return Err(Error::new(Code(51273), message));
     }
+    // Constants are computed when there is a document.
+    let context = Context { folding: Folding::Never, ..context.clone() };
     let mut variables: Vec<(String, Expression)> = Vec::new();
     for (name, value) in spec.iter() {
         check_variable_name(name)?;
         variables.retain(|(known, _)| known != name);
-        variables.push((name.to_owned(), Expression::parse(value, context)?));
+        variables.push((name.to_owned(), Expression::parse(value, &context)?));
     }
     Ok(variables)
 }

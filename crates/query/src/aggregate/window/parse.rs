@@ -47,6 +47,26 @@ pub(super) enum Function {
     CarryForward(Operand),
 }
 
+impl Function {
+    /// The last document of a partition that the one at `row` needs; `None` where that may be any.
+    pub fn looks_to(&self, row: usize) -> Option<usize> {
+        let ahead = match self {
+            Function::Growing(_, bounds)
+            | Function::Sliding(_, bounds)
+            | Function::End { bounds, .. }
+            | Function::Derivative { bounds, .. } => match bounds {
+                Bounds::Documents(_, upper) => (*upper)?,
+                Bounds::Range(..) => return None,
+            },
+            Function::Shift { by, .. } => *by,
+            Function::LinearFill(_) => 1,
+            Function::Rank | Function::DenseRank | Function::DocumentNumber => 0,
+            Function::MovingAverage { .. } | Function::CarryForward(_) => 0,
+        };
+        Some(row.saturating_add(usize::try_from(ahead).unwrap_or(0)))
+    }
+}
+
 /// What is computed over windows that documents enter and leave.
 #[derive(Debug)]
 pub(super) enum Sliding {
@@ -168,8 +188,7 @@ impl Parser<'_> {
             "$linearFill" | "$locf" => self.parse_fill(name, spec, function.value()),
             "$derivative" => self.parse_derivative(name, spec, function.value()),
             "$integral" => {
-                let (input, unit) = self.parse_over_time(name, spec, function.value())?;
-                let bounds = self.bounds(spec)?;
+                let (input, unit, bounds) = self.parse_over_time(name, spec, function.value())?;
                 Ok(Function::Sliding(Sliding::Integral { input, unit }, bounds))
             }
             _ => self.parse_windowed(name, spec, function.value()),
@@ -359,15 +378,20 @@ impl Parser<'_> {
     }
 
     fn parse_derivative(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
-        let (input, unit) = self.parse_over_time(name, spec, argument)?;
+        let (input, unit, bounds) = self.parse_over_time(name, spec, argument)?;
         if spec.get("window").is_none() {
             return Err(Error::failed_to_parse("$derivative requires explicit window bounds"));
         }
-        Ok(Function::Derivative { input, unit, bounds: self.bounds(spec)? })
+        Ok(Function::Derivative { input, unit, bounds })
     }
 
-    /// The argument of `$derivative` and `$integral`.
-    fn parse_over_time(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<(Operand, Option<Unit>)> {
+    /// The argument of `$derivative` and `$integral`, behind their window.
+    fn parse_over_time(
+        &self,
+        name: &str,
+        spec: Doc<'_>,
+        argument: Value<'_>,
+    ) -> Result<(Operand, Option<Unit>, Bounds)> {
         let Some(sort) = self.sort else {
             return Err(Error::failed_to_parse(format!("{name} requires a sortBy")));
         };
@@ -376,9 +400,15 @@ impl Parser<'_> {
         }
         let unexpected =
             |name: &str, other: &str| Error::failed_to_parse(format!("{name} got unexpected argument: {other}"));
-        if let Some(other) = spec.elements().find(|element| element.key() != name && element.key() != "window") {
-            return Err(unexpected(name, other.key()));
+        let mut bounds = None;
+        for element in spec.elements() {
+            match element.key() {
+                "window" => bounds = Some(self.bounds(spec)?),
+                other if other != name => return Err(unexpected(name, other)),
+                _ => {}
+            }
         }
+        let bounds = bounds.map_or_else(|| self.bounds(spec), Ok)?;
         let argument = argument.as_document();
         let argument = argument
             .ok_or_else(|| Error::failed_to_parse(format!("{name} expects an object, but got another type")))?;
@@ -391,7 +421,7 @@ impl Parser<'_> {
             }
         }
         let input = input.ok_or_else(|| Error::failed_to_parse(format!("{name} requires an 'input' expression")))?;
-        Ok((input, unit))
+        Ok((input, unit, bounds))
     }
 }
 

@@ -246,7 +246,8 @@ fn special_of(x: Number, y: Number) -> Option<Number> {
     let specials = [x, y].map(|number| if is_finite(number) { 0.0 } else { number.to_f64() });
     // Infinities of one sign stay, of both come to NaN.
     let special = specials[0] + specials[1];
-    Some(match x.is_decimal() || y.is_decimal() {
+    // What is no number is a double, whatever it was read as.
+    Some(match (x.is_decimal() || y.is_decimal()) && !special.is_nan() {
         true => Number::Decimal(decimal::from_f64(special)),
         false => Number::Double(special),
     })
