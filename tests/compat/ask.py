@@ -239,6 +239,15 @@ class Asked:
         load = self.pair.load(self.block.collections) if self.block.writes else []
         return self.oracle([*load, {**self.command, "pipeline": kept}])[-1]
 
+    def before_facet(self) -> bytes | None:
+        """The answer of the stages before a $facet with a $limit in it; `None` where there is none."""
+        pipeline = self.command.get("pipeline")
+        if self.block.script or self.block.writes or not isinstance(pipeline, list):
+            return None
+        limited = (at for at, stage in enumerate(pipeline) if isinstance(stage, dict) and "$facet" in stage and "'$limit'" in str(stage))
+        at = next(limited, None)
+        return None if at is None else self.oracle([{**self.command, "pipeline": pipeline[:at]}])[-1]
+
     def wrote_before_failing(self) -> bool:
         """Whether it is a write that both refused with the same error, and what was written before is the difference."""
         (ours, theirs), *_ = self.pairs

@@ -189,9 +189,8 @@ KNOWN = {
     BY_POSITION: _by_position,
     SORTED_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and PARALLEL in theirs and {"$unwind", "$match"} & set(_stages(command)),
     NEVER_MET: lambda command, ours, theirs: ours.startswith("error") and theirs in ("[]", "{'n': 0}", "{'values': []}") and NEVER.search(str(command)),
-    READ_AHEAD: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and {"$facet", "$limit"} <= set(_stages(command)),
     LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
-    ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or _made_by_engine(ours) == _made_by_engine(theirs),
+    ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or ours != theirs and _made_by_engine(ours) == _made_by_engine(theirs),
     IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and _restricts_by_expression(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
@@ -229,6 +228,8 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         return FIRST_MET
     if code and not code_of(theirs) and code == code_of(asked.unlimited() or b""):
         return NOT_ASKED_FOR
+    if not code and code_of(theirs) and code_of(theirs) == code_of(asked.before_facet() or b""):
+        return READ_AHEAD
     answer = asked.unindexed()
     if "distinct" not in command and answer is not None and same(command, ours, answer):
         return BY_INDEX

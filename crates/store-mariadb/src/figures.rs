@@ -4,6 +4,7 @@ use crate::catalog::Look;
 use crate::collections::document_tables;
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
+use crate::indexes;
 use crate::names;
 use crate::planner::{self, Order};
 use crate::scan;
@@ -11,6 +12,8 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use document::Doc;
+use index_keys::IndexShape;
+use index_keys::keys::index_keys;
 use mariadb_wire::Param;
 use mariadb_wire::row::TextRow;
 use query::Predicate;
@@ -97,6 +100,9 @@ pub(crate) async fn database(store: &MariaDbStore, database: &str) -> Result<Dat
 /// Has the server check the table, and reads every document.
 pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Result<Validation> {
     let mut findings = Vec::new();
+    let indexes = indexes::list(store, namespace).await?.unwrap_or_default();
+    let mut counts: Vec<(IndexShape, u64)> =
+        indexes.into_iter().filter_map(|index| Some((IndexShape::new(index).ok()?, 0))).collect();
     let mut lease = store.pool.lease().await?;
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
         return Ok(Validation::default());
@@ -121,11 +127,19 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
         bson.clear();
         if let Err(error) = spelling::read(json, &mut bson) {
             findings.push(error.message().to_owned());
-        } else if Doc::from_bytes(&bson).is_none_or(|document| document.get("_id").is_none()) {
-            findings.push("a document has no _id".into());
+            return Ok(Flow::Continue);
+        }
+        match Doc::from_bytes(&bson).filter(|document| document.get("_id").is_some()) {
+            None => findings.push("a document has no _id".into()),
+            Some(document) => {
+                for (index, count) in &mut counts {
+                    *count += index_keys(document, index).map_or(0, |keys| keys.len() as u64);
+                }
+            }
         }
         Ok(Flow::Continue)
     };
     scan::rows(store, &plan, None, usize::MAX, &mut take).await?;
-    Ok(Validation { findings, keys: Vec::new() })
+    let keys = counts.into_iter().map(|(index, count)| (index.spec.name, count)).collect();
+    Ok(Validation { findings, keys })
 }

@@ -196,4 +196,18 @@ BLOCKS = [
         ),
         messages=False,
     ),
+    script(
+        "commands: keys of indexes",
+        {"insert": "a", "documents": [{"_id": 1, "x": [1, 2, 2], "y": "red fish", "g": [1, 2]}, {"_id": 2, "x": [], "y": None}, {"_id": 3, "g": {"type": "Point", "coordinates": [1, 2]}}, {"_id": 4, "x": {"y": [1, [2]]}}]},
+        *(
+            command
+            for name, key, options in (
+                ("plain", {"x": 1}, {}), ("compound", {"x": 1, "y": -1}, {}), ("inner", {"x.y": 1}, {}), ("sparse", {"y": 1}, {"sparse": True}), ("partial", {"_id": 1, "y": 1}, {"partialFilterExpression": {"_id": {"$gt": 2}}}),
+                ("hashed", {"y": "hashed"}, {}), ("wild", {"$**": 1}, {}), ("words", {"y": "text"}, {}), ("flat", {"f": "2d"}, {}),
+            )
+            for command in ({"createIndexes": "a", "indexes": [{"key": key, "name": name, **options}]}, {"validate": "a"})
+        ),
+        {"delete": "a", "deletes": [{"q": {"_id": 1}, "limit": 1}]}, {"validate": "a"}, {"validate": "a", "full": True},
+        messages=False,
+    ),
 ]  # fmt: skip

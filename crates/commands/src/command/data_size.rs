@@ -105,7 +105,9 @@ impl<'a> Arguments<'a> {
 
     /// Which documents count; `None` where none can.
     async fn predicate(&self, call: &Call<'_>, namespace: &Namespace) -> Result<Option<Predicate>> {
-        let failed = |message: &str| Err(Error::new(crate::reply::NO_CODE, message));
+        // What was in the reply by then stays in it.
+        let beside = || document::doc! { "estimate": self.estimate }.into_vec();
+        let failed = |message: &str| Err(Error::new(crate::reply::NO_CODE, message).with_details(beside()));
         let (min, max) = match (self.min, self.max) {
             (None, None) => return Ok(Some(Predicate::everything())),
             (Some(min), Some(max)) => (min, max),
