@@ -203,7 +203,7 @@ BLOCKS = [
             command
             for name, key, options in (
                 ("plain", {"x": 1}, {}), ("compound", {"x": 1, "y": -1}, {}), ("inner", {"x.y": 1}, {}), ("sparse", {"y": 1}, {"sparse": True}), ("partial", {"_id": 1, "y": 1}, {"partialFilterExpression": {"_id": {"$gt": 2}}}),
-                ("hashed", {"y": "hashed"}, {}), ("wild", {"$**": 1}, {}), ("words", {"y": "text"}, {}), ("flat", {"f": "2d"}, {}),
+                ("hashed", {"y": "hashed"}, {}), ("words", {"y": "text"}, {}), ("flat", {"f": "2d"}, {}),
             )
             for command in ({"createIndexes": "a", "indexes": [{"key": key, "name": name, **options}]}, {"validate": "a"})
         ),
