@@ -81,7 +81,6 @@ impl Expr {
 
 fn is_known_part(part: &Expr) -> bool {
     match part {
-        Expr::Array(_) => false,
         Expr::Call(function, _) => {
             PLAIN.contains(&function.name) || RULES.iter().any(|rule| rule.name == function.name)
         }
