@@ -207,7 +207,6 @@ BLOCKS = [
             )
             for command in ({"createIndexes": "a", "indexes": [{"key": key, "name": name, **options}]}, {"validate": "a"})
         ),
-        {"delete": "a", "deletes": [{"q": {"_id": 1}, "limit": 1}]}, {"validate": "a"}, {"validate": "a", "full": True},
         messages=False,
     ),
 ]  # fmt: skip
