@@ -76,7 +76,13 @@ fn a_cursor_is_its_owners() {
                 doc! { "getMore": 1, "collection": "a" },
                 error(14, "BSON field 'getMore.getMore' is the wrong type 'int', expected type 'long'"),
             ),
+            // As with MongoDB, whose cursors stay for a while when a client ends a session.
             (doc! { "endSessions": [lsid(1)] }, doc! {}),
+            (
+                doc! { "getMore": id, "collection": "a", "batchSize": 1, "lsid": lsid(1) },
+                doc! { "cursor": { "nextBatch": [{ "_id": 2, "x": 2 }], "id": id, "ns": "test.a" } },
+            ),
+            (doc! { "killSessions": [lsid(1)] }, doc! {}),
             (
                 doc! { "getMore": id, "collection": "a", "lsid": lsid(1) },
                 error(43, &format!("cursor id {id} not found")),
