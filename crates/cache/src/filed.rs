@@ -70,8 +70,12 @@ impl Filed {
                 least = Some((crowd, way));
             }
         }
+        // A field that most documents have tells no more of a change than the list, which is as long as it may be for both.
+        let is_by_value = |way: &Way| way.under.iter().all(|(_, spot)| !matches!(spot, Spot::Present));
         match least {
-            Some((crowd, way)) if crowd < LISTED_MAX => Place::Under { under: way.under, is_certain: false },
+            Some((crowd, way)) if crowd < LISTED_MAX && is_by_value(&way) => {
+                Place::Under { under: way.under, is_certain: false }
+            }
             _ => Place::List,
         }
     }

@@ -28,6 +28,7 @@ impl Measured {
             Some(limit) => self.keys.min(limit as f64 * self.keys / matches.max(1.0)),
         }
     }
+
     /// Whether its cost is reckoned from how many documents match, and may be any number up to that of its keys.
     pub fn is_a_guess(&self, limit: Option<u64>) -> bool {
         limit.is_some() && self.sorted && !self.exact
