@@ -1,4 +1,5 @@
-//! The plan cache, which there is none of: plans are made anew for each query. And index filters ([`crate::index_filters`]).
+//! The plan cache of MongoDB, which there is none of: what a store remembers of plans is its own affair. And index filters
+//! ([`crate::index_filters`]).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/nav-plan-cache/>
 
