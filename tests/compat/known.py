@@ -11,6 +11,10 @@ import bson
 from compat.compare import PLAIN, UNORDERED, code_of, loosely, same, shown
 
 ENGINE = "MongoDB's second engine makes documents of MinKey and MaxKey, text of code, and fails where $ifNull has the same field twice"
+ENGINE_ROOT = "behind a $project, `$$ROOT` in a $group is the document before it to MongoDB's second engine"
+ENGINE_OF_SCHEMAS = "a $jsonSchema behind it keeps a $lookup from MongoDB's second engine, and the field that it sets in its place"
+BEHIND_COUNT = "a $count is a $group and a $project to MongoDB, and between them goes what a $match asks of the count, ahead of the rest"
+JOINED_ORDER = "what a $lookup at the front finds by an index for the values of an array comes in the order of a hash table"
 LAST_DIGIT = "MongoDB's decimal library is not correctly rounded: the last of 34 digits, or whether zeros follow"
 BY_INDEX = "MongoDB answers otherwise by an index (a wildcard has no key of what is missing); without it, as we do"
 HASH_ORDER = "MongoDB adds the fields of one $setWindowFields or $fill in the order of a hash table"
@@ -39,6 +43,8 @@ TAKING = {"$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
 # What the second engine makes of MinKey and MaxKey, the code that it takes for text, and what it says about a group without a document.
 ENGINE_MADE = re.compile(r"\{'': M(in|ax)Key\(\)|error 4822806:")
+# What it has no notion of.
+ENGINE_MAKES = re.compile(r"M(in|ax)Key\(\)|Code\(")
 MADE_OF_KEYS = re.compile(r"\{'': (M(?:in|ax)Key\(\))\}")
 MADE_OF_CODE = re.compile(r"Code\(('(?:[^'\\]|\\.)*'), None\)")
 # A field's name of 16 random bytes, with what it holds.
@@ -133,6 +139,36 @@ def _but_for_fields(command, ours: bytes, theirs: bytes) -> bool:
     return same(command, *replies)
 
 
+def _behind_count(command, ours: str, theirs: str) -> bool:
+    pipeline = command.get("pipeline")
+    stages = [stage for stage in pipeline if isinstance(stage, dict)] if isinstance(pipeline, list) else []
+    counted = any("$count" in stage and "$expr" in _stages(behind.get("$match")) for stage, behind in zip(stages, stages[1:]))
+    return counted and not ours.startswith("error") and theirs.startswith("error")
+
+
+def _engine_of_schemas(command, ours: bytes, theirs: bytes) -> bool:
+    names = _stages(command.get("pipeline", []))
+    return names[:1] == ["$lookup"] and "$jsonSchema" in names and _but_for_fields(command, ours, theirs)
+
+
+def _joined_order(command, ours: bytes, theirs: bytes) -> bool:
+    """The same documents, those that the first stage joins to each in another order."""
+    pipeline = command.get("pipeline")
+    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
+    join = first.get("$lookup") if isinstance(first, dict) else None
+    if not isinstance(join, dict) or "localField" not in join or "pipeline" in join or code_of(ours) or code_of(theirs):
+        return False
+
+    def documents(answer: bytes):
+        batch = bson.decode(answer, PLAIN)["cursor"]["firstBatch"]
+        return [{name: sorted(map(str, value)) if name == join.get("as") and isinstance(value, list) else value for name, value in document.items()} for document in batch]
+
+    try:
+        return documents(ours) == documents(theirs)
+    except (bson.errors.InvalidBSON, KeyError):
+        return False
+
+
 def _counted(command, ours: bytes, theirs: bytes) -> bool:
     if "insert" not in command or b"must be present and contain a valid BSON UTC datetime" not in theirs:
         return False
@@ -191,6 +227,7 @@ KNOWN = {
     NEVER_MET: lambda command, ours, theirs: ours.startswith("error") and theirs in ("[]", "{'n': 0}", "{'values': []}") and NEVER.search(str(command)),
     LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
     ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or ours != theirs and _made_by_engine(ours) == _made_by_engine(theirs),
+    BEHIND_COUNT: _behind_count,
     IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and _restricts_by_expression(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
@@ -233,5 +270,12 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     answer = asked.unindexed()
     if "distinct" not in command and answer is not None and same(command, ours, answer):
         return BY_INDEX
-    answer = asked.classic(ours) if ENGINE_MADE.search(their) or "Code(" in our else None
-    return ENGINE if answer is not None and same(command, ours, answer) else None
+    if _engine_of_schemas(command, ours, theirs):
+        return ENGINE_OF_SCHEMAS
+    if _joined_order(command, ours, theirs):
+        return JOINED_ORDER
+    pipelines = str([command, asked.block.setup])
+    reason = ENGINE if ENGINE_MADE.search(their) or ENGINE_MAKES.search(our) else ENGINE_ROOT if "$$ROOT" in pipelines else None
+    answer = asked.classic(ours) if reason else None
+    agrees = answer is not None and any(agree(command, ours, answer) for agree in (same, _but_for_fields, _group_order))
+    return reason if agrees else None

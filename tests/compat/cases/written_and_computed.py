@@ -3,10 +3,10 @@
 import hashlib
 import uuid
 
-from bson import Binary, Decimal128, Regex
+from bson import Binary, Decimal128, Int64, Regex
 
 from compat.ask import CURSOR
-from compat.case import commands, pipelines, script
+from compat.case import commands, filters, pipelines, script
 
 NAN = Decimal128("NaN")
 NOBODY = Binary(hashlib.sha256(b"").digest())
@@ -103,6 +103,43 @@ BLOCKS = [
             )
         ),
         writes=True,
+    ),
+    commands(
+        "$merge: one document after another",
+        {"c": [{"_id": 0, "n": -2, "a": 1}, {"_id": 1, "n": Int64(-2), "a": 2}, {"_id": 2, "n": -2.0, "a": 3}, {"_id": 3, "n": 4}], "other": []},
+        *(
+            {"aggregate": "c", "pipeline": [{"$set": {"_id": "$n"}}, {"$merge": {"into": "other", "whenMatched": matched, "whenNotMatched": otherwise}}], "cursor": {}}
+            for matched in ([{"$set": {"x": "$$new.n", "y": "$a"}}], [], "merge", "replace", "keepExisting")
+            for otherwise in ("insert", "discard", "fail")
+        ),
+        writes=True,
+    ),
+    pipelines(
+        "second-engine/what $first does not keep",
+        [{"_id": 1, "n": 0}, {"_id": 3, "n": 0, "l": ""}],
+        *(
+            [*before, {"$group": {"_id": "$n", "r": {name: {"$reverseArray": "$l"}}}}]
+            for before in ([], [{"$limit": 5}], [{"$set": {"x": 1}}])
+            for name in ("$first", "$last", "$min", "$push")
+        ),
+        [{"$bucket": {"groupBy": "$n", "boundaries": [0, 1], "output": {"r": {"$first": {"$reverseArray": "$l"}}}}}],
+    ),
+    pipelines(
+        "remainders of whole doubles",
+        [{"_id": 1, "d": 5.0, "l": Int64(13), "i": 13, "h": 2.5, "b": 2.0**40, "m": -3.0}],
+        *([{"$limit": 1}, {"$set": {"r": {"$mod": [one, other]}}}] for one in ("$l", "$i", "$d", "$m", Int64(-7)) for other in ("$d", "$l", "$i", "$h", "$b", "$m", -3.0)),
+        *([{"$group": {"_id": {"$mod": [one, other]}}}] for one in ("$l", "$i", "$d", "$m", Int64(-7)) for other in ("$d", "$l", "$i", "$h", "$b", "$m", -3.0)),
+    ),
+    filters(
+        "predicates/the place of a $nor of one",
+        [{"_id": 7, "s": "1", "o": {}}, {"_id": 8, "s": "2", "o": 1, "d": "A"}],
+        *(
+            {operator: branches}
+            for operator in ("$or", "$and", "$nor")
+            for one in ({"$nor": [expr({"$toDate": "$s"})]}, {"$nor": [expr({"$toDate": "$s"}), {"o": 1}]})
+            for other in ({"$nor": [{"o": 1}, {"d": "A"}]}, {"$nor": [{"o": 1}]}, {"d": {"$type": "int"}}, {"d": "A"})
+            for branches in ([one, other], [other, one])
+        ),
     ),
     pipelines(
         "windows/mistakes further on",

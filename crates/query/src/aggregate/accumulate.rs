@@ -33,7 +33,7 @@ pub(crate) enum Accumulator {
     Average(Operand),
     /// `$min` and `$max`.
     Extreme(Operand, Wanted, Collation),
-    First(Operand),
+    First(Operand, Engine),
     Last(Operand),
     Push(Operand),
     AddToSet(Operand, Collation),
@@ -158,7 +158,7 @@ impl Accumulator {
             "$avg" => |operand, _| Accumulator::Average(operand),
             "$min" => |operand, collation| Accumulator::Extreme(operand, Ordering::Less.into(), collation),
             "$max" => |operand, collation| Accumulator::Extreme(operand, Ordering::Greater.into(), collation),
-            "$first" => |operand, _| Accumulator::First(operand),
+            "$first" => |operand, _| Accumulator::First(operand, Engine::First),
             "$last" => |operand, _| Accumulator::Last(operand),
             "$push" => |operand, _| Accumulator::Push(operand),
             "$addToSet" => Accumulator::AddToSet,
@@ -184,7 +184,7 @@ impl Accumulator {
             Accumulator::Sum(operand)
             | Accumulator::Average(operand)
             | Accumulator::Extreme(operand, ..)
-            | Accumulator::First(operand)
+            | Accumulator::First(operand, _)
             | Accumulator::Last(operand)
             | Accumulator::Push(operand)
             | Accumulator::AddToSet(operand, _)
@@ -200,7 +200,7 @@ impl Accumulator {
             Accumulator::Sum(operand)
             | Accumulator::Average(operand)
             | Accumulator::Extreme(operand, ..)
-            | Accumulator::First(operand)
+            | Accumulator::First(operand, _)
             | Accumulator::Last(operand)
             | Accumulator::Push(operand)
             | Accumulator::AddToSet(operand, _)
@@ -223,7 +223,9 @@ impl Accumulator {
             operand.enter_second_engine();
         }
         match self {
-            Accumulator::Extreme(_, Wanted { engine, .. }, _) | Accumulator::MergeObjects(_, engine) => {
+            Accumulator::Extreme(_, Wanted { engine, .. }, _)
+            | Accumulator::MergeObjects(_, engine)
+            | Accumulator::First(_, engine) => {
                 *engine = Engine::Second;
             }
             _ => {}
@@ -235,7 +237,7 @@ impl Accumulator {
         Ok(match self {
             Accumulator::SumConstant(_) | Accumulator::Sum(_) => State::Sum(Sum::default()),
             Accumulator::Average(_) => State::Average { sum: Sum::default(), count: 0 },
-            Accumulator::Extreme(..) | Accumulator::First(_) | Accumulator::Last(_) => State::One(None),
+            Accumulator::Extreme(..) | Accumulator::First(..) | Accumulator::Last(_) => State::One(None),
             Accumulator::Push(_) => State::Array { bytes: vec![0; 4], count: 0 },
             Accumulator::AddToSet(_, collation) => State::Set(Box::new(Unique::new(collation.clone()))),
             Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
@@ -261,8 +263,10 @@ impl Accumulator {
             (Accumulator::Extreme(operand, wanted, collation), State::One(best)) => {
                 return Ok(take_extreme(&operand.evaluate_in(row)?, *wanted, collation, best));
             }
-            (Accumulator::First(_), State::One(Some(_))) => {}
-            (Accumulator::First(operand) | Accumulator::Last(operand), State::One(held)) => {
+            // The second engine computes it all the same, and may fail.
+            (Accumulator::First(operand, Engine::Second), State::One(Some(_))) => drop(operand.evaluate_in(row)?),
+            (Accumulator::First(..), State::One(Some(_))) => {}
+            (Accumulator::First(operand, _) | Accumulator::Last(operand), State::One(held)) => {
                 return Ok(replace(held, operand.evaluate_in(row)?.value_or_null()));
             }
             (Accumulator::Deviation { operand, .. }, State::Deviation { count, mean, squares }) => {

@@ -218,9 +218,10 @@ fn remainder(a: Number, b: Number) -> Number {
     if let (Some(left), Some(right)) = (a.as_integer(), b.as_integer()) {
         return Number::integer(left.wrapping_rem(right), a.is_int32() && b.is_int32());
     }
-    // An int32 by a double that is a whole number stays an int32.
+    // An integer by a double that is a whole number of 32 bits stays one.
     match (a, exact(b.to_value()).and_then(|whole| i32::try_from(whole).ok())) {
         (Number::Int32(left), Some(right)) => Number::Int32(left.wrapping_rem(right)),
+        (Number::Int64(left), Some(right)) => Number::Int64(left.wrapping_rem(right.into())),
         _ => Number::Double(a.to_f64() % b.to_f64()),
     }
 }

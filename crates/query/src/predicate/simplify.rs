@@ -111,6 +111,8 @@ fn node_rank(node: &Node) -> u8 {
         Node::And(_) => 0,
         Node::Or(_) => 1,
         Node::Path { test, .. } => test_rank(test),
+        // Of one branch MongoDB makes a `$not`.
+        Node::Nor(branches) if branches.len() == 1 => 20,
         Node::Nor(_) => 21,
         Node::Expression(_) => 24,
         Node::Schema(_) => 26,

@@ -137,10 +137,22 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
                                document in the source collection";
                 return Err(Error::new(Code::MERGE_STAGE_NO_MATCHING_DOCUMENT, message));
             }
-            WhenNotMatched::Insert => insert(call, namespace, std::slice::from_ref(document), true).await?,
+            WhenNotMatched::Insert => insert_or_update(call, merge, namespace, document).await?,
         }
     }
     Ok(())
+}
+
+/// Inserts a document that there was none for; a document before it, or somebody else, may have put one there meanwhile.
+async fn insert_or_update(call: &Call<'_>, merge: &Merge, namespace: &Namespace, document: &DocBuf) -> Result<()> {
+    match insert(call, namespace, std::slice::from_ref(document), true).await {
+        Err(error) if error.code() == Code::DUPLICATE_KEY => {
+            let again = Statements::Update(vec![statement(call, merge, document)?]);
+            let outcomes = write(call, namespace, again, true).await?;
+            if outcomes.iter().any(|outcome| outcome.matched > 0) { Ok(()) } else { Err(error) }
+        }
+        inserted => inserted,
+    }
 }
 
 /// The update that puts one document into the collection.

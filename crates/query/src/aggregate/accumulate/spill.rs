@@ -107,7 +107,7 @@ impl Accumulator {
             (Accumulator::Extreme(_, wanted, collation), State::One(best), State::One(Some(later))) => {
                 take_extreme(&Evaluated::Owned(later), *wanted, collation, best);
             }
-            (Accumulator::First(_), State::One(Some(_)), _) => {}
+            (Accumulator::First(..), State::One(Some(_)), _) => {}
             (_, State::One(held), State::One(Some(later))) => *held = Some(later),
             (_, State::Array { bytes, count }, State::Array { bytes: later, .. }) => {
                 self.check_size(bytes.len() + later.len())?;
