@@ -277,5 +277,7 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     pipelines = str([command, asked.block.setup])
     reason = ENGINE if ENGINE_MADE.search(their) or ENGINE_MAKES.search(our) else ENGINE_ROOT if "$$ROOT" in pipelines else None
     answer = asked.classic(ours) if reason else None
-    agrees = answer is not None and any(agree(command, ours, answer) for agree in (same, _but_for_fields, _group_order))
-    return reason if agrees else None
+    if answer is None:
+        return None
+    agrees = same(command, ours, answer) or _but_for_fields(command, ours, answer)
+    return reason if agrees or _group_order(command, ours, answer, asked.block.setup) else None
