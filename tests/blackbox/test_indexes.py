@@ -16,6 +16,9 @@ DOCUMENTS = int(os.environ.get("SELKIE_INDEXED", "20000"))
 GROUPS = DOCUMENTS // 20
 BATCH = 5000
 
+# The first test fills the collection.
+pytestmark = pytest.mark.timeout(300 + DOCUMENTS // 500)
+
 
 def document(number: int) -> dict:
     return {
