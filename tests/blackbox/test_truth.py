@@ -7,6 +7,7 @@ import contextlib
 import os
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -130,11 +131,18 @@ def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, option
 RARE = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--move-ms", "0", "--define-ms", "0")
 
 
+def sharing(url: str, folder: Path) -> tuple[str, ...]:
+    """Options for gateways that share replies, and do not give up on Redis because the machine is busy."""
+    settings = folder / "selkie.toml"
+    settings.write_text(f"[cache]\nmode = 'documents'\nstorage = '{url}'\nstorage-timeout-ms = 5000\n")
+    return ("--config", str(settings))
+
+
 @pytest.mark.mariadb_only
 def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, strict_mariadb, tmp_path):
     redis = RedisServer(tmp_path / "redis").start()
     try:
-        options = ("--cache", "documents", "--cache-storage", redis.url())
+        options = sharing(redis.url(), tmp_path)
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
         with meanwhile((4, redis.kill), (2, redis.start)):
             sql = ("--sql", strict_mariadb.tcp_url())
@@ -155,7 +163,7 @@ def test_shared_replies_whose_age_is_not_looked_at_are_found_out(own_server, str
     redis = RedisServer(tmp_path / "redis").start()
     proxy = AgelessProxy(redis, lies=not checked)
     try:
-        options = ("--cache", "documents", "--cache-storage", proxy.url)
+        options = sharing(proxy.url, tmp_path)
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
         sql = ("--sql", strict_mariadb.tcp_url())
         done = asked(one.uri, 10 if checked else 15, "--uri", other.uri, "--staleness-ms", "3000", *sql, *RARE)

@@ -9,7 +9,7 @@ import bson
 from bson import Int64
 
 from compat.case import COLLECTION, DATABASE, Block, Differs
-from compat.compare import code_of, same, shown_apart
+from compat.compare import PLAIN, code_of, same, shown_apart
 from compat.known import known_reason
 
 # Stands for the id of the cursor that the command before gave.
@@ -226,6 +226,19 @@ class Asked:
             answers = [self.oracle([*load, self.command])[-1] for load in loads]
             self.oracle(self.pair.load(self.block.collections))
             yield from answers
+
+    def nothing_else_behind_count(self) -> bool:
+        """Whether nothing comes through a $match with $expr behind a $count, by its other conditions alone."""
+        pipeline = self.command.get("pipeline")
+        if self.block.script or not isinstance(pipeline, list) or not all(isinstance(stage, dict) for stage in pipeline):
+            return False
+        for at, (before, stage) in enumerate(zip(pipeline, pipeline[1:]), 1):
+            condition = stage.get("$match")
+            if "$count" in before and isinstance(condition, dict) and "$expr" in condition:
+                others = {name: value for name, value in condition.items() if name != "$expr"}
+                answer = self.oracle([{**self.command, "pipeline": [*pipeline[:at], {"$match": others}]}])[0]
+                return not code_of(answer) and not bson.decode(answer, PLAIN)["cursor"]["firstBatch"]
+        return False
 
     def unlimited(self) -> bytes | None:
         """The answer without any $limit behind a stage that reads all of its documents; `None` where there is none."""

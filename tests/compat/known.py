@@ -139,13 +139,6 @@ def _but_for_fields(command, ours: bytes, theirs: bytes) -> bool:
     return same(command, *replies)
 
 
-def _behind_count(command, ours: str, theirs: str) -> bool:
-    pipeline = command.get("pipeline")
-    stages = [stage for stage in pipeline if isinstance(stage, dict)] if isinstance(pipeline, list) else []
-    counted = any("$count" in stage and "$expr" in _stages(behind.get("$match")) for stage, behind in zip(stages, stages[1:]))
-    return counted and not ours.startswith("error") and theirs.startswith("error")
-
-
 def _engine_of_schemas(command, ours: bytes, theirs: bytes) -> bool:
     names = _stages(command.get("pipeline", []))
     return names[:1] == ["$lookup"] and "$jsonSchema" in names and _but_for_fields(command, ours, theirs)
@@ -161,7 +154,10 @@ def _joined_order(command, ours: bytes, theirs: bytes) -> bool:
 
     def documents(answer: bytes):
         batch = bson.decode(answer, PLAIN)["cursor"]["firstBatch"]
-        return [{name: sorted(map(str, value)) if name == join.get("as") and isinstance(value, list) else value for name, value in document.items()} for document in batch]
+        # One value alone finds its documents in their order.
+        several = lambda document: isinstance(document.get(str(join["localField"]).split(".")[0]), (list, dict))
+        loose = lambda document, name, value: several(document) and name == join.get("as") and isinstance(value, list)
+        return [{name: sorted(map(str, value)) if loose(document, name, value) else value for name, value in document.items()} for document in batch]
 
     try:
         return documents(ours) == documents(theirs)
@@ -227,7 +223,6 @@ KNOWN = {
     NEVER_MET: lambda command, ours, theirs: ours.startswith("error") and theirs in ("[]", "{'n': 0}", "{'values': []}") and NEVER.search(str(command)),
     LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
     ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or ours != theirs and _made_by_engine(ours) == _made_by_engine(theirs),
-    BEHIND_COUNT: _behind_count,
     IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and _restricts_by_expression(command),
     # What was cut in two is refused by the library of regular expressions, too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
@@ -270,6 +265,8 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     answer = asked.unindexed()
     if "distinct" not in command and answer is not None and same(command, ours, answer):
         return BY_INDEX
+    if not code and code_of(theirs) and asked.nothing_else_behind_count():
+        return BEHIND_COUNT
     if _engine_of_schemas(command, ours, theirs):
         return ENGINE_OF_SCHEMAS
     if _joined_order(command, ours, theirs):

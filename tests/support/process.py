@@ -1,5 +1,7 @@
 """A server process of ours: started, waited for, stopped or killed."""
 
+import contextlib
+import random
 import signal
 import socket
 import subprocess
@@ -8,9 +10,14 @@ from pathlib import Path
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody listens on. It is below those that systems give to outgoing connections (32768 and up), of which one could be given
+    this one before the server that it is meant for has it."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("all of a hundred ports are in use")
 
 
 class ServerProcess:

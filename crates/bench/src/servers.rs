@@ -8,7 +8,9 @@ use document::{Value, array, doc};
 use rustix::process::{Pid as SignalPid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -313,6 +315,16 @@ impl Mariadb {
     }
 }
 
+/// A port that nobody listens on. It is below those that systems give to outgoing connections (32768 and up, 49152 and up), of which one could
+/// be given this one before the server that it is meant for has it.
 pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    const PORTS: Range<u16> = 20_000..32_000;
+    for _ in 0..100 {
+        let random = RandomState::new().build_hasher().finish();
+        let port = PORTS.start + (random % PORTS.len() as u64) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("all of a hundred ports of {PORTS:?} are in use")
 }

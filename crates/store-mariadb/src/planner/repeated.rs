@@ -120,6 +120,8 @@ fn write_node(key: &mut Key, node: &Node) -> Option<()> {
             write_length(key, all.len());
             all.iter().try_for_each(|node| write_node(key, node))
         }
+        // What ids are looked up by is made sooner than found here.
+        Node::Path { path, test: Test::Equal(_) | Test::In(_) } if *path == *"_id" => None,
         Node::Path { path, test } => {
             write_name(key, 3, path.as_str());
             let (operator, values) = match test {
@@ -208,6 +210,7 @@ mod tests {
     fn what_values_do_not_tell_is_planned_each_time() {
         let none = doc! {};
         for filter in [
+            doc! { "_id": 1 },
             doc! { "$expr": true },
             doc! { "a": &doc! { "$not": &doc! { "$gt": 1 } } },
             doc! { "a": "x".repeat(KEY_BYTES_MAX).as_str() },
