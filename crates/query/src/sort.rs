@@ -96,6 +96,14 @@ impl Sort {
         self.near.is_some()
     }
 
+    /// The same order among documents that are sorted by this field first: in the direction that it is given here, or else upwards.
+    pub(crate) fn led_by(&self, path: &str) -> Sort {
+        let own = self.parts.iter().find(|part| part.path == path).cloned();
+        let lead = own.unwrap_or_else(|| SortPart { path: Path::new(path), ascending: true, meta: None });
+        let rest = self.parts.iter().filter(|part| part.path != path).cloned();
+        Sort { parts: [lead].into_iter().chain(rest).collect(), ..self.clone() }
+    }
+
     /// Lets documents come out with what they were sorted by (`{$meta: "sortKey"}`).
     pub fn show_keys(&mut self) {
         self.shows_key = true;

@@ -65,6 +65,14 @@ BLOCKS += [
         "windows: arrays to keep apart by", [{"_id": 1, "b": [], "l": []}, {"_id": 2}],
         *(window({"$max": None}, partitionBy=partition, sortBy=order) for partition in ("$b", {"$ifNull": ["$b", 1]}) for order in ({"l": -1, "_id": 1}, {"_id": 1}, {"b": 1}, {"l": 1, "b": 1})),
     ),
+    # What is computed fails as well: the code tells which document came first.
+    *(
+        pipelines(
+            "windows: arrays within what is kept apart by", [{"_id": 1, "s": "x"}, {"_id": 2, "b": b, "s": "x"}, {"_id": 3, "b": {"a": -1}, "s": 1}],
+            *(window({"$max": {"$abs": "$s"}}, partitionBy=partition, sortBy=order) for partition in ("$b.a", "$b.a.c", "$b.0", "$b.0.a", "$b") for order in ({"_id": 1}, {"_id": -1}, {"b.a": -1, "_id": 1}, {"b": 1, "_id": 1})),
+        )
+        for b in ({"a": []}, [], [{}], [{"a": []}], [{"a": [1, 2]}, {"a": 0}], [[{"a": 3}]], [{"a": {"c": []}}], {"a": [{"c": 1}, {}]}, [5, -6], [None])
+    ),
     pipelines(
         "windows: decimals and what is computed in vain", [{"_id": 1, "n": Decimal128("4"), "s": "x"}, {"_id": 2, "n": -1, "s": "x"}, {"_id": 3, "n": 2.5, "s": 5}],
         window({"$expMovingAvg": {"input": "$n", "N": 1}}, partitionBy={"$type": "$n"}, sortBy={"_id": 1}), window({"$expMovingAvg": {"input": "$n", "N": 2}}, partitionBy="$n", sortBy={"_id": 1}),

@@ -32,8 +32,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct SetWindowFields {
     partition: Option<Expression>,
-    /// Partitions come the last one first: the field that they are kept apart by is sorted by, downwards.
-    partition_descends: bool,
+    /// What documents are sorted by as they come in: where partitions are kept apart by a field, by that first.
+    order: Sort,
     sort: Option<Sort>,
     collation: Collation,
     /// The one field that is sorted by, where it is one.
@@ -56,68 +56,51 @@ impl SetWindowFields {
         }
     }
 
-    /// Writes the value that documents are kept apart by. Where they are being sorted it may be an array yet: that the sort
-    /// cannot do its work is told first.
-    fn write_partition(&self, document: Item<'_>, is_sorted: bool, out: &mut Vec<u8>) -> Result<()> {
-        let Some(partition) = &self.partition else { return Ok(()) };
+    /// Writes what is sorted by before all else: the value that documents are kept apart by, where that is no field. An array is sorted by its
+    /// smallest element; error 2 where another one is sorted by beside it.
+    fn write_lead(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(partition) = self.partition.as_ref().filter(|partition| partition.as_field().is_none()) else {
+            return Ok(());
+        };
         let evaluated = partition.evaluate(document)?;
-        if let Some(Value::Array(_)) = evaluated.value() {
-            if is_sorted {
-                return Err(array_partition());
-            }
-            self.check_beside_array(document.document)?;
-        }
-        let start = out.len();
         let value = match evaluated.value_or_null() {
-            // It is sorted by one of its elements, as any array is.
-            Value::Array(array) => self.sorted_element(array),
+            Value::Array(array) => {
+                let has_array = |part: &SortPart| meets_array(document.document, part.path.as_str());
+                if self.order.parts().iter().any(has_array) {
+                    return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
+                }
+                let compare = |a: &Value<'_>, b: &Value<'_>| self.collation.compare(*a, *b);
+                array.values().min_by(compare).unwrap_or(Value::Undefined)
+            }
             value => value,
         };
         self.collation.encode_key(value, out);
-        if self.partition_descends {
-            out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
-        }
         Ok(())
     }
 
-    /// The smallest element of an array, or the largest where partitions descend.
-    fn sorted_element<'d>(&self, array: Doc<'d>) -> Value<'d> {
-        let compare = |a: &Value<'d>, b: &Value<'d>| self.collation.compare(*a, *b);
-        let extreme = match self.partition_descends {
-            false => array.values().min_by(compare),
-            true => array.values().max_by(compare),
-        };
-        let within = || self.partition.as_ref().and_then(Expression::as_field).is_some_and(|path| path.contains('.'));
-        // Elements without the field are sorted as null is.
-        extreme.unwrap_or_else(|| if within() { Value::Null } else { Value::Undefined })
-    }
-
-    /// Error 2 where the document is kept apart by an array, and sorted by another one.
-    fn check_beside_array(&self, document: Doc<'_>) -> Result<()> {
-        let field = self.partition.as_ref().and_then(Expression::as_field).unwrap_or_default();
-        let own = array_on(document, &field);
-        let is_other = |part: &SortPart| array_on(document, part.path.as_str()).is_some_and(|array| Some(array) != own);
-        if self.sort.iter().flat_map(Sort::parts).any(is_other) {
-            return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
+    /// Writes the value that the documents of a partition share. Error 14 for an array.
+    fn write_partition(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(partition) = &self.partition else { return Ok(()) };
+        let evaluated = partition.evaluate(document)?;
+        match evaluated.value_or_null() {
+            Value::Array(_) => Err(array_partition()),
+            value => {
+                self.collation.encode_key(value, out);
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 
-/// The part of a path that leads to the first array on it.
-fn array_on<'p>(document: Doc<'_>, path: &'p str) -> Option<&'p str> {
+/// Whether there is an array on this path.
+fn meets_array(document: Doc<'_>, path: &str) -> bool {
     let mut value = Value::Document(document);
-    let mut length = 0;
     for name in path.split('.') {
-        let Value::Document(inner) = value else { return None };
-        value = inner.get(name)?;
-        length += name.len();
-        if let Value::Array(_) = value {
-            return path.get(..length);
-        }
-        length += 1;
+        let Value::Document(inner) = value else { break };
+        let Some(next) = inner.get(name) else { return false };
+        value = next;
     }
-    None
+    matches!(value, Value::Array(_))
 }
 
 fn array_partition() -> Error {
@@ -133,7 +116,7 @@ pub(super) struct Partitions {
 
 impl Partitions {
     pub fn new(stage: Arc<SetWindowFields>, budget: Budget) -> Partitions {
-        let sorter = Sorter::new(stage.sort.clone().unwrap_or_default(), None, budget.clone());
+        let sorter = Sorter::new(stage.order.clone(), None, budget.clone());
         Partitions { stage, sorter, budget }
     }
 }
@@ -141,7 +124,7 @@ impl Partitions {
 impl Hold for Partitions {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let stage = &self.stage;
-        self.sorter.push_behind(document, |key| stage.write_partition(document, false, key))?;
+        self.sorter.push_behind(document, |key| stage.write_lead(document, key))?;
         Ok(Demand::More)
     }
 
@@ -212,7 +195,7 @@ impl Windows {
         }
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let mut partition = Vec::new();
-        self.stage.write_partition(document.as_item(), true, &mut partition)?;
+        self.stage.write_partition(document.as_item(), &mut partition)?;
         Ok(Some((partition, document)))
     }
 }
@@ -231,17 +214,24 @@ impl Give for Windows {
             return Ok(None);
         }
         let (row, stage) = (self.row, &self.stage);
-        // The next document is looked at before this one is given.
-        let is_past = |last: Option<usize>| last.is_none_or(|last| last.max(row + 1) >= self.partition.len());
-        let needed = stage.functions.iter().map(|function| function.looks_to(row));
-        if self.failure.is_some() && needed.chain([Some(row)]).any(is_past) {
-            return self.failure.take().map_or(Ok(None), Err);
-        }
+        let is_past = |last: Option<usize>| last.is_none_or(|last| last >= self.partition.len());
         let mut values = Vec::with_capacity(self.runs.len());
         let mut bytes = 0;
         for (run, function) in self.runs.iter_mut().zip(&stage.functions) {
+            // What is wrong with the documents that it takes in before the failure is told first.
             values.push(run.next(function, stage, &self.partition, row)?);
+            if is_past(function.looks_to(row))
+                && let Some(failure) = self.failure.take()
+            {
+                return Err(failure);
+            }
             bytes += run.memory_bytes();
+        }
+        // The next document is looked at before this one is given.
+        if is_past(Some(row + 1))
+            && let Some(failure) = self.failure.take()
+        {
+            return Err(failure);
         }
         if bytes > self.budget.memory_bytes_max {
             return Err(too_large(bytes, &self.budget));

@@ -138,11 +138,14 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     }
     // A constant keeps nothing apart.
     let partition = partition.filter(|partition| partition.as_literal().is_none());
-    let by_path = |path: &str| partition.as_ref().and_then(Expression::as_field).is_some_and(|field| field == path);
-    let parts = sort.as_ref().map_or(&[][..], Sort::parts);
-    let partition_descends = parts.iter().any(|part| !part.ascending && by_path(part.path.as_str()));
+    let unsorted = || Sort::parse(Doc::EMPTY, context);
+    let order = sort.clone().map_or_else(unsorted, Ok)?;
+    let order = match partition.as_ref().and_then(Expression::as_field) {
+        Some(path) => order.led_by(&path),
+        None => order,
+    };
     let collation = context.collation.clone();
-    Ok(SetWindowFields { partition, partition_descends, sort, sort_by, functions, fields, collation })
+    Ok(SetWindowFields { partition, order, sort, sort_by, functions, fields, collation })
 }
 
 fn object<'v>(element: Element<'v>, value: Value<'v>) -> Result<Doc<'v>> {
