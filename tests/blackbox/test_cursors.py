@@ -141,3 +141,27 @@ def test_exhaust_cursor_of_pymongo(db):
     if db.client.is_mongos:
         pytest.skip("pymongo does not ask routers for exhaust cursors")
     assert [d["_id"] for d in db.c.find(cursor_type=CursorType.EXHAUST, batch_size=50)] == list(range(1000))
+
+
+def rows_passed(server) -> int:
+    """Rows and keys that MariaDB has stepped to since it started."""
+    steps = ("Handler_read_next", "Handler_read_prev", "Handler_icp_attempts")
+    return sum(int(server.mariadb.sql(f"SHOW GLOBAL STATUS LIKE '{step}'")[0][1]) for step in steps)
+
+
+@pytest.mark.selkie_only
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("keys", [["n"], ["n", "m"]], ids=" and ".join)
+@pytest.mark.parametrize("direction", [1, -1], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("filter", [{}, {"n": {"$in": [0, 2]}}, {"n": {"$gte": 1}}], ids=str)
+def test_batches_by_an_index_begin_where_the_last_one_ended(db, server, keys, direction, filter):
+    """Documents that share a key are not passed over again for each batch."""
+    db.c.insert_many([{"_id": number, "n": number % 3, "m": -number % 2, "pad": "x" * 200} for number in range(1200)])
+    index = [(keys[0], 1), *((key, -1) for key in keys[1:])]
+    db.c.create_index(index)
+    sort = [(key, way * direction) for key, way in index]
+    # What is to be known of the collection is known then.
+    expected = list(db.c.find(filter).sort(sort))
+    before = rows_passed(server)
+    assert list(db.c.find(filter).sort(sort).batch_size(20)) == expected
+    assert rows_passed(server) - before <= 3 * 1200
