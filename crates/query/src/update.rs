@@ -59,6 +59,15 @@ struct Operators {
     uses_match: bool,
 }
 
+/// A field of the document that is given a value, for stores that can do it themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldSet<'u> {
+    pub field: &'u str,
+    pub value: Value<'u>,
+    /// Levels of documents and arrays within the value.
+    pub levels: usize,
+}
+
 /// What applying an update came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
@@ -100,13 +109,28 @@ impl Update {
 
     /// The `$push` on a field of the document that is all there is to the update, if it is one that a store can carry out.
     pub fn only_push(&self) -> Option<Pushed<'_>> {
-        let Kind::Operators(Operators { tree: Fields { children, positional: None }, .. }) = &self.kind else {
-            return None;
-        };
-        match children.as_slice() {
-            [(name, Node::Leaf(Operator::Push(push)))] if !name.starts_with('$') && **name != *"_id" => {
-                push.pushed(name)
+        match self.only_fields()? {
+            [(name, Node::Leaf(Operator::Push(push)))] if is_plain(name) => push.pushed(name),
+            _ => None,
+        }
+    }
+
+    /// The fields of the document that `$set` gives values, in the order in which new ones are added; `None` where there is more to
+    /// the update, or nothing.
+    pub fn only_set(&self) -> Option<Vec<FieldSet<'_>>> {
+        let fields = self.only_fields().filter(|fields| !fields.is_empty())?;
+        let set = fields.iter().map(|(name, node)| match node {
+            Node::Leaf(Operator::Set(operand)) if is_plain(name) => {
+                Some(FieldSet { field: name, value: operand.value.as_value(), levels: operand.levels })
             }
+            _ => None,
+        });
+        set.collect()
+    }
+
+    fn only_fields(&self) -> Option<&[(Box<str>, Node)]> {
+        match &self.kind {
+            Kind::Operators(Operators { tree: Fields { children, positional: None }, .. }) => Some(children),
             _ => None,
         }
     }
@@ -168,6 +192,11 @@ impl Update {
         let filters = &operators.filters;
         Run { root, matched, inserting: false, id_open: false, along_tree: false, now_ms: self.now_ms, filters }
     }
+}
+
+/// Whether it is a field's name, and not that of the `_id`.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('$') && name != "_id"
 }
 
 /// Writes what a pipeline makes of the document, the `_id` kept and first; `false` where that is the document as it was.

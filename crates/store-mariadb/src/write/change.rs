@@ -2,6 +2,8 @@
 
 mod many;
 mod push;
+mod set;
+mod unseen;
 
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, write};
@@ -17,13 +19,14 @@ use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
-use query::update::{Applied, Pushed};
+use query::update::Applied;
 use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
 use store::{
     Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Query, ReturnImage, StatementOutcome, UpdateStatement,
     Validator, Watch,
 };
+use unseen::Unseen;
 
 /// How often an upsert that finds its document inserted by somebody else looks again.
 const UPSERT_ATTEMPTS_MAX: usize = 20;
@@ -49,8 +52,8 @@ pub(super) trait Change {
     fn upsert(&self, out: &mut Vec<u8>) -> error::Result<bool>;
     /// Matching documents go without a look at them.
     fn deletes_unseen(&self) -> bool;
-    /// The push that is all that happens to the first document that matches, of which nothing need be known.
-    fn pushes_unseen(&self) -> Option<Pushed<'_>>;
+    /// What happens to the first document that matches, where nothing need be known of it.
+    fn unseen(&self) -> Option<Unseen<'_>>;
 }
 
 impl Change for UpdateStatement {
@@ -87,9 +90,11 @@ impl Change for UpdateStatement {
     fn deletes_unseen(&self) -> bool {
         false
     }
-    fn pushes_unseen(&self) -> Option<Pushed<'_>> {
-        let unseen = !self.multi && self.image == ReturnImage::None && self.sort.is_none();
-        self.update.only_push().filter(|_| unseen)
+    fn unseen(&self) -> Option<Unseen<'_>> {
+        if self.multi || self.image != ReturnImage::None || self.sort.is_some() {
+            return None;
+        }
+        self.update.only_push().map(Unseen::Push).or_else(|| self.update.only_set().map(Unseen::Set))
     }
 }
 
@@ -121,7 +126,7 @@ impl Change for DeleteStatement {
     fn deletes_unseen(&self) -> bool {
         self.image == ReturnImage::None
     }
-    fn pushes_unseen(&self) -> Option<Pushed<'_>> {
+    fn unseen(&self) -> Option<Unseen<'_>> {
         None
     }
 }
@@ -226,7 +231,7 @@ impl<C: Change> Running<'_, C> {
             self.note(&plan);
             return Ok(Some(Some(outcome)));
         }
-        match self.push_unseen(&plan, &table, ledger).await? {
+        match self.update_unseen(&plan, &table, ledger).await? {
             Some(Wrote::Done(_)) => {
                 plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(1)));
                 self.note(&plan);

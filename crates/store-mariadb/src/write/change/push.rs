@@ -1,81 +1,43 @@
-//! `$push` by `_id` as one statement: the server puts the array together, nothing is read first, and writers of one document queue for its
-//! row instead of starting over.
+//! `$push` as one statement: the server puts the array together.
 //!
-//! The elements that stay are copied as they are spelled, so they keep their types. The statement finds no row where it would not be
-//! exact (the field holds no array; the document is so large that it may outgrow a document's size), nor where there is no document. It fails
-//! where MariaDB's functions give NULL, which they do for whatever they cannot read, and a document must not be. All of that is decided
-//! by the other way, which reads first.
+//! The elements that stay are copied as they are spelled, so they keep their types. The statement finds no row where the field holds no array.
 //!
 //! Each range of old elements is taken of the array alone: in a document that has the field twice, a path with a range finds elements of both.
 
-use super::super::transact::{Wrote, write};
-use super::{Change, Running};
-use crate::failure::Result;
-use crate::index::{Index, json_path};
-use crate::plan::MariaDbPlan;
+use super::unseen::{Statement, VALUES_BYTES_MAX, text};
+use crate::index::json_path;
 use crate::spelling;
 use crate::table::Table;
 use mariadb_wire::Param;
 use query::update::Pushed;
-use store::{Plan, StatementOutcome};
-
-/// Longer texts are read first. BSON has at most seven bytes for one of a text's, so a document stays below MongoDB's limit.
-const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-const VALUES_BYTES_MAX: usize = 1 << 18;
 
 /// No array has as many elements within these bytes, pushed ones included.
 const ELEMENTS_MAX: u64 = 1 << 20;
 
-/// Deeper values are spelled by where they stand.
-const LEVELS_MAX: usize = 8;
-
-impl<C: Change> Running<'_, C> {
-    /// Pushes without reading first. `None`: it was not for this way.
-    pub(super) async fn push_unseen(
-        &self,
-        plan: &MariaDbPlan,
-        table: &Table,
-        ledger: &mut super::Ledger,
-    ) -> Result<Option<Wrote>> {
-        let Some(pushed) = self.statement.pushes_unseen().filter(|pushed| self.may_push_unseen(pushed, plan, table))
-        else {
-            return Ok(None);
-        };
-        let Some(id) = plan.single_id() else { return Ok(None) };
-        let Some(array) = Array::after(&pushed) else { return Ok(None) };
-        let outcome = StatementOutcome { matched: 1, modified: 1, ..StatementOutcome::default() };
-        let paths = Paths::new(pushed.path, array.single);
-        let Statement { sql, params } = Statement::new(table, &array, &paths, id);
-        let mut lease = self.store.pool.lease().await?;
-        let writing = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
-            connection.queue_execute(&sql.into(), &params);
-            Ok(1)
-        });
-        match self.announced_anything(writing).await {
-            Ok(wrote) => Ok(Some(wrote)),
-            Err(failure) if failure.is_lost() || failure.is_contention() || failure.is_missing_table() => Err(failure),
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Whether nobody needs to see the document before or after, and this is a table where NULL is no document.
-    fn may_push_unseen(&self, pushed: &Pushed<'_>, plan: &MariaDbPlan, table: &Table) -> bool {
-        let plain = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ');
-        self.store.has_ranges
-            && table.is_ours()
-            && table.cap().is_none()
-            && self.validator(table).is_none()
-            && table.indexes.iter().all(|index| is_unconcerned(index, pushed.path))
-            && plan.facts().exact
-            && pushed.path.chars().all(plain)
-            && pushed.levels <= LEVELS_MAX
-            && !self.store.watcher.get().is_some_and(|watch| watch.wants_images(self.namespace))
-    }
+/// A push, ready to be stated.
+pub(super) struct Push {
+    array: Array,
+    paths: Paths,
 }
 
-/// Whether an index is of other fields, so that no document changes its place in it.
-fn is_unconcerned(index: &Index, field: &str) -> bool {
-    index.has_keys() && !index.is_partial() && index.fields().all(|path| path.split('.').next() != Some(field))
+impl Push {
+    /// `None` where the values are too long.
+    pub fn new(pushed: &Pushed<'_>) -> Option<Push> {
+        let array = Array::after(pushed)?;
+        let paths = Paths::new(pushed.path, array.single);
+        Some(Push { array, paths })
+    }
+
+    pub fn statement<'p>(&'p self, table: &Table, id: &'p [u8]) -> Statement<'p> {
+        let mut statement = Statement::update(table);
+        self.array.add_document(&self.paths, &mut statement);
+        statement.add_place(id);
+        // An array, or nothing.
+        let path = text(&self.paths.array);
+        let array = " AND IFNULL(LEFT(JSON_QUERY(doc, ?), 1), IF(JSON_EXISTS(doc, ?), '', '[')) = '['";
+        statement.add(array, [path, path]);
+        statement
+    }
 }
 
 /// An array as it becomes, in terms of what it was.
@@ -261,36 +223,6 @@ impl Paths {
             _ => (array.clone(), format!("{array}[0]")),
         };
         Paths { array, end, excess }
-    }
-}
-
-fn text(text: &str) -> Param<'_> {
-    Param::Text(text.as_bytes())
-}
-
-/// SQL with its parameters. The text is the same for all updates of one form, so it is prepared once.
-struct Statement<'p> {
-    sql: String,
-    params: Vec<Param<'p>>,
-}
-
-impl<'p> Statement<'p> {
-    fn new(table: &Table, array: &'p Array, paths: &'p Paths, id: &'p [u8]) -> Statement<'p> {
-        let mut statement = Statement { sql: String::with_capacity(768), params: Vec::with_capacity(16) };
-        statement.add(&format!("UPDATE {} SET doc = JSON_COMPACT(", table.quoted), []);
-        array.add_document(paths, &mut statement);
-        statement.add(") WHERE id = ?", [Param::Text(id)]);
-        statement.add(&format!(" AND OCTET_LENGTH(doc) <= {DOCUMENT_BYTES_MAX}"), []);
-        // An array, or nothing.
-        let path = text(&paths.array);
-        let array = " AND IFNULL(LEFT(JSON_QUERY(doc, ?), 1), IF(JSON_EXISTS(doc, ?), '', '[')) = '['";
-        statement.add(array, [path, path]);
-        statement
-    }
-
-    fn add<const PARAMS: usize>(&mut self, sql: &str, params: [Param<'p>; PARAMS]) {
-        self.sql.push_str(sql);
-        self.params.extend(params);
     }
 }
 
