@@ -16,6 +16,8 @@ from compat.known import known_reason
 CURSOR = Int64(-1)
 # The server parameter that keeps MongoDB from its second engine.
 CLASSIC = "internalQueryForceClassicEngine"
+# The server parameter that says how many bytes MongoDB reads ahead of a pipeline, and what it is by default.
+READ_AHEAD, READ_AHEAD_BYTES = "internalDocumentSourceCursorBatchSizeBytes", 4 * 1024 * 1024
 
 # Stages whose documents we have all read before the first comes out, and MongoDB in part.
 READING_ALL = {"$setWindowFields", "$fill", "$bucketAuto"}
@@ -260,6 +262,31 @@ class Asked:
         limited = (at for at, stage in enumerate(pipeline) if isinstance(stage, dict) and "$facet" in stage and "'$limit'" in str(stage))
         at = next(limited, None)
         return None if at is None else self.oracle([{**self.command, "pipeline": pipeline[:at]}])[-1]
+
+    def in_small_batches(self) -> bytes | None:
+        """The answer of MongoDB where it reads one document at a time; `None` where there is no $limit in a pipeline."""
+        if self.block.script or self.block.writes or "'$limit'" not in str([self.command.get("pipeline"), self.block.setup]):
+            return None
+        batches = lambda size: {"setParameter": 1, READ_AHEAD: size, "$db": "admin"}
+        return self.oracle([batches(1), self.command, batches(READ_AHEAD_BYTES)])[1]
+
+    def is_without_unique_index(self, ours: bytes) -> bool:
+        """Whether we have none of the unique indexes that were set up, where MongoDB answers as we do without them."""
+        unique = [index["name"] for one in self.block.setup for index in one.get("indexes", ()) if index.get("unique")]
+        name = self.command[next(iter(self.command))]
+        if self.pair.store != "mariadb" or not unique or not self.block.writes:
+            return False
+        side = self.pair.sides[0]
+        side.send([request({"listIndexes": COLLECTION})])
+        listed = bson.decode(side.receive())["cursor"]["firstBatch"]
+        missing = [one for one in unique if one not in {index["name"] for index in listed}]
+        if not missing or name != COLLECTION:
+            return False
+        load, look = self.pair.load(self.block.collections), self.pair.look(self.block.collections)
+        drop = [{"dropIndexes": COLLECTION, "index": one} for one in missing]
+        answers = self.oracle([*drop, *load, self.command, *look, *self.pair.load({COLLECTION: []}), *self.block.setup])
+        at = next(at for at, pair in enumerate(self.pairs) if pair[0] is ours)
+        return same(self.command, ours, answers[len(drop) + len(load) + at])
 
     def wrote_before_failing(self) -> bool:
         """Whether it is a write that both refused with the same error, and what was written before is the difference."""

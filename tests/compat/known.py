@@ -22,7 +22,7 @@ ROUNDED = "MongoDB adds the steps of a grid of doubles in another order: the las
 NO_TEXT = "MongoDB cuts letters of several bytes in two and answers with what is no UTF-8"
 FIRST_MET = "which of several mistakes is met first; for one of the documents or fields alone MongoDB answers as we do"
 HALF_DONE = "of a write that fails MongoDB leaves behind what it has written so far"
-PLACE_KEPT = "a field that one stage takes away and a later one sets keeps its place in MongoDB"
+PLACE_KEPT = "a field that one stage takes away, or makes documents without, and a later one sets keeps its place in MongoDB"
 NOT_ASKED_FOR = "what is read before a $limit ends it, and fails; without the $limit MongoDB fails as we do"
 COLUMNS = "MongoDB keeps the fields of measurements in the order of a hash table"
 LED_ASTRAY = "where a field of the path is missing, `.$` of MongoDB 6.0 goes on with the rest of the path in the document around it"
@@ -33,13 +33,15 @@ NEVER_MET = "a condition that nothing meets, where MongoDB moves it ahead of sta
 COUNTED = "MongoDB counts all documents of an ordered insert into a time-series collection of which one fails"
 LISTED = "MongoDB takes options of an index that it cannot list"
 READ_AHEAD = "MongoDB's $facet reads all that comes in, whatever a $limit in it asks for"
+READ_IN_BATCHES = "MongoDB reads documents ahead of what a $limit asks for, and fails with one of them; reading one at a time it answers as we do"
+UNIQUE_ARRAYS = "a unique index on MariaDB holds no arrays, so there is none over documents that have some; without it, MongoDB answers as we do"
 GROUP_ORDER = "groups come in no order, and what comes behind tells which was first"
 IN_TURN = "in which order MongoDB tests the conditions that it has no index for, where it has one for `_id`"
 KEY_BYTES = "the bytes of a collation's keys are those of another version of Unicode's tables"
 PARTS_OF_SCHEMA = "MongoDB tests each part of a $jsonSchema where it comes among other conditions; which of them fails first differs"
 READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all, or what nothing meets, where its optimizer writes out a $match"
 
-TAKING = {"$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
+TAKING = {"$densify", "$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
 # What the second engine makes of MinKey and MaxKey, the code that it takes for text, and what it says about a group without a document.
 ENGINE_MADE = re.compile(r"\{'': M(in|ax)Key\(\)|error 4822806:")
@@ -262,6 +264,10 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         return NOT_ASKED_FOR
     if not code and code_of(theirs) and code_of(theirs) == code_of(asked.before_facet() or b""):
         return READ_AHEAD
+    if not code and code_of(theirs) and same(command, ours, asked.in_small_batches() or theirs):
+        return READ_IN_BATCHES
+    if asked.is_without_unique_index(ours):
+        return UNIQUE_ARRAYS
     answer = asked.unindexed()
     if "distinct" not in command and answer is not None and same(command, ours, answer):
         return BY_INDEX

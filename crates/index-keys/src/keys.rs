@@ -94,7 +94,13 @@ pub fn key_values(document: Doc<'_>, index: &IndexShape, wanted: &[u8]) -> DocBu
     found
 }
 
-/// Gives each key, and the values that it is made from.
+/// Gives each of a document's keys, in no order, and the values that it is made from.
+/// Errors: what the index's kind cannot keep.
+pub fn visit_keys(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
+    for_each_key(document, index, &mut 0, give)
+}
+
+/// As [`visit_keys`]; notes in `arrays` which parts of the index's paths meet an array.
 fn for_each_key(
     document: Doc<'_>,
     index: &IndexShape,

@@ -96,6 +96,10 @@ pub(crate) enum Form {
     Reduce { input: Expr, initial: Expr, body: Expr },
 }
 
+/// Operators that take any arguments.
+const COMPARING: &[&str] =
+    &["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp", "$not", "$isArray", "$isNumber", "$type"];
+
 impl Expression {
     /// Parses an expression in a place that can hold any value: a document without operators is an object expression.
     pub fn parse(value: Value<'_>, context: &Context) -> Result<Expression> {
@@ -174,6 +178,22 @@ impl Expression {
     /// Whether the value does not depend on the document.
     pub fn is_constant(&self) -> bool {
         self.root.is_constant()
+    }
+
+    /// Whether it has a value for every document: it compares and decides, and computes nothing.
+    pub fn never_fails(&self) -> bool {
+        let mut never = true;
+        self.root.each(&mut |part| {
+            never &= match part {
+                Expr::Call(function, _) => COMPARING.contains(&function.name),
+                Expr::Form(form) => {
+                    matches!(**form, Form::And(_) | Form::Or(_) | Form::Condition { .. } | Form::IfNull(_))
+                }
+                Expr::InSecondEngine(..) => false,
+                _ => true,
+            };
+        });
+        never
     }
 
     /// The dotted path, if the expression is nothing but a field of the document.

@@ -86,7 +86,20 @@ pub struct MatchDetails {
     pub text_score: Option<f64>,
 }
 
-fn has_expression(node: &Node) -> bool {
+impl Node {
+    /// Whether testing a document may end in an error.
+    pub fn may_fail(&self) -> bool {
+        match self {
+            Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(Node::may_fail),
+            Node::Expression(expression) => !expression.never_fails(),
+            Node::Path { .. } | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Text(_) | Node::Never => {
+                false
+            }
+        }
+    }
+}
+
+pub(crate) fn has_expression(node: &Node) -> bool {
     match node {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(has_expression),
         Node::Expression(_) => true,

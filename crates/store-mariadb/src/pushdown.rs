@@ -69,7 +69,9 @@ pub(crate) fn condition(node: &Node, tells_opaque: bool) -> Option<Condition> {
     let condition = |node: &Node| condition(node, tells_opaque);
     match node {
         Node::And(all) => {
-            let parts: Vec<Condition> = all.iter().filter_map(condition).take(BRANCHES_MAX).collect();
+            // Behind what may fail for a document nothing is left out: the evaluator has to meet it.
+            let before = all.iter().take_while(|node| !node.may_fail());
+            let parts: Vec<Condition> = before.filter_map(condition).take(BRANCHES_MAX).collect();
             (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
         }
         Node::Or(any) if any.len() <= BRANCHES_MAX => {

@@ -2,8 +2,10 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/distinct/>
 
+mod first;
 mod source;
 
+use self::first::FirstKeys;
 use self::source::Source;
 use crate::arguments::{self, unknown_field};
 use crate::command::{options, views};
@@ -14,7 +16,7 @@ use crate::reply::in_executor;
 use cache::scope::Answer;
 use cache::{Refusal, Scope};
 use document::path::Path;
-use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf};
+use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use query::Predicate;
@@ -95,6 +97,17 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     })
     .await
     .map_err(|error| in_executor(error, "Executor error during distinct command"))?;
+    if let Some(mut first) = values.first_keys(arguments.key)? {
+        let natural = doc! { "$natural": 1 };
+        let hint = Some(Value::Document(natural.as_doc()));
+        let plan = store.plan(&namespace, Query { predicate: &predicate, sort: None, limit: None, hint }).await?;
+        for_each(store, &plan, &predicate, true, call.running, |document| {
+            first.take(document, &mut values)?;
+            Ok(Visit::Continue)
+        })
+        .await
+        .map_err(|error| in_executor(error, "Executor error during distinct command"))?;
+    }
     values.write(reply.array("values"))?;
     Ok(Disposition::Reply)
 }
@@ -126,6 +139,12 @@ fn elements(value: Value<'_>) -> Vec<Value<'_>> {
     }
 }
 
+fn hash(hasher: &ahash::RandomState, collation: &Collation, value: Value<'_>) -> u64 {
+    let mut state = hasher.build_hasher();
+    collation.hash(value, &mut state);
+    std::hash::Hasher::finish(&state)
+}
+
 /// The different values a path leads to. Arrays count by their elements.
 struct DistinctValues {
     source: Source,
@@ -136,6 +155,8 @@ struct DistinctValues {
     hasher: ahash::RandomState,
     collation: Collation,
     bytes: usize,
+    /// Several values were equal that are not the same: numbers of different types, say.
+    ambiguous: bool,
 }
 
 impl DistinctValues {
@@ -148,7 +169,14 @@ impl DistinctValues {
             hasher: ahash::RandomState::new(),
             collation,
             bytes: 0,
+            ambiguous: false,
         }
+    }
+
+    /// What decides which of several equal values is given, where keys do.
+    fn first_keys(&self, path: &str) -> Result<Option<FirstKeys>> {
+        let index = self.source.index().filter(|_| self.ambiguous);
+        index.map_or(Ok(None), |index| FirstKeys::of(index, path, self.values.len()))
     }
 
     fn add(&mut self, document: Doc<'_>) -> Result<()> {
@@ -162,23 +190,27 @@ impl DistinctValues {
         reached.into_iter().try_for_each(|value| self.add_value(value))
     }
 
+    /// The place of a value that has been met.
+    fn find(&self, value: Value<'_>) -> Option<usize> {
+        let equal = |known: &ValueBuf| self.collation.equal(known.as_value(), value);
+        let known = |place: &usize| self.values.get(*place).is_some_and(equal);
+        self.places.find(hash(&self.hasher, &self.collation, value), known).copied()
+    }
+
     fn add_value(&mut self, value: Value<'_>) -> Result<()> {
-        let DistinctValues { values, places, hasher, bytes, collation, .. } = self;
-        let hash = |value: Value<'_>| {
-            let mut state = hasher.build_hasher();
-            collation.hash(value, &mut state);
-            std::hash::Hasher::finish(&state)
-        };
-        let known = |place: &usize| values.get(*place).is_some_and(|known| collation.equal(known.as_value(), value));
-        if places.find(hash(value), known).is_some() {
+        if let Some(place) = self.find(value) {
+            let differs = || self.source.is_keys() && self.values.get(place) != Some(&value.to_owned());
+            self.ambiguous = self.ambiguous || differs();
             return Ok(());
         }
         let owned = value.to_owned();
+        let DistinctValues { values, places, hasher, bytes, collation, .. } = self;
         *bytes += owned.raw_value().len() + 8;
         if *bytes > document::DOCUMENT_BYTES_MAX {
             return Err(Error::new(Code(17217), "distinct too big, 16mb cap"));
         }
         values.push(owned);
+        let hash = |value| hash(hasher, collation, value);
         let rehash = |place: &usize| values.get(*place).map_or(0, |value| hash(value.as_value()));
         places.insert_unique(hash(value), values.len() - 1, rehash);
         Ok(())

@@ -11,18 +11,26 @@ use smallvec::SmallVec;
 enum Part<'a> {
     /// This much of the path is left, from the current document on.
     Path(&'a str),
+    /// This much of the path is left, from this element on that a number in the path has picked.
+    Picked(Value<'a>, &'a str),
     Value(Value<'a>),
     Missing,
 }
 
-/// What following a path without taking arrays apart comes to.
+/// What following a path up to the first array comes to.
 enum Reached<'a> {
     Value(Value<'a>),
     Missing,
-    /// An array, and what is left of the path behind it.
-    Array(Doc<'a>, &'a str),
-    /// A number that is a position in this array and a field's name in one of its documents.
-    Ambiguous(Doc<'a>, &'a str),
+    /// An array, its name, and what is left of the path behind it.
+    Array(Doc<'a>, &'a str, &'a str),
+}
+
+/// A field that has come to an array.
+struct InArray<'a> {
+    /// Its place among the index's fields.
+    at: usize,
+    /// What is left of its path.
+    rest: &'a str,
 }
 
 type Parts<'a> = SmallVec<[Part<'a>; 4]>;
@@ -42,34 +50,41 @@ pub fn for_each_key<'a>(
 fn expand<'a>(
     document: Doc<'a>,
     mut parts: Parts<'a>,
-    fields: &[IndexField],
+    fields: &'a [IndexField],
     sparse: bool,
     arrays: &mut u64,
     give: &mut dyn FnMut(&[Value<'a>]),
 ) -> Result<()> {
     // All fields that meet an array here must meet the same one; they are taken apart together.
-    let mut array: Option<(Doc<'a>, usize)> = None;
-    let mut in_array: SmallVec<[(usize, &'a str); 4]> = SmallVec::new();
+    let mut array: Option<(Doc<'a>, &'a str)> = None;
+    let mut in_array: SmallVec<[InArray<'a>; 4]> = SmallVec::new();
+    // An array that was picked by its position stays whole.
+    let mut whole = false;
     for at in 0..parts.len() {
-        let Part::Path(path) = parts[at] else { continue };
-        let mut by_position = false;
-        let reached = follow(document, path, &mut by_position);
-        if by_position {
-            *arrays |= fields[at].all_parts();
-        }
+        let reached = match parts[at] {
+            Part::Path(path) => follow(document, path),
+            Part::Picked(Value::Array(array), rest) => {
+                whole = true;
+                Reached::Array(array, name_before(&fields[at].path, rest), rest)
+            }
+            Part::Picked(value, "") => Reached::Value(value),
+            Part::Picked(Value::Document(inner), rest) => follow(inner, rest),
+            Part::Picked(..) => Reached::Missing,
+            Part::Value(_) | Part::Missing => continue,
+        };
         match reached {
             Reached::Value(value) => parts[at] = Part::Value(value),
             Reached::Missing => parts[at] = Part::Missing,
-            Reached::Ambiguous(array, name) => return Err(ambiguous(array, name)),
-            Reached::Array(found, rest) => {
+            Reached::Array(found, name, rest) => {
                 if let Some((other, first)) = array
                     && other.as_bytes().as_ptr() != found.as_bytes().as_ptr()
                 {
-                    return Err(parallel_arrays(&fields[at].path, &fields[first].path));
+                    return Err(parallel_arrays(name, first));
                 }
-                *arrays |= fields[at].part_before(rest);
-                array = array.or(Some((found, at)));
-                in_array.push((at, rest));
+                let positional = rest.split('.').next().is_some_and(is_position);
+                *arrays |= if positional { fields[at].all_parts() } else { fields[at].part_before(rest) };
+                array = array.or(Some((found, name)));
+                in_array.push(InArray { at, rest });
             }
         }
     }
@@ -80,8 +95,8 @@ fn expand<'a>(
     let mut elements = array.values().peekable();
     if elements.peek().is_none() {
         // An empty array is undefined to an index on itself, and missing to one on what lies in it.
-        for &(at, rest) in &in_array {
-            parts[at] = if rest.is_empty() { Part::Value(Value::Undefined) } else { Part::Missing };
+        for field in &in_array {
+            parts[field.at] = if field.rest.is_empty() { Part::Value(Value::Undefined) } else { Part::Missing };
         }
         give_key(&parts, sparse, give);
         return Ok(());
@@ -92,15 +107,38 @@ fn expand<'a>(
             _ => Doc::EMPTY,
         };
         let mut parts = parts.clone();
-        for &(at, rest) in &in_array {
+        for &InArray { at, rest } in &in_array {
             parts[at] = match rest {
-                "" => Part::Value(element),
-                rest => Part::Path(rest),
+                "" => Part::Value(if whole { Value::Array(array) } else { element }),
+                rest => pick(array, inner, rest)?,
             };
         }
         expand(inner, parts, fields, sparse, arrays, give)?;
     }
     Ok(())
+}
+
+/// How to go on in an array: from the element that a number in the path picks, else from the one in hand.
+///
+/// Error 16746 where the number is a field's name in the latter as well: a lookup could mean either.
+fn pick<'a>(array: Doc<'a>, inner: Doc<'a>, rest: &'a str) -> Result<Part<'a>> {
+    let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
+    let picked = is_position(name).then(|| array.get(name)).flatten();
+    match picked {
+        None => Ok(Part::Path(rest)),
+        Some(_) if inner.element(name).is_some() => Err(ambiguous(array, name)),
+        Some(picked) => Ok(Part::Picked(picked, behind)),
+    }
+}
+
+fn is_position(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The name in a path that stands in front of what is left of it.
+fn name_before<'a>(path: &'a str, rest: &str) -> &'a str {
+    let before = path.strip_suffix(rest).unwrap_or(path).trim_end_matches('.');
+    before.rsplit('.').next().unwrap_or(before)
 }
 
 fn give_key<'a>(parts: &Parts<'a>, sparse: bool, give: &mut dyn FnMut(&[Value<'a>])) {
@@ -111,39 +149,23 @@ fn give_key<'a>(parts: &Parts<'a>, sparse: bool, give: &mut dyn FnMut(&[Value<'a
         .iter()
         .map(|part| match part {
             Part::Value(value) => *value,
-            Part::Missing | Part::Path(_) => Value::Null,
+            Part::Missing | Part::Path(_) | Part::Picked(..) => Value::Null,
         })
         .collect();
     give(&values);
 }
 
-/// Follows a path. `by_position` is set where it goes into an array by a position.
-fn follow<'a>(document: Doc<'a>, path: &'a str, by_position: &mut bool) -> Reached<'a> {
-    let (name, rest) = path.split_once('.').unwrap_or((path, ""));
-    let Some(value) = document.get(name) else { return Reached::Missing };
-    into_value(value, rest, by_position)
-}
-
-fn into_value<'a>(value: Value<'a>, rest: &'a str, by_position: &mut bool) -> Reached<'a> {
-    match value {
-        Value::Array(array) => {
-            // A number behind an array names one of its elements.
-            let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
-            if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
-                *by_position = true;
-                if array.values().any(|element| element.as_document().is_some_and(|it| it.element(name).is_some())) {
-                    return Reached::Ambiguous(array, name);
-                }
-                return match array.get(name) {
-                    Some(element) => into_value(element, behind, by_position),
-                    None => Reached::Missing,
-                };
-            }
-            Reached::Array(array, rest)
+/// Follows a path up to its end or to an array.
+fn follow<'a>(mut document: Doc<'a>, mut path: &'a str) -> Reached<'a> {
+    loop {
+        let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+        match document.get(name) {
+            None => return Reached::Missing,
+            Some(Value::Array(array)) => return Reached::Array(array, name, rest),
+            Some(value) if rest.is_empty() => return Reached::Value(value),
+            Some(Value::Document(inner)) => (document, path) = (inner, rest),
+            Some(_) => return Reached::Missing,
         }
-        value if rest.is_empty() => Reached::Value(value),
-        Value::Document(inner) => follow(inner, rest, by_position),
-        _ => Reached::Missing,
     }
 }
 
@@ -151,12 +173,11 @@ fn parallel_arrays(one: &str, other: &str) -> Error {
     Error::new(Code::CANNOT_INDEX_PARALLEL_ARRAYS, format!("cannot index parallel arrays [{one}] [{other}]"))
 }
 
-/// MongoDB refuses these, too: a lookup could mean either.
 fn ambiguous(array: Doc<'_>, name: &str) -> Error {
     let message = format!(
         "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
          field: '{name}' for array: {}",
-        query::text::value(Value::Array(array))
+        query::text::document(array)
     );
     Error::new(Code(16746), message)
 }

@@ -75,7 +75,10 @@ impl Fields {
                 ("$match", Value::Document(filter)) => names.filter(filter)?,
                 ("$sort", Value::Document(order)) => names.order(order)?,
                 ("$limit" | "$skip", _) => {}
-                ("$addFields" | "$set", fields) => names.expression(fields)?,
+                ("$addFields" | "$set", fields) => {
+                    names.expression(fields)?;
+                    names.surroundings(fields);
+                }
                 ("$unwind", Value::String(path)) => names.expression(Value::String(path))?,
                 ("$unwind", Value::Document(spec)) => names.expression(spec.get("path")?)?,
                 ("$lookup", Value::Document(spec)) => {
@@ -129,6 +132,19 @@ impl Names {
         let name = if self.whole { path } else { path.split('.').next().unwrap_or(path) };
         if !self.names.iter().any(|known| **known == *name) {
             self.names.push(name.into());
+        }
+    }
+
+    /// What fields within others are set in: an expression is computed for each element of an array, for none of an empty one.
+    fn surroundings(&mut self, fields: Value<'_>) {
+        let of_fields = |value: Value<'_>| {
+            let first = value.as_document().and_then(Doc::first);
+            first.is_some_and(|field| !field.key().starts_with('$'))
+        };
+        for (name, value) in fields.as_document().into_iter().flat_map(|fields| fields.iter()) {
+            if name.contains('.') || of_fields(value) {
+                self.path(name);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use super::{Pipeline, Source, Stage};
 use crate::Predicate;
 use crate::metadata::{Meta, Needs};
 use crate::predicate::simplify::is_conjunction;
-use crate::predicate::{Node, Test};
+use crate::predicate::{Node, Test, has_expression};
 pub(crate) use changes::Changes;
 use changes::is_within;
 use std::sync::Arc;
@@ -43,7 +43,13 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
         Stage::Skip(0) => {}
         Stage::Skip(_) | Stage::Limit(_) => {
             let transformations = arranged.iter().rev().take_while(|stage| keeps_number(stage)).count();
-            arranged.insert(arranged.len() - transformations, stage);
+            let mut at = arranged.len() - transformations;
+            let behind_limit = at > 0 && matches!(arranged[at - 1], Stage::Limit(_));
+            if behind_limit && matches!(stage, Stage::Skip(_)) && !is_source(arranged) {
+                // In MongoDB it is the limit that stays behind; so what is skipped is computed.
+                at = arranged.len();
+            }
+            arranged.insert(at, stage);
         }
         stage if sorts_anew(&stage) => {
             let mut at = place_of_sort(arranged, &stage);
@@ -55,6 +61,13 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
         }
         stage => arranged.push(stage),
     }
+}
+
+/// Whether a limit behind these stages is one of what a collection is asked for.
+fn is_source(stages: &[Stage]) -> bool {
+    let rest = if let [Stage::Match(_), rest @ ..] = stages { rest } else { stages };
+    let rest = if let [Stage::Sort { .. }, rest @ ..] = rest { rest } else { rest };
+    rest.iter().all(|stage| matches!(stage, Stage::Skip(_) | Stage::Limit(_)) || keeps_number(stage))
 }
 
 /// Whether the order of what comes in is lost on a stage.
@@ -129,7 +142,9 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
             }
             return;
         }
-        let Some(changes) = Changes::of(&arranged[at - 1]) else { break };
+        let Some(mut changes) = Changes::of(&arranged[at - 1]) else { break };
+        // Of a sort MongoDB leaves behind what it leaves behind any stage. That is told by an expression that fails for a document.
+        changes.none &= !moving.iter().any(has_expression);
         if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(asks_for_existence_of_id) {
             break;
         }

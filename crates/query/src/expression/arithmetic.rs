@@ -454,7 +454,12 @@ fn pow<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
             .ok_or_else(|| Error::new(Code(code), format!("$pow's {what} must be numeric, not {}", value.type_name())))
     };
     let (base, exponent) = (numeric(base, 28762, "base")?, numeric(exponent, 28763, "exponent")?);
-    if base.is_zero() && exponent.to_f64() < 0.0 {
+    // Of decimals the sign counts, be it that of zero or of what is no number.
+    let negative = match base.is_decimal() || exponent.is_decimal() {
+        true => decimal::is_negative(exponent.to_decimal()),
+        false => exponent.to_f64() < 0.0,
+    };
+    if base.is_zero() && negative {
         return Err(Error::new(Code(28764), "$pow cannot take a base of 0 and a negative exponent"));
     }
     Ok(power(base, exponent).to_value().into())

@@ -134,7 +134,7 @@ fn finite(number: Decimal128) -> Option<Finite> {
     }
 }
 
-fn is_negative(number: Decimal128) -> bool {
+pub(crate) fn is_negative(number: Decimal128) -> bool {
     number.0[15] & 0x80 != 0
 }
 

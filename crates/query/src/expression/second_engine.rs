@@ -37,8 +37,12 @@ impl Expression {
 
     /// Lets the second engine compute it.
     pub(crate) fn enter_second_engine(&mut self) {
-        if matches!(&self.root, Expr::Call(_, arguments) if arguments.iter().all(Expr::is_constant)) {
-            // What depends on no document is computed by the other one.
+        let is_folded = |function: &functions::Function| matches!(function.folding(), functions::Folding::Full);
+        if let Expr::Call(function, arguments) = &self.root
+            && is_folded(function)
+            && arguments.iter().all(Expr::is_constant)
+        {
+            // What is computed beforehand is so by the other one.
             return;
         }
         self.root.each_mut(&mut |part| {

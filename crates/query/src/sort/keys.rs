@@ -120,6 +120,8 @@ pub(super) fn encode(value: Option<Value<'_>>, ascending: bool, collation: &Coll
 enum Field<'d> {
     /// Its components from here on are to be looked up in this value.
     Pending(Value<'d>, usize),
+    /// The same in an element that a number in the path has picked.
+    Picked(Value<'d>, usize),
     /// It has come to an array, with these components left.
     AtArray(Doc<'d>, usize),
     Found(Value<'d>),
@@ -166,11 +168,14 @@ impl<'p> Keys<'p> {
     /// Goes on with all pending fields.
     fn generate<'d>(&mut self, mut fields: Fields<'d>) -> Result<()> {
         let mut array: Option<Doc<'d>> = None;
+        // An array that was picked by its position stays whole.
+        let mut whole = false;
         for (field, part) in fields.iter_mut().zip(self.parts) {
             if part.meta.is_some() {
                 continue;
             }
-            if let Field::Pending(value, at) = *field {
+            if let Field::Pending(value, at) | Field::Picked(value, at) = *field {
+                whole |= matches!(*field, Field::Picked(Value::Array(_), _));
                 *field = look_up(&part.path, value, at);
             }
             if let Field::AtArray(found, _) = *field {
@@ -182,17 +187,20 @@ impl<'p> Keys<'p> {
         }
         match array {
             None => self.complete(&fields),
-            Some(array) if array.is_empty() => self.enter(None, &fields),
-            Some(array) => array.values().try_for_each(|element| self.enter(Some(element), &fields)),
+            Some(array) if array.is_empty() => self.enter(None, false, &fields),
+            Some(array) => array.values().try_for_each(|element| self.enter(Some(element), whole, &fields)),
         }
     }
 
     /// Goes on in one element of the array, or with none where it is empty.
-    fn enter<'d>(&mut self, element: Option<Value<'d>>, fields: &Fields<'d>) -> Result<()> {
+    fn enter<'d>(&mut self, element: Option<Value<'d>>, whole: bool, fields: &Fields<'d>) -> Result<()> {
         let inside = fields
             .iter()
             .zip(self.parts)
             .map(|(field, part)| match *field {
+                Field::AtArray(array, at) if whole && at == part.path.component_count() => {
+                    Ok(Field::Found(Value::Array(array)))
+                }
                 Field::AtArray(array, at) => inside_array(&part.path, array, element, at),
                 field => Ok(field),
             })
@@ -231,13 +239,14 @@ fn found<'v>(field: Field<'v>, part: &SortPart, metadata: Metadata<'v>) -> Optio
 
 /// Where a field stands inside of an array of which `element` is in hand.
 ///
-/// Error 16746 where a number in the path is both a position in the array and the name of a field within it.
+/// Error 16746 where a number in the path is both a position in the array and the name of a field of the element.
 fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at: usize) -> Result<Field<'d>> {
     let Some(name) = path.components().nth(at) else {
         return Ok(Field::Found(element.unwrap_or(Value::Undefined)));
     };
+    let inner = element.and_then(Value::as_document);
     let picked = position(name).and_then(|position| array.values().nth(position as usize));
-    if picked.is_some() && array.values().filter_map(Value::as_document).any(|inner| inner.element(name).is_some()) {
+    if picked.is_some() && inner.is_some_and(|inner| inner.element(name).is_some()) {
         let message = format!(
             "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
              field: '{name}' for array: {}",
@@ -245,16 +254,10 @@ fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at:
         );
         return Err(Error::new(Code(16746), message));
     }
-    Ok(match (picked, at + 1 == path.component_count()) {
-        // An array picked by its position at the end of the path is not taken apart.
-        (Some(Value::Array(picked)), true) if picked.is_empty() => Field::Found(Value::Undefined),
-        (Some(picked), true) => Field::Found(picked),
-        (Some(picked), false) => Field::Pending(picked, at + 1),
+    Ok(match picked {
+        Some(picked) => Field::Picked(picked, at + 1),
         // What is in an array directly inside of an array is not looked at.
-        (None, _) => {
-            let document = element.filter(|element| element.kind() == Kind::Document);
-            Field::Pending(document.unwrap_or(Value::Null), at)
-        }
+        None => Field::Pending(inner.map_or(Value::Null, Value::Document), at),
     })
 }
 

@@ -15,12 +15,14 @@ pub enum Source {
     Documents,
     /// The keys of an index on the path, of all documents; of those with one of `present` where it is sparse.
     Keys {
+        index: IndexSpec,
         path: Path,
         present: Option<Vec<Path>>,
     },
     /// The keys of an index on these paths, the first of which is the one of the values. No document has an array on them; where one
     /// turns up, documents are read after all.
     SingleKeys {
+        index: IndexSpec,
         paths: Vec<Path>,
         missing: bool,
         arrays: bool,
@@ -46,11 +48,19 @@ impl Source {
         !matches!(self, Source::Documents)
     }
 
+    /// The index whose keys are read.
+    pub fn index(&self) -> Option<&IndexSpec> {
+        match self {
+            Source::Documents | Source::SingleKeys { arrays: true, .. } => None,
+            Source::Keys { index, .. } | Source::SingleKeys { index, .. } => Some(index),
+        }
+    }
+
     /// Takes in what the keys of a document say beside the values in it: gives null, undefined or nothing.
     pub fn note(&mut self, document: Doc<'_>) -> Option<Value<'static>> {
         match self {
             Source::Documents => None,
-            Source::Keys { path, present } => {
+            Source::Keys { path, present, .. } => {
                 let has = |path: &Path| !matches!(first_key(path, document), Key::Missing);
                 if present.as_ref().is_some_and(|paths| !paths.iter().any(has)) {
                     return None;
@@ -67,7 +77,7 @@ impl Source {
                 });
                 found
             }
-            Source::SingleKeys { paths, missing, arrays } => {
+            Source::SingleKeys { paths, missing, arrays, .. } => {
                 *arrays |= paths.iter().any(|path| meets_array(path, document));
                 *missing |= paths.first().is_some_and(|path| matches!(first_key(path, document), Key::Missing));
                 None
@@ -113,7 +123,7 @@ fn of_everything(plan: &dyn Plan, path: &str) -> Source {
         }
         fields_min = paths.len();
         let present = || paths.iter().map(|(path, _)| Path::new(path)).collect();
-        best = Source::Keys { path: Path::new(path), present: index.sparse.then(present) };
+        best = Source::Keys { index: index.clone(), path: Path::new(path), present: index.sparse.then(present) };
     });
     best
 }
@@ -133,7 +143,7 @@ fn of_some(plan: &dyn Plan, predicate: &Predicate, path: &str) -> Source {
         if complete && narrowed && ordered(path) && asked.iter().all(|path| ordered(path)) && !found.is_keys() {
             let others = asked.iter().filter(|asked| **asked != path);
             let paths = std::iter::once(path).chain(others.copied()).map(Path::new).collect();
-            found = Source::SingleKeys { paths, missing: false, arrays: false };
+            found = Source::SingleKeys { index: index.clone(), paths, missing: false, arrays: false };
         }
     });
     found

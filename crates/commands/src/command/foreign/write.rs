@@ -29,13 +29,23 @@ async fn write(
     statements: Statements,
     ordered: bool,
 ) -> Result<Vec<StatementOutcome>> {
+    write_each(call, namespace, statements, ordered).await?.into_iter().collect()
+}
+
+/// What came of each statement.
+async fn write_each(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    statements: Statements,
+    ordered: bool,
+) -> Result<Vec<Result<StatementOutcome>>> {
     let batch = WriteBatch {
         ordered,
         journal: call.envelope.durability.journal,
         bypass_validation: bypasses_validation(call),
         ..WriteBatch::new(namespace.clone(), statements)
     };
-    call.worker.store.write(batch).await?.statements.into_iter().collect()
+    Ok(call.worker.store.write(batch).await?.statements)
 }
 
 fn bypasses_validation(call: &Call<'_>) -> bool {
@@ -115,18 +125,29 @@ async fn hold(call: &Call<'_>, results: &mut Reader) -> Result<Vec<DocBuf>> {
 }
 
 async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, documents: &[DocBuf]) -> Result<()> {
+    for document in documents {
+        identity(merge, document.as_doc(), Value::Null)?;
+    }
     if let (WhenMatched::Fail, WhenNotMatched::Insert) = (&merge.when_matched, merge.when_not_matched) {
-        for document in documents {
-            identity(merge, document.as_doc(), Value::Null)?;
-        }
         let found = "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields";
         return insert(call, namespace, documents, false).await.map_err(|error| match error.code() {
             Code::DUPLICATE_KEY => error.context(&format!("{found} :: caused by :: ")),
             _ => error,
         });
     }
-    let statements = documents.iter().map(|document| statement(call, merge, document)).collect::<Result<Vec<_>>>()?;
-    let outcomes = write(call, namespace, Statements::Update(statements), false).await?;
+    // A document that no update can be made of is met in its turn: others are written, and may be wrong before it.
+    let (mut statements, mut mistake) = (Vec::with_capacity(documents.len()), None);
+    for document in documents {
+        match statement(call, merge, document) {
+            Ok(statement) => statements.push(statement),
+            Err(error) => mistake = mistake.or(Some((statements.len(), error))),
+        }
+    }
+    let mut outcomes = write_each(call, namespace, Statements::Update(statements), false).await?;
+    if let Some((at, error)) = mistake {
+        outcomes.insert(at.min(outcomes.len()), Err(error));
+    }
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
     for (document, outcome) in documents.iter().zip(outcomes) {
         let known = outcome.matched > 0 || outcome.upserted.is_some();
         match merge.when_not_matched {

@@ -1,0 +1,93 @@
+"""Arrays that numbers in paths pick, which of equal values stands for all, and what is asked of documents in which turn."""
+
+from bson import Decimal128, Int64, ObjectId
+
+from compat.case import commands, filters, over_values, pipelines, sorts
+
+NESTED = [[], [[]], [[], []], [[], 1], [[1], [2]], [[1, 2], [3]], [[1], 2], [1, [2]], [1, 2], [[], {}], [[], {"b": 2}], [{"b": [1, 2]}, {"b": [3]}], [{"b": [1, 2]}], [{"1": 2}, 5], {"0": [1, 2], "1": 3}]
+BY_POSITIONS = [{"a.0": 1}, {"a.0": 1, "a.1": 1}, {"a.1": -1, "a.0": 1}, {"a.0.b": 1, "a": 1}, {"a.0.b": 1, "a.1.b": 1}, {"a.5": 1}]
+LISTS = [[], [1], [1, 2], 1, {"1": 2}, {"1": [2]}, [[1, 2]], [[1], [2]], [{"1": 7}], [5, {"1": 7}]]
+TWINS = [
+    {"_id": 0, "a": [[3]], "b": 1}, {"_id": 1, "a": Decimal128("3"), "b": 2}, {"_id": 2, "a": [3.0, 4.0], "b": 0}, {"_id": 3, "a": 4, "b": 9}, {"_id": 4, "a": Int64(4), "b": 3},
+    {"_id": 5, "a": [Decimal128("-0"), 0], "b": 4}, {"_id": 6, "a": {"x": 1.0}}, {"_id": 7, "a": {"x": 1}, "b": 2}, {"_id": 8, "a": -1.0}, {"_id": 9, "a": Decimal128("-1"), "b": 1}, {"_id": 10},
+]
+ZEROS = [0, 0.0, -0.0, Int64(0), Decimal128("0"), Decimal128("-0")]
+EXPONENTS = [0, -0.0, -1, Decimal128("0"), Decimal128("-0"), Decimal128("NaN"), Decimal128("-NaN"), Decimal128("-Infinity")]
+FAILS = {"$arrayToObject": "$l"}
+LISTED = [{"_id": 1, "l": [1]}]
+GROUPED = {"$group": {"_id": 1, "f": {"$last": {"$in": ["$l", 2]}}}}
+
+
+def keyed(key: dict, *documents, **options):
+    inserts = [{"insert": "c", "documents": [{"_id": 1, **document}]} for document in documents]
+    setup = [{"createIndexes": "c", "indexes": [{"key": key, "name": "by", **options}]}]
+    return commands("indexes: keys at positions", [], *inserts, setup=setup, writes=True, messages=True, only=("embedded", "MariaDB takes arrays side by side"))
+
+
+def values(key: dict):
+    setup = [{"createIndexes": "c", "indexes": [{"key": key, "name": "by"}]}]
+    return commands("distinct: one of equal values", TWINS, {"distinct": "c", "key": "a"}, setup=setup)
+
+
+BLOCKS = [
+    *(sorts("sort: arrays picked by positions", [{"_id": 1, "a": nested}], *BY_POSITIONS) for nested in NESTED),
+    keyed({"a": -1, "l.1": 1}, *({"a": a, "l": one} for one in LISTS for a in (1, [], [1]))),
+    *(keyed(key, *({"a": nested} for nested in NESTED)) for key in BY_POSITIONS),
+    *(values(key) for key in ({"a": 1}, {"a": -1})),
+    over_values("$pow of zero", [(base, exponent) for base in ZEROS for exponent in EXPONENTS], {"$pow": ["$v", "$w"]}),
+    pipelines(
+        "$group of constants", [{"_id": 1, "n": 5}],
+        *([{"$group": {"_id": key, "r": {"$last": expression}}}] for key in (1, "$n") for expression in (
+            {"$regexMatch": {"input": 1, "regex": "^"}}, {"$regexFind": {"input": 1, "regex": None}}, {"$regexFindAll": {"input": {"$literal": 1}, "regex": "b"}},
+            {"$replaceOne": {"input": 1, "find": "a", "replacement": "b"}}, {"$replaceAll": {"input": 1, "find": "a", "replacement": "b"}}, {"$sortArray": {"input": 1, "sortBy": 1}},
+            {"$zip": {"inputs": [1]}}, {"$regexMatch": {"input": "x", "regex": "^"}},
+        )),
+    ),
+    pipelines(
+        "order of stages: what stays behind a sort", LISTED,
+        *([{"$sort": order}, {"$match": {"$expr": FAILS, **condition}}] for order in ({"_id": 1}, {"n": 1}) for condition in (
+            {"n": {"$size": 0}}, {"n": {"$elemMatch": {"a": 1}}}, {"l": {"$size": 0}}, {"n": 5}, {"n": {"$not": {"$elemMatch": {"$gt": 1}}}}, {"n": {"$type": "array"}},
+            {"$or": [{"n": {"$size": 0}}, {"n": 4}]},
+        )),
+    ),
+    pipelines(
+        "order of stages: nothing that nothing meets", LISTED,
+        *([GROUPED, {"$match": condition}] for condition in (
+            {"$nor": [{"$expr": 1}, {"n": 1}]}, {"$nor": [{"_id": 1}, {"$expr": {}}]}, {"$nor": [{"$expr": 0}, {"n": 1}]}, {"$or": [{"$expr": 1}, {"n": 1}]},
+            {"$nor": [{"n": 1}, {"$expr": {"$toDate": {"$literal": ObjectId("5f5b2f1e1c9d440000a1b2c3")}}}]}, {"f": 1, "$nor": [{"$expr": 1}, {"f": 2}]},
+        )),
+    ),
+    filters(
+        "filters: what fails beside what does not match", [{"_id": 1, "o": "x", "d": 2, "l": [1]}],
+        *({**condition, **beside} for condition in ({"o": 10}, {"d": 1}, {"d": {"$gt": 5}}, {"_id": 7}) for beside in (
+            {"$expr": FAILS}, {"$or": [{"$expr": FAILS}, {"c": 1}]}, {"$or": [{"d": 1, "$expr": FAILS}, {"c": 1}]}, {"$nor": [{"$expr": FAILS}, {"c": 1}]},
+            {"$or": [{"$expr": {"$gt": ["$d", 5]}}, {"c": 1}]}, {"$and": [{"$or": [{"$expr": FAILS}]}, {"c": 1}]},
+        )),
+    ),
+    pipelines(
+        "order of stages: $limit and $skip", [{"_id": 1, "b": 1}],
+        *([*before, fails, *behind] for before in ([], [{"$match": {"b": 1}}], [{"$sort": {"b": 1}}], [{"$unwind": "$b"}], [{"$group": {"_id": 1, "b": {"$first": "$b"}}}], [{"$redact": "$$KEEP"}])
+          for fails in ({"$replaceRoot": {"newRoot": "$o"}}, {"$set": {"x": {"$arrayElemAt": ["$b", 1]}}})
+          for behind in ([{"$limit": 1}, {"$skip": 1}], [{"$limit": 2}, {"$skip": 1}], [{"$skip": 1}, {"$limit": 1}], [{"$skip": 1}], [{"$limit": 1}, {"$set": {"q": 1}}, {"$skip": 1}])),
+    ),
+    *(
+        pipelines("$set within arrays: how often", [{"_id": 1, "b": held, "l": True}, {"_id": 2, "l": [3]}], *([stage, *behind] for stage in (
+            {"$set": {"b.c": {"$arrayElemAt": ["$l", 0]}}}, {"$set": {"b": {"c": {"$arrayElemAt": ["$l", 0]}}}},
+        ) for behind in ([{"$bucketAuto": {"groupBy": "$l", "buckets": 1}}], [{"$group": {"_id": "$l"}}], [{"$count": "n"}])))
+        for held in ([], [1, 2], 1, {})
+    ),
+    *(
+        commands(
+            "$merge: a mistake in its turn", {"c": documents, "o": held},
+            *(
+                {"aggregate": "c", "pipeline": [{"$addFields": {"_id": "$n"}}, {"$merge": {"into": "o", **options}}], "cursor": {}}
+                for options in ({}, {"whenMatched": "keepExisting"}, {"whenMatched": "replace"})
+            ),
+            writes=True,
+        )
+        for held in ([], [{"_id": Decimal128("3")}])
+        for documents in (
+            [{"_id": 0, "n": Decimal128("3")}, {"_id": 1, "n": 3}, {"_id": 2, "": 1}], [{"_id": 0, "": 1, "n": 5}, {"_id": 1, "n": Decimal128("3")}, {"_id": 2, "n": 4}],
+        )
+    ),
+]
