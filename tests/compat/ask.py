@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import bson
 from bson import Int64
+from bson.raw_bson import RawBSONDocument
 
 from compat.case import COLLECTION, DATABASE, Block, Differs
-from compat.compare import PLAIN, code_of, same, shown_apart
+from compat.compare import PLAIN, RAW, batch_of, code_of, same, shown_apart
 from compat.known import known_reason
 
 # Stands for the id of the cursor that the command before gave.
@@ -264,11 +265,20 @@ class Asked:
         return None if at is None else self.oracle([{**self.command, "pipeline": pipeline[:at]}])[-1]
 
     def in_small_batches(self) -> bytes | None:
-        """The answer of MongoDB where it reads one document at a time; `None` where there is no $limit in a pipeline."""
-        if self.block.script or self.block.writes or "'$limit'" not in str([self.command.get("pipeline"), self.block.setup]):
+        """The answer of MongoDB where it reads one document at a time; `None` for what is no pipeline."""
+        if self.block.script or self.block.writes or "pipeline" not in str([self.command, self.block.setup]):
             return None
         batches = lambda size: {"setParameter": 1, READ_AHEAD: size, "$db": "admin"}
         return self.oracle([batches(1), self.command, batches(READ_AHEAD_BYTES)])[1]
+
+    def graphs_one_by_one(self) -> list[bytes] | None:
+        """The documents that MongoDB makes of each document by itself, where a pipeline begins with a $graphLookup."""
+        pipeline = self.command.get("pipeline")
+        if self.block.script or self.block.writes or not isinstance(pipeline, list) or "$graphLookup" not in (pipeline or [{}])[0]:
+            return None
+        chosen = [{"$match": {"_id": document["_id"]}} for document in self.block.collections.get(self.command["aggregate"], ())]
+        answers = self.oracle([{**self.command, "pipeline": [one, *pipeline]} for one in chosen])
+        return [document for answer in answers for document in batch_of(RawBSONDocument(answer, RAW)) or ()]
 
     def is_without_unique_index(self, ours: bytes) -> bool:
         """Whether we have none of the unique indexes that were set up, where MongoDB answers as we do without them."""
@@ -325,6 +335,9 @@ def alone(command: dict, collections: dict):
         chosen = {"_id": document["_id"]}
         if name == "aggregate":
             yield {**command, "pipeline": [{"$match": chosen}, *command["pipeline"]]}
+        elif name in ("find", "count", "distinct"):
+            filter = "filter" if name == "find" else "query"
+            yield {**command, filter: {"$and": [command.get(filter, {}), chosen]}}
         elif name in ("update", "delete"):
             statements = [{**one, "q": {"$and": [one["q"], chosen]}} for one in command[f"{name}s"]]
             yield {**command, f"{name}s": statements}

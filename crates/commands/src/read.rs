@@ -18,7 +18,7 @@ use crate::answers::{Origin, Rest};
 use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
-use describe::{Describer, index_order};
+use describe::{Describer, in_turn, index_order};
 use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use feed::Feed;
@@ -199,6 +199,7 @@ impl Reader {
         }
         let details =
             request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
+        let predicate = in_turn(&*plan, &predicate).unwrap_or(predicate);
         let fields = request.fields.filter(|_| describer.is_none());
         let sieve = request.compared.filter(|_| describer.is_none() && !details).map(Sieve);
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };

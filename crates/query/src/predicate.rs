@@ -128,6 +128,13 @@ impl Predicate {
         self
     }
 
+    /// The conditions in the order in which documents are asked for them that an index over these paths gives.
+    #[must_use]
+    pub fn arranged_beside(mut self, indexed: &[&str]) -> Predicate {
+        simplify::arrange_beside(&mut self.root, indexed);
+        self
+    }
+
     /// The predicate that is a part of another one.
     pub fn of(node: Node) -> Predicate {
         let has_expression = has_expression(&node);

@@ -15,6 +15,7 @@ ZEROS = [0, 0.0, -0.0, Int64(0), Decimal128("0"), Decimal128("-0")]
 EXPONENTS = [0, -0.0, -1, Decimal128("0"), Decimal128("-0"), Decimal128("NaN"), Decimal128("-NaN"), Decimal128("-Infinity")]
 FAILS = {"$arrayToObject": "$l"}
 LISTED = [{"_id": 1, "l": [1]}]
+INDEXED = [{"_id": 1, "c": [0, 0], "n": 2, "l": [-2.0], "d": 3, "s": "x"}]
 GROUPED = {"$group": {"_id": 1, "f": {"$last": {"$in": ["$l", 2]}}}}
 
 
@@ -27,6 +28,15 @@ def keyed(key: dict, *documents, **options):
 def values(key: dict):
     setup = [{"createIndexes": "c", "indexes": [{"key": key, "name": "by"}]}]
     return commands("distinct: one of equal values", TWINS, {"distinct": "c", "key": "a"}, setup=setup)
+
+
+def beside_index():
+    conditions = [
+        {"c": 0, "n": 1}, {"c": {"$type": 16}, "n": 1}, {"c": 0, "n": {"$ne": 2}}, {"c": 0, "n": {"$size": 5}}, {"c": 0, "n": {"$exists": False}}, {"c": 0, "$nor": [{"n": 2}]},
+        {"c": 0, "n": {"$elemMatch": {"$gt": 1}}}, {"c": 0, "n": {"$not": {"$gt": 1}}}, {"c": 5}, {"n": 5}, {"_id": {"$gt": 0}, "n": 1}, {"_id": 1, "n": 1},
+    ]
+    for condition in [*({**condition, "$expr": FAILS} for condition in conditions), {"c": 0, "$or": [{"n": 1, "$expr": FAILS}, {"s": 1}]}]:
+        yield from ({"find": "c", "filter": condition}, {"count": "c", "query": condition})
 
 
 BLOCKS = [
@@ -63,6 +73,10 @@ BLOCKS = [
             {"$expr": FAILS}, {"$or": [{"$expr": FAILS}, {"c": 1}]}, {"$or": [{"d": 1, "$expr": FAILS}, {"c": 1}]}, {"$nor": [{"$expr": FAILS}, {"c": 1}]},
             {"$or": [{"$expr": {"$gt": ["$d", 5]}}, {"c": 1}]}, {"$and": [{"$or": [{"$expr": FAILS}]}, {"c": 1}]},
         )),
+    ),
+    *(
+        commands("filters: what is tested first by an index", INDEXED, *beside_index(), setup=[{"createIndexes": "c", "indexes": [{"key": key, "name": "by"}]}])
+        for key in ({"c": 1}, {"c": 1, "n": 1}, {"d": 1})
     ),
     pipelines(
         "order of stages: $limit and $skip", [{"_id": 1, "b": 1}],

@@ -6,7 +6,8 @@
 use document::{Collation, Doc, Value};
 use error::Result;
 use query::geo::Near;
-use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Projection, Sort};
+use query::predicate::Node;
+use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Predicate, Projection, Sort};
 use std::sync::Arc;
 use store::Plan;
 
@@ -73,18 +74,42 @@ pub(super) fn index_order(plan: &dyn Plan, needs: Needs, projection: Option<&Pro
         return None;
     }
     let tree = plan.winning_plan();
-    let mut stage = tree.as_doc();
-    loop {
-        match stage.get("stage").and_then(Value::as_str) {
-            Some("IXSCAN") => break,
-            Some("IDHACK") if projection.is_some_and(Projection::gives_key) => {
-                return Sort::of_index(document::doc! { "_id": 1 }.as_doc(), Collation::SIMPLE, true);
-            }
-            _ => stage = stage.get("inputStage")?.as_document()?,
-        }
-    }
+    let Some(stage) = stage_of(tree.as_doc(), "IXSCAN") else {
+        let by_id = projection.is_some_and(Projection::gives_key) && stage_of(tree.as_doc(), "IDHACK").is_some();
+        let order = by_id.then(|| document::doc! { "_id": 1 })?;
+        return Sort::of_index(order.as_doc(), Collation::SIMPLE, true);
+    };
     let forward = stage.get("direction").and_then(Value::as_str) != Some("backward");
     Sort::of_index(stage.get("keyPattern")?.as_document()?, Collation::SIMPLE, forward)
+}
+
+/// The first stage of this name, from the top of a plan down.
+fn stage_of<'p>(plan: Doc<'p>, name: &str) -> Option<Doc<'p>> {
+    let mut stage = plan;
+    while stage.get("stage").and_then(Value::as_str) != Some(name) {
+        stage = stage.get("inputStage")?.as_document()?;
+    }
+    Some(stage)
+}
+
+/// The predicate in the order in which MongoDB tests its conditions with such a plan, where that is another one: it is told by what fails for
+/// a document.
+pub(super) fn in_turn(plan: &dyn Plan, predicate: &Predicate) -> Option<Predicate> {
+    if !predicate.root().may_fail() {
+        return None;
+    }
+    let tree = plan.winning_plan();
+    let indexed: Vec<&str> = match stage_of(tree.as_doc(), "IXSCAN") {
+        Some(scan) => scan.get("keyPattern")?.as_document()?.iter().map(|(path, _)| path).collect(),
+        None => stage_of(tree.as_doc(), "IDHACK").map(|_| vec!["_id"])?,
+    };
+    // What is read by an index for its order alone is tested as anything else.
+    let bounds = |node: &Node| matches!(node, Node::Path { path, .. } if indexed.first() == Some(&path.as_str()));
+    let bounded = match predicate.root() {
+        Node::And(parts) => parts.iter().any(bounds),
+        other => bounds(other),
+    };
+    bounded.then(|| predicate.clone().arranged_beside(&indexed))
 }
 
 /// The document as it is, or with what is to be known of it.

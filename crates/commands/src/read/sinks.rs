@@ -1,6 +1,6 @@
 //! What takes the documents of a scan: a batch, a sorter, a pipeline, or a closure.
 
-use super::describe::{Describer, describe};
+use super::describe::{Describer, describe, in_turn};
 use super::{Batch, Feed, as_document};
 use crate::running::Running;
 use document::Doc;
@@ -342,8 +342,9 @@ pub async fn for_each(
 ) -> Result<()> {
     running.check()?;
     let exact = plan.facts().exact;
+    let arranged = in_turn(&**plan, predicate);
     let mut sink = VisitSink {
-        residual: (!exact).then_some(predicate),
+        residual: (!exact).then_some(arranged.as_ref().unwrap_or(predicate)),
         needs_document: needs_document || !exact,
         running,
         scratch: Vec::new(),

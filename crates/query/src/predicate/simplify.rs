@@ -76,6 +76,21 @@ pub(crate) fn arrange(node: &mut Node) {
     }
 }
 
+/// Puts branches into the order that MongoDB has where documents are found by an index: what the index is about, then by path, and before all paths
+/// what has none.
+pub(crate) fn arrange_beside(node: &mut Node, indexed: &[&str]) {
+    let place = |node: &Node| match node {
+        Node::Path { path, .. } if indexed.contains(&path.as_str()) => None,
+        Node::Path { test: Test::Not(_), .. } => Some(String::new()),
+        Node::Path { path, .. } => Some(path.as_str().to_owned()),
+        _ => Some(String::new()),
+    };
+    if let Node::And(branches) | Node::Or(branches) | Node::Nor(branches) = node {
+        branches.iter_mut().for_each(|branch| arrange_beside(branch, &[]));
+        branches.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| order(a, b)));
+    }
+}
+
 fn arrange_test(test: &mut Test) {
     match test {
         Test::ElementMatches(node) => arrange(node),
