@@ -3,7 +3,8 @@
 //! An update or delete reads, decides here, and writes on the condition that the row is still what was read: nobody waits for a lock
 //! while the gateway thinks, and no change is lost, however many gateways and SQL clients write at the same time. A statement that
 //! finds its row changed starts over. Deletes, `$set`s and `$push`es of which the server can see all by itself are one statement, without a
-//! look. In reading order: [`insert`] (and [`halves`]), [`change`] (updates and deletes), [`ledger`] (retryable writes), [`transact`] (what they have in common), [`refusal`] (errors of unique indexes).
+//! look. In reading order: [`insert`] (and [`halves`]), [`change`] (updates and deletes), [`ledger`] (retryable writes), [`transact`] (what
+//! they have in common), [`refusal`] (errors of unique indexes).
 
 mod change;
 mod halves;
