@@ -284,3 +284,13 @@ def test_fields_meet_arrays_one_after_the_other(db):
         db.things.delete_one({"_id": 7 - number})
         assert sorted(one["_id"] for one in db.things.find({field: 100})) == [number, 10 + number]
     assert db.things.count_documents({}) == 10
+
+
+@pytest.mark.selkie_only
+@pytest.mark.mariadb_only
+def test_distinct_beside_arrays_that_sql_has_put_side_by_side(db, server):
+    """MongoDB has none of them in such an index; SQL writes them all the same."""
+    db.things.create_index([("l", 1), ("a", 1)])
+    db.things.insert_many([{"_id": 1, "l": 2.0}, {"_id": 2, "l": 2}])
+    server.mariadb.sql(f"INSERT INTO `{db.name}`.things (doc) VALUES ('{{\"_id\": 3, \"a\": [], \"l\": [2, 5]}}')")
+    assert sorted(db.things.distinct("l")) == [2, 5]

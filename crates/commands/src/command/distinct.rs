@@ -102,7 +102,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         let hint = Some(Value::Document(natural.as_doc()));
         let plan = store.plan(&namespace, Query { predicate: &predicate, sort: None, limit: None, hint }).await?;
         for_each(store, &plan, &predicate, true, call.running, |document| {
-            first.take(document, &mut values)?;
+            first.take(document, &mut values);
             Ok(Visit::Continue)
         })
         .await
