@@ -121,7 +121,7 @@ pub(crate) struct IndexScan {
     /// Fields whose arrays are looked up as well, as bits.
     pub arrays: u64,
     pub columns: Vec<KeyColumn>,
-    /// The condition is about the index's columns alone: see [`Rows::statement`].
+    /// The condition is about the index's columns alone, so that the index tells of each row whether it holds.
     pub covers: bool,
     /// Only rows for which this holds as well, about the keys of other indexes.
     pub filter: Option<Condition>,

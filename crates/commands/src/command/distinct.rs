@@ -157,6 +157,7 @@ struct DistinctValues {
     bytes: usize,
     /// Several values were equal that are not the same: numbers of different types, say.
     ambiguous: bool,
+    scratch: Vec<u8>,
 }
 
 impl DistinctValues {
@@ -170,6 +171,7 @@ impl DistinctValues {
             collation,
             bytes: 0,
             ambiguous: false,
+            scratch: Vec::new(),
         }
     }
 
@@ -199,8 +201,12 @@ impl DistinctValues {
 
     fn add_value(&mut self, value: Value<'_>) -> Result<()> {
         if let Some(place) = self.find(value) {
-            let differs = || self.source.is_keys() && self.values.get(place) != Some(&value.to_owned());
-            self.ambiguous = self.ambiguous || differs();
+            if self.source.is_keys() && !self.ambiguous {
+                self.scratch.clear();
+                value.write_raw(&mut self.scratch);
+                let is_same = |known: &ValueBuf| known.kind() == value.kind() && *known.raw_value() == *self.scratch;
+                self.ambiguous = !self.values.get(place).is_some_and(is_same);
+            }
             return Ok(());
         }
         let owned = value.to_owned();

@@ -342,9 +342,10 @@ pub async fn for_each(
 ) -> Result<()> {
     running.check()?;
     let exact = plan.facts().exact;
-    let arranged = in_turn(&**plan, predicate);
+    let residual = (!exact).then_some(predicate);
+    let arranged = residual.and_then(|predicate| in_turn(&**plan, predicate));
     let mut sink = VisitSink {
-        residual: (!exact).then_some(arranged.as_ref().unwrap_or(predicate)),
+        residual: arranged.as_ref().or(residual),
         needs_document: needs_document || !exact,
         running,
         scratch: Vec::new(),

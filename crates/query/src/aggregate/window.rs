@@ -34,6 +34,8 @@ pub(crate) struct SetWindowFields {
     partition: Option<Expression>,
     /// What documents are sorted by as they come in: where partitions are kept apart by a field, by that first.
     order: Sort,
+    /// The order begins with what partitions are kept apart by.
+    order_has_partition: bool,
     sort: Option<Sort>,
     collation: Collation,
     /// The one field that is sorted by, where it is one.
@@ -51,7 +53,7 @@ impl SetWindowFields {
     /// Whether documents are sorted for it as they come in, by fields that they have by then.
     pub fn sorts_anew(&self) -> bool {
         match &self.partition {
-            Some(partition) => partition.as_field().is_some(),
+            Some(_) => self.order_has_partition,
             None => self.sort.as_ref().is_some_and(|sort| !sort.is_empty()),
         }
     }
@@ -59,9 +61,7 @@ impl SetWindowFields {
     /// Writes what is sorted by before all else: the value that documents are kept apart by, where that is no field. An array is sorted by its
     /// smallest element; error 2 where another one is sorted by beside it.
     fn write_lead(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let Some(partition) = self.partition.as_ref().filter(|partition| partition.as_field().is_none()) else {
-            return Ok(());
-        };
+        let Some(partition) = self.partition.as_ref().filter(|_| !self.order_has_partition) else { return Ok(()) };
         let evaluated = partition.evaluate(document)?;
         let value = match evaluated.value_or_null() {
             Value::Array(array) => {

@@ -140,12 +140,11 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     let partition = partition.filter(|partition| partition.as_literal().is_none());
     let unsorted = || Sort::parse(Doc::EMPTY, context);
     let order = sort.clone().map_or_else(unsorted, Ok)?;
-    let order = match partition.as_ref().and_then(Expression::as_field) {
-        Some(path) => order.led_by(&path),
-        None => order,
-    };
+    let field = partition.as_ref().and_then(Expression::as_field);
+    let order_has_partition = field.is_some();
+    let order = field.map_or_else(|| order.clone(), |path| order.led_by(&path));
     let collation = context.collation.clone();
-    Ok(SetWindowFields { partition, order, sort, sort_by, functions, fields, collation })
+    Ok(SetWindowFields { partition, order, order_has_partition, sort, sort_by, functions, fields, collation })
 }
 
 fn object<'v>(element: Element<'v>, value: Value<'v>) -> Result<Doc<'v>> {
