@@ -271,6 +271,20 @@ class Asked:
         batches = lambda size: {"setParameter": 1, READ_AHEAD: size, "$db": "admin"}
         return self.oracle([batches(1), self.command, batches(READ_AHEAD_BYTES)])[1]
 
+    def sorted_without_limit(self) -> bytes | None:
+        """The answer where a $limit behind a $sort takes of what has been sorted; `None` where there is none."""
+        pipeline = self.command.get("pipeline")
+        if self.command.get("find") == "v" and "sort" in self.command and "projection" not in self.command:
+            pipeline = [{"$match": self.command.get("filter", {})}, {"$sort": self.command["sort"]}, {"$skip": self.command.get("skip", 0)}]
+            pipeline += [{"$limit": self.command["limit"]}] if self.command.get("limit") else []
+        if self.block.script or self.block.writes or not isinstance(pipeline, list) or not all(isinstance(stage, dict) for stage in pipeline):
+            return None
+        stages = [inner for stage in pipeline for inner in ([stage, {"$_internalInhibitOptimization": {}}] if "$sort" in stage else [stage])]
+        if len(stages) == len(pipeline) or "$limit" not in str(pipeline):
+            return None
+        name = self.command[next(iter(self.command))]
+        return self.oracle([{"aggregate": name, "pipeline": stages, "cursor": self.command.get("cursor", {})}])[0]
+
     def graphs_one_by_one(self) -> list[bytes] | None:
         """The documents that MongoDB makes of each document by itself, where a pipeline begins with a $graphLookup."""
         pipeline = self.command.get("pipeline")

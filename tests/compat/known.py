@@ -39,6 +39,8 @@ GRAPHS_KEPT = "what a $graphLookup has found for one document MongoDB keeps for 
 UNIQUE_ARRAYS = "a unique index on MariaDB holds no arrays, so there is none over documents that have some; without it, MongoDB answers as we do"
 GROUP_ORDER = "groups come in no order, and what comes behind tells which was first"
 IN_TURN = "in which order MongoDB tests the conditions that it has no index for, where it has one for `_id`"
+TIES = "of documents that a $sort finds equal, a $limit behind it leaves which a heap has ahead; sorted without a limit they stand as with us"
+TAKEN_AWAY = "documents from which $$REMOVE has taken a field are not equal to those that never had it, where MongoDB groups by whole documents"
 KEY_BYTES = "the bytes of a collation's keys are those of another version of Unicode's tables"
 PARTS_OF_SCHEMA = "MongoDB tests each part of a $jsonSchema where it comes among other conditions; which of them fails first differs"
 READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all, or what nothing meets, where its optimizer writes out a $match"
@@ -48,7 +50,7 @@ SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup
 # What the second engine makes of MinKey and MaxKey, the code that it takes for text, and what it says about a group without a document.
 ENGINE_MADE = re.compile(r"\{'': M(in|ax)Key\(\)|error 4822806:")
 # What it has no notion of.
-ENGINE_MAKES = re.compile(r"M(in|ax)Key\(\)|Code\(")
+ENGINE_MAKES = re.compile(r"M(in|ax)Key\(\)|Code\(|only supports strings, not javascript")
 MADE_OF_KEYS = re.compile(r"\{'': (M(?:in|ax)Key\(\))\}")
 MADE_OF_CODE = re.compile(r"Code\(('(?:[^'\\]|\\.)*'), None\)")
 # A field's name of 16 random bytes, with what it holds.
@@ -202,6 +204,13 @@ def _graphs_kept(ours: bytes, by_themselves: list[bytes] | None) -> bool:
     return batch is not None and by_themselves is not None and identical(loose(batch), loose(by_themselves))
 
 
+def _taken_away(command, ours: str, theirs: str, setup=()) -> bool:
+    """Whether MongoDB has the same groups, some of them more than once."""
+    told = str([command, *setup])
+    groups = lambda text: sorted(set(text.strip("[]").replace("}, {'_id'", "}\n{'_id'").split("\n")))
+    return all(name in told for name in ("$$REMOVE", "$$ROOT", "$group")) and len(theirs) > len(ours) and groups(ours) == groups(theirs)
+
+
 def _rounded_grid(command, ours: str, theirs: str) -> bool:
     nine = lambda text: re.sub(r"-?\d+\.\d+(e[+-]\d+)?", lambda number: f"{float(number.group()):.9g}", text)
     return "$densify" in _stages(command) and not ours.startswith("error") and nine(ours) == nine(theirs)
@@ -279,6 +288,10 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         return READ_IN_BATCHES
     if not code and _graphs_kept(ours, asked.graphs_one_by_one()):
         return GRAPHS_KEPT
+    if not code and not code_of(theirs) and same(command, ours, asked.sorted_without_limit() or theirs):
+        return TIES
+    if not code and _taken_away(command, our, their, asked.block.setup):
+        return TAKEN_AWAY
     if asked.is_without_unique_index(ours):
         return UNIQUE_ARRAYS
     answer = asked.unindexed()

@@ -10,6 +10,10 @@
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
 //! ([`crate::multikey`]); a unique index refuses documents with an array on its path, by a CHECK constraint.
 
+mod arrays;
+
+pub(crate) use arrays::{has_number, meets_array};
+
 use crate::connection::Connection;
 use crate::failure::Result;
 use crate::key;
@@ -64,8 +68,7 @@ pub(crate) struct Index {
     pub keys: Option<KeyTable>,
     /// What those keys are made by; `None` where columns have the keys.
     pub shape: Option<Arc<IndexShape>>,
-    /// What tells which documents it refuses, if that are those that have no keys: arrays in a hashed index, several of them where a collation
-    /// keeps MariaDB from computing keys.
+    /// What tells which documents it refuses, if that are those that have no keys: arrays in a hashed index, several of them in a compound one.
     refusing: Option<Arc<IndexShape>>,
     /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
     has_columns: bool,
@@ -87,8 +90,9 @@ impl Index {
             matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
         let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
         let refusing = match kind {
-            IndexKind::Hashed => IndexShape::new(spec.clone()).ok().map(Arc::new),
-            IndexKind::Ordered => shape.clone(),
+            IndexKind::Ordered if shape.is_some() => shape.clone(),
+            IndexKind::Ordered if arrays::refused(&spec).is_none() => None,
+            IndexKind::Hashed | IndexKind::Ordered => IndexShape::new(spec.clone()).ok().map(Arc::new),
             _ => None,
         };
         let key_columns = spec.key.as_doc().iter().enumerate().map(|(position, (_, direction))| {
@@ -144,8 +148,29 @@ impl Index {
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
         match (&self.text, &self.refusing) {
             (Some(text), _) => text.check(document),
-            (None, Some(shape)) => keys::index_keys(document, shape).map(drop),
+            (None, Some(shape)) if self.may_refuse(document) => keys::index_keys(document, shape).map(drop),
+            (None, Some(_)) => Ok(()),
             (None, None) => places::check(document, &self.spec, &self.kind),
+        }
+    }
+
+    /// Whether the index has keys that MariaDB computes and refuses a document, as far as can be told without making its keys.
+    fn may_refuse(&self, document: Doc<'_>) -> bool {
+        if !self.has_columns || self.kind != IndexKind::Ordered {
+            return true;
+        }
+        let arrays = self.fields().filter(|path| meets_array(document, path)).count();
+        arrays::refused(&self.spec).is_some_and(|refused| arrays >= refused)
+    }
+
+    /// In SQL, a condition that holds for each document that the index refuses: it can be told before there are columns.
+    pub fn refused_condition(&self) -> String {
+        match arrays::refused(&self.spec).filter(|_| self.has_columns && self.kind == IndexKind::Ordered) {
+            None => "TRUE".to_owned(),
+            Some(refused) => {
+                let arrays = self.fields().map(|path| format!("ifnull(left({},1)='[',0)", text_expression(path)));
+                format!("{} >= {refused}", arrays.collect::<Vec<_>>().join(" + "))
+            }
         }
     }
 

@@ -223,9 +223,11 @@ pub(crate) fn array_in_unique() -> Error {
     )
 }
 
-/// The error of the first document that an index without keys could not hold.
+/// The error of the first document that an index could not hold.
 async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<()> {
-    connection.queue_execute(&format!("SELECT doc FROM {}", table.quoted).into(), &[]);
+    let (condition, key) = (index.refused_condition(), table.row_key.column());
+    let sql = format!("SELECT doc FROM {} WHERE {condition} ORDER BY {key}", table.quoted);
+    connection.queue_execute(&sql.into(), &[]);
     let (mut bson, mut refused) = (Vec::new(), Ok(()));
     while let Event::Row(range) = connection.next().await? {
         let mut row = connection.row(range)?;

@@ -11,14 +11,14 @@ pub(crate) use definition::{has_array, key_column, places, rest_within};
 
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
-use crate::index::Index;
+use crate::index::{Index, has_number, meets_array};
 use crate::key;
 use crate::named_lock;
 use crate::names::quote;
 use crate::own_schema;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
-use document::{Doc, Value};
+use document::Doc;
 use mariadb_wire::Param;
 
 /// Begins the names of these tables.
@@ -79,9 +79,8 @@ pub(crate) fn is_name(table: &str) -> bool {
 
 /// Whether the values of arrays in this index can have a table.
 fn is_suitable(index: &Index, table: &Table) -> bool {
-    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let can_have = index.has_keys() && !index.spec.unique && table.row_key == RowKey::Sequence;
-    can_have && !index.fields().any(|path| path.split('.').any(is_number))
+    can_have && !index.fields().any(has_number)
 }
 
 /// Makes the tables that these documents, which are about to be written, call for. That it cannot be done is no failure.
@@ -129,17 +128,6 @@ pub(crate) async fn prepare_new(
         }
     }
     Ok(())
-}
-
-fn meets_array(document: Doc<'_>, path: &str) -> bool {
-    let mut value = Value::Document(document);
-    for name in path.split('.') {
-        value = match value {
-            Value::Document(document) => document.get(name).unwrap_or(Value::Null),
-            other => other,
-        };
-    }
-    matches!(value, Value::Array(_))
 }
 
 /// Makes an index's table, unless somebody else has meanwhile. `fields`: those that have met an array.

@@ -243,8 +243,11 @@ fn by_cluster(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
 fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
     let root = query.predicate.root();
     let (ids, exact) = ids_in(root, table)?;
-    let sorted = wanted.sort.is_none() || ids.len() <= 1;
     let exact = exact && matches!(root, Node::Path { .. });
+    // Beside other conditions, and by another collation, MongoDB sorts even the one document, and says so if it cannot be sorted.
+    let is_one =
+        ids.is_empty() || exact && ids.len() == 1 && wanted.sort.is_some_and(|it| *it.collation() == table.collation);
+    let sorted = wanted.sort.is_none() || is_one;
     let facts = PlanFacts { exact, sorted, view: false };
     if ids.is_empty() {
         return Some((Access::Nothing, facts, None));

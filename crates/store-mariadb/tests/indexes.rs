@@ -12,9 +12,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use query::{Context, Predicate, Sort};
 use random::runner;
-use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, StoredDoc};
-use support::client::{Client, id};
-use support::{decode, server};
+use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, Statements, StoredDoc};
+use support::client::{Client, delete, id};
+use support::{Server, decode, server};
 
 fn spec(name: &str, key: DocBuf, options: DocBuf) -> IndexSpec {
     let mut spec = doc! { "v": 2, "key": &key, "name": name };
@@ -384,8 +384,7 @@ fn answers_are_the_same_with_indexes() {
     for (odd, database) in [(true, "index_odd"), (false, "index_plain")] {
         let things = Namespace::new(database, "things");
         let all = documents(&mut runner(1), 150, odd);
-        client.insert(&things, &all).unwrap();
-        client.run(client.store.create_indexes(&things, indexes())).unwrap();
+        insert_by_sql(&server, &client, &things, &all, indexes());
         let used = check(&client, &things, &all, 400);
         for path in ["a", "a.x"] {
             let given = check_values(&client, &things, path, &all);
@@ -395,6 +394,80 @@ fn answers_are_the_same_with_indexes() {
         assert!(odd || used.orders > 50, "{used:?}");
         let used = check_queries(&client, &things, &all, 150, several_places());
         assert!(odd || used.merges > 75, "{used:?}");
+    }
+}
+
+/// Makes indexes, and has SQL write the documents that they refuse, which are those with arrays side by side.
+fn insert_by_sql(server: &Server, client: &Client, things: &Namespace, all: &[DocBuf], indexes: Vec<IndexSpec>) {
+    let is_array = |document: &DocBuf, field| matches!(document.as_doc().get(field), Some(Value::Array(_)));
+    let (by_sql, plain): (Vec<DocBuf>, Vec<DocBuf>) =
+        all.iter().cloned().partition(|it| is_array(it, "a") && is_array(it, "b"));
+    client.insert(things, &plain).unwrap();
+    client.run(client.store.create_indexes(things, indexes)).unwrap();
+    let unindexed = Namespace::new(&things.database, "unindexed");
+    for document in &by_sql {
+        assert_eq!(refusal(client, things, document), Some(error::Code::CANNOT_INDEX_PARALLEL_ARRAYS));
+        assert_eq!(refusal(client, &unindexed, document), None);
+    }
+    if !by_sql.is_empty() {
+        let (from, to) = (format!("{}.unindexed", things.database), format!("{}.things", things.database));
+        server.sql(&format!("INSERT INTO {to} (doc) SELECT doc FROM {from}"));
+    }
+}
+
+/// The code with which a document is not inserted.
+fn refusal(client: &Client, things: &Namespace, document: &DocBuf) -> Option<error::Code> {
+    let outcome = client.insert(things, std::slice::from_ref(document)).unwrap();
+    outcome.statements[0].as_ref().err().map(|error| error.code())
+}
+
+/// An index is not made over documents that it would refuse, and nothing is left of it.
+#[test]
+fn arrays_side_by_side_are_refused() {
+    let Some(server) = server() else { return };
+    let client = Client::open(server.engine());
+    let parallel = Some(error::Code::CANNOT_INDEX_PARALLEL_ARRAYS);
+    let one = |name: &str| {
+        DocBuf::build(|writer| {
+            writer.append("_id", name);
+            writer.array(name).push(1);
+        })
+    };
+    let both = DocBuf::build(|writer| {
+        writer.append("_id", 1);
+        writer.array("a").push(1);
+        writer.array("b").push(2);
+    });
+    let within = DocBuf::build(|writer| {
+        writer.append("_id", 1);
+        let mut array = writer.array("a");
+        let mut element = array.document();
+        element.array("x").push(1);
+        element.array("y").push(2);
+    });
+    let numbered = DocBuf::build(|writer| {
+        writer.append("_id", 1);
+        writer.array("c").document().append("0", 1);
+    });
+    for (number, (key, refused, code)) in [
+        (doc! { "a": 1, "b": -1 }, &both, parallel),
+        (doc! { "a.x": 1, "a.y": 1 }, &within, parallel),
+        (doc! { "c.0": 1 }, &numbered, Some(error::Code(16746))),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let things = Namespace::new("index_parallel", &format!("things{number}"));
+        let make = || client.run(client.store.create_indexes(&things, vec![spec("i", key.clone(), doc! {})]));
+        assert_eq!(refusal(&client, &things, refused), None);
+        assert_eq!(make().unwrap_err().code(), code.unwrap());
+        assert_eq!(client.run(client.store.indexes(&things)).unwrap().unwrap().len(), 1);
+        client.write(&things, Statements::Delete(vec![delete(&doc! {})]), None).unwrap();
+        make().unwrap();
+        assert_eq!(refusal(&client, &things, refused), code);
+        for plain in [one("a"), one("b"), one("c")] {
+            assert_eq!(refusal(&client, &things, &plain), None);
+        }
     }
 }
 

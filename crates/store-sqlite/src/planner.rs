@@ -214,7 +214,9 @@ fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan
         points.reverse();
     }
     let exact = wanted.is_complete() && wanted.conditions.len() == 1;
-    let sorted = wanted.sort.is_none() || points.len() <= 1 || by_id.is_some();
+    // Beside other conditions, and by another collation, MongoDB sorts even the one document, and says so if it cannot be sorted.
+    let is_one = points.is_empty() || exact && points.len() == 1 && sort.is_some();
+    let sorted = wanted.sort.is_none() || is_one || by_id.is_some();
     Some(with_access(collection, exact, sorted, Access::Points(points)))
 }
 

@@ -22,7 +22,7 @@ GROUPED = {"$group": {"_id": 1, "f": {"$last": {"$in": ["$l", 2]}}}}
 def keyed(key: dict, *documents, **options):
     inserts = [{"insert": "c", "documents": [{"_id": 1, **document}]} for document in documents]
     setup = [{"createIndexes": "c", "indexes": [{"key": key, "name": "by", **options}]}]
-    return commands("indexes: keys at positions", [], *inserts, setup=setup, writes=True, messages=True, only=("embedded", "MariaDB takes arrays side by side"))
+    return commands("indexes: keys at positions", [], *inserts, setup=setup, writes=True, messages=True)
 
 
 def values(key: dict):
@@ -39,7 +39,36 @@ def beside_index():
         yield from ({"find": "c", "filter": condition}, {"count": "c", "query": condition})
 
 
+ALONE = [{"n": {"$all": [1, 2]}}, {"n": {"$all": [1]}}, {"n": {"$all": [{"$elemMatch": {"a": 1}}, {"$elemMatch": {"b": 1}}]}}, {"n": {"$gt": 1, "$lt": 2}}, {"n": 1},
+         {"n": 1, "z": 1}, {"z": 1, "n": {"$gt": 1, "$lt": 2}}, {"z": 1, "n": {"$all": [1, 2]}}, {"$and": [{"n": 1}, {"z": 1}]}]
+ALWAYS = [{"$expr": 1}, {"$expr": -0.9}, {"$expr": {}}, {"$expr": 0}, {}, {"l": [1]}, {"n": 7}]
+PARALLEL = [{"_id": 1, "b": [], "l": []}, {"_id": 2, "b": [1], "l": 1}]
+ONE = [{"_id": 1}, {"_id": 1, "b": []}, {"_id": 1, "l": {"$exists": True}}, {"_id": 3}, {"_id": {"$in": []}}, {"_id": {"$in": [1, 3]}}]
+TWO_ARRAYS = {"b": 1, "l": -1}
+
+
+def sorted_by_two_arrays(**options):
+    """`_id` alone is looked up without a sort, unless the command has a collation of its own."""
+    for one in ONE:
+        yield {"findAndModify": "c", "query": one, "sort": TWO_ARRAYS, "remove": True, **options}
+        yield {"findAndModify": "c", "query": one, "sort": TWO_ARRAYS, "update": {"$set": {"x": 1}}, **options}
+        yield {"find": "c", "filter": one, "sort": TWO_ARRAYS, **options}
+        yield {"aggregate": "c", "pipeline": [{"$match": one}, {"$sort": TWO_ARRAYS}], "cursor": {}, **options}
+
+
 BLOCKS = [
+    commands("sort: of one document", PARALLEL, *sorted_by_two_arrays(), *sorted_by_two_arrays(collation={"locale": "en"}), writes=True),
+    filters("filters: $nor in turn", LISTED, *({"$nor": [{"$expr": FAILS}, always]} for always in ALWAYS), *({"$nor": [always, {"$expr": FAILS}]} for always in ALWAYS)),
+    pipelines(
+        "order of stages: $nor in turn", LISTED,
+        *([before, {"$match": {"$nor": branches}}] for before in ({"$limit": 5}, {"$group": {"_id": "$_id", "l": {"$first": "$l"}}}, GROUPED, {"$set": {"x": 1}})
+          for always in [*ALWAYS, {"_id": 1}] for branches in ([{"$expr": FAILS}, always], [always, {"$expr": FAILS}], [always, {"f": 1}], [{"f": 1}, always])),
+    ),
+    pipelines(
+        "order of stages: conditions of one field", LISTED,
+        *([before, *behind] for before in ({"$limit": 5}, {"$group": {"_id": "$_id", "l": {"$first": "$l"}}}) for one in ALONE
+          for behind in ([{"$match": one}, {"$match": {"$expr": FAILS}}], [{"$match": {**one, "$expr": FAILS}}], [{"$match": {"$expr": FAILS}}, {"$match": one}])),
+    ),
     *(sorts("sort: arrays picked by positions", [{"_id": 1, "a": nested}], *BY_POSITIONS) for nested in NESTED),
     keyed({"a": -1, "l.1": 1}, *({"a": a, "l": one} for one in LISTS for a in (1, [], [1]))),
     *(keyed(key, *({"a": nested} for nested in NESTED)) for key in BY_POSITIONS),

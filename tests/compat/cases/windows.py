@@ -107,6 +107,25 @@ RANGES = [
         window({"$push": "$_id", "window": {"range": [-1, 1]}}, {"zz": 1}),
         window({"$sum": "$_id", "window": {"range": [-1, 1]}}, {"k": 1}, partitionBy={"$mod": ["$_id", 2]}),
     ),
+    # `current` is the document itself, 0 each document that equals it.
+    pipelines(
+        "windows by range of equals", [{"_id": i, "k": k} for i, k in enumerate([1, 1.0, 1, 2, Decimal128("2"), 5, 5])],
+        *(
+            window({name: ARGUMENTS.get(name, "$_id") if name in ("$count", "$topN") else "$_id", "window": {"range": pair}}, {"k": 1})
+            for name in ["$push", "$sum", "$max", "$stdDevPop", "$count", "$topN"]
+            for pair in [
+                ["unbounded", "current"], ["unbounded", 0], ["current", "unbounded"], [0, "unbounded"], ["current", "current"], [0, 0],
+                [-1, "current"], ["current", 1], [0, "current"], ["current", 0], [Decimal128("0"), "current"], ["current", -1], [1, "current"],
+            ]
+        ),
+    ),
+    pipelines(
+        "windows by range of equal times", [{"_id": i, "d": datetime.datetime(2020, 1, 1 + i // 2)} for i in range(6)],
+        *(
+            window({"$push": "$_id", "window": {"range": pair, "unit": "day"}}, {"d": 1})
+            for pair in [["unbounded", "current"], ["current", 0], [-1, "current"], ["current", "current"], [0, 0]]
+        ),
+    ),
     pipelines(
         "windows by range of time", TIMES,
         *(

@@ -122,7 +122,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
     while at > 0 {
         if let Stage::Match(before) = &arranged[at - 1] {
             // In the order of the stages, other than a conjunction within a conjunction.
-            moving.splice(0..0, conditions(before.root().clone()));
+            moving = by_field(conditions(before.root().clone())).into_iter().chain(by_field(moving)).collect();
             arranged.remove(at - 1);
             at -= 1;
             continue;
@@ -148,14 +148,14 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(asks_for_existence_of_id) {
             break;
         }
-        let (free, bound) = split(moving, &changes);
+        let (free, bound) = split(moving.clone(), &changes);
+        if free.is_empty() {
+            break;
+        }
         if !bound.is_empty() {
             arranged.insert(at, matching(bound));
         }
         moving = free;
-        if moving.is_empty() {
-            return;
-        }
         at -= 1;
     }
     arranged.insert(at, matching(moving));
@@ -168,6 +168,26 @@ fn conditions(root: Node) -> Vec<Node> {
         Node::Schema(schema) => schema.conditions(),
         other => vec![other],
     }
+}
+
+/// What a `$match` asks of one field is a conjunction of its own to the one that it is joined with.
+fn by_field(parts: Vec<Node>) -> Vec<Node> {
+    let mut conditions: Vec<Node> = Vec::with_capacity(parts.len());
+    for part in parts {
+        let same_field = |other: &&mut Node| match (&part, other) {
+            (Node::Path { path, .. }, Node::Path { path: other, .. }) => path.as_str() == other.as_str(),
+            (Node::Path { path, .. }, Node::And(all)) => {
+                matches!(all.first(), Some(Node::Path { path: other, .. }) if path.as_str() == other.as_str())
+            }
+            _ => false,
+        };
+        match conditions.iter_mut().find(same_field) {
+            None => conditions.push(part),
+            Some(Node::And(all)) => all.push(part),
+            Some(first) => *first = Node::And(vec![std::mem::replace(first, Node::Never), part]),
+        }
+    }
+    conditions
 }
 
 /// Of a group's key MongoDB tests after the grouping whether there is one.
@@ -210,6 +230,17 @@ fn split(conditions: Vec<Node>, changes: &Changes) -> (Vec<Node>, Vec<Node>) {
                 let (inner_free, inner_bound) = split(parts, changes);
                 free.extend(inner_free);
                 bound.extend(inner_bound);
+            }
+            Node::Nor(parts) if parts.len() > 1 => {
+                let (mut free_parts, mut bound_parts) = (Vec::new(), Vec::new());
+                for part in parts {
+                    match changes.undone(&part) {
+                        Some(part) => free_parts.push(part),
+                        None => bound_parts.push(part),
+                    }
+                }
+                free.extend(Some(free_parts).filter(|parts| !parts.is_empty()).map(Node::Nor));
+                bound.extend(Some(bound_parts).filter(|parts| !parts.is_empty()).map(Node::Nor));
             }
             condition => match changes.undone(&condition) {
                 Some(condition) => free.push(condition),

@@ -11,13 +11,25 @@ use crate::{geo, text};
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 
-/// Parses the operators behind `field`, which only messages name.
+/// Parses the operators behind `field`, which only messages name. What `$all` asks for of several values is a conjunction of its own.
 pub(crate) fn parse_operators(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for element in operators.elements() {
         parse_operator(field, operators, element, level, &mut tests)?;
     }
     Ok(tests)
+}
+
+/// As [`parse_operators`], all tests in one list.
+fn parse_tests(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
+    let mut all = Vec::new();
+    for test in parse_operators(field, operators, level)? {
+        match test {
+            Test::And(tests) => all.extend(tests),
+            test => all.push(test),
+        }
+    }
+    Ok(all)
 }
 
 fn parse_operator(
@@ -48,7 +60,16 @@ fn parse_operator(
         "$options" if siblings.element("$regex").is_some() => return Ok(()),
         "$options" => return Err(Error::bad_value("$options needs a $regex")),
         "$elemMatch" => parse_element_match(field, operand, level)?,
-        "$all" => return parse_all(field, operand, level, tests),
+        "$all" => {
+            let mut wanted = parse_all(field, operand, level)?;
+            match (wanted.pop(), wanted.is_empty()) {
+                (Some(only), true) => only,
+                (last, _) => {
+                    wanted.extend(last);
+                    Test::And(wanted)
+                }
+            }
+        }
         "$bitsAllSet" => parse_bits(field, BitCondition::AllSet, element)?,
         "$bitsAllClear" => parse_bits(field, BitCondition::AllClear, element)?,
         "$bitsAnySet" => parse_bits(field, BitCondition::AnySet, element)?,
@@ -143,7 +164,7 @@ fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> 
         Value::Regex { pattern, options } => Ok(not(parse_regex_value(pattern, options)?)),
         Value::Document(operators) if operators.is_empty() => Err(Error::bad_value("$not cannot be empty")),
         Value::Document(operators) => {
-            let mut tests = parse_operators(field, operators, level)?;
+            let mut tests = parse_tests(field, operators, level)?;
             Ok(match (tests.pop(), tests.is_empty()) {
                 (Some(only), true) => not(only),
                 (last, _) => {
@@ -320,18 +341,18 @@ fn parse_element_match(field: &str, operand: Value<'_>, level: Level<'_>) -> Res
     let level = level.inside_element()?;
     let first = filter.first().map_or("", Element::key);
     if first.starts_with('$') && !is_pathless(&first[1..]) && !has_reference_field(filter) {
-        return Ok(Test::ElementSatisfies(parse_operators(field, filter, level)?));
+        return Ok(Test::ElementSatisfies(parse_tests(field, filter, level)?));
     }
     Ok(Test::ElementMatches(Box::new(parse_filter(filter, level)?)))
 }
 
-fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<Test>) -> Result<()> {
+fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Vec<Test>> {
+    let mut tests = Vec::new();
     let Value::Array(list) = operand else { return Err(Error::bad_value("$all needs an array")) };
     let first_name = |value: Value<'_>| value.as_document().and_then(Doc::first).map(|first| first.key().to_owned());
     let is_element_match = |value: Value<'_>| first_name(value).as_deref() == Some("$elemMatch");
     let Some(first) = list.values().next() else {
-        tests.push(Test::Never);
-        return Ok(());
+        return Ok(vec![Test::Never]);
     };
     if is_element_match(first) {
         for value in list.values() {
@@ -341,7 +362,7 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<
             let operand = value.as_document().and_then(Doc::first).map_or(Value::Null, Element::value);
             tests.push(parse_element_match(field, operand, level)?);
         }
-        return Ok(());
+        return Ok(tests);
     }
     for value in list.values() {
         tests.push(match value {
@@ -352,5 +373,5 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>, tests: &mut Vec<
             value => level.collated(Test::Equal(comparable(value)?)),
         });
     }
-    Ok(())
+    Ok(tests)
 }

@@ -145,9 +145,11 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
                 all.push(Node::Near(Arc::new(Near::parse(name, operators)?)));
             }
             Value::Document(operators) if is_operator_document(operators) => {
-                for test in parse_operators(name, operators, level)? {
-                    all.push(Node::Path { path: path.clone(), test });
-                }
+                let condition = |test| Node::Path { path: path.clone(), test };
+                all.extend(parse_operators(name, operators, level)?.into_iter().map(|test| match test {
+                    Test::And(tests) => Node::And(tests.into_iter().map(condition).collect()),
+                    test => condition(test),
+                }));
             }
             Value::Regex { pattern, options } => {
                 all.push(Node::Path { path, test: parse_regex_value(pattern, options)? });
@@ -207,7 +209,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
     match operator {
         "and" => all.push(super::simplify::and(parse_branches(element, level)?)),
         "or" => all.push(super::simplify::or(parse_branches(element, level)?)),
-        "nor" => all.push(super::simplify::nor(parse_branches(element, level)?)),
+        "nor" => all.push(Node::Nor(parse_branches(element, level)?)),
         "comment" => {}
         "alwaysTrue" => check_one(element)?,
         "alwaysFalse" => {

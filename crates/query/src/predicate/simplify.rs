@@ -6,7 +6,6 @@
 //! an upsert takes from its filter.
 
 use super::{Node, Test};
-use document::Value;
 use std::cmp::Ordering;
 
 pub(crate) fn and(branches: Vec<Node>) -> Node {
@@ -48,19 +47,6 @@ pub(crate) fn or(branches: Vec<Node>) -> Node {
     // What no document satisfies is not looked at beside others.
     any.retain(|branch| !is_nothing(branch));
     if any.is_empty() { Node::Never } else { shelled(any, Node::Or) }
-}
-
-pub(crate) fn nor(mut branches: Vec<Node>) -> Node {
-    let matches_everything = |branch: &Node| match branch {
-        Node::And(all) => all.is_empty(),
-        Node::Expression(expression) => expression.as_literal().is_some_and(Value::is_truthy),
-        _ => false,
-    };
-    // Nothing is looked at beside a branch that every document satisfies.
-    if let Some(at) = branches.iter().position(matches_everything) {
-        branches = vec![branches.swap_remove(at)];
-    }
-    Node::Nor(branches)
 }
 
 /// Puts branches into MongoDB's order.

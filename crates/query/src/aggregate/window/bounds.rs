@@ -15,8 +15,8 @@ use std::ops::Range;
 pub(super) enum Bounds {
     /// By position, relative to the document; `None` is unbounded.
     Documents(Option<i64>, Option<i64>),
-    /// By the value that is sorted by, relative to the document's.
-    Range(Option<Number>, Option<Number>, Option<Unit>),
+    /// By the value that is sorted by, relative to the document's. `current` is the document itself, and not its equals.
+    Range(Bound<Number>, Bound<Number>, Option<Unit>),
 }
 
 impl Bounds {
@@ -89,8 +89,8 @@ impl Bounds {
                 Number::from_value(value).ok_or_else(|| Error::failed_to_parse(message))
             })
         });
-        let (lower, upper) = (lower?.resolve(Number::Int32(0)), upper?.resolve(Number::Int32(0)));
-        if let (Some(lower), Some(upper)) = (lower, upper)
+        let (lower, upper) = (lower?, upper?);
+        if let (Some(lower), Some(upper)) = (lower.resolve(Number::Int32(0)), upper.resolve(Number::Int32(0)))
             && compare(lower.to_value(), upper.to_value()).is_gt()
         {
             let shown = |number: Number| text::value(number.to_value()).to_string();
@@ -105,7 +105,7 @@ impl Bounds {
 
     /// Whether windows reach back to the partition's beginning.
     pub fn is_open_below(&self) -> bool {
-        matches!(self, Bounds::Documents(None, _) | Bounds::Range(None, ..))
+        matches!(self, Bounds::Documents(None, _) | Bounds::Range(Bound::Unbounded, ..))
     }
 }
 
@@ -122,7 +122,8 @@ fn both(pair: Element<'_>) -> Result<[Value<'_>; 2]> {
     values.try_into().map_err(|_| refuse())
 }
 
-enum Bound<T> {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound<T> {
     Unbounded,
     Current,
     By(T),
@@ -197,16 +198,21 @@ impl Windowing {
             }
             Bounds::Range(lower, upper, unit) => {
                 let base = self.values.get(row).map_or(Value::Null, ValueBuf::as_value);
-                if let Some(lower) = lower {
-                    let limit = moved(base, *lower, *unit)?;
-                    self.start += self.count_while(self.start, limit.as_value(), |order| order == Ordering::Less);
+                match lower {
+                    Bound::Unbounded => {}
+                    Bound::Current => self.start = row,
+                    Bound::By(lower) => {
+                        let limit = moved(base, *lower, *unit)?;
+                        self.start += self.count_while(self.start, limit.as_value(), |order| order == Ordering::Less);
+                    }
                 }
                 match upper {
-                    Some(upper) => {
+                    Bound::Unbounded => self.end = count,
+                    Bound::Current => self.end = row + 1,
+                    Bound::By(upper) => {
                         let limit = moved(base, *upper, *unit)?;
                         self.end += self.count_while(self.end, limit.as_value(), |order| order != Ordering::Greater);
                     }
-                    None => self.end = count,
                 }
                 Ok(self.start..self.end.max(self.start))
             }
