@@ -95,7 +95,7 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
         Look::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
     };
     store.catalog.create_schema(&mut lease, schema).await?;
-    // Triggers do not go with a table into another schema. The next array brings them back.
+    // Triggers do not go with a table into another schema. The next array brings them back, but for those of unique indexes.
     multikey::drop_all(&mut lease, &source, &source.indexes).await?;
     keyed::drop_all(&mut lease, &source, &source.indexes).await?;
     if let Some(replaced) = &in_the_way {
@@ -116,7 +116,10 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
     store.catalog.note_change();
     // Keys that gateways compute have to be there, or the index would serve no more.
     if let Some(table) = store.catalog.table(&mut lease, to).await? {
+        multikey::restore_unique(&mut lease, &table, &source.indexes).await?;
         keyed::make(store, &mut lease, &table, &table.indexes, None).await?;
+        store.catalog.forget(to);
+        store.catalog.note_change();
     }
     Ok(())
 }

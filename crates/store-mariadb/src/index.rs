@@ -8,7 +8,7 @@
 //!
 //! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
-//! ([`crate::multikey`]); a unique index refuses documents with an array on its path, by a CHECK constraint.
+//! ([`crate::multikey`]). A CHECK constraint keeps arrays out of a unique index until there is one.
 
 mod arrays;
 
@@ -139,13 +139,16 @@ impl Index {
         self.shape.is_some() && self.keys.as_ref().is_some_and(|keys| keys.ready)
     }
 
-    /// Whether there are documents that the index refuses, besides those that its columns do.
+    /// Whether there are documents that the index refuses, arrays in a unique one aside.
     pub fn is_choosy(&self) -> bool {
         !self.has_keys() || self.refusing.is_some()
     }
 
     /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`places::check`] and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
+        if self.spec.unique && self.fields().any(|path| arrays::nest(document, path)) {
+            return Err(array_in_unique());
+        }
         match (&self.text, &self.refusing) {
             (Some(text), _) => text.check(document),
             (None, Some(shape)) if self.may_refuse(document) => keys::index_keys(document, shape).map(drop),
@@ -165,7 +168,8 @@ impl Index {
 
     /// In SQL, a condition that holds for each document that the index refuses: it can be told before there are columns.
     pub fn refused_condition(&self) -> String {
-        match arrays::refused(&self.spec).filter(|_| self.has_columns && self.kind == IndexKind::Ordered) {
+        let arrays = if self.spec.unique { Some(1) } else { arrays::refused(&self.spec) };
+        match arrays.filter(|_| self.has_columns && self.kind == IndexKind::Ordered) {
             None => "TRUE".to_owned(),
             Some(refused) => {
                 let arrays = self.fields().map(|path| format!("ifnull(left({},1)='[',0)", text_expression(path)));
@@ -284,8 +288,8 @@ impl Index {
         }
     }
 
-    /// What ALTER TABLE adds, for [`create_clause`].
-    fn clauses(&self) -> Vec<String> {
+    /// What ALTER TABLE adds, for [`create_clause`]. `relaxed`: nothing in them says that the index is unique.
+    fn clauses(&self, relaxed: bool) -> Vec<String> {
         if !self.has_keys() {
             let marker = quote(&self.column(0));
             return vec![format!("ADD COLUMN {marker} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE")];
@@ -312,7 +316,6 @@ impl Index {
             ));
             clauses.push(Filter::key_clause(&text, &key));
         }
-        let mut parts = Vec::new();
         for position in 0..self.fields().count() {
             let column = quote(&self.column(position));
             clauses.push(format!(
@@ -320,22 +323,38 @@ impl Index {
                 self.bytes() + 1,
                 self.key_expression(position),
             ));
-            if self.spec.unique {
+            if self.spec.unique && !relaxed {
                 let constraint = quote(&format!("{}.array{position}", self.sql_name));
                 clauses.push(format!(
                     "ADD CONSTRAINT {constraint} CHECK ({column} IS NULL OR {column} <> {})",
                     key::ARRAY
                 ));
             }
-            parts.push(format!("{column}{}", if self.key_columns[position].descends { " DESC" } else { "" }));
         }
-        let kind = if self.spec.unique { "UNIQUE KEY" } else { "KEY" };
-        clauses.push(format!("ADD {kind} {} ({})", quote(&self.sql_name), parts.join(",")));
+        let kind = if self.spec.unique && !relaxed { "UNIQUE KEY" } else { "KEY" };
+        clauses.push(format!("ADD {kind} {} ({})", quote(&self.sql_name), self.key_parts()));
         if let Some(odd) = self.odd_column().map(|odd| quote(&odd)) {
             clauses.push(format!("ADD COLUMN {odd} BOOLEAN AS ({}) STORED INVISIBLE", self.odd_expression()));
             clauses.push(format!("ADD KEY {odd} ({odd})"));
         }
         clauses
+    }
+
+    fn key_parts(&self) -> String {
+        let part = |(position, column): (usize, &KeyColumn)| {
+            format!("{}{}", quote(&self.column(position)), if column.descends { " DESC" } else { "" })
+        };
+        self.key_columns.iter().enumerate().map(part).collect::<Vec<_>>().join(",")
+    }
+
+    /// The statement that makes a plain index of a unique one, which another table watches over from now on.
+    pub fn relaxing_clause(&self, table: &str) -> String {
+        let constraint = |position| quote(&format!("{}.array{position}", self.sql_name));
+        let constraints = (0..self.fields().count())
+            .map(|position| format!("DROP CONSTRAINT IF EXISTS {}, ", constraint(position)))
+            .collect::<String>();
+        let name = quote(&self.sql_name);
+        format!("ALTER TABLE {table} {constraints}DROP KEY {name}, ADD KEY {name} ({})", self.key_parts())
     }
 
     fn key_expression(&self, position: usize) -> String {
@@ -414,9 +433,16 @@ pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String
     path
 }
 
+/// A unique index on MariaDB holds elements of arrays, but what lies in arrays within them is more than SQL takes apart.
+pub(crate) fn array_in_unique() -> Error {
+    let message = "a unique index on MariaDB cannot hold documents with an array within an array on the path of an indexed field, nor \
+                   with any where a path has numbers in it or Selkie may not create triggers";
+    Error::new(Code::CANNOT_CREATE_INDEX, message)
+}
+
 /// The statement that adds indexes, all or none.
-pub(crate) fn create_clause(table: &str, indexes: &[Index]) -> String {
-    let clauses: Vec<String> = indexes.iter().flat_map(Index::clauses).collect();
+pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: bool) -> String {
+    let clauses: Vec<String> = indexes.iter().flat_map(|index| index.clauses(relaxed)).collect();
     format!("ALTER TABLE {table} {}", clauses.join(", "))
 }
 
@@ -431,7 +457,10 @@ pub(crate) fn drop_clause(table: &str, indexes: &[Index]) -> String {
         clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
         for position in 0..index.fields().count() {
             if index.spec.unique {
-                clauses.push(format!("DROP CONSTRAINT {}", quote(&format!("{}.array{position}", index.sql_name))));
+                clauses.push(format!(
+                    "DROP CONSTRAINT IF EXISTS {}",
+                    quote(&format!("{}.array{position}", index.sql_name))
+                ));
             }
             clauses.push(format!("DROP COLUMN {}", quote(&index.column(position))));
             clauses.push(format!("DROP COLUMN {}", quote(&index.decimal_column(position))));

@@ -4,7 +4,6 @@ use crate::build::Build;
 use crate::catalog::Look;
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
-use crate::id_text;
 use crate::index::{self, Index, id_index};
 use crate::keyed;
 use crate::multikey;
@@ -13,8 +12,10 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use ahash::AHashSet;
-use document::{Collation, Doc, DocBuf, Path, Value};
+use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
+use index_keys::keys::Key;
+use index_keys::{IndexShape, keys};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::index_rules;
@@ -104,13 +105,19 @@ async fn make(
     }
     store.catalog.forget(namespace);
     added?;
-    multikey::prepare_new(store, lease, &table, &wanted).await?;
-    if let Err(failure) = keyed::make(store, lease, &table, &wanted, Some(progress)).await {
+    let furnished = async {
+        multikey::prepare_new(store, lease, &table, &wanted).await?;
+        keyed::make(store, lease, &table, &wanted, Some(progress)).await
+    };
+    if let Err(failure) = furnished.await {
         store.catalog.forget(namespace);
-        if !failure.is_lost() {
-            undo(store, lease, namespace, &wanted).await?;
+        if failure.is_lost() {
+            return Err(failure);
         }
-        return Err(failure);
+        undo(store, lease, namespace, &wanted).await?;
+        let is_duplicate = matches!(failure.sql_code(), Some(sql::DUPLICATE_ENTRY | sql::COLUMN_NOT_NULL));
+        let told = if is_duplicate { duplicate(lease, namespace, &table, &wanted).await? } else { None };
+        return Err(told.unwrap_or(failure));
     }
     build.end();
     Ok(outcome)
@@ -189,17 +196,24 @@ async fn add(
     for index in wanted.iter().filter(|index| index.is_choosy()) {
         check_documents(connection, table, index).await?;
     }
-    connection.queue_query(&index::create_clause(&table.quoted, wanted));
-    match build.watch(connection.finish()).await {
-        Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
-            for index in wanted.iter().filter(|index| index.spec.unique) {
-                if let Some(error) = first_duplicate(connection, namespace, table, index).await? {
-                    return Err(error.into());
-                }
-            }
-            Err(failure)
+    connection.queue_query(&index::create_clause(&table.quoted, wanted, false));
+    let mut made = build.watch(connection.finish()).await;
+    let has_table = |index: &Index| !index.spec.unique || multikey::is_suitable(index, table);
+    if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(sql::CHECK_VIOLATED))
+        && wanted.iter().all(has_table)
+    {
+        // Some fields meet arrays: [`multikey`] sees to it that the indexes are unique.
+        for index in wanted.iter().filter(|index| index.spec.unique) {
+            check_documents(connection, table, index).await?;
         }
-        Err(failure) if failure.sql_code() == Some(sql::CHECK_VIOLATED) => Err(array_in_unique().into()),
+        connection.queue_query(&index::create_clause(&table.quoted, wanted, true));
+        made = build.watch(connection.finish()).await;
+    }
+    match made {
+        Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
+            Err(duplicate(connection, namespace, table, wanted).await?.unwrap_or(failure))
+        }
+        Err(failure) if failure.sql_code() == Some(sql::CHECK_VIOLATED) => Err(index::array_in_unique().into()),
         Err(failure)
             if matches!(
                 failure.sql_code(),
@@ -214,14 +228,6 @@ async fn add(
 }
 
 fn drop_ok(_: mariadb_wire::ok::OkPacket) {}
-
-/// A unique index over values in arrays is more than a key in MariaDB can enforce.
-pub(crate) fn array_in_unique() -> Error {
-    Error::new(
-        Code::CANNOT_CREATE_INDEX,
-        "a unique index on MariaDB cannot hold documents with an array on the path of an indexed field",
-    )
-}
 
 /// The error of the first document that an index could not hold.
 async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<()> {
@@ -239,34 +245,48 @@ async fn check_documents(connection: &mut Connection, table: &Table, index: &Ind
     Ok(refused?)
 }
 
-/// The first document, in natural order, whose values are taken.
+/// The error of the first of these indexes that two documents have a key in common in.
+async fn duplicate(
+    connection: &mut Connection,
+    namespace: &Namespace,
+    table: &Table,
+    wanted: &[Index],
+) -> Result<Option<Failure>> {
+    for index in wanted.iter().filter(|index| index.spec.unique) {
+        if let Some(error) = first_duplicate(connection, namespace, table, index).await? {
+            return Ok(Some(error.into()));
+        }
+    }
+    Ok(None)
+}
+
+/// The error of the least key that two documents have in common.
 async fn first_duplicate(
     connection: &mut Connection,
     namespace: &Namespace,
     table: &Table,
     index: &Index,
 ) -> Result<Option<Error>> {
-    let key = table.row_key.column();
-    connection.queue_execute(&format!("SELECT doc FROM {} ORDER BY {key}", table.quoted).into(), &[]);
-    let (mut seen, mut bson, mut found) = (AHashSet::new(), Vec::new(), None);
+    let shape = IndexShape::new((*index.spec).clone())?;
+    connection.queue_execute(&format!("SELECT doc FROM {}", table.quoted).into(), &[]);
+    let (mut seen, mut bson, mut found) = (AHashSet::new(), Vec::new(), None::<(Key, DocBuf)>);
     while let Event::Row(range) = connection.next().await? {
         let mut row = connection.row(range)?;
-        let (Some(json), None) = (row.next_bytes()?, &found) else { continue };
+        let Some(json) = row.next_bytes()? else { continue };
         bson.clear();
         spelling::read(json, &mut bson)?;
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
-        let values = DocBuf::build(|writer| {
-            for path in index.fields() {
-                writer.append(path, Path::new(path).get(document).unwrap_or(Value::Null));
+        // What has no keys is refused for another reason.
+        for key in keys::index_keys(document, &shape).unwrap_or_default() {
+            if !seen.contains(&key) {
+                seen.insert(key);
+            } else if found.as_ref().is_none_or(|(least, _)| key < *least) {
+                let values = keys::key_values(document, &shape, &key);
+                found = Some((key, values));
             }
-        });
-        let texts: Vec<Vec<u8>> =
-            values.as_doc().values().map(|value| id_text::text_within(value, id_text::ID_CHARS_MAX)).collect();
-        if !seen.insert(texts) {
-            found = Some(values);
         }
     }
-    Ok(found.map(|values| {
+    Ok(found.map(|(_, values)| {
         let (name, pattern) = (&index.spec.name, index.spec.key.as_doc());
         store::duplicate::duplicate_key(namespace, name, pattern, values.as_doc(), &Collation::SIMPLE)
     }))

@@ -2,10 +2,11 @@
 //!
 //! It is made when the first array turns up in an indexed field: triggers cost every insert 3 µs of the server's time, and most
 //! fields never have one. Until then (and where the server does not let us create triggers) an array is a key that every lookup reads.
-//! What rows it has is said by [`definition`], what is looked up in it by the planner. Unique indexes have none, and neither have paths with
-//! numbers in them.
+//! What rows it has is said by [`definition`], what is looked up in it by the planner. A unique index gets a second one ([`unique`]).
+//! Paths with numbers in them have none.
 
 mod definition;
+mod unique;
 
 pub(crate) use definition::{has_array, key_column, places, rest_within};
 
@@ -20,6 +21,7 @@ use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
 use document::Doc;
 use mariadb_wire::Param;
+use store::IndexKind;
 
 /// Begins the names of these tables.
 const PREFIX: &str = "~elements~";
@@ -73,13 +75,13 @@ impl Values {
 
 /// Whether a table's name is that of one of these tables: what is written there is written beside a document.
 pub(crate) fn is_name(table: &str) -> bool {
-    let hash = table.strip_prefix(PREFIX).or_else(|| table.strip_prefix(EARLIER_PREFIX));
+    let hash = [PREFIX, unique::PREFIX, EARLIER_PREFIX].iter().find_map(|prefix| table.strip_prefix(prefix));
     hash.is_some_and(|hash| hash.len() == 16)
 }
 
 /// Whether the values of arrays in this index can have a table.
-fn is_suitable(index: &Index, table: &Table) -> bool {
-    let can_have = index.has_keys() && !index.spec.unique && table.row_key == RowKey::Sequence;
+pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
+    let can_have = index.has_keys() && *index.kind() == IndexKind::Ordered && table.row_key == RowKey::Sequence;
     can_have && !index.fields().any(has_number)
 }
 
@@ -102,7 +104,8 @@ pub(crate) async fn prepare<'d>(
                 remember(connection, table, index, Some(&values)).await?;
                 store.catalog.note_change();
             }
-            None if store.no_triggers.borrow().contains(&table.quoted) => {}
+            // A unique index refuses the document without, so what may have been in the way is tried again.
+            None if !index.spec.unique && store.no_triggers.borrow().contains(&table.quoted) => {}
             None => create(store, connection, table, index, fields).await?,
         }
     }
@@ -122,9 +125,11 @@ pub(crate) async fn prepare_new(
         let bits = (0..index.fields().count()).map(bit).collect::<Vec<_>>().join(" | ");
         let sql = format!("SELECT BIT_OR({bits}) FROM {} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
         connection.queue_execute(&sql.into(), &[]);
-        let fields = one_number(connection).await?;
-        if fields != 0 {
-            create(store, connection, table, index, fields).await?;
+        match one_number(connection).await? {
+            0 => {}
+            // Without its table it would not be unique.
+            fields if index.spec.unique => create_locked(connection, table, index, fields).await?,
+            fields => create(store, connection, table, index, fields).await?,
         }
     }
     Ok(())
@@ -181,37 +186,50 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
         None => {}
     }
     let values = Values::new(fields);
-    let made = async {
-        for sql in definition::statements(table, index, &values) {
-            connection.queue_query(&sql);
-            connection.finish().await?;
-        }
-        remember(connection, table, index, Some(&values)).await
-    };
-    match made.await {
-        Ok(()) => Ok(()),
-        Err(failure) => {
+    let mut statements = definition::statements(table, index, &values);
+    if index.spec.unique {
+        statements.extend(unique::statements(table, index, &values));
+    }
+    for sql in statements {
+        connection.queue_query(&sql);
+        if let Err(failure) = connection.finish().await {
             if !failure.is_lost() {
                 drop_table(connection, &table.schema, &values.name).await?;
             }
-            Err(failure)
+            return Err(failure);
         }
     }
+    // Who does not know of the tables reads more than need be, but nothing is missing.
+    remember(connection, table, index, Some(&values)).await
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<&Values>) -> Result<()> {
     own_schema::remember_values(connection, table, index, values.map(Values::remembered)).await
 }
 
-/// Drops an index's table and its triggers.
+/// Drops an index's tables and their triggers.
 pub(crate) async fn drop_table(connection: &mut Connection, schema: &str, name: &str) -> Result<()> {
-    for event in ["insert", "update", "delete"] {
-        let trigger = quote(&format!("{name}.{event}"));
-        connection.queue_query(&format!("DROP TRIGGER IF EXISTS {}.{trigger}", quote(schema)));
+    for name in [name, &unique::table_name(name)] {
+        for event in ["insert", "update", "delete"] {
+            let trigger = quote(&format!("{name}.{event}"));
+            connection.queue_query(&format!("DROP TRIGGER IF EXISTS {}.{trigger}", quote(schema)));
+            connection.finish().await?;
+        }
+        connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(name)));
         connection.finish().await?;
     }
-    connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(name)));
-    connection.finish().await.map(drop)
+    Ok(())
+}
+
+/// Makes the tables of unique indexes again, which [`drop_all`] has dropped: these are needed. `before`: the indexes as they were.
+pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table, before: &[Index]) -> Result<()> {
+    for index in table.indexes.iter().filter(|index| index.spec.unique && index.values.is_none()) {
+        let same = before.iter().find(|before| before.sql_name == index.sql_name);
+        if let Some(values) = same.and_then(|before| before.values.as_ref()) {
+            create_locked(connection, table, index, values.fields).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Drops the tables of these indexes; lookups do without them.

@@ -180,7 +180,7 @@ impl Table {
 
     /// Errors: what an index cannot hold of a document.
     pub fn check_indexed(&self, document: Doc<'_>) -> error::Result<()> {
-        self.indexes.iter().filter(|index| index.is_choosy()).try_for_each(|index| index.check_document(document))
+        self.indexes.iter().try_for_each(|index| index.check_document(document))
     }
 
     /// Whether the table has all that is in [`Table::definition`], so that what is no document cannot be in it.

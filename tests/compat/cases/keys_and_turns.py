@@ -1,6 +1,8 @@
 """Arrays that numbers in paths pick, which of equal values stands for all, and what is asked of documents in which turn."""
 
-from bson import Decimal128, Int64, ObjectId
+import random
+
+from bson import DatetimeMS, Decimal128, Int64, ObjectId
 
 from compat.case import commands, filters, over_values, pipelines, sorts
 
@@ -23,6 +25,25 @@ def keyed(key: dict, *documents, **options):
     inserts = [{"insert": "c", "documents": [{"_id": 1, **document}]} for document in documents]
     setup = [{"createIndexes": "c", "indexes": [{"key": key, "name": "by", **options}]}]
     return commands("indexes: keys at positions", [], *inserts, setup=setup, writes=True, messages=True)
+
+
+ELEMENTS = [1, 2, 2.0, "a", "b", None, [], [1], [1, 2], [2, "b"], ["a", "a"], [None], [[1]], [[1], [1]], [[1.0]], {"x": 1}, [{"x": 1}], [{"x": 1.0}, 3], Decimal128("2"), True, [True, False],
+            ["x" * 600], "x" * 600, [[]], ObjectId("0" * 24), [ObjectId("0" * 24)], [DatetimeMS(5)], DatetimeMS(5), [2**60, -1.5], [-1.5]]  # fmt: skip
+
+
+def unique(number: int):
+    """Documents for a unique index over arrays, all together, and those that it takes, one by one. Arrays within arrays are beyond MariaDB."""
+    rng = random.Random(number)
+    nested = lambda: rng.choice([{"b": rng.choice(ELEMENTS[:6])}, {"c": 1}, 5, {"b": rng.choice([1, 2, 3]), "c": rng.choice([1, 2])}, {}])
+    key = rng.choice([{"a": 1}, {"a": -1}, {"a.b": 1}, {"a.b": 1}, {"a.b": 1, "a.c": -1}, {"a": -1, "z": 1}, {"a.b": 1, "z": 1}, {"z": 1, "a": 1}])
+    held = [lambda: rng.choice(ELEMENTS), lambda: [rng.choice(ELEMENTS[:6]) for _ in range(rng.randrange(3))], nested, lambda: [nested() for _ in range(rng.randrange(4))]]
+    documents = [{"_id": number, **({"a": rng.choice(held)()} if rng.random() < 0.9 else {}), **({"z": rng.choice([1, 2, 3])} if rng.random() < 0.5 else {})} for number in range(8)]
+    index = {"createIndexes": "c", "indexes": [{"key": key, "name": "by", "unique": True, **rng.choice([{}, {}, {"sparse": True}, {"partialFilterExpression": {"z": {"$gt": 1}}}])}]}
+    updates = [{"q": {"_id": rng.randrange(8)}, "u": {"$set": {"a": rng.choice(held)()}}} for _ in range(8)]
+    pushes = [{"q": {"_id": rng.randrange(8), "a": {"$type": "array"}}, "u": {"$push": {"a": rng.choice([1, "a", nested()])}}} for _ in range(8)]
+    after = [commands("indexes: unique over arrays", documents[:count], index, {"listIndexes": "c"}, messages=True) for count in (3, 8)]
+    return [*after, commands("indexes: unique over arrays", [], {"insert": "c", "documents": documents, "ordered": False}, setup=[index], writes=True, messages=True),
+            commands("indexes: unique over arrays", documents[:4], {"update": "c", "updates": updates, "ordered": False}, {"update": "c", "updates": pushes, "ordered": False}, setup=[index], writes=True, messages=True)]
 
 
 def values(key: dict):
@@ -70,6 +91,7 @@ BLOCKS = [
           for behind in ([{"$match": one}, {"$match": {"$expr": FAILS}}], [{"$match": {**one, "$expr": FAILS}}], [{"$match": {"$expr": FAILS}}, {"$match": one}])),
     ),
     *(sorts("sort: arrays picked by positions", [{"_id": 1, "a": nested}], *BY_POSITIONS) for nested in NESTED),
+    *(block for number in range(60) for block in unique(number)),
     keyed({"a": -1, "l.1": 1}, *({"a": a, "l": one} for one in LISTS for a in (1, [], [1]))),
     *(keyed(key, *({"a": nested} for nested in NESTED)) for key in BY_POSITIONS),
     *(values(key) for key in ({"a": 1}, {"a": -1})),

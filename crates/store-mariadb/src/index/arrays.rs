@@ -30,3 +30,50 @@ pub(crate) fn meets_array(document: Doc<'_>, path: &str) -> bool {
     }
     matches!(value, Value::Array(_))
 }
+
+/// Whether a path meets an array that lies in a document within another array, or one that is picked by a number.
+pub(super) fn nest(document: Doc<'_>, path: &str) -> bool {
+    let (mut document, mut rest) = (document, path);
+    loop {
+        let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
+        match document.get(name) {
+            Some(Value::Document(inner)) if !behind.is_empty() => (document, rest) = (inner, behind),
+            Some(Value::Array(_)) if has_number(path) => return true,
+            Some(Value::Array(array)) => {
+                let within = |element: Value<'_>| element.as_document().is_some_and(|inner| meets_array(inner, behind));
+                return !behind.is_empty() && array.values().any(within);
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::DocBuf;
+
+    #[test]
+    fn arrays_within_arrays() {
+        let listed = DocBuf::build(|writer| {
+            let mut list = writer.array("a");
+            list.push(1);
+            list.document().append("b", 1);
+            list.document().array("c").push(1);
+            list.array().push(1);
+        });
+        for (path, nests) in [
+            ("a", false),
+            ("a.b", false),
+            ("a.b.d", false),
+            ("a.c", true),
+            ("a.c.d", true),
+            ("a.0", true),
+            ("x.a", false),
+        ] {
+            assert_eq!(nest(listed.as_doc(), path), nests, "{path}");
+        }
+        let deeper = document::doc! { "x": &listed };
+        assert!(nest(deeper.as_doc(), "x.a.c") && !nest(deeper.as_doc(), "x.a.b"));
+    }
+}

@@ -86,14 +86,20 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
 
 /// Inserts the rows of the document that a trigger is about.
 fn insert_of_row(index: &Index, own: &str) -> String {
+    let places = places(index);
+    let number = |place: &str| places.iter().position(|other| *other == place).unwrap_or_default();
+    by_place(index, "NEW", |place| {
+        let (elements, keys) = (elements(index, "NEW", place), keys(index, "NEW", place));
+        format!("INSERT IGNORE INTO {own} SELECT {}, {keys}, NEW.seq FROM {elements} AS e", number(place))
+    })
+}
+
+/// What is to be done for the first place where a row has an array.
+pub(super) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> String) -> String {
     let mut branches = String::new();
     for (number, place) in places(index).into_iter().enumerate() {
-        let (elements, keys) = (elements(index, "NEW", place), keys(index, "NEW", place));
-        branches.push_str(&format!(
-            "{} {} THEN INSERT IGNORE INTO {own} SELECT {number}, {keys}, NEW.seq FROM {elements} AS e; ",
-            if number == 0 { "IF" } else { "ELSEIF" },
-            is_array("NEW", place),
-        ));
+        let otherwise = if number == 0 { "IF" } else { "ELSEIF" };
+        branches.push_str(&format!("{otherwise} {} THEN {}; ", is_array(row, place), statement(place)));
     }
     format!("{branches}END IF;")
 }
@@ -106,7 +112,7 @@ pub(crate) fn has_array(index: &Index, row: &str) -> String {
     fields.collect::<Vec<_>>().join(" OR ")
 }
 
-fn is_array(row: &str, place: &str) -> String {
+pub(super) fn is_array(row: &str, place: &str) -> String {
     format!("LEFT({}, 1) = '['", extracted(row, place))
 }
 
@@ -114,16 +120,29 @@ fn extracted(row: &str, place: &str) -> String {
     format!("JSON_EXTRACT({row}.doc, '{}')", json_path(place.split('.')))
 }
 
-/// The elements of a place's array: of each, what the fields within it lead to. An empty array is one element without any value, so
-/// that conditions on fields elsewhere find its document.
+/// The elements of a place's array: of each, what the fields within it lead to.
 fn elements(index: &Index, row: &str, place: &str) -> String {
-    let columns = index.fields().enumerate().filter_map(|(position, path)| {
-        let rest = rest_within(path, place).filter(|rest| !rest.contains('.'))?;
-        let path = json_path(std::iter::once(rest).filter(|rest| !rest.is_empty()));
-        Some(format!("v{position} JSON PATH '{path}'"))
+    elements_of(index, row, place, |rest| match rest.contains('.') {
+        // There may be arrays on the way.
+        true => "$".to_owned(),
+        false => json_path(std::iter::once(rest).filter(|rest| !rest.is_empty())),
+    })
+}
+
+/// A place's array, as compact text.
+pub(super) fn array_of(row: &str, place: &str) -> String {
+    format!("JSON_COMPACT({})", extracted(row, place))
+}
+
+/// The elements of a place's array (`v`), and in each what the fields within it lead to, by the paths given. An empty array is one element without
+/// any value, so that conditions on fields elsewhere find its document.
+pub(super) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&str) -> String) -> String {
+    let columns = index.fields().enumerate().filter_map(|(position, field)| {
+        let rest = rest_within(field, place)?;
+        Some(format!("v{position} JSON PATH '{}'", path(rest)))
     });
     let columns: Vec<String> = std::iter::once("v JSON PATH '$'".to_owned()).chain(columns).collect();
-    let array = format!("JSON_COMPACT({})", extracted(row, place));
+    let array = array_of(row, place);
     let none = "_utf8mb4'[null]' COLLATE utf8mb4_nopad_bin";
     format!("JSON_TABLE(IF({array} = '[]', {none}, {array}), '$[*]' COLUMNS ({}))", columns.join(", "))
 }

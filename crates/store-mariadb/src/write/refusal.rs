@@ -1,10 +1,13 @@
 //! What a refused write is called in MongoDB's terms.
 
 use crate::failure::{Failure, sql};
-use crate::indexes::array_in_unique;
+use crate::index::{Index, array_in_unique};
 use crate::table::Table;
-use document::{Collation, Doc, DocBuf, Path, Value};
+use crate::{id_text, key};
+use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
+use index_keys::{IndexShape, keys};
+use sha2::{Digest, Sha256};
 use store::Namespace;
 use store::duplicate::duplicate_key;
 
@@ -30,16 +33,60 @@ pub(super) fn too_large() -> Error {
 
 /// `Duplicate entry '…' for key '…'`: the key's name is behind the last such words.
 fn duplicate(message: &str, namespace: &Namespace, table: &Table, document: Doc<'_>) -> Error {
-    let name = message.rsplit_once("for key '").map_or("", |(_, rest)| rest.trim_end_matches('\''));
+    let (entry, name) = message.rsplit_once("for key '").unwrap_or((message, ""));
+    let name = name.trim_end_matches('\'');
     let Some(index) = table.indexes.iter().find(|index| index.sql_name == name) else {
         let pattern = document::doc! { "_id": 1 };
         let value = DocBuf::build(|writer| writer.append("_id", document.get("_id").unwrap_or(Value::Null)));
         return duplicate_key(namespace, "_id_", pattern.as_doc(), value.as_doc(), &Collation::SIMPLE);
     };
-    let value = DocBuf::build(|writer| {
-        for (path, _) in index.spec.key.as_doc().iter() {
-            writer.append(path, Path::new(path).get(document).unwrap_or(Value::Null));
-        }
-    });
+    let value = values_of(entry, index, document);
     duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), value.as_doc(), &Collation::SIMPLE)
+}
+
+/// The values of a document that are there already. Of those of several elements, the entry tells which.
+fn values_of(entry: &str, index: &Index, document: Doc<'_>) -> DocBuf {
+    let mut candidates: Vec<(Vec<u8>, DocBuf)> = Vec::new();
+    if let Ok(shape) = IndexShape::new((*index.spec).clone()) {
+        // What has no keys has been refused for another reason.
+        let _ = keys::visit_keys(document, &shape, &mut |key, values| {
+            let mut named = DocBuf::new();
+            index.fields().zip(values).for_each(|(path, value)| named.append(path, *value));
+            candidates.push((key.to_vec(), named));
+        });
+    }
+    candidates.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let entry = entry.split_once('\'').map_or("", |(_, rest)| rest).trim_end().trim_end_matches('\'');
+    let is_told = |values: &DocBuf| {
+        let keys: Vec<String> = values.as_doc().values().map(|value| shown(&unique_key(value))).collect();
+        let keys = keys.join("-");
+        // Long ones are cut off.
+        keys == entry || entry.strip_suffix("...").is_some_and(|front| keys.starts_with(front))
+    };
+    let told = candidates.iter().position(|(_, values)| is_told(values)).unwrap_or_default();
+    candidates.into_iter().nth(told).map(|(_, values)| values).unwrap_or_default()
+}
+
+/// The key that a unique index has of a value, where gateways know it.
+fn unique_key(value: Value<'_>) -> Vec<u8> {
+    let hashed = |front: u8| {
+        let hash = Sha256::digest(id_text::text_within(value, usize::MAX));
+        std::iter::once(front).chain(hash).collect()
+    };
+    match value {
+        Value::Null => b"2".to_vec(),
+        Value::Undefined => b"1".to_vec(),
+        Value::Document(_) => hashed(b'D'),
+        Value::Array(_) => hashed(b'F'),
+        value => key::place(value).map_or_else(Vec::new, |(key, _)| key),
+    }
+}
+
+/// Bytes as the server has them in its messages.
+fn shown(bytes: &[u8]) -> String {
+    let byte = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02X}"),
+    };
+    bytes.iter().map(byte).collect()
 }
