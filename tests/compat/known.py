@@ -43,6 +43,7 @@ TIES = "of documents that a $sort finds equal, a $limit behind it leaves which a
 TAKEN_AWAY = "documents from which $$REMOVE has taken a field are not equal to those that never had it, where MongoDB groups by whole documents"
 KEY_BYTES = "the bytes of a collation's keys are those of another version of Unicode's tables"
 PARTS_OF_SCHEMA = "MongoDB tests each part of a $jsonSchema where it comes among other conditions; which of them fails first differs"
+MOVED = "a mistake that is met or not by where MongoDB moves a $match, and with what it joins it; each stage by itself, it answers as we do"
 READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all, or what nothing meets, where its optimizer writes out a $match"
 
 TAKING = {"$densify", "$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
@@ -91,7 +92,9 @@ def _by_position(command, ours: str, theirs: str) -> bool:
     unwound = [stage["$unwind"].get("includeArrayIndex") for stage in stages if isinstance(stage.get("$unwind"), dict)]
     names = {name.split(".")[0] for name in unwound if isinstance(name, str)}
     sorts = [path for stage in stages for path in stage.get("$sort", ())]
-    return not ours.startswith("error") and any(path.split(".")[0] in names for path in sorts)
+    parted = str([stage["$setWindowFields"].get("partitionBy") for stage in stages if "$setWindowFields" in stage])
+    reads = lambda name: any(path.split(".")[0] == name for path in sorts) or re.search(rf"'\${re.escape(name)}\b", parted)
+    return not ours.startswith("error") and any(map(reads, names))
 
 
 def _group_order(command, ours: bytes, theirs: bytes, setup=()) -> bool:
@@ -207,7 +210,7 @@ def _graphs_kept(ours: bytes, by_themselves: list[bytes] | None) -> bool:
 def _taken_away(command, ours: str, theirs: str, setup=()) -> bool:
     """Whether MongoDB has the same groups, some of them more than once."""
     told = str([command, *setup])
-    groups = lambda text: sorted(set(text.strip("[]").replace("}, {'_id'", "}\n{'_id'").split("\n")))
+    groups = lambda text: sorted(set(text.strip("[]").replace("}, {", "}\n{").split("\n")))
     return all(name in told for name in ("$$REMOVE", "$$ROOT", "$group")) and len(theirs) > len(ours) and groups(ours) == groups(theirs)
 
 
@@ -299,6 +302,8 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         return BY_INDEX
     if not code and code_of(theirs) and asked.nothing_else_behind_count():
         return BEHIND_COUNT
+    if code != code_of(theirs) and same(command, ours, asked.stage_by_stage() or theirs):
+        return MOVED
     if _engine_of_schemas(command, ours, theirs):
         return ENGINE_OF_SCHEMAS
     if _joined_order(command, ours, theirs):

@@ -95,6 +95,11 @@ BLOCKS = [
     keyed({"a": -1, "l.1": 1}, *({"a": a, "l": one} for one in LISTS for a in (1, [], [1]))),
     *(keyed(key, *({"a": nested} for nested in NESTED)) for key in BY_POSITIONS),
     *(values(key) for key in ({"a": 1}, {"a": -1})),
+    *(
+        pipelines("$sum of integers among doubles", [{"_id": at, "n": number} for at, number in enumerate(numbers)], [{"$group": {"_id": 1, "s": {"$sum": "$n"}, "a": {"$avg": "$n"}}}],
+                  [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"s": {"$sum": "$n"}, "r": {"$sum": "$n", "window": {"documents": [-1, 0]}}}}}])
+        for numbers in ([1e-7, Int64(-2), Int64(2)], [-2, 1e-7, 2], [-2, 1e-7, Int64(2)], [0.1, Int64(2), Int64(-2), 2], [1e-7, Int64(2), Int64(-2), Int64(2**40)], [0.1, Int64(2**62), Int64(-(2**62)), 3], [0.1, Int64(-(2**40) - 1), Int64(2**33 + 5), 0.7])
+    ),
     over_values("$pow of zero", [(base, exponent) for base in ZEROS for exponent in EXPONENTS], {"$pow": ["$v", "$w"]}),
     pipelines(
         "$group of constants", [{"_id": 1, "n": 5}],

@@ -139,14 +139,21 @@ impl Sum {
         }
     }
 
+    /// Among doubles, integers are added in their turn: the order shows in the last digits.
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {
-                self.add_integer(number.into());
+                match self.doubles.is_begun() {
+                    true => self.doubles.add(number.into()),
+                    false => self.integers += i128::from(number),
+                }
                 Widest::Int32
             }
             Number::Int64(number) => {
-                self.add_integer(number);
+                match self.doubles.is_begun() {
+                    true => self.doubles.add_int64(number),
+                    false => self.integers += i128::from(number),
+                }
                 Widest::Int64
             }
             Number::Double(number) => {
@@ -162,16 +169,6 @@ impl Sum {
             }
         };
         self.widest = self.widest.max(kind);
-    }
-
-    /// Among doubles, integers are added in their turn: the order shows in the last digits.
-    #[inline]
-    fn add_integer(&mut self, number: i64) {
-        if self.doubles.is_begun() {
-            self.doubles.add_integer(number.into());
-        } else {
-            self.integers += i128::from(number);
-        }
     }
 
     pub fn total(&self) -> Number {
@@ -290,6 +287,13 @@ impl Compensated {
         let part = total - self.sum;
         self.lost += (self.sum - (total - part)) + (number - part);
         self.sum = total;
+    }
+
+    /// Adds the lower half and then the upper one, as the server does: what was lost goes with either.
+    fn add_int64(&mut self, number: i64) {
+        let low = number % (1 << 32);
+        self.add(low as f64);
+        self.add((number - low) as f64);
     }
 
     fn merge(&mut self, other: &Compensated) {
