@@ -305,13 +305,18 @@ class Asked:
         return self.oracle([{"aggregate": name, "pipeline": stages, "cursor": self.command.get("cursor", {})}])[0]
 
     def graphs_one_by_one(self) -> list[bytes] | None:
-        """The documents that MongoDB makes of each document by itself, where a pipeline begins with a $graphLookup."""
+        """The documents that MongoDB makes of each document by itself, where a pipeline begins with a $graphLookup or a $lookup."""
         pipeline = self.command.get("pipeline")
-        if self.block.script or self.block.writes or not isinstance(pipeline, list) or "$graphLookup" not in (pipeline or [{}])[0]:
+        if self.block.script or self.block.writes or not isinstance(pipeline, list) or {"$graphLookup", "$lookup"}.isdisjoint((pipeline or [{}])[0]):
             return None
         chosen = [{"$match": {"_id": document["_id"]}} for document in self.block.collections.get(self.command["aggregate"], ())]
         answers = self.oracle([{**self.command, "pipeline": [one, *pipeline]} for one in chosen])
         return [document for answer in answers for document in batch_of(RawBSONDocument(answer, RAW)) or ()]
+
+    def has_unique_numbers(self) -> bool:
+        """Whether a unique index was set up that has numbers in its paths, for writes."""
+        unique = [index["key"] for one in self.block.setup for index in one.get("indexes", ()) if index.get("unique")]
+        return self.block.writes and any(name.isdigit() for key in unique for path in key for name in path.split("."))
 
     def is_without_unique_index(self, ours: bytes) -> bool:
         """Whether we have none of the unique indexes that were set up, where MongoDB answers as we do without them."""

@@ -9,7 +9,7 @@ import re
 import bson
 from bson.raw_bson import RawBSONDocument
 
-from compat.compare import PLAIN, RAW, UNORDERED, batch_of, code_of, decoded, identical, loosely, same, settled, shown
+from compat.compare import PLAIN, RAW, UNORDERED, batch_of, code_of, decoded, identical, loosely, same, same_batch, settled, shown
 
 ENGINE = "MongoDB's second engine makes documents of MinKey and MaxKey, text of code, and fails where $ifNull has the same field twice"
 ENGINE_ROOT = "behind a $project, `$$ROOT` in a $group is the document before it to MongoDB's second engine"
@@ -35,8 +35,10 @@ COUNTED = "MongoDB counts all documents of an ordered insert into a time-series 
 LISTED = "MongoDB takes options of an index that it cannot list"
 READ_AHEAD = "MongoDB's $facet reads all that comes in, whatever a $limit in it asks for"
 READ_IN_BATCHES = "MongoDB reads documents ahead of what later stages ask for, and fails with one of them; reading one at a time it answers as we do"
-GRAPHS_KEPT = "what a $graphLookup has found for one document MongoDB keeps for the next, but for empty arrays; for each by itself it finds what we do"
+GRAPHS_KEPT = "what a $graphLookup has found for one document, and how a $lookup tests conditions, MongoDB keeps for the next; for each by itself it answers as we do"
 UNIQUE_ARRAYS = "a unique index on MariaDB holds no arrays within arrays, so there is none over documents that have some; without it, MongoDB answers as we do"
+UNIQUE_NUMBERS = "a unique index on MariaDB refuses arrays where a path has numbers in it, and arrays within arrays (67)"
+FIRST_OF_EQUALS = "of equal numbers MongoDB's distinct gives the one that a compound index has first, MariaDB's the one that was written first"
 GROUP_ORDER = "groups come in no order, and what comes behind tells which was first"
 IN_TURN = "in which order MongoDB tests the conditions that it has no index for, where it has one for `_id`"
 TIES = "of documents that a $sort finds equal, a $limit behind it leaves which a heap has ahead; sorted without a limit they stand as with us"
@@ -148,6 +150,12 @@ def _but_for_fields(command, ours: bytes, theirs: bytes) -> bool:
             return False
         replies.append(bson.encode(reply, codec_options=PLAIN))
     return same(command, *replies)
+
+
+def _same_documents(command, ours: bytes, theirs: bytes) -> bool:
+    """As `same`, of whichever collection the answers are."""
+    batches = [None if code_of(answer) else batch_of(RawBSONDocument(answer, RAW)) for answer in (ours, theirs)]
+    return same(command, ours, theirs) if None in batches else same_batch(*batches, command)
 
 
 def _engine_of_schemas(command, ours: bytes, theirs: bytes) -> bool:
@@ -297,12 +305,16 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         return TAKEN_AWAY
     if asked.is_without_unique_index(ours):
         return UNIQUE_ARRAYS
+    if asked.pair.store == "mariadb" and (b"a unique index on MariaDB cannot hold" in ours or asked.has_unique_numbers()):
+        return UNIQUE_NUMBERS
     answer = asked.unindexed()
+    if "distinct" in command and asked.pair.store == "mariadb" and answer is not None and same(command, ours, answer):
+        return FIRST_OF_EQUALS
     if "distinct" not in command and answer is not None and same(command, ours, answer):
         return BY_INDEX
     if not code and code_of(theirs) and asked.nothing_else_behind_count():
         return BEHIND_COUNT
-    if code != code_of(theirs) and same(command, ours, asked.stage_by_stage() or theirs):
+    if code != code_of(theirs) and _same_documents(command, ours, asked.stage_by_stage() or theirs):
         return MOVED
     if _engine_of_schemas(command, ours, theirs):
         return ENGINE_OF_SCHEMAS

@@ -95,6 +95,11 @@ BLOCKS = [
     keyed({"a": -1, "l.1": 1}, *({"a": a, "l": one} for one in LISTS for a in (1, [], [1]))),
     *(keyed(key, *({"a": nested} for nested in NESTED)) for key in BY_POSITIONS),
     *(values(key) for key in ({"a": 1}, {"a": -1})),
+    commands(
+        "sets: constants under a collation", [{"_id": 0}, {"_id": 1, "l": ["b"]}],
+        *({"find": "c", "filter": {"$expr": {"$eq": [1, {operator: operands}]}}, **options} for operator in ("$setUnion", "$setIntersection") for options in ({}, {"collation": {"locale": "fr"}})
+          for operands in ([-1, "$l"], ["$l", -1], [["a"], "$l", ["A"]])),
+    ),
     *(
         pipelines("$sum of integers among doubles", [{"_id": at, "n": number} for at, number in enumerate(numbers)], [{"$group": {"_id": 1, "s": {"$sum": "$n"}, "a": {"$avg": "$n"}}}],
                   [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"s": {"$sum": "$n"}, "r": {"$sum": "$n", "window": {"documents": [-1, 0]}}}}}])

@@ -71,7 +71,7 @@ impl Function {
 
     /// Whether calls inside of calls come to the same as one call with all arguments.
     pub fn is_associative(&self) -> bool {
-        self.is_commutative() || matches!(self.name, "$concat" | "$concatArrays")
+        self.is_commutative(&Collation::SIMPLE) || matches!(self.name, "$concat" | "$concatArrays")
     }
 
     /// Whether a single argument may stand for all: an array of them.
@@ -79,9 +79,13 @@ impl Function {
         matches!(self.name, "$sum" | "$min" | "$max")
     }
 
-    /// Whether the order of the arguments does not matter.
-    pub fn is_commutative(&self) -> bool {
-        matches!(self.name, "$add" | "$multiply" | "$setUnion" | "$setIntersection" | "$sum" | "$min" | "$max")
+    /// Whether the order of the arguments does not matter. Of texts that a collation takes for equal, sets keep the first.
+    pub fn is_commutative(&self, collation: &Collation) -> bool {
+        match self.name {
+            "$add" | "$multiply" | "$sum" | "$min" | "$max" => true,
+            "$setUnion" | "$setIntersection" => collation.is_simple(),
+            _ => false,
+        }
     }
 }
 

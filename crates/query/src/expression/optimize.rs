@@ -70,7 +70,7 @@ fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: 
     }
     if function.is_associative() && !(function.takes_one_array() && arguments.len() == 1) {
         flatten(function, arguments);
-        if function.is_commutative() {
+        if function.is_commutative(collation) {
             // The constants come last: which null or error is met first depends on it.
             arguments.sort_by_key(Expr::is_constant);
         }
