@@ -60,9 +60,10 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
             trigger("insert")
         ),
         format!(
-            "CREATE TRIGGER {} AFTER UPDATE ON {main} FOR EACH ROW BEGIN \
-             IF {was} THEN {delete}; END IF; IF {is} THEN {insert} END IF; END",
-            trigger("update")
+            "CREATE TRIGGER {} AFTER UPDATE ON {main} FOR EACH ROW IF NOT ({}) THEN \
+             IF {was} THEN {delete}; END IF; IF {is} THEN {insert} END IF; END IF",
+            trigger("update"),
+            unchanged(index),
         ),
         format!(
             "CREATE TRIGGER {} AFTER DELETE ON {main} FOR EACH ROW IF {was} THEN {delete}; END IF",
@@ -102,6 +103,18 @@ pub(super) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> Str
         branches.push_str(&format!("{otherwise} {} THEN {}; ", is_array(row, place), statement(place)));
     }
     format!("{branches}END IF;")
+}
+
+/// Whether an update leaves all keys as they were: where there are arrays, all that they lie in.
+pub(super) fn unchanged(index: &Index) -> String {
+    let columns = (0..index.fields().count()).map(|position| {
+        let column = quote(&index.column(position));
+        format!("OLD.{column} <=> NEW.{column}")
+    });
+    let fields = places(index).into_iter().filter(|place| !place.contains('.'));
+    let arrays = fields.map(|place| format!("{} <=> {}", extracted("OLD", place), extracted("NEW", place)));
+    let (columns, arrays) = (columns.collect::<Vec<_>>().join(" AND "), arrays.collect::<Vec<_>>().join(" AND "));
+    format!("{columns} AND (NOT COALESCE({}, FALSE) OR {arrays})", has_array(index, "NEW"))
 }
 
 /// Whether any field of a row has met an array.

@@ -7,7 +7,7 @@
 //! by gateways ([`crate::index::Index::check_document`]), and of SQL clients by a column that may not be NULL.
 
 use super::Values;
-use super::definition::{array_of, by_place, elements_of, has_array, is_array, places, rest_within};
+use super::definition::{array_of, by_place, elements_of, has_array, is_array, places, rest_within, unchanged};
 use crate::id_text;
 use crate::index::{Index, json_path};
 use crate::key;
@@ -33,12 +33,6 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
     let (definitions, key) = (definitions.join(", "), columns.join(", "));
     let unique = quote(&index.sql_name);
     let delete = format!("DELETE FROM {own} WHERE seq = OLD.seq");
-    let (had, has) = (has_array(index, "OLD"), has_array(index, "NEW"));
-    let same = (0..index.fields().count()).map(|position| {
-        let column = quote(&index.column(position));
-        format!("OLD.{column} <=> NEW.{column}")
-    });
-    let same = same.collect::<Vec<_>>().join(" AND ");
     let insert = insert_of_row(index, &own);
     // A trigger may have been first, with the same row.
     let known =
@@ -51,8 +45,9 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
         format!("CREATE TRIGGER {} AFTER INSERT ON {main} FOR EACH ROW {insert}", trigger("insert")),
         format!(
             "CREATE TRIGGER {} AFTER UPDATE ON {main} FOR EACH ROW \
-             IF NOT ({same}) OR COALESCE({had}, FALSE) OR COALESCE({has}, FALSE) THEN {delete}; {insert}; END IF",
-            trigger("update")
+             IF NOT ({}) THEN {delete}; {insert}; END IF",
+            trigger("update"),
+            unchanged(index),
         ),
         format!("CREATE TRIGGER {} AFTER DELETE ON {main} FOR EACH ROW {delete}", trigger("delete")),
         format!(
@@ -86,20 +81,24 @@ fn index_column(index: &Index, row: &str, position: usize) -> String {
     format!("{row}.{}", quote(&index.column(position)))
 }
 
-/// Inserts the keys of the document that a trigger is about, if the index has it.
+/// Inserts the keys of the document that a trigger is about, if the index has it. To put elements in order and to drop those that are there
+/// twice takes a temporary table, so that is done where a key is taken: by the document itself, or by another one. Then the index's first is told.
 fn insert_of_row(index: &Index, own: &str) -> String {
-    // Of several that are taken, the index's first is told.
     let order = index.key_columns.iter().zip(1..).map(|(column, number)| match column.descends {
         true => format!("{number} DESC"),
         false => number.to_string(),
     });
     let order = order.collect::<Vec<_>>().join(", ");
     let arrays = by_place(index, "NEW", |place| {
+        let keys = element_keys(index, "NEW", place);
+        let (elements, but) = (elements(index, "NEW", place), but_missing(index, "NEW", place));
+        let insert = |distinct: &str, order: &str| {
+            format!("INSERT INTO {own} SELECT {distinct}{keys}, NEW.seq FROM {elements} AS e WHERE TRUE{but}{order}")
+        };
         format!(
-            "INSERT INTO {own} SELECT DISTINCT {}, NEW.seq FROM {} AS e WHERE TRUE{} ORDER BY {order}",
-            element_keys(index, "NEW", place),
-            elements(index, "NEW", place),
-            but_missing(index, "NEW", place),
+            "BEGIN DECLARE EXIT HANDLER FOR 1062 BEGIN DELETE FROM {own} WHERE seq = NEW.seq; {}; END; {}; END",
+            insert("DISTINCT ", &format!(" ORDER BY {order}")),
+            insert("", ""),
         )
     });
     format!(
