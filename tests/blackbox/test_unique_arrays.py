@@ -8,6 +8,7 @@ import threading
 
 import pymysql
 import pytest
+from pymongo import IndexModel
 from pymongo.errors import DuplicateKeyError, OperationFailure
 
 USERS = [{"_id": "ann", "emails": [{"address": "a@x", "verified": True}]}, {"_id": "bob", "emails": [{"address": "b@x"}, {"address": "c@x"}]}]
@@ -73,6 +74,15 @@ def test_an_index_of_documents_that_are_there(db):
     taken(db.things.insert_one, {"tags": ["e", "a"]})
     db.things.drop_index("tags_1")
     db.things.insert_one({"tags": ["e", "a"]})
+
+
+def test_indexes_with_and_without_arrays_at_once(db):
+    db.things.insert_many([{"_id": 1, "tags": ["a"], "n": 1}, {"_id": 2, "tags": ["b"], "n": 2}])
+    db.things.create_indexes([IndexModel("tags", unique=True), IndexModel("n", unique=True)])
+    taken(db.things.insert_one, {"tags": "a", "n": 3})
+    taken(db.things.insert_one, {"tags": "c", "n": 2.0})
+    db.things.insert_one({"tags": "c", "n": [3, 4]})
+    taken(db.things.insert_one, {"tags": "d", "n": 4})
 
 
 def test_another_name_is_no_way_around(session_client, db, database_name):

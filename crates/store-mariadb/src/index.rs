@@ -440,9 +440,10 @@ pub(crate) fn array_in_unique() -> Error {
     Error::new(Code::CANNOT_CREATE_INDEX, message)
 }
 
-/// The statement that adds indexes, all or none.
-pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: bool) -> String {
-    let clauses: Vec<String> = indexes.iter().flat_map(|index| index.clauses(relaxed)).collect();
+/// The statement that adds indexes, all or none. `relaxed`: the names of those that something else keeps unique.
+pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) -> String {
+    let clauses = |index: &Index| index.clauses(relaxed.contains(&index.sql_name.as_str()));
+    let clauses: Vec<String> = indexes.iter().flat_map(clauses).collect();
     format!("ALTER TABLE {table} {}", clauses.join(", "))
 }
 

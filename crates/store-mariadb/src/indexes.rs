@@ -196,17 +196,20 @@ async fn add(
     for index in wanted.iter().filter(|index| index.is_choosy()) {
         check_documents(connection, table, index).await?;
     }
-    connection.queue_query(&index::create_clause(&table.quoted, wanted, false));
+    connection.queue_query(&index::create_clause(&table.quoted, wanted, &[]));
     let mut made = build.watch(connection.finish()).await;
     let has_table = |index: &Index| !index.spec.unique || multikey::is_suitable(index, table);
     if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(sql::CHECK_VIOLATED))
         && wanted.iter().all(has_table)
     {
-        // Some fields meet arrays: [`multikey`] sees to it that the indexes are unique.
+        // Of indexes whose fields meet arrays, [`multikey`] sees to it that they are unique.
+        let mut relaxed = Vec::new();
         for index in wanted.iter().filter(|index| index.spec.unique) {
-            check_documents(connection, table, index).await?;
+            if check_documents(connection, table, index).await? {
+                relaxed.push(index.sql_name.as_str());
+            }
         }
-        connection.queue_query(&index::create_clause(&table.quoted, wanted, true));
+        connection.queue_query(&index::create_clause(&table.quoted, wanted, &relaxed));
         made = build.watch(connection.finish()).await;
     }
     match made {
@@ -229,20 +232,22 @@ async fn add(
 
 fn drop_ok(_: mariadb_wire::ok::OkPacket) {}
 
-/// The error of the first document that an index could not hold.
-async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<()> {
+/// The error of the first document that an index could not hold; whether there are any that had to be looked at.
+async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<bool> {
     let (condition, key) = (index.refused_condition(), table.row_key.column());
     let sql = format!("SELECT doc FROM {} WHERE {condition} ORDER BY {key}", table.quoted);
     connection.queue_execute(&sql.into(), &[]);
-    let (mut bson, mut refused) = (Vec::new(), Ok(()));
+    let (mut bson, mut refused, mut any) = (Vec::new(), Ok(()), false);
     while let Event::Row(range) = connection.next().await? {
+        any = true;
         let mut row = connection.row(range)?;
         let (Some(json), true) = (row.next_bytes()?, refused.is_ok()) else { continue };
         bson.clear();
         spelling::read(json, &mut bson)?;
         refused = index.check_document(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
     }
-    Ok(refused?)
+    refused?;
+    Ok(any)
 }
 
 /// The error of the first of these indexes that two documents have a key in common in.
