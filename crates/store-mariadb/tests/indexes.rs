@@ -12,16 +12,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use query::{Context, Predicate, Sort};
 use random::runner;
-use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, Statements, StoredDoc};
-use support::client::{Client, delete, id};
+use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, StoredDoc};
+use support::client::{Client, id, refusal, spec};
 use support::{Server, decode, server};
-
-fn spec(name: &str, key: DocBuf, options: DocBuf) -> IndexSpec {
-    let mut spec = doc! { "v": 2, "key": &key, "name": name };
-    options.as_doc().iter().for_each(|(key, value)| spec.append(key, value));
-    let flag = |option| options.as_doc().get(option).is_some_and(Value::is_truthy);
-    IndexSpec { name: name.into(), unique: flag("unique"), sparse: flag("sparse"), key, spec }
-}
 
 /// Takes so many documents of a scan at a time.
 struct Some_(Vec<DocBuf>, usize);
@@ -412,62 +405,6 @@ fn insert_by_sql(server: &Server, client: &Client, things: &Namespace, all: &[Do
     if !by_sql.is_empty() {
         let (from, to) = (format!("{}.unindexed", things.database), format!("{}.things", things.database));
         server.sql(&format!("INSERT INTO {to} (doc) SELECT doc FROM {from}"));
-    }
-}
-
-/// The code with which a document is not inserted.
-fn refusal(client: &Client, things: &Namespace, document: &DocBuf) -> Option<error::Code> {
-    let outcome = client.insert(things, std::slice::from_ref(document)).unwrap();
-    outcome.statements[0].as_ref().err().map(|error| error.code())
-}
-
-/// An index is not made over documents that it would refuse, and nothing is left of it.
-#[test]
-fn arrays_side_by_side_are_refused() {
-    let Some(server) = server() else { return };
-    let client = Client::open(server.engine());
-    let parallel = Some(error::Code::CANNOT_INDEX_PARALLEL_ARRAYS);
-    let one = |name: &str| {
-        DocBuf::build(|writer| {
-            writer.append("_id", name);
-            writer.array(name).push(1);
-        })
-    };
-    let both = DocBuf::build(|writer| {
-        writer.append("_id", 1);
-        writer.array("a").push(1);
-        writer.array("b").push(2);
-    });
-    let within = DocBuf::build(|writer| {
-        writer.append("_id", 1);
-        let mut array = writer.array("a");
-        let mut element = array.document();
-        element.array("x").push(1);
-        element.array("y").push(2);
-    });
-    let numbered = DocBuf::build(|writer| {
-        writer.append("_id", 1);
-        writer.array("c").document().append("0", 1);
-    });
-    for (number, (key, refused, code)) in [
-        (doc! { "a": 1, "b": -1 }, &both, parallel),
-        (doc! { "a.x": 1, "a.y": 1 }, &within, parallel),
-        (doc! { "c.0": 1 }, &numbered, Some(error::Code(16746))),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let things = Namespace::new("index_parallel", &format!("things{number}"));
-        let make = || client.run(client.store.create_indexes(&things, vec![spec("i", key.clone(), doc! {})]));
-        assert_eq!(refusal(&client, &things, refused), None);
-        assert_eq!(make().unwrap_err().code(), code.unwrap());
-        assert_eq!(client.run(client.store.indexes(&things)).unwrap().unwrap().len(), 1);
-        client.write(&things, Statements::Delete(vec![delete(&doc! {})]), None).unwrap();
-        make().unwrap();
-        assert_eq!(refusal(&client, &things, refused), code);
-        for plain in [one("a"), one("b"), one("c")] {
-            assert_eq!(refusal(&client, &things, &plain), None);
-        }
     }
 }
 

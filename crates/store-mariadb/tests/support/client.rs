@@ -2,7 +2,7 @@
 
 use super::decode;
 use bytes::Bytes;
-use document::{Doc, DocBuf};
+use document::{Doc, DocBuf, Value, doc};
 use query::{Context, Predicate};
 use std::future::Future;
 use std::rc::Rc;
@@ -125,4 +125,20 @@ pub fn id(document: &DocBuf) -> document::ValueBuf {
 pub fn delete(filter: &DocBuf) -> DeleteStatement {
     let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
     DeleteStatement { predicate, sort: None, one: false, hint: None, image: ReturnImage::None }
+}
+
+/// An index with these options.
+#[allow(dead_code)]
+pub fn spec(name: &str, key: DocBuf, options: DocBuf) -> IndexSpec {
+    let mut spec = doc! { "v": 2, "key": &key, "name": name };
+    options.as_doc().iter().for_each(|(key, value)| spec.append(key, value));
+    let flag = |option| options.as_doc().get(option).is_some_and(Value::is_truthy);
+    IndexSpec { name: name.into(), unique: flag("unique"), sparse: flag("sparse"), key, spec }
+}
+
+/// The code with which a document is not inserted.
+#[allow(dead_code)]
+pub fn refusal(client: &Client, things: &Namespace, document: &DocBuf) -> Option<error::Code> {
+    let outcome = client.insert(things, std::slice::from_ref(document)).unwrap();
+    outcome.statements[0].as_ref().err().map(|error| error.code())
 }
