@@ -361,6 +361,11 @@ def alone(command: dict, collections: dict):
         for stage in command["pipeline"]:
             for pipeline in stage.get("$facet", {}).values():
                 yield {**command, "pipeline": pipeline}
+            join = stage.get("$lookup", stage.get("$unionWith"))
+            if isinstance(join, dict) and isinstance(join.get("pipeline"), list):
+                inner = {**command, "aggregate": join.get("from", join.get("coll")), "pipeline": join["pipeline"]}
+                yield inner
+                yield from alone(inner, collections)
     if name == "find" and command.get("filter") and command.get("projection"):
         yield {**command, "filter": {}}
         yield {**command, "projection": {}}
