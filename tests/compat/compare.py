@@ -96,12 +96,21 @@ def decoded(document: bytes):
         return document
 
 
+def typed(value) -> str:
+    """The value in words that tell the types of numbers apart, to sort by."""
+    if isinstance(value, dict):
+        return "{%s}" % ",".join(f"{name!r}:{typed(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return "[%s]" % ",".join(map(typed, value))
+    return f"{value!r} {type(value).__name__}"
+
+
 def settled(value):
     """Arrays in one order, all the way down, for results that have none."""
     if isinstance(value, dict):
         return {name: settled(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return sorted((settled(inner) for inner in value), key=repr)
+        return sorted((settled(inner) for inner in value), key=typed)
     return value
 
 
@@ -114,7 +123,7 @@ def same_batch(ours: list[bytes], theirs: list[bytes], command: dict) -> bool:
     if any(f"'{name}'" in str(command.get("pipeline")) for name in UNORDERED_WITHIN) or "pipeline" in command and is_open(command):
         return identical(settled(ours), settled(theirs))
     if not keeps_order(command) or lists_as_ids(command, ours):
-        ours, theirs = sorted(ours, key=repr), sorted(theirs, key=repr)
+        ours, theirs = sorted(ours, key=typed), sorted(theirs, key=typed)
     return identical(ours, theirs)
 
 
