@@ -46,11 +46,7 @@ fn large_writes_among_small_ones(engine: Arc<dyn Engine>, decode: Decode) {
             });
         }
     });
-    let numbers = |document: &DocBuf| match document.as_doc().get("n") {
-        Some(Value::Int32(number)) => number,
-        _ => 0,
-    };
-    let total: i32 = suite.all().iter().map(numbers).sum();
+    let total: i32 = suite.all().iter().map(|document| number(document).unwrap_or(0)).sum();
     assert_eq!(total, 2 * 4 * DOCUMENTS + 2 * 4 * 25, "no increment is lost or made twice");
     suite.assert_valid();
     let outcome = suite.delete(delete(doc! { "m": 0 }, false));
@@ -131,6 +127,14 @@ fn pushes_to_one_document(engine: Arc<dyn Engine>, decode: Decode) {
     suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
 }
 
+/// What all sessions increment.
+fn number(document: &DocBuf) -> Option<i32> {
+    match document.as_doc().get("n") {
+        Some(Value::Int32(number)) => Some(number),
+        _ => None,
+    }
+}
+
 #[derive(Default)]
 struct Totals {
     upserted: usize,
@@ -138,10 +142,33 @@ struct Totals {
     numbers: Vec<i32>,
 }
 
+/// A session's place at the barrier that all of them begin their rounds at. One that fails goes on to meet the others there, so
+/// that they end and the failure is told, instead of waiting for it for ever.
+struct Place<'a> {
+    barrier: &'a Barrier,
+    rounds_left: i32,
+}
+
+impl Place<'_> {
+    fn begin_round(&mut self) {
+        self.rounds_left -= 1;
+        self.barrier.wait();
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        while self.rounds_left > 0 {
+            self.begin_round();
+        }
+    }
+}
+
 fn session(suite: &Suite, barrier: &Barrier, thread: i32) -> Totals {
     let mut totals = Totals::default();
+    let mut place = Place { barrier, rounds_left: ROUNDS };
     for round in 0..ROUNDS {
-        barrier.wait();
+        place.begin_round();
         // All upsert the same key.
         let key = format!("round {round}");
         let upsert =
@@ -154,16 +181,19 @@ fn session(suite: &Suite, barrier: &Barrier, thread: i32) -> Totals {
             ..update(doc! { "_id": "counter" }, doc! { "$inc": &doc! { "n": 1 } })
         };
         let drawn = suite.update(draw).unwrap().image.unwrap();
-        match drawn.as_doc().get("n") {
-            Some(Value::Int32(number)) => totals.numbers.push(number),
-            other => panic!("{other:?} drawn"),
-        }
+        totals.numbers.push(number(&drawn).unwrap());
         // All claim the same unique value.
         let claim = doc! { "_id": format!("claim {thread} {round}").as_str(), "u": round };
         totals.claimed += usize::from(suite.write(inserts(std::slice::from_ref(&claim)), true)[0].is_ok());
-        // What was acknowledged is there, whoever looks.
-        let found = suite.find(&doc! { "_id": &key });
+        // What was acknowledged is there, whoever looks. Others may write to the document between the two reads: each sees it as
+        // it is by then.
+        let by_id = doc! { "_id": &key };
+        let found = suite.scan(&by_id);
         assert_eq!(found.len(), 1);
+        if let Some(looked_up) = suite.look_up(&by_id) {
+            assert_eq!(looked_up.len(), 1);
+            assert!(number(&looked_up[0]) >= number(&found[0]), "{looked_up:?} was read behind {found:?}");
+        }
         let others = suite.find(&doc! { "u": round });
         assert_eq!(others.len(), 1);
     }
