@@ -313,10 +313,24 @@ class Asked:
         answers = self.oracle([{**self.command, "pipeline": [one, *pipeline]} for one in chosen])
         return [document for answer in answers for document in batch_of(RawBSONDocument(answer, RAW)) or ()]
 
-    def has_unique_numbers(self) -> bool:
-        """Whether a unique index was set up that has numbers in its paths, for writes."""
-        unique = [index["key"] for one in self.block.setup for index in one.get("indexes", ()) if index.get("unique")]
-        return self.block.writes and any(name.isdigit() for key in unique for path in key for name in path.split("."))
+    def without_refused(self, ours: bytes) -> bytes | None:
+        """The answer of MongoDB over those of the documents that our unique indexes did not refuse with 67, where they did so."""
+        if self.pair.store != "mariadb" or not self.block.writes:
+            return None
+        load, look = self.pair.load(self.block.collections), self.pair.look(self.block.collections)
+        side, refused = self.pair.sides[0], 0
+        side.send([request(command) for command in load])
+        for at, command in enumerate(load):
+            errors = bson.decode(side.receive()).get("writeErrors", ())
+            gone = {error["index"] for error in errors if error["code"] == 67}
+            if gone:
+                kept = [document for index, document in enumerate(command["documents"]) if index not in gone]
+                load[at] = {**command, "documents": kept} if kept else {"ping": 1}
+                refused += len(gone)
+        if not refused:
+            return None
+        answers = self.oracle([*load, self.command, *look])
+        return answers[len(load) + next(at for at, pair in enumerate(self.pairs) if pair[0] is ours)]
 
     def is_without_unique_index(self, ours: bytes) -> bool:
         """Whether we have none of the unique indexes that were set up, where MongoDB answers as we do without them."""

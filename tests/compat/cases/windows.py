@@ -2,7 +2,7 @@
 
 import datetime
 
-from bson import Decimal128, Int64
+from bson import Decimal128, Int64, MaxKey, Timestamp
 
 from compat.case import pipelines
 
@@ -125,6 +125,29 @@ RANGES = [
             window({"$push": "$_id", "window": {"range": pair, "unit": "day"}}, {"d": 1})
             for pair in [["unbounded", "current"], ["current", 0], [-1, "current"], ["current", "current"], [0, 0]]
         ),
+    ),
+    # A value that no range can start from is an error in its document's turn; ranges without an end end before such values.
+    *(
+        pipelines(
+            f"windows by range up to values {of}", [{"_id": i, "k": k, "n": i if i != 2 else "x"} for i, k in enumerate(values)],
+            *(
+                [window({function: "$n", "window": {"range": pair, **unit}}, {"k": 1}), {"$limit": limit}]
+                for function in ["$push", "$sum", "$max", "$last"]
+                for pair in [[-1, 1], ["unbounded", 1], [-1, "unbounded"], ["unbounded", "unbounded"], ["current", 1], [1, "unbounded"]]
+                for limit in [1, 3, 4, 9]
+            ),
+            *(
+                {"$setWindowFields": {"sortBy": {"k": 1}, "output": dict(pairs)}}
+                for ranged in [{"$push": "$n", "window": {"range": [-1, 1], **unit}}, {"$push": {"$add": ["$n", 1]}, "window": {"range": [-1, 1], **unit}}]
+                for other in [{"$max": {"$add": ["$n", 1]}}, {"$max": {"$add": ["$n", 1]}, "window": {"documents": [-1, 0]}}]
+                for pairs in [[("a", ranged), ("b", other)], [("a", other), ("b", ranged)]]
+            ),
+            window({"$push": {"$add": ["$n", 1]}, "window": {"range": [-1, 1], **unit}}, {"k": -1}),
+        )
+        for of, unit, values in [
+            ("that are no numbers", {}, [1, 2, 2.5, "a", datetime.datetime(2026, 1, 1), 3, True]),
+            ("that are no times", {"unit": "day"}, [datetime.datetime(2026, 1, i) for i in (1, 2, 3, 5)] + [MaxKey(), Timestamp(1, 1)]),
+        ]
     ),
     pipelines(
         "windows by range of time", TIMES,

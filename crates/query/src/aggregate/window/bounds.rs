@@ -4,7 +4,7 @@ use super::partition::Partition;
 use crate::expression::date::calculate::Unit;
 use crate::expression::number::{Number, Sum};
 use crate::text;
-use crate::{Context, Expression, Item};
+use crate::{Context, Expression};
 use document::compare::compare;
 use document::{Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -167,8 +167,9 @@ fn crossed(lower: &str, upper: &str) -> Error {
 /// The windows of a partition, from its first document on.
 #[derive(Debug)]
 pub(super) struct Windowing {
-    /// What range-based bounds are relative to, per document.
-    values: Vec<ValueBuf>,
+    /// What range-based bounds are relative to, per document that has it; `None` where nothing, or more than one field, is sorted by,
+    /// or downwards.
+    values: Option<Vec<Option<ValueBuf>>>,
     start: usize,
     end: usize,
 }
@@ -176,18 +177,16 @@ pub(super) struct Windowing {
 impl Windowing {
     /// `sort_by`: the one field that is sorted by, ascending; range-based bounds need it.
     pub fn begin(bounds: &Bounds, sort_by: Option<&Expression>, partition: &Partition) -> Result<Windowing> {
-        let mut values = Vec::new();
-        if let Bounds::Range(_, _, unit) = bounds {
-            let sort_by =
-                sort_by.ok_or_else(|| Error::new(Code(5429404), "Missing _sortExpr with range-based bounds"))?;
-            for index in 0..partition.len() {
-                values.push(range_base(sort_by, partition.get(index)?.as_item(), *unit)?);
-            }
+        let mut values = None;
+        if let (Bounds::Range(..), Some(sort_by)) = (bounds, sort_by) {
+            let of_row = |row| Ok(sort_by.evaluate(partition.get(row)?.as_item())?.into_owned());
+            values = Some((0..partition.len()).map(of_row).collect::<Result<_>>()?);
         }
         Ok(Windowing { values, start: 0, end: 0 })
     }
 
-    /// The window of the document at `row`. Rows are asked for one after the other: neither end ever moves back.
+    /// The window of the document at `row`. Rows are asked for one after the other: neither end ever moves back. A document whose
+    /// value no range can start from is an error in its turn, and not before.
     pub fn window(&mut self, bounds: &Bounds, row: usize, count: usize) -> Result<Range<usize>> {
         match bounds {
             Bounds::Documents(lower, upper) => {
@@ -197,48 +196,60 @@ impl Windowing {
                 Ok(start..end.max(start))
             }
             Bounds::Range(lower, upper, unit) => {
-                let base = self.values.get(row).map_or(Value::Null, ValueBuf::as_value);
+                let values = self.values.as_deref();
+                let values =
+                    values.ok_or_else(|| Error::new(Code(5429404), "Missing _sortExpr with range-based bounds"))?;
+                let base = range_base(values.get(row).and_then(Option::as_ref), *unit)?;
                 match lower {
                     Bound::Unbounded => {}
                     Bound::Current => self.start = row,
                     Bound::By(lower) => {
                         let limit = moved(base, *lower, *unit)?;
-                        self.start += self.count_while(self.start, limit.as_value(), |order| order == Ordering::Less);
+                        self.start +=
+                            count_while(values, self.start, limit.as_value(), |order| order == Ordering::Less);
                     }
                 }
                 match upper {
-                    Bound::Unbounded => self.end = count,
+                    // As far as there are values that a range can be told of.
+                    Bound::Unbounded => {
+                        let rest = values.get(self.end..).unwrap_or_default().iter();
+                        self.end += rest.take_while(|value| range_base(value.as_ref(), *unit).is_ok()).count();
+                    }
                     Bound::Current => self.end = row + 1,
                     Bound::By(upper) => {
                         let limit = moved(base, *upper, *unit)?;
-                        self.end += self.count_while(self.end, limit.as_value(), |order| order != Ordering::Greater);
+                        self.end += count_while(values, self.end, limit.as_value(), |order| order != Ordering::Greater);
                     }
                 }
                 Ok(self.start..self.end.max(self.start))
             }
         }
     }
-
-    fn count_while(&self, from: usize, limit: Value<'_>, keep: impl Fn(Ordering) -> bool) -> usize {
-        let rest = self.values.get(from..).unwrap_or_default();
-        rest.iter().take_while(|value| keep(compare(value.as_value(), limit))).count()
-    }
 }
 
-fn range_base(sort_by: &Expression, document: Item<'_>, unit: Option<Unit>) -> Result<ValueBuf> {
-    let evaluated = sort_by.evaluate(document)?;
+/// How many values in a row, from there on, are ordered so with respect to the limit. What is missing comes ahead of null.
+fn count_while(values: &[Option<ValueBuf>], from: usize, limit: Value<'_>, keep: impl Fn(Ordering) -> bool) -> usize {
+    let rest = values.get(from..).unwrap_or_default();
+    let is_kept =
+        |value: &Option<ValueBuf>| keep(compare(value.as_ref().map_or(Value::Undefined, ValueBuf::as_value), limit));
+    rest.iter().take_while(|value| is_kept(value)).count()
+}
+
+/// What a document's range starts from.
+fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>> {
+    let value = value.map(ValueBuf::as_value);
     let expected = |code: i32, what: &str| {
-        let found = evaluated.type_name();
+        let found = value.map_or("missing", |value| value.kind().alias());
         Error::new(Code(code), format!("Invalid range: Expected the sortBy field to be a {what}, but it was {found}"))
     };
-    match (evaluated.value(), unit) {
-        (Some(value @ Value::DateTime(_)), Some(_)) => Ok(value.to_owned()),
+    match (value, unit) {
+        (Some(value @ Value::DateTime(_)), Some(_)) => Ok(value),
         (_, Some(_)) => Err(expected(5429513, "Date")),
         (Some(Value::DateTime(_)), None) => {
             let message = "Invalid range: For windows that involve date or time ranges, a unit must be provided.";
             Err(Error::new(Code(5429413), message))
         }
-        (Some(value), None) if value.kind().is_number() => Ok(value.to_owned()),
+        (Some(value), None) if value.kind().is_number() => Ok(value),
         (_, None) => Err(expected(5429414, "number")),
     }
 }
