@@ -146,6 +146,42 @@ def test_sql_cannot_write_it_either(server, db, users):
 
 
 @pytest.mark.mariadb_only
+def test_a_rename_that_fails_leaves_it_unique(session_client, server, db, users):
+    """MariaDB does not take a table with triggers of others into another schema; by then those of the index are gone."""
+    server.mariadb.sql(f"CREATE TRIGGER `{db.name}`.theirs BEFORE INSERT ON `{db.name}`.users FOR EACH ROW SET @seen = 1")
+    with pytest.raises(OperationFailure):
+        session_client.admin.command({"renameCollection": users.full_name, "to": f"{db.name}_2.users"})
+    with server.client() as another:
+        taken(another[db.name].users.insert_one, {"emails": {"address": "c@x"}})
+    taken(users.update_one, {"_id": "ann"}, {"$push": {"emails": {"address": "b@x"}}})
+    assert "IXSCAN" in str(users.find({"emails.address": "c@x"}).explain()["queryPlanner"]["winningPlan"])
+    users.insert_one({"emails": [{"address": "d@x"}]})
+    session_client.drop_database(f"{db.name}_2")
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("left", ["nothing", "triggers and tables"])
+def test_what_was_cut_off_is_made_before_the_next_write(server, own_server, db, users, left):
+    """As a gateway leaves it that is killed when it has begun to drop or to make the tables."""
+    sql, schema = server.mariadb.sql, db.name
+    [[remembered]] = sql("SELECT values_table FROM selkie.indexes WHERE schema_name = %s AND values_table IS NOT NULL", schema)
+    if left == "nothing":
+        for (trigger,) in sql("SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = %s", schema):
+            sql(f"DROP TRIGGER `{schema}`.`{trigger}`")
+        for (table,) in sql("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME LIKE '~%%'", schema):
+            sql(f"DROP TABLE `{schema}`.`{table}`")
+    owed = remembered.replace("~elements~", "~owed~")
+    sql("UPDATE selkie.indexes SET values_table = %s WHERE schema_name = %s AND values_table IS NOT NULL", owed, schema)
+    with own_server(mariadb=server.mariadb).client() as client:
+        users = client[schema].users
+        taken(users.update_one, {"_id": "ann"}, {"$set": {"emails": {"address": "b@x"}}})
+        taken(users.insert_one, {"emails": {"address": "c@x"}})
+        users.update_one({"_id": "ann"}, {"$set": {"emails": [{"address": "d@x"}]}})
+    tables = sql("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME LIKE '~%%'", schema)
+    assert len(tables) == 2, "those that were left are gone"
+
+
+@pytest.mark.mariadb_only
 def test_nothing_is_left_behind(server, db, users):
     users.drop()
     assert server.mariadb.sql("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", db.name) == ()

@@ -8,7 +8,7 @@ use crate::multikey;
 use crate::names::{self, quote};
 use crate::own_schema::{self, Remembered};
 use crate::store::MariaDbStore;
-use crate::table::{Column, shape};
+use crate::table::{Column, Table, shape};
 use document::{Doc, DocBuf};
 use error::{Code, Error};
 use mariadb_wire::Param;
@@ -87,7 +87,6 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message).into());
     };
     let (schema, name) = store.catalog.names(to)?;
-    let target = format!("{}.{}", quote(schema), quote(&name));
     let in_the_way = match store.catalog.look(&mut lease, to).await? {
         Look::Nothing => None,
         Look::OtherTable => return Err(not_a_collection(to).into()),
@@ -95,33 +94,51 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
         Look::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
     };
     store.catalog.create_schema(&mut lease, schema).await?;
-    // Triggers do not go with a table into another schema. The next array brings them back, but for those of unique indexes.
-    multikey::drop_all(&mut lease, &source, &source.indexes).await?;
-    keyed::drop_all(&mut lease, &source, &source.indexes).await?;
-    if let Some(replaced) = &in_the_way {
-        multikey::drop_all(&mut lease, replaced, &replaced.indexes).await?;
-        keyed::drop_all(&mut lease, replaced, &replaced.indexes).await?;
-        // The old target steps aside and the new one takes its place in one statement, so that nobody finds it missing.
-        let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
-        lease.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
-        lease.finish().await?;
-        lease.queue_query(&format!("DROP TABLE {aside}"));
-        lease.finish().await?;
-        own_schema::forget_collection(&mut lease, schema, &name).await?;
-    } else {
-        lease.queue_query(&format!("RENAME TABLE {} TO {target}", source.quoted));
-        lease.finish().await?;
+    let renamed = move_table(&mut lease, &source, (schema, &name), in_the_way.as_deref()).await;
+    if renamed.is_ok() {
+        let from = (&*source.schema, &*source.name);
+        own_schema::rename_collection(&mut lease, from, (schema, &name), &to.collection).await?;
     }
-    own_schema::rename_collection(&mut lease, (&source.schema, &source.name), (schema, &name), &to.collection).await?;
     store.catalog.note_change();
     // Keys that gateways compute have to be there, or the index would serve no more.
-    if let Some(table) = store.catalog.table(&mut lease, to).await? {
-        multikey::restore_unique(&mut lease, &table, &source.indexes).await?;
+    let there = if renamed.is_ok() { to } else { from };
+    store.catalog.forget(there);
+    if let Some(table) = store.catalog.table(&mut lease, there).await? {
+        multikey::restore_unique(&mut lease, &table).await?;
         keyed::make(store, &mut lease, &table, &table.indexes, None).await?;
-        store.catalog.forget(to);
+        store.catalog.forget(there);
         store.catalog.note_change();
     }
-    Ok(())
+    renamed
+}
+
+/// Gives a table another schema and name, in place of one that may have them.
+async fn move_table(
+    connection: &mut Connection,
+    source: &Table,
+    (schema, name): (&str, &str),
+    replaced: Option<&Table>,
+) -> Result<()> {
+    // Triggers do not go with a table into another schema. The next array brings them back, but for those of unique indexes.
+    if source.schema != schema {
+        multikey::drop_all(connection, source, &source.indexes).await?;
+    }
+    keyed::drop_all(connection, source, &source.indexes).await?;
+    let target = format!("{}.{}", quote(schema), quote(name));
+    let Some(replaced) = replaced else {
+        connection.queue_query(&format!("RENAME TABLE {} TO {target}", source.quoted));
+        connection.finish().await?;
+        return Ok(());
+    };
+    // The old target steps aside and the new one takes its place in one statement, so that nobody finds it missing.
+    let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
+    connection.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
+    connection.finish().await?;
+    multikey::drop_all(connection, replaced, &replaced.indexes).await?;
+    keyed::drop_all(connection, replaced, &replaced.indexes).await?;
+    connection.queue_query(&format!("DROP TABLE {aside}"));
+    connection.finish().await?;
+    own_schema::forget_collection(connection, schema, name).await
 }
 
 pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<CollectionInfo>> {

@@ -62,6 +62,8 @@ pub(crate) struct Index {
     pub key_columns: Box<[KeyColumn]>,
     /// The table with the values of arrays, if there is one.
     pub values: Option<Values>,
+    /// The tables that a unique index should have and, after something was cut off, has not: it is a plain one until they are made.
+    pub owed: Option<Values>,
     /// Its columns can be read without the document. Earlier versions made some that cannot.
     pub stands_alone: bool,
     /// The tables with the keys that SQL cannot compute, if there are any.
@@ -106,6 +108,7 @@ impl Index {
             spec: Arc::new(spec),
             sql_name,
             values: None,
+            owed: None,
             stands_alone: false,
             keys: None,
             has_columns: of_columns,
@@ -497,6 +500,7 @@ pub(crate) async fn load(
             let mut index = Index::new(index_spec(spec));
             let tables = values.clone().map(own_schema::text_of).transpose()?;
             index.values = tables.as_deref().and_then(Values::read);
+            index.owed = tables.as_deref().and_then(Values::read_owed);
             index.keys = tables.as_deref().and_then(KeyTable::read);
             index.has_columns = columns.iter().any(|column| column.name == index.text_column(0));
             let find = |name: &str| columns.iter().find(|column| column.name == name);

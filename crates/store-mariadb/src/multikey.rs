@@ -26,6 +26,10 @@ use store::IndexKind;
 /// Begins the names of these tables.
 const PREFIX: &str = "~elements~";
 
+/// Begins what is remembered of the tables of a unique index while they come or go. Where it stays, that was cut off: who writes next makes
+/// them, for without them the index is a plain one.
+const OWED_PREFIX: &str = "~owed~";
+
 /// Begins the names of those that earlier versions made.
 const EARLIER_PREFIX: &str = "~values~";
 
@@ -56,6 +60,16 @@ impl Values {
 
     fn remembered(&self) -> String {
         format!("{} {:x}", self.name, self.fields)
+    }
+
+    /// Reads what [`Values::owed`] spells.
+    pub fn read_owed(text: &str) -> Option<Values> {
+        Values::read(&format!("{PREFIX}{}", text.strip_prefix(OWED_PREFIX)?))
+    }
+
+    /// What is remembered of it while it is not, or not surely, there.
+    fn owed(&self) -> String {
+        self.remembered().replacen(PREFIX, OWED_PREFIX, 1)
     }
 
     pub fn quoted(&self, table: &Table) -> String {
@@ -96,12 +110,13 @@ pub(crate) async fn prepare<'d>(
         let known = index.values.as_ref().map_or(0, |values| values.fields);
         let unknown = index.fields().enumerate().filter(|(position, _)| known & 1 << position == 0);
         let met = unknown.filter(|(_, path)| documents.clone().any(|document| meets_array(document, path)));
-        let fields = met.fold(0, |fields, (position, _)| fields | 1 << position);
+        let owed = index.owed.as_ref().map_or(0, |owed| owed.fields);
+        let fields = met.fold(owed, |fields, (position, _)| fields | 1 << position);
         match &index.values {
             _ if fields == 0 => {}
             Some(values) => {
                 let values = Values { fields: values.fields | fields, ..values.clone() };
-                remember(connection, table, index, Some(&values)).await?;
+                remember(connection, table, index, Some(values.remembered())).await?;
                 store.catalog.note_change();
             }
             // A unique index refuses the document without, so what may have been in the way is tried again.
@@ -156,12 +171,9 @@ async fn create(
     named_lock::release(connection, &lock).await?;
     store.catalog.note_change();
     match outcome {
-        Err(failure) if !failure.is_lost() => {
-            tracing::warn!(
-                "arrays in index '{}' of {} are read by every lookup: {failure}",
-                index.spec.name,
-                table.quoted
-            );
+        Err(failure) if !failure.is_lost() && index.owed.is_none() => {
+            let what = if index.spec.unique { "refused" } else { "read by every lookup" };
+            tracing::warn!("arrays in index '{}' of {} are {what}: {failure}", index.spec.name, table.quoted);
             store.no_triggers.borrow_mut().insert(table.quoted.clone());
             Ok(())
         }
@@ -180,31 +192,35 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
         Ok(())
     })
     .await?;
-    match known {
-        Some(known) if Values::read(&known).is_some() => return Ok(()),
-        Some(earlier) => drop_table(connection, &table.schema, &earlier).await?,
-        None => {}
+    let owed = known.as_deref().and_then(Values::read_owed);
+    match (&owed, known) {
+        (_, Some(known)) if Values::read(&known).is_some() => return Ok(()),
+        (Some(owed), _) => drop_table(connection, &table.schema, &owed.name).await?,
+        (None, Some(earlier)) => drop_table(connection, &table.schema, &earlier).await?,
+        (None, None) => {}
     }
-    let values = Values::new(fields);
+    let values = Values::new(fields | owed.as_ref().map_or(0, |owed| owed.fields));
     let mut statements = definition::statements(table, index, &values);
     if index.spec.unique {
         statements.extend(unique::statements(table, index, &values));
+        remember(connection, table, index, Some(values.owed())).await?;
     }
     for sql in statements {
         connection.queue_query(&sql);
         if let Err(failure) = connection.finish().await {
             if !failure.is_lost() {
                 drop_table(connection, &table.schema, &values.name).await?;
+                remember(connection, table, index, owed.as_ref().map(Values::owed)).await?;
             }
             return Err(failure);
         }
     }
     // Who does not know of the tables reads more than need be, but nothing is missing.
-    remember(connection, table, index, Some(&values)).await
+    remember(connection, table, index, Some(values.remembered())).await
 }
 
-async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<&Values>) -> Result<()> {
-    own_schema::remember_values(connection, table, index, values.map(Values::remembered)).await
+async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<String>) -> Result<()> {
+    own_schema::remember_values(connection, table, index, values).await
 }
 
 /// Drops an index's tables and their triggers.
@@ -221,22 +237,21 @@ pub(crate) async fn drop_table(connection: &mut Connection, schema: &str, name: 
     Ok(())
 }
 
-/// Makes the tables of unique indexes again, which [`drop_all`] has dropped: these are needed. `before`: the indexes as they were.
-pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table, before: &[Index]) -> Result<()> {
-    for index in table.indexes.iter().filter(|index| index.spec.unique && index.values.is_none()) {
-        let same = before.iter().find(|before| before.sql_name == index.sql_name);
-        if let Some(values) = same.and_then(|before| before.values.as_ref()) {
-            create_locked(connection, table, index, values.fields).await?;
+/// Makes the tables of unique indexes again, which [`drop_all`] has dropped: these are needed.
+pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table) -> Result<()> {
+    for index in &table.indexes {
+        if let Some(owed) = &index.owed {
+            create_locked(connection, table, index, owed.fields).await?;
         }
     }
     Ok(())
 }
 
-/// Drops the tables of these indexes; lookups do without them.
+/// Drops the tables of these indexes; lookups do without them. Those of unique ones are owed from now on, while the index is there.
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
-        let Some(values) = &index.values else { continue };
-        remember(connection, table, index, None).await?;
+        let Some(values) = index.values.as_ref().or(index.owed.as_ref()) else { continue };
+        remember(connection, table, index, index.spec.unique.then(|| values.owed())).await?;
         drop_table(connection, &table.schema, &values.name).await?;
     }
     Ok(())
