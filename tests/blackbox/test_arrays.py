@@ -9,7 +9,7 @@ import os
 import random
 
 import pytest
-from bson import Decimal128, ObjectId, json_util
+from bson import Decimal128, Int64, ObjectId, json_util
 from pymongo.errors import BulkWriteError, WriteError
 
 SEED = int(os.environ.get("SELKIE_ARRAYS_SEED", "1"))
@@ -208,6 +208,45 @@ def test_rows_that_truncate_leaves_behind_do_no_harm(server, db):
         )
     assert sorted(one["_id"] for one in db.things.find({"tags": "a", "n": 1})) == [0, 1, 2, 3, 4, 5]
     assert list(db.things.find({"tags": "b", "n": 1})) == []
+
+
+# Values around what a trigger takes the short way: strings of some lengths and with escapes, whole numbers of some digits, ObjectIds.
+AROUND_PLAIN = [
+    "é" * 480, "é" * 481, *("a" * length for length in (959, 960, 961, 962)), 'a"b', "a\\b", "\0", "null", "12", "\U0001f600", "[",
+    -1, -0.0, 10**17, 10**18 - 1, 1 - 10**18, 10**18, Int64(2**63 - 1), Int64(-(2**63)), 2.0, ObjectId("f" * 24), {"$oid": 1}, None, [], {},
+]  # fmt: skip
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("key", [{"tags": 1}, {"n": -1, "tags": 1}, {"tags.k": 1}, {"tags.k": 1, "tags.j": -1, "n": 1}], ids=str)
+@pytest.mark.parametrize("unique", [False, True])
+def test_elements_have_the_same_keys_whether_they_come_one_by_one_or_at_once(server, db, key, unique):
+    rng, options = random.Random(SEED), {"unique": unique, "name": "i"}
+
+    def element():
+        one = rng.choice([SCALARS, AROUND_PLAIN])
+        if "tags" in key:
+            return rng.choice(one)
+        return rng.choice([{"k": rng.choice(one)}, {"k": rng.choice(one), "j": scalar(rng)}, {"j": 1}, rng.choice(one)])
+
+    def rows():
+        names = server.mariadb.sql(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME LIKE '~%%' ORDER BY 1", db.name
+        )
+        return [sorted(server.mariadb.sql(f"SELECT * FROM `{db.name}`.`{name}`")) for (name,) in names]
+
+    db.things.create_index(list(key.items()), **options)
+    db.things.insert_one({"tags": ["first"] if "tags" in key else [{"k": "first"}]})
+    for number in range(150):
+        try:
+            db.things.insert_one({"n": number % 7, "tags": [element() for _ in range(rng.choice([0, 1, 1, 2, 3, 5]))]})
+        except WriteError:
+            pass
+    one_by_one = rows()
+    assert len(one_by_one[-1]) > 20
+    db.things.drop_indexes()
+    db.things.create_index(list(key.items()), **options)
+    assert rows() == one_by_one
 
 
 @pytest.mark.mariadb_only

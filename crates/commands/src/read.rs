@@ -25,7 +25,7 @@ use feed::Feed;
 use query::aggregate::{Execution, Fields};
 use query::sort::{Sorted, Sorter};
 use query::spill::Budget;
-use query::{Item, ItemBuf, MatchDetails, Meta, Needs, Predicate, Projection, Sort};
+use query::{Item, ItemBuf, Meta, Needs, Predicate, Projection, Sort};
 use sinks::{Sieve, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,8 +64,6 @@ pub struct Reader {
     source: Source,
     /// What is left of the filter; `None` when the source gives exactly what matches.
     residual: Option<Predicate>,
-    /// The filter that a positional projection refers to, where the residual was used up by a sort.
-    positional: Option<Predicate>,
     /// A sort that the source does not do, until it has been done.
     sort: Option<Sort>,
     budget: Budget,
@@ -197,8 +195,7 @@ impl Reader {
         if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
             sort.show_keys();
         }
-        let details =
-            request.projection.as_ref().is_some_and(Projection::needs_match_details) || needs.contains(Meta::TextScore);
+        let details = needs.contains(Meta::TextScore);
         let predicate = in_turn(&*plan, &predicate).unwrap_or(predicate);
         let fields = request.fields.filter(|_| describer.is_none());
         let sieve = request.compared.filter(|_| describer.is_none() && !details).map(Sieve);
@@ -250,7 +247,6 @@ impl Reader {
         Reader {
             source: Source::List(documents),
             residual: None,
-            positional: None,
             sort: None,
             sort_limit: None,
             budget: BLOCKING_BYTES_MAX.into(),
@@ -358,8 +354,7 @@ impl Reader {
             running.within(store.scan(&**plan, None, usize::MAX, &mut sink)).await?;
         }
         self.source = Source::Sorted(Box::new(sorter.finish()?), false);
-        let positional = self.projection.as_ref().is_some_and(Projection::needs_match_details);
-        self.positional = self.residual.take().filter(|_| positional);
+        self.residual = None;
         Ok(())
     }
 
@@ -402,7 +397,7 @@ impl Reader {
                         self.skip -= 1;
                         continue;
                     }
-                    if !push_projected(document.as_doc().into(), self.projection.as_ref(), None, batch)? {
+                    if !push_projected(document.as_doc().into(), self.projection.as_ref(), batch)? {
                         documents.push_front(document);
                         break;
                     }
@@ -425,9 +420,9 @@ impl Reader {
                         }
                         continue;
                     }
-                    let (projection, positional) = (self.projection.as_ref(), self.positional.as_ref());
+                    let projection = self.projection.as_ref();
                     let mut take = |item: Item<'_>| {
-                        let taken = push_projected(item, projection, positional, batch)?;
+                        let taken = push_projected(item, projection, batch)?;
                         Ok((!taken).then(|| item.to_owned()))
                     };
                     let left_over = match self.pending.take() {
@@ -534,18 +529,9 @@ async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'
 }
 
 /// Puts a document into the batch; false when it does not fit any more.
-fn push_projected(
-    item: Item<'_>,
-    projection: Option<&Projection>,
-    positional: Option<&Predicate>,
-    batch: &mut Batch<'_>,
-) -> Result<bool> {
+fn push_projected(item: Item<'_>, projection: Option<&Projection>, batch: &mut Batch<'_>) -> Result<bool> {
     let Some(projection) = projection else { return Ok(batch.push(item)) };
-    let mut details = MatchDetails::default();
-    if let Some(predicate) = positional {
-        predicate.matches_with(item.document, &mut details)?;
-    }
-    batch.push_with(|out| projection.apply(item, &details, out))
+    batch.push_with(|out| projection.apply(item, out))
 }
 
 impl Source {

@@ -22,13 +22,15 @@ use crate::{Context, Expression, MatchDetails, Predicate};
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tree::{Action, Fields, Mode};
 
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
     mode: Mode,
     root: Fields,
-    positional: bool,
+    /// The filter that the positional operator refers to, its conditions as they are written: of several that hold, the last one says where.
+    positional: Option<Arc<Predicate>>,
     needs: Needs,
     /// Gives the key of the index that was read, and of the specification metadata alone (`returnKey`).
     gives_key: bool,
@@ -37,13 +39,13 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Parses the projection of a `find` or `findAndModify`. `predicate` is the filter beside it, which the positional
-    /// operator `$` refers to.
+    /// Parses the projection of a `find` or `findAndModify`. `filter` stands beside it: the positional operator `$` refers to it. It has been
+    /// parsed before.
     ///
     /// Errors: 31253 and 31254 for a mixture of inclusion and exclusion, 31249 and 31250 for paths in each other's way, and
     /// the errors of expressions.
-    pub fn parse(spec: Doc<'_>, predicate: &Predicate, context: &Context) -> Result<Projection> {
-        parse::Parser::find(context).parse_beside(spec, predicate)
+    pub fn parse(spec: Doc<'_>, filter: Doc<'_>, context: &Context) -> Result<Projection> {
+        parse::Parser::find(context, filter).parse(spec)
     }
 
     /// Parses the operand of a `$project` stage. Errors: as [`Projection::parse`], and 51272 for an empty one.
@@ -58,7 +60,7 @@ impl Projection {
     #[must_use]
     pub fn into_index_key(self) -> Projection {
         let needs = self.needs.and(Needs::of(Meta::IndexKey));
-        Projection { gives_key: true, numbers: false, positional: false, needs, ..self }
+        Projection { gives_key: true, numbers: false, positional: None, needs, ..self }
     }
 
     /// Whether documents give way to their keys.
@@ -88,14 +90,14 @@ impl Projection {
         self.mode == Mode::Include
     }
 
-    /// Whether [`Projection::apply`] wants details from [`Predicate::matches_with`].
-    pub fn needs_match_details(&self) -> bool {
-        self.positional
+    /// Whether it has the positional operator, and looks at the document that was matched.
+    pub fn is_positional(&self) -> bool {
+        self.positional.is_some()
     }
 
     /// The paths that are read of a document where it is not read whole.
     pub fn paths(&self) -> Option<BTreeSet<String>> {
-        if self.mode == Mode::Exclude || self.positional {
+        if self.mode == Mode::Exclude || self.is_positional() {
             return None;
         }
         let mut paths = Some(BTreeSet::new());
@@ -147,14 +149,18 @@ impl Projection {
     /// Writes the projected document at the end of `out`. On an error `out` may hold part of it.
     ///
     /// Errors: those of expressions; 51246 and 51247 where the positional operator finds no element.
-    pub fn apply<'d>(&self, item: impl Into<Item<'d>>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
+    pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
         let root = item.into();
+        let mut details = MatchDetails::default();
+        if let Some(filter) = &self.positional {
+            filter.matches_with(root.document, &mut details)?;
+        }
         let walk = apply::Walk { mode: self.mode, root, array_index: details.array_index };
         let mut writer = DocWriter::begin(out);
         if self.gives_key {
             return self.index_key(&walk, &mut writer);
         }
-        walk.document(&self.root, root.document, self.positional, &mut writer).or_else(|error| {
+        walk.document(&self.root, root.document, self.is_positional(), &mut writer).or_else(|error| {
             self.root.first_failure(root.document, root)?;
             Err(error)
         })?;

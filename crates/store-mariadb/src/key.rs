@@ -95,6 +95,28 @@ impl Source<'_> {
         )
     }
 
+    /// Whether the value is of the kinds that most are, whose keys [`Source::plain_expression`] gives: none, null, a string without escapes that is
+    /// not too long, a whole number of up to 18 digits, an ObjectId.
+    pub fn plain_condition(&self) -> String {
+        let Source { text, bytes, .. } = self;
+        format!(
+            "({text} is null or (left({text},1)='\"' and octet_length({text})<={} and locate('\\\\',{text})=0) \
+             or {text} regexp '^(-?[0-9]{{1,18}}|{{\"[$]oid\":\"[0-9a-fA-F]{{24}}\"}}|null)$')",
+            bytes + 2,
+        )
+    }
+
+    /// The key of a plain value. A trigger works out anew what it computes each time, so it pays to be brief.
+    pub fn plain_expression(&self) -> String {
+        let text = self.text;
+        format!(
+            "case when {text} is null or {text}='null' then '2' \
+             when left({text},1)='\"' then concat('A',cast(substr({text},2,char_length({text})-2) as binary)) \
+             when left({text},1)='{{' then concat('K',unhex(substr({text},10,24))) else concat('35',{}) end",
+            number::integer_bytes(text),
+        )
+    }
+
     fn string(&self) -> String {
         let (bytes, kept) = (self.bytes, self.bytes - HASH_BYTES);
         let text = format!("json_unquote({})", self.text);

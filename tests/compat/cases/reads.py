@@ -1,5 +1,7 @@
 """Projections, sorts, and what the commands that read take besides a filter."""
 
+from itertools import combinations, permutations
+
 from bson import Regex, Timestamp
 
 from compat.case import MISSING, commands, differs, projections, sorts
@@ -56,6 +58,32 @@ BLOCKS = [
                     ({"b.c.x": 2}, {"b.c.$": 1}), ({}, {"l.$": 1}), ({"a": 1}, {"l.$": 1}), ({"l": {"$gt": 1}}, {"l.$": 1}),
                     ({"l": {"$in": [4, 5]}}, {"l.$": 1}), ({"$or": [{"l": 2}]}, {"l.$": 1}), ({"l": {"$all": [2, 4]}}, {"l.$": 1}),
                     ({"l": {"$not": {"$gt": 9}}}, {"l.$": 1})),
+    # Of several conditions that hold of an array the last one, as they are written, says which element it was.
+    *(
+        commands(
+            "projection positional: which of several conditions", [{"_id": 1, "l": [0, 1, 2, 3], "b": ["b", D("7"), "", 3], "c": [{"x": 1}, {"x": 2, "y": 1}, {"y": 2}]}],
+            *(
+                {**command, place: {"l.$": 1}, query: {**condition, **beside}}
+                for command, query, place in [
+                    ({"find": "c"}, "filter", "projection"),
+                    ({"find": "c", "sort": {"l": 1}}, "filter", "projection"),
+                    ({"findAndModify": "c", "update": {"$set": {"z": 1}}}, "query", "fields"),
+                ]
+                for condition in [
+                    *({"b": dict(pair)} for one in combinations([("$gt", D("2")), ("$lte", ""), ("$gte", "b"), ("$in", [3, "b"]), ("$ne", 5), ("$exists", True)], 2)
+                      for pair in (one, one[::-1])),
+                    *({"$and": [{"b": a}, {"b": b}]} for a, b in permutations(["b", "", D("7")], 2)),
+                    *({"$or": [{"b": a}, {"c.x": b}]} for a in ("b", "nothing") for b in (1, 2)),
+                    {"b": "", "c.x": 1}, {"c.x": 1, "b": ""}, {"c.y": 2, "c.x": 1}, {"c.x": 1, "c.y": 2}, {"c": {"$elemMatch": {"x": 2}}, "b": "b"},
+                    {"$nor": [{"b": "x"}], "c.y": 1}, {"$jsonSchema": {}}, {"$or": [{"b": 3}, {"$jsonSchema": {}}]}, {"$expr": True}, {"b": 3, "$expr": True}, {"$text": {"$search": "a"}},
+                    {"c": {"$near": [0, 0]}}, {"b": 3, "$comment": "x"},
+                ]
+                for beside in ({}, {"_id": 1})
+            ),
+            setup=setup, writes=True,
+        )
+        for setup in ([], [{"createIndexes": "c", "indexes": [{"key": {"b": 1}, "name": "b"}, {"key": {"t": "text"}, "name": "t"}]}])
+    ),
     sorts("sort", SORTED, {"a": 1}, {"a": -1}, {"a": 1, "_id": -1}, {"_id": -1}, {"a.b": 1, "_id": 1}, {"a.0": 1, "_id": 1},
         {"a.a": -1, "_id": 1}, {"x": 1}, {"x": -1, "_id": 1}, {"a": L(1)}, {"a": 1.0}, {"a": D("-1")}, {"$natural": 1}, {"$natural": -1}),
     sorts("sort", PAIRS, {"a": 1, "b": 1, "_id": 1}, {"a": -1, "b": 1, "_id": 1}, {"b": 1, "a": -1, "_id": 1}, {"b": -1, "_id": -1},

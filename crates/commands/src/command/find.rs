@@ -130,13 +130,9 @@ impl<'a> Arguments<'a> {
         };
         check_natural(sort.as_ref(), self.hint)?;
         let projection = match self.projection.filter(|projection| !projection.is_empty()) {
-            Some(projection) => Some(Projection::parse(projection, &predicate, &context)?),
+            Some(projection) => Some(Projection::parse(projection, filter, &context)?),
             None => None,
         };
-        if predicate.near().is_some() && projection.as_ref().is_some_and(Projection::needs_match_details) {
-            let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
-            return Err(Error::new(Code(5626500), message));
-        }
         let needs = context.requests.take();
         needs.check(Needs::given_by(filter))?;
         if needs.contains(Meta::SortKey) && sort.is_none() {

@@ -120,16 +120,15 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         return Err(Meta::TextScore.unavailable());
     }
     let projection = match arguments.fields {
-        Some(fields) => Some(Projection::parse(fields, &predicate, &context)?),
+        Some(fields) => Some(Projection::parse(fields, arguments.query.unwrap_or(Doc::EMPTY), &context)?),
         None => None,
     };
-    if arguments.new && projection.as_ref().is_some_and(Projection::needs_match_details) {
+    if arguments.new && projection.as_ref().is_some_and(Projection::is_positional) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
     }
-    // The positional operator wants to know where the document matched, also when it was changed since.
-    let positional = projection
+    let searched = projection
         .as_ref()
-        .filter(|projection| projection.needs_match_details() || projection.needs().contains(Meta::TextScore))
+        .filter(|projection| projection.needs().contains(Meta::TextScore))
         .map(|_| predicate.clone());
     if context.requests.take().contains(Meta::SortKey) {
         return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
@@ -162,7 +161,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     count(call, &arguments, &outcome);
     write_last_error(&arguments, &outcome, reply);
     let image = match (outcome.image, projection) {
-        (Some(image), Some(projection)) => Some(project(&image, &projection, positional.as_ref(), outcome.text_score)?),
+        (Some(image), Some(projection)) => Some(project(&image, &projection, searched.as_ref(), outcome.text_score)?),
         (image, _) => image,
     };
     match &image {
@@ -233,14 +232,14 @@ fn write_last_error(arguments: &Arguments<'_>, outcome: &StatementOutcome, reply
 fn project(
     image: &DocBuf,
     projection: &Projection,
-    positional: Option<&Predicate>,
+    searched: Option<&Predicate>,
     text_score: Option<f64>,
 ) -> Result<DocBuf> {
     // The number of the record is not known any more.
     let mut metadata = MetadataBuf::default();
     metadata.set(Meta::RecordId, Value::Null);
     let mut details = MatchDetails::default();
-    if let Some(predicate) = positional {
+    if let Some(predicate) = searched {
         predicate.matches_with(image.as_doc(), &mut details)?;
     }
     let mut projected = Vec::new();
@@ -248,6 +247,6 @@ fn project(
         metadata.set_text_score(score);
     }
     let item = Item { document: image.as_doc(), metadata: metadata.as_metadata() };
-    projection.apply(item, &details, &mut projected)?;
+    projection.apply(item, &mut projected)?;
     DocBuf::from_vec(projected).ok_or_else(|| Error::internal("a projection wrote no document"))
 }

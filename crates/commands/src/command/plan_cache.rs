@@ -147,7 +147,7 @@ impl<'a> Parts<'a> {
         let context = call.context();
         let predicate = Predicate::parse(self.query, &context)?;
         let sort = Sort::parse(self.sort, &context)?;
-        let projection = Projection::parse(self.projection, &predicate, &context)?;
+        let projection = Projection::parse(self.projection, self.query, &context)?;
         let paths = if self.projection.is_empty() { None } else { projection.paths() };
         Ok(Shape::new(&predicate, Some(&sort), paths, collation))
     }

@@ -184,9 +184,7 @@ impl Sink for StreamSink<'_, '_> {
         let document = read_fields(document, self.fields, &mut self.scratch)?;
         let mut details = MatchDetails::default();
         if let Some(predicate) = residual {
-            let needs_details =
-                self.describer.is_some() || self.projection.is_some_and(Projection::needs_match_details);
-            if !matches(Some(predicate), needs_details, document, &mut details)? {
+            if !matches(Some(predicate), self.describer.is_some(), document, &mut details)? {
                 return Ok(Flow::Continue);
             }
             *self.matched += 1;
@@ -202,7 +200,7 @@ impl Sink for StreamSink<'_, '_> {
             None => self.batch.push(document),
             Some(projection) => {
                 let item = describe(self.describer.as_deref_mut(), document, &details)?;
-                self.batch.push_with(|out| projection.apply(item, &details, out))?
+                self.batch.push_with(|out| projection.apply(item, out))?
             }
         };
         Ok(self.taken(taken))

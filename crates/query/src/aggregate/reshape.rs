@@ -3,7 +3,7 @@
 use super::optimize::Changes;
 use crate::expression::{Evaluated, display};
 use crate::metadata::{Item, Needs};
-use crate::{Context, Expression, MatchDetails, Projection, text};
+use crate::{Context, Expression, Projection, text};
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 
@@ -65,7 +65,7 @@ impl Project {
     }
 
     pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
-        self.projection.apply(item, &MatchDetails::default(), out)
+        self.projection.apply(item, out)
     }
 }
 

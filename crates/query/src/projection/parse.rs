@@ -7,6 +7,7 @@ use crate::expression::check_field_path;
 use crate::{Context, Expression, Predicate, text};
 use document::{Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
+use std::sync::Arc;
 
 pub(super) struct Parser<'c> {
     context: &'c Context,
@@ -19,10 +20,11 @@ pub(super) struct Parser<'c> {
     root: Fields,
     has_slice: bool,
     has_element_match: bool,
-    has_positional: bool,
+    /// The filter that the positional operator refers to, once that has come.
+    positional: Option<Arc<Predicate>>,
     has_meta: bool,
-    /// Beside `$expr` there is no positional operator.
-    filter_has_expression: bool,
+    /// What stands beside the projection.
+    filter: Doc<'c>,
     /// The first constant expression that fails. What is wrong with the specification itself comes first.
     failure: Option<Error>,
 }
@@ -36,9 +38,29 @@ fn is_operator(document: Doc<'_>) -> bool {
     document.first().is_some_and(|first| first.key_bytes().starts_with(b"$"))
 }
 
+/// What a filter may not have that the positional operator refers to. Conditions by distance are refused where it is parsed.
+fn check_filter(filter: Doc<'_>) -> Result<()> {
+    for element in filter.elements() {
+        match element.key_bytes() {
+            b"$text" => return Err(Error::bad_value("$text is not allowed in this context")),
+            b"$expr" | b"$jsonSchema" => {
+                let message = format!("{} is not allowed in this context", element.key());
+                return Err(Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, message));
+            }
+            b"$and" | b"$or" | b"$nor" => {
+                let branches = element.value().as_array().unwrap_or(Doc::EMPTY);
+                branches.values().filter_map(Value::as_document).try_for_each(check_filter)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl<'c> Parser<'c> {
-    pub fn find(context: &'c Context) -> Self {
-        Parser { is_find: true, ..Self::stage(context) }
+    /// For the projection of a find with this filter.
+    pub fn find(context: &'c Context, filter: Doc<'c>) -> Self {
+        Parser { is_find: true, filter, ..Self::stage(context) }
     }
 
     pub fn stage(context: &'c Context) -> Self {
@@ -50,17 +72,11 @@ impl<'c> Parser<'c> {
             root: Fields::default(),
             has_slice: false,
             has_element_match: false,
-            has_positional: false,
+            positional: None,
             has_meta: false,
-            filter_has_expression: false,
+            filter: Doc::EMPTY,
             failure: None,
         }
-    }
-
-    /// Parses the projection of a find with this filter.
-    pub fn parse_beside(mut self, spec: Doc<'_>, predicate: &Predicate) -> Result<Projection> {
-        self.filter_has_expression = predicate.has_expression();
-        self.parse(spec)
     }
 
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
@@ -80,7 +96,7 @@ impl<'c> Parser<'c> {
         self.context.folding.settle(self.failure)?;
         let needs = self.context.requests.take();
         self.context.requests.add(around.and(needs));
-        Ok(Projection { mode, root: self.root, positional: self.has_positional, needs, ..Projection::default() })
+        Ok(Projection { mode, root: self.root, positional: self.positional, needs, ..Projection::default() })
     }
 
     fn resolved_mode(&self) -> Mode {
@@ -194,16 +210,14 @@ impl<'c> Parser<'c> {
         if !flag {
             return Err(Error::new(Code(31395), "positional projection cannot be used with exclusion"));
         }
-        if self.has_positional {
+        if self.positional.is_some() {
             return Err(Error::new(Code(31276), "Cannot specify more than one positional projection per query."));
         }
-        self.has_positional = true;
         if self.has_element_match {
             return Err(Error::new(Code(31256), "Cannot specify positional operator and $elemMatch."));
         }
-        if self.filter_has_expression {
-            return Err(Error::new(Code(224), "$expr is not allowed in this context"));
-        }
+        check_filter(self.filter)?;
+        self.positional = Some(Arc::new(Predicate::parse_as_written(self.filter, self.context)?));
         Ok(())
     }
 
@@ -270,7 +284,7 @@ impl<'c> Parser<'c> {
             return Err(Error::new(Code(31274), message));
         }
         self.has_element_match = true;
-        if self.has_positional {
+        if self.positional.is_some() {
             return Err(Error::new(Code(31255), "Cannot specify positional operator and $elemMatch."));
         }
         let [field] = path else {

@@ -90,9 +90,53 @@ fn insert_of_row(index: &Index, own: &str) -> String {
     let places = places(index);
     let number = |place: &str| places.iter().position(|other| *other == place).unwrap_or_default();
     by_place(index, "NEW", |place| {
-        let (elements, keys) = (elements(index, "NEW", place), keys(index, "NEW", place));
-        format!("INSERT IGNORE INTO {own} SELECT {}, {keys}, NEW.seq FROM {elements} AS e", number(place))
+        let elements = elements(index, "NEW", place);
+        let insert = |keys: &str, condition: &str| {
+            format!(
+                "INSERT IGNORE INTO {own} SELECT {}, {keys}, NEW.seq FROM {elements} AS e{condition}",
+                number(place)
+            )
+        };
+        let all = insert(&keys(index, "NEW", place), "");
+        let Some(plain) = Plain::of(index, place, |column| format!("NEW.{column}")) else { return all };
+        let first = insert(&plain.keys, &format!(" WHERE {}", plain.condition));
+        format!("{first}; IF ROW_COUNT() <> {} THEN {all}; END IF", count_of("NEW", place))
     })
+}
+
+/// How the keys of most arrays are computed. What a trigger computes is worked out anew each time it runs, and that is most of what a full key
+/// costs: elements that are plain values are taken by a brief one first, and only where there are others all of it is needed.
+pub(super) struct Plain {
+    /// Which elements these are.
+    pub condition: String,
+    /// Their keys, as [`keys`] gives them.
+    pub keys: String,
+}
+
+impl Plain {
+    /// `None` where there may be arrays on the way from an element to a field. `elsewhere`: the key of a field that does not lie in the
+    /// place, whose column has that name.
+    pub fn of(index: &Index, place: &str, elsewhere: impl Fn(&str) -> String) -> Option<Plain> {
+        let (mut conditions, mut keys) = (Vec::new(), Vec::new());
+        for (position, path) in index.fields().enumerate() {
+            match rest_within(path, place) {
+                None => keys.push(elsewhere(&quote(&index.column(position)))),
+                Some(rest) if rest.contains('.') => return None,
+                Some(_) => {
+                    let text = format!("e.v{position}");
+                    let source = key::Source { text: &text, decimal: None, bytes: index.bytes(), unique: false };
+                    conditions.push(source.plain_condition());
+                    keys.push(source.plain_expression());
+                }
+            }
+        }
+        Some(Plain { condition: conditions.join(" AND "), keys: keys.join(", ") })
+    }
+}
+
+/// How many elements a place's array has.
+pub(super) fn count_of(row: &str, place: &str) -> String {
+    format!("JSON_LENGTH({row}.doc, '{}')", json_path(place.split('.')))
 }
 
 /// What is to be done for the first place where a row has an array.

@@ -7,7 +7,9 @@
 //! by gateways ([`crate::index::Index::check_document`]), and of SQL clients by a column that may not be NULL.
 
 use super::Values;
-use super::definition::{array_of, by_place, elements_of, has_array, is_array, places, rest_within, unchanged};
+use super::definition::{
+    Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
+};
 use crate::id_text;
 use crate::index::{Index, json_path};
 use crate::key;
@@ -92,13 +94,19 @@ fn insert_of_row(index: &Index, own: &str) -> String {
     let arrays = by_place(index, "NEW", |place| {
         let keys = element_keys(index, "NEW", place);
         let (elements, but) = (elements(index, "NEW", place), but_missing(index, "NEW", place));
-        let insert = |distinct: &str, order: &str| {
-            format!("INSERT INTO {own} SELECT {distinct}{keys}, NEW.seq FROM {elements} AS e WHERE TRUE{but}{order}")
+        let insert = |keys: &str, condition: &str, order: &str| {
+            format!("INSERT INTO {own} SELECT {keys}, NEW.seq FROM {elements} AS e WHERE {condition}{but}{order}")
         };
+        let all = insert(&keys, "TRUE", "");
+        let plainly = Plain::of(index, place, |column| no_array(&format!("NEW.{column}"))).map_or(all.clone(), |plain| {
+            let first = insert(&plain.keys, &plain.condition, "");
+            let others = insert(&keys, &format!("NOT ({})", plain.condition), "");
+            let (array, count) = (array_of("NEW", place), count_of("NEW", place));
+            format!("IF {array} = '[]' THEN {all}; ELSE {first}; IF ROW_COUNT() <> {count} THEN {others}; END IF; END IF")
+        });
         format!(
-            "BEGIN DECLARE EXIT HANDLER FOR 1062 BEGIN DELETE FROM {own} WHERE seq = NEW.seq; {}; END; {}; END",
-            insert("DISTINCT ", &format!(" ORDER BY {order}")),
-            insert("", ""),
+            "BEGIN DECLARE EXIT HANDLER FOR 1062 BEGIN DELETE FROM {own} WHERE seq = NEW.seq; {}; END; {plainly}; END",
+            insert(&format!("DISTINCT {keys}"), "TRUE", &format!(" ORDER BY {order}")),
         )
     });
     format!(
@@ -122,7 +130,7 @@ fn elements(index: &Index, row: &str, place: &str) -> String {
 /// The keys of all fields for an element. NULL where there are more arrays than the one.
 fn element_keys(index: &Index, row: &str, place: &str) -> String {
     let key = |(position, path): (usize, &str)| match rest_within(path, place) {
-        None => format!("NULLIF({}, {})", index_column(index, row, position), key::ARRAY),
+        None => no_array(&index_column(index, row, position)),
         Some("") => {
             let text = format!("e.v{position}");
             let array = format!(
@@ -141,6 +149,11 @@ fn element_keys(index: &Index, row: &str, place: &str) -> String {
         }
     };
     index.fields().enumerate().map(key).collect::<Vec<_>>().join(", ")
+}
+
+/// The key of a field that lies elsewhere. NULL where it meets another array.
+fn no_array(column: &str) -> String {
+    format!("NULLIF({column}, {})", key::ARRAY)
 }
 
 fn element_key(index: &Index, text: &str) -> String {
