@@ -126,6 +126,12 @@ class Pair:
         """An empty database, with the block's indexes and the like."""
         self.ask([{"dropDatabase": 1}, *({"create": name} for name in block.collections), *block.setup])
 
+    def set_up(self, setup: list[dict], collections):
+        """Asks for indexes and the like. Where what an earlier case has left, which may differ for a reason, keeps one side alone from making
+        them, they are made over nothing."""
+        if any(code_of(ours) != code_of(theirs) for ours, theirs in self.ask(setup)):
+            self.ask([*self.load({name: [] for name in collections}), *setup])
+
     def run(self, block: Block, tally: Counter) -> list[Difference]:
         """Asks all cases of a block; `tally` counts those asked and those that differ, per family."""
         if block.only and block.only[0] != self.store:

@@ -322,7 +322,9 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     answer = asked.unindexed()
     if "distinct" in command and asked.pair.store == "mariadb" and asked.block.setup and _equal_values(ours, theirs):
         return FIRST_OF_EQUALS
-    if "distinct" not in command and answer is not None and same(command, ours, answer):
+    # A distinct by one is answered from the index alone, but for those that have each document's fields by their names.
+    answered_alone = "distinct" in command and "$**" not in str(asked.block.setup)
+    if not answered_alone and answer is not None and same(command, ours, answer):
         return BY_INDEX
     if not code and code_of(theirs) and asked.nothing_else_behind_count():
         return BEHIND_COUNT

@@ -62,7 +62,7 @@ def blocks(commands, names, makers, weights, count, collections, writes):
 
 def ask(pair: Pair, block: Block, tally: Counter) -> list[Difference]:
     """As `Pair.run`, without dropping the database each time."""
-    pair.ask(block.setup)
+    pair.set_up(block.setup, block.collections)
     if block.writes:
         answers = pair.run_writes(block)
     else:

@@ -22,7 +22,7 @@ def shrink(pair: Pair, difference: Difference, writes: bool) -> Difference:
             best = found
             break
     else:
-        pair.ask(difference.setup)
+        pair.set_up(difference.setup, difference.collections)
     improved = True
     while improved and attempts > 0:
         improved = False
@@ -45,7 +45,7 @@ def ask_one(pair: Pair, like: Difference, collections: dict, command: dict, writ
     """Asks once more, in what has been set up, or in this `setup`."""
     block = Block(like.family, [command], collections, list(setup) or like.setup, writes=writes)
     try:
-        pair.ask(list(setup))
+        pair.set_up(list(setup), collections)
         if writes:
             pairs = pair.run_writes(block)[0]
         else:
