@@ -183,6 +183,10 @@ class Pair:
         if not wrong:
             return []
         asked = Asked(self, block, command, pairs)
+        # Where one side alone has refused to write, for a reason, so they differ in what they hold then.
+        own, *_ = wrong
+        if block.writes and own is pairs[0] and bool(code_of(own[0])) != bool(code_of(own[1])):
+            wrong = [own]
         if all(known_reason(command, *pair, asked) for pair in wrong):
             tally[block.family, "known"] += 1
             return []

@@ -39,6 +39,7 @@ GRAPHS_KEPT = "what a $graphLookup has found for one document, and how a $lookup
 UNIQUE_ARRAYS = "a unique index on MariaDB holds no arrays within arrays, so there is none over documents that have some; without it, MongoDB answers as we do"
 UNIQUE_NUMBERS = "a unique index on MariaDB refuses arrays where a path has numbers in it, and arrays within arrays (67)"
 FIRST_OF_EQUALS = "of equal numbers MongoDB's distinct gives the one that a compound index has first, MariaDB's the one that was written first"
+ENGINE_SETS = "the elements of sets come in an order of the moment from MongoDB's second engine"
 GROUP_ORDER = "groups come in no order, and what comes behind tells which was first"
 IN_TURN = "in which order MongoDB tests the conditions that it has no index for, where it has one for `_id`"
 TIES = "of documents that a $sort finds equal, a $limit behind it leaves which a heap has ahead; sorted without a limit they stand as with us"
@@ -51,7 +52,7 @@ READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all, or what nothing 
 TAKING = {"$densify", "$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
 # What the second engine makes of MinKey and MaxKey, the code that it takes for text, and what it says about a group without a document.
-ENGINE_MADE = re.compile(r"\{'': M(in|ax)Key\(\)|error 4822806:")
+ENGINE_MADE = re.compile(r"\{('': |'k': '', 'v': )M(in|ax)Key\(\)|error 4822806:")
 # What it has no notion of.
 ENGINE_MAKES = re.compile(r"M(in|ax)Key\(\)|Code\(|only supports strings, not javascript")
 MADE_OF_KEYS = re.compile(r"\{'': (M(?:in|ax)Key\(\))\}")
@@ -336,6 +337,8 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         return JOINED_ORDER
     pipelines = str([command, asked.block.setup])
     reason = ENGINE if ENGINE_MADE.search(their) or ENGINE_MAKES.search(our) else ENGINE_ROOT if "$$ROOT" in pipelines else None
+    if reason is None and re.search(r"'\$set(Intersection|Union|Difference)'", pipelines):
+        reason = ENGINE_SETS
     answer = asked.classic(ours) if reason else None
     if answer is None:
         return None
