@@ -19,7 +19,7 @@ use query::Predicate;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, PlanSummary, Tally};
+use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, PlanSummary, Tally, VisitIndex};
 
 #[derive(Debug)]
 pub(crate) struct MariaDbPlan {
@@ -504,9 +504,14 @@ impl Plan for MariaDbPlan {
         self
     }
 
-    fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
-        // Where arrays are is in tables of their own, which are not asked here.
-        self.table.iter().flat_map(|table| &table.indexes).for_each(|index| visit(&index.spec, false));
+    fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {
+        for index in self.table.iter().flat_map(|table| &table.indexes) {
+            let met = index.values.as_ref().map_or(0, |values| values.fields);
+            let has_arrays = |path: &str| {
+                index.fields().enumerate().any(|(position, field)| field == path && met & 1 << position != 0)
+            };
+            visit(&index.spec, &has_arrays);
+        }
     }
 
     fn is_by_distance(&self) -> bool {

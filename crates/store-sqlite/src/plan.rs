@@ -12,7 +12,7 @@ use query::geo::Near;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-use store::{Examined, Explained, IndexSpec, Plan, PlanFacts, PlanSummary, Tally};
+use store::{Examined, Explained, Plan, PlanFacts, PlanSummary, Tally, VisitIndex};
 
 #[derive(Debug)]
 pub struct SqlitePlan {
@@ -204,10 +204,15 @@ impl Plan for SqlitePlan {
         self.collection.is_none() || matches!(self.access, Access::Near(_))
     }
 
-    fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
+    fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {
         let indexes = self.collection.iter().flat_map(|collection| &collection.indexes);
         let usable = indexes.filter(|index| index.is_usable());
-        usable.for_each(|index| visit(&index.spec, index.multikey.parts() != 0));
+        for index in usable {
+            let arrays = index.multikey.parts();
+            let has_arrays =
+                |path: &str| index.fields.iter().any(|field| field.path == path && arrays & field.all_parts() != 0);
+            visit(&index.spec, &has_arrays);
+        }
     }
 
     fn stages(&self, about: &Explained<'_>) -> DocBuf {

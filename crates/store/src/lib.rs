@@ -38,7 +38,9 @@ pub use explain::{Explained, PlanSummary};
 pub use index_kind::{FieldKind, IndexKind};
 pub use namespace::{BorrowedNamespace, Namespace};
 pub use progress::Progress;
-pub use read::{Allowed, Flow, Glance, Plan, PlanFacts, Position, Query, ScanEnd, Sifting, Sink, StoredDoc};
+pub use read::{
+    Allowed, Flow, Glance, Plan, PlanFacts, Position, Query, ScanEnd, Sifting, Sink, StoredDoc, VisitIndex,
+};
 pub use rules::{Cap, Rules};
 pub use validator::Validator;
 pub use watch::{Announced, Change, Changes, Watch, Watcher};

@@ -52,6 +52,9 @@ impl<'a> Query<'a> {
     }
 }
 
+/// Takes an index, and what tells of its paths whether it is known that documents have, or had, arrays on them.
+pub type VisitIndex<'v> = dyn FnMut(&IndexSpec, &dyn Fn(&str) -> bool) + 'v;
+
 /// A store's decision how to find a query's documents. Opaque to everyone but the store that made it; lives in cursors, which
 /// any worker may continue.
 pub trait Plan: Any + Send + Sync + fmt::Debug {
@@ -63,9 +66,8 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
         false
     }
 
-    /// Shows the indexes that there were to choose from, `_id_` aside: each, and whether it is known that documents have arrays on
-    /// its path.
-    fn visit_indexes(&self, visit: &mut dyn FnMut(&IndexSpec, bool)) {
+    /// Shows the indexes that there were to choose from, `_id_` aside.
+    fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {
         let _ = visit;
     }
 

@@ -18,6 +18,13 @@ OF_TWO = [
     {"$expr": {"$eq": ["$b", 3]}}, {"$nor": [{"b": 1}]}, {"a": {"$ne": 2}},
 ]
 
+BESIDE_LISTS = [
+    {"a": 1}, {"a": {"$in": [1, 2]}}, {"a": {"$gt": 0}}, {"a": {"$gt": 0, "$lt": 3}}, {"a": {"$gte": 1, "$lte": 1}}, {"a": {"$ne": 7}}, {"a": {"$not": {"$gt": 5}}},
+    {"$or": [{"a": 1}, {"a": 9}]}, {"$and": [{"a": 1}, {"a": 5}]}, {"a": {"$nin": [7]}}, {"a": {"$all": [1, 5]}},
+    {"s": {"$not": {"$gt": 5}}}, {"s": {"$ne": 4}}, {"s": {"$ne": 4}, "a": 1}, {"s": {"$ne": 4}, "a": {"$gt": 0}}, {"s": {"$ne": 4}, "a": {"$ne": 7}}, {"s": 2, "a": 1},
+    {"n.c": 1}, {"n.c": {"$ne": 3}}, {"n.c": {"$gt": 0}}, {"n.c": 1, "a": {"$ne": 3}}, {"s": {"$ne": 4}, "n.c": 1},
+]
+
 
 def by(key: dict, path: str, *queries, documents=None, **options):
     index = {"key": key, "name": "by", **options}
@@ -34,5 +41,14 @@ BLOCKS = [
     by({"a": 1}, "a", collation={"locale": "en"}), by({"a": 1}, "a", partialFilterExpression={"b": {"$gt": 0}}),
     by({"n.x": 1}, "n.x", {}, {"n.x": {"$ne": 7}}, {"n.x": None}), by({"n": 1}, "n"), by({"n": 1}, "n.x"),
     by({"a": 1}, "a", {}, {"a": {"$ne": 3}}, {"a": {"$gt": 1}}, {"a": 3}, documents=LISTS),
+    # Arrays in other fields of the index than the one whose values are asked for.
+    *(
+        by(key, "s", *BESIDE_LISTS, documents=documents)
+        for key in ({"s": 1, "a": 1}, {"a": 1, "s": 1}, {"s": 1, "a": 1, "n.c": -1}, {"n.c": 1, "s": 1}, {"a": -1, "n.c": 1, "s": -1})
+        for documents in (
+            [{}, {"a": [1, 5]}, {"s": 2, "a": [1, 5]}, {"a": 1, "s": None}, {"s": 3, "a": []}, {"n": {"c": [1, 2]}}, {"n": [{"c": 1}]}, {"n": {"c": 3}, "s": 7}],
+            [{}, {"a": [1, 5]}, {"s": 2, "a": 1}], [{}, {"a": 1}, {"n": {"c": [1, 4]}}], [{}, {"a": [1, 5]}, {"s": [2], "a": 1}],
+        )
+    ),
     by({"n.x": 1}, "n.x", {}, {"n.x": {"$ne": 1}}, documents=LISTS), by({"n": 1}, "n", documents=LISTS), by({"n.0.x": 1}, "n.0.x", documents=LISTS),
 ]

@@ -19,8 +19,8 @@ pub enum Source {
         path: Path,
         present: Option<Vec<Path>>,
     },
-    /// The keys of an index on these paths, the first of which is the one of the values. No document has an array on them; where one
-    /// turns up, documents are read after all.
+    /// The keys of an index. No document has an array on these paths, the first of which is the one of the values; where one turns up,
+    /// documents are read after all.
     SingleKeys {
         index: IndexSpec,
         paths: Vec<Path>,
@@ -128,21 +128,25 @@ fn of_everything(plan: &dyn Plan, path: &str) -> Source {
     best
 }
 
-/// Of some documents: the keys of an index that the path is in, and all that is asked about with it, the first field for one.
+/// Of some documents: the keys of an index that the path is in, and all that is asked about with it, the first field for one. Elsewhere than
+/// on the path there may be arrays, as long as one key is enough to tell that a condition holds.
 fn of_some(plan: &dyn Plan, predicate: &Predicate, path: &str) -> Source {
-    let mut asked: Vec<&str> = Vec::new();
+    let mut asked: Vec<Asked<'_>> = Vec::new();
     if !conditions(predicate.root(), &mut asked) {
         return Source::Documents;
     }
+    let is_single = |of: &Asked<'_>| of.negated || asked.iter().filter(|other| other.path == of.path).count() > 1;
+    let others = asked.iter().filter(|of| of.path != path && is_single(of)).map(|of| of.path);
+    let single: Vec<&str> = std::iter::once(path).chain(others).collect();
     let mut found = Source::Documents;
     plan.visit_indexes(&mut |index, arrays| {
         let Some(paths) = ordered_paths(index) else { return };
         let ordered = |path: &str| paths.iter().any(|(of, ordered)| *of == path && *ordered);
-        let narrowed = paths.first().is_some_and(|(first, _)| asked.contains(first));
-        let complete = !arrays && !index.sparse && !has(index, "partialFilterExpression");
-        if complete && narrowed && ordered(path) && asked.iter().all(|path| ordered(path)) && !found.is_keys() {
-            let others = asked.iter().filter(|asked| **asked != path);
-            let paths = std::iter::once(path).chain(others.copied()).map(Path::new).collect();
+        let narrowed = paths.first().is_some_and(|(first, _)| asked.iter().any(|of| of.path == *first));
+        let complete = !index.sparse && !has(index, "partialFilterExpression");
+        let told = ordered(path) && asked.iter().all(|of| ordered(of.path)) && !single.iter().any(|path| arrays(path));
+        if complete && narrowed && told && !found.is_keys() {
+            let paths = single.iter().copied().map(Path::new).collect();
             found = Source::SingleKeys { index: index.clone(), paths, missing: false, arrays: false };
         }
     });
@@ -169,32 +173,41 @@ fn ordered_paths(index: &IndexSpec) -> Option<Vec<(&str, bool)>> {
         .collect()
 }
 
-/// Collects the paths that a filter asks about; false where keys do not tell who meets it.
-fn conditions<'p>(node: &'p Node, paths: &mut Vec<&'p str>) -> bool {
+/// A condition of a filter.
+struct Asked<'p> {
+    path: &'p str,
+    /// It has to hold of all keys of a document, and not of one.
+    negated: bool,
+}
+
+/// Collects the conditions of a filter; false where keys do not tell who meets it.
+fn conditions<'p>(node: &'p Node, asked: &mut Vec<Asked<'p>>) -> bool {
     match node {
-        Node::And(all) => all.iter().all(|node| conditions(node, paths)),
+        Node::And(all) => all.iter().all(|node| conditions(node, asked)),
         Node::Nor(none) => none.iter().all(|node| match node {
             Node::Path { path, test } => {
-                paths.push(path.as_str());
+                asked.push(Asked { path: path.as_str(), negated: true });
                 is_told_by_keys(test, true)
             }
             _ => false,
         }),
         Node::Path { path, test } => {
-            paths.push(path.as_str());
-            match test {
-                Test::Not(test) => is_told_by_keys(test, true),
-                test => is_told_by_keys(test, false),
-            }
+            let (test, negated) = match test {
+                Test::Not(test) => (&**test, true),
+                test => (test, false),
+            };
+            asked.push(Asked { path: path.as_str(), negated });
+            is_told_by_keys(test, negated)
         }
         // Equalities of one path are a list of values.
         Node::Or(any) => {
-            let mut of: Vec<&str> = Vec::new();
+            let mut of: Vec<Asked<'_>> = Vec::new();
             let equal = |node: &Node| matches!(node, Node::Path { test: Test::Equal(_), .. });
             let told = any.iter().all(|node| equal(node) && conditions(node, &mut of));
-            of.dedup();
-            paths.extend(of.first());
-            told && of.len() == 1
+            of.dedup_by(|a, b| a.path == b.path);
+            let told = told && of.len() == 1;
+            asked.extend(of.into_iter().next());
+            told
         }
         _ => false,
     }
