@@ -336,7 +336,9 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     if _joined_order(command, ours, theirs):
         return JOINED_ORDER
     pipelines = str([command, asked.block.setup])
-    reason = ENGINE if ENGINE_MADE.search(their) or ENGINE_MAKES.search(our) else ENGINE_ROOT if "$$ROOT" in pipelines else None
+    # What the collections hold comes of what the engine said of the command itself.
+    made = any(ENGINE_MADE.search(shown(theirs, 1 << 24)) for _, theirs in asked.pairs)
+    reason = ENGINE if made or ENGINE_MAKES.search(our) else ENGINE_ROOT if "$$ROOT" in pipelines else None
     if reason is None and re.search(r"'\$set(Intersection|Union|Difference)'", pipelines):
         reason = ENGINE_SETS
     answer = asked.classic(ours) if reason else None

@@ -195,14 +195,13 @@ impl Reader {
         if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
             sort.show_keys();
         }
-        let details = needs.contains(Meta::TextScore);
         let predicate = in_turn(&*plan, &predicate).unwrap_or(predicate);
         let fields = request.fields.filter(|_| describer.is_none());
-        let sieve = request.compared.filter(|_| describer.is_none() && !details).map(Sieve);
+        let sieve = request.compared.filter(|_| describer.is_none()).map(Sieve);
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
-            residual: (details || !facts.exact).then_some(predicate),
+            residual: (needs.contains(Meta::TextScore) || !facts.exact).then_some(predicate),
             sort: sort.filter(|_| !in_order),
             sort_limit: limit,
             budget: request.budget.unwrap_or_else(|| BLOCKING_BYTES_MAX.into()),

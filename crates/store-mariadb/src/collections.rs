@@ -100,16 +100,19 @@ pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespac
         own_schema::rename_collection(&mut lease, from, (schema, &name), &to.collection).await?;
     }
     store.catalog.note_change();
-    // Keys that gateways compute have to be there, or the index would serve no more.
-    let there = if renamed.is_ok() { to } else { from };
-    store.catalog.forget(there);
-    if let Some(table) = store.catalog.table(&mut lease, there).await? {
-        multikey::restore_unique(&mut lease, &table).await?;
-        keyed::make(store, &mut lease, &table, &table.indexes, None).await?;
-        store.catalog.forget(there);
-        store.catalog.note_change();
-    }
-    renamed
+    let restored = restore_keys(store, &mut lease, if renamed.is_ok() { to } else { from }).await;
+    renamed.and(restored)
+}
+
+/// Makes anew what [`move_table`] has dropped. Keys that gateways compute have to be there, or the index would serve no more.
+async fn restore_keys(store: &MariaDbStore, connection: &mut Connection, namespace: &Namespace) -> Result<()> {
+    store.catalog.forget(namespace);
+    let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
+    multikey::restore_unique(connection, &table).await?;
+    keyed::make(store, connection, &table, &table.indexes, None).await?;
+    store.catalog.forget(namespace);
+    store.catalog.note_change();
+    Ok(())
 }
 
 /// Gives a table another schema and name, in place of one that may have them.
