@@ -5,7 +5,7 @@ use crate::respond::{AtOnce, respond, respond_at_once};
 use bytes::BytesMut;
 use commands::ClientSession;
 use mongo_wire::DecodeError;
-use selkie_runtime::busy_poll::{Awaited, BusyPoll};
+use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use selkie_runtime::connection::Life;
 use selkie_runtime::{Connection, Stream};
 use std::fmt;
@@ -65,6 +65,7 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
         counted: Counted::new(worker),
         stream,
         next_request: BusyPoll::new(Awaited::Client),
+        expectation: Expectation::default(),
         life: life.clone(),
     };
     let outcome = conversation.converse().await;
@@ -82,6 +83,8 @@ pub(crate) struct Conversation {
     pub session: ClientSession,
     pub stream: Stream,
     next_request: BusyPoll,
+    /// Of how long the next request takes to come.
+    expectation: Expectation,
     life: Rc<Life>,
     counted: Counted,
 }
@@ -146,10 +149,10 @@ impl Conversation {
 
     /// While there is nothing to read, no buffer is held: it is borrowed for the one system call that finds something.
     async fn receive_first(&mut self) -> Result<Option<BytesMut>, Broken> {
-        let (stream, next_request, worker) = (&mut self.stream, &mut self.next_request, &self.counted.0);
+        let Conversation { stream, next_request, expectation, counted: Counted(worker), .. } = self;
         let (received, buffer) = poll_fn(|cx| {
             let there = stream.poll_read_ready(cx);
-            ready!(next_request.poll(cx, there))?;
+            ready!(next_request.poll(cx, expectation, there))?;
             let mut buffer = worker.buffers.take_read();
             let polled = pin!(stream.read_buf(&mut buffer)).poll(cx);
             match polled {

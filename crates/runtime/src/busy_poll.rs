@@ -2,8 +2,9 @@
 //!
 //! A thread that sleeps has to be woken, which on a virtual machine costs tens of microseconds, more than many requests. So a wait
 //! that is expected to be short begins by looking again, for no longer than the window that was set; and what is expected of a wait
-//! is what the ones before it on the same connection were. The competitive spinning of Karlin, Li, Manasse and Owicki (1991), with the
-//! counter of a branch predictor; Seastar's `idle-poll-time-us` and Linux' `busy_poll` do the same.
+//! is what the ones before it for the same thing were: for a client's next request, or for the answer to one prepared statement.
+//! The competitive spinning of Karlin, Li, Manasse and Owicki (1991), with the counter of a branch predictor; Seastar's
+//! `idle-poll-time-us` and Linux' `busy_poll` do the same.
 //!
 //! It takes a core, so it is done only where a core is likely to be free: not on a machine that has one, and for one conversation
 //! at a time: not where another client's request has come in meanwhile, or waits for a server behind.
@@ -28,9 +29,24 @@ static SERVED_LAST: AtomicU32 = AtomicU32::new(0);
 
 static IDS: AtomicU32 = AtomicU32::new(1);
 
-/// A short wait counts one, one that was long or not alone takes two off, and from [`WORTH_IT`] on it is worth looking again.
-const CERTAIN: u8 = 7;
-const WORTH_IT: u8 = 4;
+/// What is expected of the next wait for the same thing: a counter, to which a short wait adds one, and from which one that was long
+/// or not alone takes two.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expectation(u8);
+
+impl Expectation {
+    const CERTAIN: u8 = 7;
+    /// From here on it is worth looking again.
+    const WORTH_IT: u8 = 4;
+
+    fn is_short(self) -> bool {
+        self.0 >= Self::WORTH_IT
+    }
+
+    fn learn(&mut self, was_short: bool) {
+        self.0 = if was_short { (self.0 + 1).min(Self::CERTAIN) } else { self.0.saturating_sub(2) };
+    }
+}
 
 /// Sets for how long a wait may look again before it sleeps.
 pub(crate) fn set_window(window: Duration) {
@@ -53,7 +69,6 @@ pub enum Awaited {
 pub struct BusyPoll {
     awaited: Awaited,
     id: u32,
-    expectation: u8,
     wait: Option<Wait>,
 }
 
@@ -61,28 +76,32 @@ pub struct BusyPoll {
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Instant,
+    /// It was not worth looking again, or no longer.
+    slept: bool,
     /// Whose request had come in last when it began.
     served_last: u32,
 }
 
 impl BusyPoll {
     pub fn new(awaited: Awaited) -> Self {
-        BusyPoll { awaited, id: IDS.fetch_add(1, Ordering::Relaxed), expectation: 0, wait: None }
+        BusyPoll { awaited, id: IDS.fetch_add(1, Ordering::Relaxed), wait: None }
     }
 
     /// Takes what looking for it gave. Where that is nothing and it is worth looking again at once, the task is woken
     /// for it, behind all others that can go on.
-    pub fn poll<T>(&mut self, context: &mut Context<'_>, found: Poll<T>) -> Poll<T> {
+    pub fn poll<T>(&mut self, context: &mut Context<'_>, expectation: &mut Expectation, found: Poll<T>) -> Poll<T> {
         let window = Duration::from_nanos(WINDOW.load(Ordering::Relaxed));
         match &found {
-            Poll::Ready(_) => self.end(window),
+            Poll::Ready(_) => self.end(window, expectation),
             Poll::Pending if window.is_zero() => {}
             Poll::Pending => {
                 let wait = self.begin();
-                if self.expectation >= WORTH_IT && self.is_alone(wait) && wait.since.elapsed() < window {
+                if expectation.is_short() && self.is_alone(wait) && wait.since.elapsed() < window {
                     // Whoever else the system would run on this core goes first.
                     std::thread::yield_now();
                     let _ = pin!(tokio::task::yield_now()).poll(context);
+                } else if let Some(wait) = &mut self.wait {
+                    wait.slept = true;
                 }
             }
         }
@@ -95,15 +114,15 @@ impl BusyPoll {
             if awaited == Awaited::ServerBehind {
                 WAITING_BEHIND.fetch_add(1, Ordering::Relaxed);
             }
-            Wait { since: Instant::now(), served_last: SERVED_LAST.load(Ordering::Relaxed) }
+            Wait { since: Instant::now(), slept: false, served_last: SERVED_LAST.load(Ordering::Relaxed) }
         })
     }
 
-    fn end(&mut self, window: Duration) {
+    fn end(&mut self, window: Duration, expectation: &mut Expectation) {
         let Some(wait) = self.wait.take() else { return };
-        let is_short = self.is_alone(wait) && wait.since.elapsed() < window;
-        self.expectation =
-            if is_short { (self.expectation + 1).min(CERTAIN) } else { self.expectation.saturating_sub(2) };
+        // Who slept was woken first, which takes about as long as is worth looking again for: that is how the window is chosen.
+        let bound = if wait.slept && !expectation.is_short() { window + window } else { window };
+        expectation.learn(self.is_alone(wait) && wait.since.elapsed() < bound);
         match self.awaited {
             // Asked first, as the only one there is leaves the line as it is.
             Awaited::Client if SERVED_LAST.load(Ordering::Relaxed) != self.id => {
@@ -148,48 +167,52 @@ mod tests {
     }
 
     /// Waits that find nothing at first, and whether they looked again at once.
-    fn looks_again(waits: &mut BusyPoll, pause: Duration) -> bool {
+    fn looks_again((waits, expectation): &mut (BusyPoll, Expectation), pause: Duration) -> bool {
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
         let mut context = Context::from_waker(&waker);
-        assert!(waits.poll(&mut context, Poll::<()>::Pending).is_pending());
+        assert!(waits.poll(&mut context, expectation, Poll::<()>::Pending).is_pending());
         let again = wakes.0.load(Ordering::Relaxed) > 0;
         std::thread::sleep(pause);
-        assert!(waits.poll(&mut context, Poll::Ready(())).is_ready());
+        assert!(waits.poll(&mut context, expectation, Poll::Ready(())).is_ready());
         again
+    }
+
+    fn waits(awaited: Awaited) -> (BusyPoll, Expectation) {
+        (BusyPoll::new(awaited), Expectation::default())
     }
 
     /// One test, as the window is the process's.
     #[test]
     fn short_waits_look_again_and_long_ones_sleep() {
         let (short, long) = (Duration::ZERO, Duration::from_millis(1200));
-        let mut client = BusyPoll::new(Awaited::Client);
+        let mut client = waits(Awaited::Client);
         assert!(!(0..20).any(|_| looks_again(&mut client, short)), "nothing is set");
 
         WINDOW.store(Duration::from_secs(1).as_nanos() as u64, Ordering::Relaxed);
-        let mut client = BusyPoll::new(Awaited::Client);
+        let mut client = waits(Awaited::Client);
         let learning: Vec<bool> = (0..6).map(|_| looks_again(&mut client, short)).collect();
         assert_eq!(learning, [false, false, false, false, true, true]);
 
-        let mut behind = BusyPoll::new(Awaited::ServerBehind);
+        let mut behind = waits(Awaited::ServerBehind);
         for _ in 0..8 {
             looks_again(&mut behind, short);
         }
-        let mut other = BusyPoll::new(Awaited::ServerBehind);
-        assert!(other.poll(&mut Context::from_waker(Waker::noop()), Poll::<()>::Pending).is_pending());
+        let mut other = waits(Awaited::ServerBehind);
+        assert!(other.0.poll(&mut Context::from_waker(Waker::noop()), &mut other.1, Poll::<()>::Pending).is_pending());
         assert!(!looks_again(&mut behind, short), "another request needs the core");
         assert!(!looks_again(&mut client, short), "another request needs the core");
         drop(other);
         assert!(looks_again(&mut behind, short));
 
-        let mut client = BusyPoll::new(Awaited::Client);
-        let mut another = BusyPoll::new(Awaited::Client);
+        let mut client = waits(Awaited::Client);
+        let mut another = waits(Awaited::Client);
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..20 {
-            for client in [&mut client, &mut another] {
-                let _ = client.poll(&mut context, Poll::Ready(()));
-                assert!(client.poll(&mut context, Poll::<()>::Pending).is_pending());
-                assert!(client.expectation < WORTH_IT, "two clients in turns");
+            for (client, expectation) in [&mut client, &mut another] {
+                let _ = client.poll(&mut context, expectation, Poll::Ready(()));
+                assert!(client.poll(&mut context, expectation, Poll::<()>::Pending).is_pending());
+                assert!(!expectation.is_short(), "two clients in turns");
             }
         }
         drop(another);
@@ -199,5 +222,9 @@ mod tests {
         assert!(looks_again(&mut client, long));
         assert!(looks_again(&mut client, long), "one long wait among many short ones");
         assert!(!looks_again(&mut client, short), "long waits sleep");
+
+        let mut sleeper = (BusyPoll::new(Awaited::Client), Expectation(Expectation::WORTH_IT - 1));
+        assert!(!looks_again(&mut sleeper, long));
+        assert!(looks_again(&mut sleeper, short), "what it slept for has its own waking up in it");
     }
 }

@@ -13,7 +13,7 @@ use mariadb_wire::packet::{PacketReader, write_packet};
 use mariadb_wire::prepare_ok::PrepareOk;
 use mariadb_wire::result_set::{Head, Next};
 use mariadb_wire::{Capabilities, ColumnType, ERR, Malformed, Param, com, com_stmt_bulk_execute, com_stmt_execute};
-use selkie_runtime::busy_poll::{Awaited, BusyPoll};
+use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::Range;
@@ -35,6 +35,8 @@ pub(crate) struct Protocol {
     /// Types of the columns of the rows that are coming in.
     row_types: Rc<[ColumnType]>,
     answer: BusyPoll,
+    /// Of answers to all but prepared statements, which have their own.
+    expectation: Expectation,
     /// Set when nothing sensible can follow.
     broken: bool,
 }
@@ -75,6 +77,7 @@ impl Protocol {
             phase: Phase::Head,
             row_types: Rc::new([]),
             answer: BusyPoll::new(Awaited::ServerBehind),
+            expectation: Expectation::default(),
             broken: false,
         }
     }
@@ -329,8 +332,12 @@ impl Protocol {
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut read = self.stream.poll_read(context, self.incoming.space());
         // An idle connection, or one that replicates, is waited for in another way: no request is held up.
-        if !self.expected.is_empty() {
-            read = self.answer.poll(context, read);
+        if let Some(awaited) = self.expected.front() {
+            let of_statement = match awaited {
+                Expected::Result(Some(sql)) => self.statements.expectation(sql),
+                _ => None,
+            };
+            read = self.answer.poll(context, of_statement.unwrap_or(&mut self.expectation), read);
         }
         match ready!(read) {
             Ok(0) => Poll::Ready(Err(Failure::Lost("MariaDB closed the connection".into()))),

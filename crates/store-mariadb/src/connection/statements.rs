@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use ahash::AHashMap;
 use mariadb_wire::ColumnType;
 use mariadb_wire::com::LAST_PREPARED;
+use selkie_runtime::busy_poll::Expectation;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ enum Preparation {
 struct Statement {
     preparation: Preparation,
     types: Rc<[ColumnType]>,
+    expectation: Expectation,
     used: u64,
 }
 
@@ -46,7 +48,8 @@ impl Statements {
     }
 
     pub fn begin(&mut self, sql: &Arc<str>) {
-        let statement = Statement { preparation: Preparation::Begun, types: Rc::new([]), used: self.clock };
+        let (types, expectation) = (Rc::new([]), Expectation::default());
+        let statement = Statement { preparation: Preparation::Begun, types, expectation, used: self.clock };
         self.known.insert(sql.clone(), statement);
         self.last_begun = Some(sql.clone());
     }
@@ -101,6 +104,11 @@ impl Statements {
 
     pub fn types(&self, sql: &Arc<str>) -> Option<Rc<[ColumnType]>> {
         self.known.get(sql).map(|statement| statement.types.clone())
+    }
+
+    /// Of how long its answer takes to come.
+    pub fn expectation(&mut self, sql: &Arc<str>) -> Option<&mut Expectation> {
+        self.known.get_mut(sql).map(|statement| &mut statement.expectation)
     }
 
     pub fn set_types(&mut self, sql: &Arc<str>, types: Rc<[ColumnType]>) {
