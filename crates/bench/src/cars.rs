@@ -8,8 +8,10 @@ pub mod modes;
 use crate::client::Connection;
 use crate::dataset::{CARS, TOYOTAS, drop_collection, insert_cars, load_cars};
 use crate::message::{Message, check_ok, cursor_batch};
+use crate::plain::PlainSender;
 use crate::report::{Report, Row, Samples};
 use crate::target::{Target, TargetArgs};
+use crate::turns::TurnArgs;
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, doc};
 use modes::ModesArgs;
@@ -29,14 +31,17 @@ pub struct CarsArgs {
     pub loads: u64,
 
     #[command(flatten)]
+    pub turn: TurnArgs,
+
+    #[command(flatten)]
     pub modes: ModesArgs,
 }
 
 const COLLECTION: &str = "cars";
 /// How often each query is timed in the published experiment.
 const PUBLISHED_ITERATIONS: u64 = 100;
-/// A server is asked this many times in a row before it is the next one's turn.
-const TURN: u64 = 10;
+/// What the server is called that sends the same bytes and does nothing else.
+const PLAIN: &str = "plain buffer";
 
 /// A query, and how many documents its first batch has to hold.
 struct Question {
@@ -58,48 +63,73 @@ struct Contestant {
 
 pub fn run(args: &CarsArgs) -> Result<()> {
     if args.modes.is_wanted() {
-        return modes::run(&args.modes, args.mode_iterations(), args.target.json.as_deref());
+        return modes::run(args);
     }
     let mut report = Report::default();
-    report.extend(measure(&args.target.targets()?, args.iterations.unwrap_or(500), args.loads)?);
+    let reading = Reading { iterations: args.iterations.unwrap_or(500), turn: args.turn };
+    report.extend(measure(&args.target.targets()?, reading, args.loads)?);
     report.publish(args.target.json.as_deref())
 }
 
 impl CarsArgs {
-    pub fn mode_iterations(&self) -> u64 {
-        self.iterations.unwrap_or(PUBLISHED_ITERATIONS)
+    pub fn mode_reading(&self) -> Reading {
+        Reading { iterations: self.iterations.unwrap_or(PUBLISHED_ITERATIONS), turn: self.turn }
     }
 }
 
-pub fn measure(targets: &[Target], iterations: u64, loads: u64) -> Result<Vec<Row>> {
-    let places = targets.iter().map(|target| (target, COLLECTION)).collect::<Vec<_>>();
-    measure_in(&places, iterations, loads)
+/// How often each query is timed on each server.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    pub iterations: u64,
+    pub turn: TurnArgs,
 }
 
-/// As [`measure`], with a collection for each target: several may serve the same data.
-pub fn measure_in(targets: &[(&Target, &str)], iterations: u64, loads: u64) -> Result<Vec<Row>> {
-    let mut contestants = targets
-        .iter()
-        .map(|(target, collection)| Contestant::prepare(target, collection).with_context(|| target.name.clone()))
-        .collect::<Result<Vec<_>>>()?;
-    let names = questions(COLLECTION).into_iter().map(|question| question.name).collect::<Vec<_>>();
+pub fn measure(targets: &[Target], reading: Reading, loads: u64) -> Result<Vec<Row>> {
+    let prepare = |target: &Target| Contestant::prepare(target, COLLECTION).with_context(|| target.name.clone());
+    let mut contestants = targets.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     for turn in 0..loads as usize {
         for index in 0..contestants.len() {
             let contestant = turn_of(&mut contestants, turn + index);
             contestant.time_load().with_context(|| format!("{}: loading", contestant.target.name))?;
         }
     }
-    for turn in 0..iterations.div_ceil(TURN) {
-        let count = TURN.min(iterations - turn * TURN);
+    read(&mut contestants, reading)?;
+    Ok(rows(&contestants, loads > 0))
+}
+
+/// As [`measure`] without loading, with a collection for each target, as several may serve the same data; and beside them a server that sends
+/// the first one's replies from plain buffers.
+pub fn measure_beside_plain(targets: &[(&Target, &str)], reading: Reading) -> Result<Vec<Row>> {
+    let prepare = |(target, collection): &(&Target, &str)| {
+        Contestant::prepare(target, collection).with_context(|| target.name.clone())
+    };
+    let mut contestants = targets.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    let Some(first) = contestants.first_mut() else { return Ok(Vec::new()) };
+    let (plain, sender) = first.plain()?;
+    contestants.push(plain);
+    read(&mut contestants, reading)?;
+    let rows = rows(&contestants, false);
+    drop(contestants);
+    sender.join()?;
+    Ok(rows)
+}
+
+fn read(contestants: &mut [Contestant], reading: Reading) -> Result<()> {
+    let names = names();
+    for (turn, count) in reading.turn.of(reading.iterations).enumerate() {
         for (number, name) in names.iter().enumerate() {
             for index in 0..contestants.len() {
-                let contestant = turn_of(&mut contestants, turn as usize + index);
+                let contestant = turn_of(contestants, turn + index);
                 let timed = contestant.time(number, count);
                 timed.with_context(|| format!("{}: {name}", contestant.target.name))?;
             }
         }
     }
-    Ok(rows(&names, &contestants, loads > 0))
+    Ok(())
+}
+
+fn names() -> Vec<&'static str> {
+    questions(COLLECTION).into_iter().map(|question| question.name).collect()
 }
 
 /// Whose turn it is: everyone begins once, so that nobody always comes after the same one.
@@ -108,8 +138,8 @@ fn turn_of(contestants: &mut [Contestant], index: usize) -> &mut Contestant {
     &mut contestants[index % count]
 }
 
-fn rows(names: &[&str], contestants: &[Contestant], loaded: bool) -> Vec<Row> {
-    let reads = names.iter().enumerate().flat_map(|(number, name)| {
+fn rows(contestants: &[Contestant], loaded: bool) -> Vec<Row> {
+    let reads = names().into_iter().enumerate().flat_map(|(number, name)| {
         contestants.iter().map(move |one| one.samples[number].row(name, &one.target, false))
     });
     let loads = contestants.iter().map(|one| one.loading.row("insertMany of 10,000", &one.target, true));
@@ -148,6 +178,27 @@ impl Contestant {
         let loading = Samples::of_many(CARS)?;
         let (target, collection) = (target.clone(), collection.to_owned());
         Ok(Contestant { target, collection, questions, connection, reply_bytes, samples, loading })
+    }
+
+    /// One that gets the same replies from plain buffers, and who sends them.
+    fn plain(&mut self) -> Result<(Contestant, PlainSender)> {
+        let connection = &mut self.connection;
+        let replies = self.questions.iter().map(|question| {
+            let reply = connection.round_trip(&question.message)?;
+            Ok((question.message.as_bytes().to_vec(), reply.to_vec()))
+        });
+        let sender = PlainSender::start(replies.collect::<Result<_>>()?)?;
+        let target = Target { name: PLAIN.into(), address: sender.address.clone(), server: None, behind: Vec::new() };
+        let plain = Contestant {
+            connection: Connection::open(&target.address)?,
+            target,
+            collection: self.collection.clone(),
+            questions: questions(&self.collection),
+            reply_bytes: self.reply_bytes.clone(),
+            samples: self.questions.iter().map(|_| Samples::new()).collect::<Result<_>>()?,
+            loading: Samples::of_many(CARS)?,
+        };
+        Ok((plain, sender))
     }
 
     fn time(&mut self, number: usize, count: u64) -> Result<()> {

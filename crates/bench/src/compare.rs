@@ -8,6 +8,7 @@ use crate::memory;
 use crate::report::{Report, Row, figure, markdown, table};
 use crate::servers::{self, EMBEDDED, MARIADB, MONGODB, Mariadb};
 use crate::target::{Target, TargetArgs};
+use crate::turns::TurnArgs;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
@@ -63,7 +64,8 @@ fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Resul
     let idle = targets.iter().map(|target| memory::resident("resident, idle", target)).collect::<Result<_>>()?;
     report.extend(idle);
     report.extend(each(targets, |target| memory::loaded(target, scale(100_000)))?);
-    report.extend(cars::measure(targets, scale(500), scale(20)).context("cars")?);
+    let reading = cars::Reading { iterations: scale(500), turn: TurnArgs::default() };
+    report.extend(cars::measure(targets, reading, scale(20)).context("cars")?);
     let mut failures = Vec::new();
     for (work, connections) in [
         (Work::Point, 1),

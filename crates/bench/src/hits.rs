@@ -2,16 +2,16 @@
 //! as many bytes.
 
 use crate::cache_figures::CacheFigures;
-use crate::client::{Address, Connection};
+use crate::client::Connection;
 use crate::dataset::{CARS, load_cars};
-use crate::message::{Message, check_ok, cursor_batch, message_length};
+use crate::message::{Message, check_ok, cursor_batch};
+use crate::plain::PlainSender;
 use crate::report::{Report, Row, Samples};
 use crate::servers::{Ground, StartArgs};
 use crate::target::Target;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use document::doc;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -85,8 +85,9 @@ fn small(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec
 fn large(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec<Row>> {
     let find = Message::command(doc! { "find": COLLECTION, "batchSize": CARS as i32 });
     let reply = warm_up(connection, &find, CARS)?;
-    let (address, sender) = plain_sender(reply)?;
-    let plain = Target { name: "plain buffer".into(), address, server: None, behind: Vec::new() };
+    let sender = PlainSender::start(HashMap::from([(find.as_bytes().to_vec(), reply)]))?;
+    let plain =
+        Target { name: "plain buffer".into(), address: sender.address.clone(), server: None, behind: Vec::new() };
     let mut plain_connection = Connection::open(&plain.address)?;
     let hits = Hits::begin(target)?;
     let mut samples = [Samples::new()?, Samples::new()?];
@@ -101,7 +102,7 @@ fn large(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec
     }
     hits.end(target, turns * LARGE_TURN)?;
     drop(plain_connection);
-    sender.join().map_err(|_| anyhow::anyhow!("the plain sender panicked"))??;
+    sender.join()?;
     let measure = format!("{}: time of a hit of all 10,000 cars against as many plain bytes", target.name);
     let hit = Target { name: "hit".into(), ..target.clone() };
     Ok(vec![samples[0].row(&measure, &plain, false), samples[1].row(&measure, &hit, false)])
@@ -152,33 +153,4 @@ impl Hits {
         }
         Ok(())
     }
-}
-
-/// A server that answers each request with the same bytes, until its one client goes.
-fn plain_sender(reply: Vec<u8>) -> Result<(Address, std::thread::JoinHandle<Result<()>>)> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = Address::Tcp(listener.local_addr()?.to_string());
-    let sender = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept()?;
-        stream.set_nodelay(true)?;
-        let mut request = Vec::new();
-        while receive(&mut stream, &mut request)? {
-            stream.write_all(&reply).context("sending plain bytes")?;
-        }
-        Ok(())
-    });
-    Ok((address, sender))
-}
-
-/// Reads one request; gives whether there was one.
-fn receive(stream: &mut TcpStream, request: &mut Vec<u8>) -> Result<bool> {
-    request.clear();
-    let mut buffer = [0; 4096];
-    while message_length(request).is_none_or(|length| request.len() < length) {
-        match stream.read(&mut buffer)? {
-            0 => return Ok(false),
-            count => request.extend_from_slice(&buffer[..count]),
-        }
-    }
-    Ok(true)
 }

@@ -6,6 +6,7 @@ use crate::dataset::{SplitMix, car, load_cars};
 use crate::message::{Message, check_ok, cursor_batch};
 use crate::report::{Report, Row, Samples};
 use crate::target::{Target, TargetArgs};
+use crate::turns::TurnArgs;
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, DocBuf, doc};
 use std::time::{Duration, Instant};
@@ -20,8 +21,11 @@ pub struct IndexesArgs {
     pub documents: u64,
 
     /// How often each thing is timed on each server
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
+
+    #[command(flatten)]
+    pub turn: TurnArgs,
 
     /// What to time; all of it if not given
     #[arg(long, value_enum)]
@@ -29,8 +33,6 @@ pub struct IndexesArgs {
 }
 
 const COLLECTION: &str = "indexed_cars";
-/// A server is asked this many times in a row before it is the next one's turn.
-const TURN: u64 = 10;
 /// Documents of one timed insert.
 const INSERTED: u64 = 1000;
 /// Idle time behind a turn's inserts, on each server; the CPU time that goes into it is theirs.
@@ -89,12 +91,12 @@ fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
     let prepare = |target: &Target| Contestant::prepare(target, args.documents).with_context(|| target.name.clone());
     let mut contestants = args.target.targets()?.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let timed = |work: &Work| args.work.is_empty() || args.work.contains(work);
-    for turn in 0..args.iterations.div_ceil(TURN) {
+    for (turn, requests) in args.turn.of(args.iterations).enumerate() {
         for (number, (work, name)) in WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)) {
             for index in 0..contestants.len() {
                 let count = contestants.len();
-                let contestant = &mut contestants[(turn as usize + index) % count];
-                let done = contestant.time(number, *work, TURN.min(args.iterations - turn * TURN));
+                let contestant = &mut contestants[(turn + index) % count];
+                let done = contestant.time(number, *work, requests);
                 done.with_context(|| format!("{}: {name}", contestant.target.name))?;
             }
         }

@@ -6,9 +6,9 @@
 //! looked into only as far as it takes to know that they are right.
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
-//! [`process`] (what the server's process spent), [`report`]; then one file per experiment: [`cars`], [`load`] with its
+//! [`process`] (what the server's process spent), [`turns`], [`report`]; then one file per experiment: [`cars`], [`load`] with its
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
-//! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost; they start
+//! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost, beside those of a [`plain`] sender; they start
 //! their servers themselves, and ask for [`cache_figures`]; so do [`mod@slice`], which updates arrays, and [`mod@kv`], which tells what
 //! protocols cost. [`mod@simulate`] runs scenarios over a schedule, [`sql_load`] asks in SQL, and [`mod@published`] puts what was published
 //! elsewhere beside what they come to. [`mod@truth`] measures nothing, and looks for stale reads.
@@ -27,6 +27,7 @@ mod kv;
 mod load;
 mod memory;
 mod message;
+mod plain;
 #[cfg(feature = "plot")]
 mod plot;
 mod process;
@@ -39,6 +40,7 @@ mod sql;
 mod sql_load;
 mod target;
 mod truth;
+mod turns;
 mod warm;
 mod wekan;
 

@@ -1,7 +1,7 @@
 //! The published table: the five queries against MongoDB, and against Selkie with each kind of caching, on each of its stores. Every
-//! server is started for it.
+//! server is started for it. A last column tells what the socket alone costs of each answer.
 
-use super::measure_in;
+use super::{CarsArgs, Reading, measure_beside_plain};
 use crate::report::{Report, Row, figure, markdown};
 use crate::servers::{self, Contestant, MONGODB, Mariadb};
 use crate::target::Target;
@@ -69,19 +69,21 @@ impl Mode {
     }
 }
 
-pub fn run(args: &ModesArgs, iterations: u64, json: Option<&Path>) -> Result<()> {
-    let report = measure(args, iterations)?;
+pub fn run(args: &CarsArgs) -> Result<()> {
+    let reading = args.mode_reading();
+    let report = measure(&args.modes, reading)?;
+    let (iterations, turn) = (reading.iterations, reading.turn.requests);
     println!(
-        "Milliseconds, mean of {iterations} runs over one connection; in brackets as a multiple of the first column.\n"
+        "Milliseconds, mean of {iterations} runs over one connection, {turn} in a row; in brackets as a multiple of the first column.\n"
     );
     println!("{}", markdown(&table(&report.rows)));
     let machine = &report.machine;
     println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
-    report.write_json(json)
+    report.write_json(args.target.json.as_deref())
 }
 
 /// Starts the servers and asks them. A server's name is its store and its mode, as in `embedded, none`.
-pub fn measure(args: &ModesArgs, iterations: u64) -> Result<Report> {
+pub fn measure(args: &ModesArgs, reading: Reading) -> Result<Report> {
     let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
     let mariadb = match args.mariadbd.to_str() {
         Some("none") => None,
@@ -96,7 +98,7 @@ pub fn measure(args: &ModesArgs, iterations: u64) -> Result<Report> {
     let targets = contestants.iter().zip(&collections).map(|(one, collection)| (&one.target, collection.as_str()));
     let targets: Vec<(&Target, &str)> = targets.collect();
     let mut report = Report::default();
-    report.extend(measure_in(&targets, iterations, 0)?);
+    report.extend(measure_beside_plain(&targets, reading)?);
     Ok(report)
 }
 

@@ -30,7 +30,7 @@ pub fn command(args: &PublishedArgs) -> Vec<String> {
 pub fn section(args: &PublishedArgs) -> Result<Section> {
     let command = command(args);
     let Bench::Cars(cars) = experiment(&command)? else { bail!("{command:?} is another experiment") };
-    let report = modes::measure(&cars.modes, cars.mode_iterations())?;
+    let report = modes::measure(&cars.modes, cars.mode_reading())?;
     let table = Table { lines: lines(&report.rows), command, plots: Vec::new() };
     Ok(Section { title: "A cache of documents", about: ABOUT, tables: vec![table], notes: Vec::new() })
 }
