@@ -1,22 +1,25 @@
 //! Which answers a change may matter to, found without asking each.
 //!
-//! A filter that asks a field to have a value, or one in a range, or any at all, is filed under that: only documents with such a value can
-//! match. What cannot be filed so, or only with many others that it is not told from there, is in a list that every change of the
+//! A filter that asks a field to have a value, or one in a range, or a text with something in it, or any at all, is filed under that: only
+//! documents with such a value can match. What cannot be filed so, or only with many others that it is not told from there, is in a list that every change of the
 //! collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of them are looked at.
 
 use crate::intervals::Intervals;
-use crate::ways::{Spot, Under, Way};
+use crate::ways::{Spot, Under, Way, trigrams};
 use ahash::AHashMap;
 use document::path::{End, Path};
 use document::{Doc, Value, key};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// Answers that a change may be held against in vain: more are not listed, nor filed where they cannot be told from each other.
-pub const LISTED_MAX: usize = 128;
-
 /// Where as many answers are found in vain already, another way is looked for.
 const CROWD: usize = 2;
+
+/// A text has many parts: where one of them leads to so many answers, no more are filed.
+const TEXT_CROWD: usize = 4;
+
+/// In longer texts no parts are looked for: they may have them all.
+const TEXT_BYTES_MAX: usize = 4096;
 
 /// With filters on more fields than this, those are looked at that the document has.
 const FIELDS_FEW: usize = 8;
@@ -41,6 +44,7 @@ struct ByPath {
     path: Path,
     by_value: hashbrown::HashMap<Box<[u8]>, SmallVec<[u32; 2]>, ahash::RandomState>,
     by_range: Intervals<Label>,
+    by_trigram: AHashMap<[u8; 3], SmallVec<[u32; 2]>>,
     /// Those that any value matters to.
     by_presence: AHashMap<u32, bool>,
 }
@@ -58,11 +62,12 @@ pub enum Place {
 
 impl Filed {
     /// Where to file an answer that can be filed in these ways. `is_certain`: a document that matches is all it takes for the answer to go.
-    pub fn choose(&self, ways: Vec<Way>, is_certain: bool) -> Place {
+    /// `listed_max`: so many may be found in vain, in the list, or where they cannot be told from each other.
+    pub fn choose(&self, ways: Vec<Way>, is_certain: bool, listed_max: usize) -> Place {
         let mut least: Option<(usize, Way)> = None;
         for way in ways {
             let is_certain = is_certain && way.is_exact;
-            let crowd = if is_certain { 0 } else { self.crowd(&way.under) };
+            let crowd = if is_certain { 0 } else { self.crowd(&way.under, listed_max) };
             if crowd < CROWD {
                 return Place::Under { under: way.under, is_certain };
             }
@@ -71,17 +76,20 @@ impl Filed {
             }
         }
         // A field that most documents have tells no more of a change than the list, which is as long as it may be for both.
-        let is_by_value = |way: &Way| way.under.iter().all(|(_, spot)| !matches!(spot, Spot::Present));
+        let limit = |spot: &Spot| match spot {
+            Spot::At(_) | Spot::Between(..) => listed_max,
+            Spot::Containing(_) => TEXT_CROWD,
+            Spot::Present => 0,
+        };
+        let limit = |way: &Way| way.under.iter().map(|(_, spot)| limit(spot)).min().unwrap_or(listed_max);
         match least {
-            Some((crowd, way)) if crowd < LISTED_MAX && is_by_value(&way) => {
-                Place::Under { under: way.under, is_certain: false }
-            }
+            Some((crowd, way)) if crowd < limit(&way) => Place::Under { under: way.under, is_certain: false },
             _ => Place::List,
         }
     }
 
     /// How many are found in vain already where an answer would be; not counted further than matters.
-    fn crowd(&self, under: &Under) -> usize {
+    fn crowd(&self, under: &Under, listed_max: usize) -> usize {
         let (mut crowd, mut looks) = (0, 0);
         for (path, spot) in under {
             let Some(by_path) = self.by_field.get(first_name(path)).and_then(|paths| paths.get(path.as_str())) else {
@@ -89,14 +97,15 @@ impl Filed {
             };
             match spot {
                 Spot::Present => {
-                    let looked_at = by_path.by_presence.values().take(4 * LISTED_MAX);
+                    let looked_at = by_path.by_presence.values().take(4 * listed_max);
                     crowd += looked_at.filter(|is_certain| !**is_certain).count();
                 }
                 Spot::At(value) => crowd += by_path.by_value.get(&**value).map_or(0, SmallVec::len),
+                Spot::Containing(trigram) => crowd += by_path.by_trigram.get(trigram).map_or(0, SmallVec::len),
                 Spot::Between(low, high) => by_path.by_range.find(low, high, &mut |(_, is_certain)| {
                     crowd += usize::from(!is_certain);
                     looks += 1;
-                    crowd < LISTED_MAX && looks < 4 * LISTED_MAX
+                    crowd < listed_max && looks < 4 * listed_max
                 }),
             }
         }
@@ -155,9 +164,16 @@ impl Filed {
         self.by_field.is_empty() && self.list.is_empty() && self.everything.is_empty()
     }
 
-    /// How many are in the list; and the one that has been there longest.
-    pub fn listed(&self) -> (usize, Option<u32>) {
-        (self.list.len(), self.list.first().copied())
+    /// How many are in the list.
+    pub fn listed(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The one that has been in the list longest; it goes to the end.
+    pub fn turn_list(&mut self) -> Option<u32> {
+        let first = self.list.first().copied()?;
+        self.list.rotate_left(1);
+        Some(first)
     }
 
     /// All answers, some perhaps more than once.
@@ -192,6 +208,7 @@ impl Filed {
             if by_path.path == *"_id" {
                 by_path.at(&bytes, found);
                 by_path.between(&bytes, &bytes, found);
+                found.extend(by_path.by_trigram.values().flatten());
                 found.extend(by_path.by_presence.keys());
             } else {
                 by_path.all(found);
@@ -214,7 +231,7 @@ fn is_for_missing(path: &Path, spot: &Spot) -> bool {
         || match spot {
             Spot::At(value) => **value == *null,
             Spot::Between(low, high) => (&**low..=&**high).contains(&&*null),
-            Spot::Present => false,
+            Spot::Containing(_) | Spot::Present => false,
         }
 }
 
@@ -228,14 +245,20 @@ struct Keys {
 
 impl ByPath {
     fn new(path: Path) -> ByPath {
-        let by_value = hashbrown::HashMap::default();
-        ByPath { path, by_value, by_range: Intervals::default(), by_presence: AHashMap::default() }
+        ByPath {
+            path,
+            by_value: hashbrown::HashMap::default(),
+            by_range: Intervals::default(),
+            by_trigram: AHashMap::default(),
+            by_presence: AHashMap::default(),
+        }
     }
 
     fn add(&mut self, label: Label, spot: &Spot) {
         match spot {
             Spot::At(value) => self.by_value.entry_ref(value).or_default().push(label.0),
             Spot::Between(low, high) => self.by_range.add(low, high, label),
+            Spot::Containing(trigram) => self.by_trigram.entry(*trigram).or_default().push(label.0),
             Spot::Present => {
                 self.by_presence.insert(label.0, label.1);
             }
@@ -253,6 +276,14 @@ impl ByPath {
                 }
             }
             Spot::Between(low, _) => self.by_range.remove(low, label),
+            Spot::Containing(trigram) => {
+                if let Some(answers) = self.by_trigram.get_mut(trigram) {
+                    take(answers, label.0);
+                    if answers.is_empty() {
+                        self.by_trigram.remove(trigram);
+                    }
+                }
+            }
             Spot::Present => {
                 self.by_presence.remove(&label.0);
             }
@@ -260,7 +291,10 @@ impl ByPath {
     }
 
     fn is_empty(&self) -> bool {
-        self.by_value.is_empty() && self.by_range.is_empty() && self.by_presence.is_empty()
+        self.by_value.is_empty()
+            && self.by_range.is_empty()
+            && self.by_trigram.is_empty()
+            && self.by_presence.is_empty()
     }
 
     fn at(&self, key: &[u8], found: &mut Vec<u32>) {
@@ -274,9 +308,20 @@ impl ByPath {
         });
     }
 
+    fn containing(&self, text: &[u8], found: &mut Vec<u32>) {
+        if self.by_trigram.is_empty() {
+            return;
+        }
+        match text.len() <= TEXT_BYTES_MAX {
+            true => found.extend(trigrams(text).filter_map(|trigram| self.by_trigram.get(&trigram)).flatten()),
+            false => found.extend(self.by_trigram.values().flatten()),
+        }
+    }
+
     fn all(&self, found: &mut Vec<u32>) {
         found.extend(self.by_value.values().flatten());
         self.by_range.all(&mut |(answer, _)| found.push(answer));
+        found.extend(self.by_trigram.values().flatten());
         found.extend(self.by_presence.keys());
     }
 
@@ -291,6 +336,9 @@ impl ByPath {
             // Who asks for null means what is missing, too.
             key::encode(reached.value.unwrap_or(Value::Null), key);
             self.at(key, found);
+            if let Some(Value::String(text) | Value::Symbol(text)) = reached.value {
+                self.containing(text.as_bytes(), found);
+            }
             if count == 0 || *key < *lowest {
                 lowest.clone_from(key);
             }

@@ -59,15 +59,19 @@ impl Scope {
         if self.others.iter().any(|other| covers(namespace, other)) {
             return true;
         }
-        covers(namespace, &self.namespace)
-            && match change {
-                Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after)),
-                Change::Id(id) => match &self.reach {
-                    Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
-                    Reach::Everything => true,
-                },
-                Change::Anything => true,
-            }
+        covers(namespace, &self.namespace) && self.is_affected_at_home(change)
+    }
+
+    /// The same for a change in the scope's own collection.
+    pub fn is_affected_at_home(&self, change: &Change) -> bool {
+        match change {
+            Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after)),
+            Change::Id(id) => match &self.reach {
+                Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
+                Reach::Everything => true,
+            },
+            Change::Anything => true,
+        }
     }
 
     /// The same for a change of one document of the scope's own collection.

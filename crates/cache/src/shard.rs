@@ -2,7 +2,7 @@
 
 use crate::cache::Settings;
 use crate::figures::{Figures, Refusal};
-use crate::filed::{Filed, LISTED_MAX, Place};
+use crate::filed::{Filed, Place};
 use crate::queues::{Queues, Standing, Standings, Ticket, Verdict};
 use crate::recent::{Announcement, Recent};
 use crate::scope::{Answer, Reach, Scope, covers};
@@ -19,6 +19,9 @@ const OVERHEAD_BYTES: usize = 320;
 
 /// An answer that takes so many microseconds per kilobyte to make is worth more than most.
 const DEAR_US_PER_KB: u64 = 200;
+
+/// Answers of a collection that every change is held against, in all parts of the cache: each costs a write a quarter of a microsecond.
+const LISTED_MAX: usize = 64;
 
 /// Questions whose answers were not kept are remembered up to this number, so that nobody waits for them.
 const REFUSED_MAX: usize = 4096;
@@ -63,6 +66,8 @@ struct Slot<A> {
     started: Instant,
     /// Somebody makes a newer one.
     refreshed: bool,
+    /// Given since the list that it may be in was full.
+    given: bool,
 }
 
 /// Why an answer goes.
@@ -124,6 +129,7 @@ impl<A> Shard<A> {
             self.figures.stale += 1;
         }
         slot.standing.note_use();
+        slot.given = true;
         self.figures.hits += 1;
         self.figures.saved_us += slot.took_us;
         Some(slot.answer.clone())
@@ -192,7 +198,7 @@ impl<A> Shard<A> {
         let is_dear = took_us * 1024 >= DEAR_US_PER_KB * bytes as u64;
         let generation = self.generations.get(number as usize).copied().unwrap_or_default();
         let standing = self.queues.enter((number, generation), hash, bytes, is_dear);
-        let place = self.file(number, &scope);
+        let place = self.file(number, &scope, settings);
         self.bytes += bytes;
         self.figures.stored += 1;
         if let Some(slot) = self.slots.get_mut(number as usize) {
@@ -209,6 +215,7 @@ impl<A> Shard<A> {
                 took_us,
                 started,
                 refreshed: false,
+                given: false,
             });
         }
         let slots = &self.slots;
@@ -219,27 +226,35 @@ impl<A> Shard<A> {
     }
 
     /// Files an answer by what it depends on.
-    fn file(&mut self, number: u32, scope: &Scope) -> Place {
+    fn file(&mut self, number: u32, scope: &Scope, settings: &Settings) -> Place {
+        let listed_max = (LISTED_MAX / settings.shards).max(4);
         let filed = self.collections.entry_ref(&scope.namespace).or_default();
         let place = match &scope.reach {
             Reach::Everything => Place::Everything,
             Reach::Matching { predicate, answer } => {
-                filed.choose(ways::of(predicate), matches!(answer, Answer::Documents))
+                filed.choose(ways::of(predicate), matches!(answer, Answer::Documents), listed_max)
             }
         };
-        filed.add(number, &place);
-        let surplus = match filed.listed() {
-            (count, Some(oldest)) if count > LISTED_MAX && matches!(place, Place::List) => Some(oldest),
-            _ => None,
-        };
+        if matches!(place, Place::List) && filed.listed() >= listed_max {
+            self.make_room_in_list(&scope.namespace);
+        }
+        self.collections.entry_ref(&scope.namespace).or_default().add(number, &place);
         for other in &scope.others {
             self.collections.entry_ref(other).or_default().add(number, &Place::Everything);
         }
-        // Beyond the list's end, the oldest goes.
-        if let Some(oldest) = surplus {
-            self.remove(oldest, Reason::Memory);
-        }
         place
+    }
+
+    /// The answer goes that has been in the list longest, of those that nobody was given since it was full the last time.
+    fn make_room_in_list(&mut self, namespace: &Namespace) {
+        let Some(filed) = self.collections.get_mut(namespace) else { return };
+        for _ in 0..=filed.listed() {
+            let Some(oldest) = filed.turn_list() else { return };
+            match self.slots.get_mut(oldest as usize) {
+                Some(Some(slot)) if slot.given => slot.given = false,
+                _ => return self.remove(oldest, Reason::Memory),
+            }
+        }
     }
 
     fn make_room(&mut self, limit: usize) {
@@ -315,10 +330,15 @@ impl<A> Shard<A> {
         // Found by its document as it was, and again as it is.
         found.sort_unstable();
         found.dedup();
+        // Names are not compared where the answer was found by its only one.
+        let is_one = !namespace.collection.is_empty();
         for &number in &found {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
-            let is_wrong =
-                |slot: &Slot<A>| !changes.are_seen_by(slot.started) && slot.scope.is_affected(namespace, change);
+            let is_affected = |scope: &Scope| match is_one && scope.others.is_empty() {
+                true => scope.is_affected_at_home(change),
+                false => scope.is_affected(namespace, change),
+            };
+            let is_wrong = |slot: &Slot<A>| !changes.are_seen_by(slot.started) && is_affected(&slot.scope);
             if slot.is_some_and(is_wrong) {
                 self.remove(number, Reason::Changed);
             }

@@ -1,4 +1,5 @@
-//! The ways to file a filter: paths with values or ranges of values, of which every document that matches has one.
+//! The ways to file a filter: paths with values, ranges of values or parts of texts, of which every document that matches has one. Parts of texts
+//! are found by three bytes in a row (Cox, Regular Expression Matching with a Trigram Index, 2012).
 
 use document::path::{self, Path};
 use document::{Kind, Value, ValueBuf, key};
@@ -10,6 +11,9 @@ use store::type_bracket;
 /// A filter with more values than this is not filed under each, but under the range that they lie in.
 const VALUES_MAX: usize = 100;
 
+/// A regular expression is filed under one of so many parts of what it contains.
+const TRIGRAMS_MAX: usize = 16;
+
 /// The `_id` field goes before all others: it says most.
 const ID: &str = "_id";
 
@@ -20,6 +24,8 @@ pub enum Spot {
     At(Box<[u8]>),
     /// One of them has this key or a higher one, and one of them, perhaps another, that key or a lower one.
     Between(Box<[u8]>, Box<[u8]>),
+    /// One of them is a text with these three bytes in a row, as [`trigrams`] has them.
+    Containing([u8; 3]),
     /// There is one, whichever.
     Present,
 }
@@ -41,6 +47,7 @@ pub struct Way {
 enum Narrowness {
     Values,
     Between,
+    Containing,
     Above,
     Present,
 }
@@ -58,7 +65,7 @@ pub fn may_match_id(predicate: &Predicate, id: Value<'_>) -> bool {
             || match spot {
                 Spot::At(value) => *value == id,
                 Spot::Between(low, high) => (low..=high).contains(&&id),
-                Spot::Present => true,
+                Spot::Containing(_) | Spot::Present => true,
             }
     };
     of(predicate).iter().all(|way| way.under.iter().any(may_hold))
@@ -67,9 +74,11 @@ pub fn may_match_id(predicate: &Predicate, id: Value<'_>) -> bool {
 fn ways(node: &Node) -> Vec<Way> {
     let mut ways = match node {
         Node::Never => vec![Way { under: Under::new(), is_exact: true, narrowness: Narrowness::Values }],
+        Node::Path { path, test: Test::Regex(regex) } if beginning(regex).is_none() => by_trigrams(path, regex),
         Node::Path { path, test } => way(path, test).into_iter().collect(),
         Node::And(all) => of_all(all),
         Node::Or(branches) => of_any(branches).into_iter().collect(),
+        Node::Expression(expression) => expression.equality().map(of_equality).into_iter().collect(),
         _ => Vec::new(),
     };
     ways.sort_by_key(|way| (way.narrowness, way.under.iter().any(|(path, _)| *path != *ID), way.under.len()));
@@ -79,7 +88,9 @@ fn ways(node: &Node) -> Vec<Way> {
 /// Each condition holds for all that match, so that one of them is enough. Ranges of one path are one.
 fn of_all(all: &[Node]) -> Vec<Way> {
     let (mut found, mut ranges): (Vec<Way>, Vec<Way>) = (Vec::new(), Vec::new());
-    for way in all.iter().flat_map(ways) {
+    let each: Vec<Vec<Way>> = all.iter().map(ways).collect();
+    let is_each_filed = each.iter().all(|ways| !ways.is_empty());
+    for way in each.into_iter().flatten() {
         if let Some(same) = ranges.iter_mut().find(|range| is_range_of_same_path(range, &way)) {
             same.narrow(&way);
         } else if matches!(way.under.as_slice(), [(_, Spot::Between(..))]) {
@@ -89,7 +100,7 @@ fn of_all(all: &[Node]) -> Vec<Way> {
         }
     }
     found.append(&mut ranges);
-    let is_all = all.len() == 1 || found.len() == 1 && all.iter().all(|node| matches!(node, Node::Path { .. }));
+    let is_all = is_each_filed && found.len() == 1;
     found.iter_mut().for_each(|way| way.is_exact &= is_all);
     found
 }
@@ -256,12 +267,43 @@ fn of_regex(regex: &Regex) -> Option<Spots> {
     Some(smallvec![Spot::Between(low.into(), high.into()), Spot::At(encoded(regex.to_value().as_value()))])
 }
 
+/// The ways to file what matches a regular expression: it is a text that contains what the pattern says, or the expression itself.
+fn by_trigrams(path: &Path, regex: &Regex) -> Vec<Way> {
+    let itself = Spot::At(encoded(regex.to_value().as_value()));
+    let texts = regex.contained_texts();
+    let all = texts.iter().flat_map(|text| trigrams(text.as_bytes()));
+    let telling = all.filter(|trigram| !regex.ignores_case() || trigram.iter().all(|byte| folds_alone(*byte)));
+    let way = |trigram| Way {
+        under: smallvec![(path.clone(), Spot::Containing(trigram)), (path.clone(), itself.clone())],
+        is_exact: false,
+        narrowness: Narrowness::Containing,
+    };
+    telling.take(TRIGRAMS_MAX).map(way).collect()
+}
+
+/// Each three bytes in a row of a text, with ASCII letters in lower case.
+pub fn trigrams(text: &[u8]) -> impl Iterator<Item = [u8; 3]> {
+    let windows = text.windows(3).filter_map(|bytes| <[u8; 3]>::try_from(bytes).ok());
+    windows.map(|bytes| bytes.map(|byte| byte.to_ascii_lowercase()))
+}
+
+/// Whether a letter is the same, but for case, as no other than an ASCII letter: K is a sign for kelvins too, and s is written long as well.
+fn folds_alone(byte: u8) -> bool {
+    byte.is_ascii() && !matches!(byte, b'k' | b's')
+}
+
+/// `$eq` in an expression compares arrays whole.
+fn of_equality((path, value): (String, Value<'_>)) -> Way {
+    let under = smallvec![(Path::new(&path), Spot::At(encoded(value)))];
+    Way { under, is_exact: false, narrowness: Narrowness::Values }
+}
+
 /// The range that all values lie in.
 fn range_of(spots: &Spots) -> Option<Spot> {
     let ends = |spot: &Spot| match spot {
         Spot::At(value) => Some((value.clone(), value.clone())),
         Spot::Between(low, high) => Some((low.clone(), high.clone())),
-        Spot::Present => None,
+        Spot::Containing(_) | Spot::Present => None,
     };
     let (low, high) = spots.iter().filter_map(ends).reduce(|(low, high), (l, h)| (low.min(l), high.max(h)))?;
     Some(Spot::Between(low, high))

@@ -1,14 +1,28 @@
-//! What expressions have in common that differ in their values alone: the comparisons with constants that an index could answer.
+//! The comparisons with constants in expressions, which an index could answer: what expressions have in common that differ in their
+//! values alone.
 //!
 //! MongoDB writes them down beside a `$expr`, and knows filters by them; all else about an expression is the same to it.
 
 use super::{Expr, Expression, Form};
-use document::Kind;
+use document::{Kind, Value};
 
 impl Expression {
     /// The comparisons as a text; empty where there are none.
     pub(crate) fn shape(&self) -> String {
         of(&self.root).unwrap_or_default()
+    }
+
+    /// The path and the value of `{$eq: ["$path", value]}`, where nothing is equal to the value but what has its key: no null, which is
+    /// not what is missing here, and nothing that a collation has a say in.
+    pub fn equality(&self) -> Option<(String, Value<'_>)> {
+        let Expr::Call(function, arguments) = &self.root else { return None };
+        let (path, value) = match arguments.as_slice() {
+            [Expr::Root(path), Expr::Literal(value)] | [Expr::Literal(value), Expr::Root(path)] => (path, value),
+            _ => return None,
+        };
+        let is_plain = !matches!(value.kind(), Kind::Array | Kind::Undefined | Kind::Null | Kind::Regex);
+        let is_it = function.name == "$eq" && is_plain && !path.is_empty() && self.collation.is_simple();
+        is_it.then(|| (path.to_string(), value.as_value()))
     }
 }
 

@@ -4,6 +4,8 @@
 //! without the engine. A pattern that backtracks too long on some text ends in an error, so that no client can keep a
 //! worker busy with one string.
 
+mod contained;
+
 use document::{Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use memchr::memmem;
@@ -71,6 +73,15 @@ impl Regex {
             Program::Contains(finder) => std::str::from_utf8(finder.needle()).ok(),
             _ => None,
         }
+    }
+
+    /// Texts that whatever matches contains, as far as the pattern says so plainly; where it ignores case, in some spelling.
+    pub fn contained_texts(&self) -> Vec<String> {
+        contained::texts(self.pattern(), self.options())
+    }
+
+    pub fn ignores_case(&self) -> bool {
+        self.options().contains('i')
     }
 
     /// Whether a value is a string that the pattern matches, or the same regular expression.

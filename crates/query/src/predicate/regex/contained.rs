@@ -1,0 +1,87 @@
+//! Texts that whatever a pattern matches contains, as far as the pattern says so plainly.
+
+/// The pieces of plain text in a pattern of which none may be missing. None where parentheses, alternatives, classes or escapes with
+/// more to them leave that open.
+pub(super) fn texts(pattern: &str, options: &str) -> Vec<String> {
+    let mut pieces = Pieces::default();
+    // Blanks and comments mean nothing there.
+    if options.contains('x') || pieces.read(pattern).is_none() {
+        return Vec::new();
+    }
+    pieces.found
+}
+
+#[derive(Default)]
+struct Pieces {
+    found: Vec<String>,
+    piece: String,
+}
+
+impl Pieces {
+    fn read(&mut self, pattern: &str) -> Option<()> {
+        let mut letters = pattern.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '(' | ')' | '[' | ']' | '{' | '}' | '|' => return None,
+                '^' | '$' | '.' => self.end(),
+                '?' | '*' => {
+                    // What stands before it may be missing.
+                    self.piece.pop();
+                    self.end();
+                }
+                '+' => self.end(),
+                '\\' => match letters.next()? {
+                    'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'b' | 'B' | 'A' | 'z' | 'Z' => self.end(),
+                    escaped if escaped.is_ascii_punctuation() => self.piece.push(escaped),
+                    _ => return None,
+                },
+                letter => self.piece.push(letter),
+            }
+        }
+        self.end();
+        Some(())
+    }
+
+    fn end(&mut self) {
+        if !self.piece.is_empty() {
+            self.found.push(std::mem::take(&mut self.piece));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Regex;
+    use super::texts;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pieces_that_must_be_there() {
+        assert_eq!(texts("^abc.*def+g$", ""), ["abc", "def", "g"]);
+        assert_eq!(texts("colou?r", "i"), ["colo", "r"]);
+        assert_eq!(texts(r"www\.a\-b\d+\bend", ""), ["www.a-b", "end"]);
+        assert_eq!(texts("ä*b+?c", ""), ["b", "c"]);
+        for unclear in ["a|b", "(abc)?", "[abc]", "a{0}", r"\Qa.b\E", r"\x41", r"a\"] {
+            assert!(texts(unclear, "").is_empty(), "{unclear}");
+        }
+        assert!(texts("a b", "x").is_empty());
+    }
+
+    proptest! {
+        /// What matches contains all of them, but for the case of letters where that does not count.
+        #[test]
+        fn what_matches_contains_them(pattern in r"([abKs .*+?^$\\-]|\\[dwbAz.*]){1,8}", text in "[abkKsſK .]{0,8}", ignores_case: bool) {
+            let options = if ignores_case { "i" } else { "" };
+            let Ok(regex) = Regex::new(&pattern, options) else { return Ok(()) };
+            if regex.matches_text(text.as_bytes()).unwrap_or(false) {
+                for piece in texts(&pattern, options) {
+                    let fold = |text: &str| match ignores_case {
+                        true => text.to_lowercase().replace('ſ', "s"),
+                        false => text.to_owned(),
+                    };
+                    prop_assert!(fold(&text).contains(&fold(&piece)), "{pattern:?} {text:?} {piece:?}");
+                }
+            }
+        }
+    }
+}
