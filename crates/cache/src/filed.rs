@@ -5,7 +5,7 @@
 //! collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of them are looked at.
 
 use crate::intervals::Intervals;
-use crate::ways::{Spot, Under, Way, trigrams};
+use crate::ways::{Spot, Trigram, Under, Way, trigrams};
 use ahash::AHashMap;
 use document::path::{End, Path};
 use document::{Doc, Value, key};
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 const CROWD: usize = 2;
 
 /// A text has many parts: where one of them leads to so many answers, no more are filed.
-const TEXT_CROWD: usize = 4;
+const TEXT_CROWD: usize = 8;
 
 /// In longer texts no parts are looked for: they may have them all.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -44,7 +44,7 @@ struct ByPath {
     path: Path,
     by_value: hashbrown::HashMap<Box<[u8]>, SmallVec<[u32; 2]>, ahash::RandomState>,
     by_range: Intervals<Label>,
-    by_trigram: AHashMap<[u8; 3], SmallVec<[u32; 2]>>,
+    by_trigram: AHashMap<Trigram, SmallVec<[u32; 2]>>,
     /// Those that any value matters to.
     by_presence: AHashMap<u32, bool>,
 }

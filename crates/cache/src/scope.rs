@@ -1,5 +1,6 @@
 //! What an answer depends on, and whether a change matters to it.
 
+use crate::changed::Changed;
 use document::path::Path;
 use document::{Doc, DocBuf};
 use query::{Predicate, Sort};
@@ -59,13 +60,13 @@ impl Scope {
         if self.others.iter().any(|other| covers(namespace, other)) {
             return true;
         }
-        covers(namespace, &self.namespace) && self.is_affected_at_home(change)
+        covers(namespace, &self.namespace) && self.is_affected_at_home(change, &Changed::ANY)
     }
 
     /// The same for a change in the scope's own collection.
-    pub fn is_affected_at_home(&self, change: &Change) -> bool {
+    pub fn is_affected_at_home(&self, change: &Change, changed: &Changed<'_>) -> bool {
         match change {
-            Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after)),
+            Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after), changed),
             Change::Id(id) => match &self.reach {
                 Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
                 Reach::Everything => true,
@@ -74,12 +75,14 @@ impl Scope {
         }
     }
 
-    /// The same for a change of one document of the scope's own collection.
-    pub fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>) -> bool {
+    /// The same for a change of one document.
+    fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
         let Reach::Matching { predicate, answer } = &self.reach else { return true };
         let matches = |document: Option<Doc<'_>>| document.map_or(Ok(false), |document| predicate.matches(document));
         // Who cannot be asked may match.
-        let (Ok(was), Ok(is)) = (matches(before), matches(after)) else { return true };
+        let Ok(was) = matches(before) else { return true };
+        let is = if changed.matters_to(predicate) { matches(after) } else { Ok(was) };
+        let Ok(is) = is else { return true };
         let (before, after) = (before.filter(|_| was), after.filter(|_| is));
         match answer {
             Answer::Documents => was || is,

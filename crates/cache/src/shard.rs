@@ -1,6 +1,7 @@
 //! One part of the cache, behind one lock: the answers whose keys' hashes fall to it.
 
 use crate::cache::Settings;
+use crate::changed::Changed;
 use crate::figures::{Figures, Refusal};
 use crate::filed::{Filed, Place};
 use crate::queues::{Queues, Standing, Standings, Ticket, Verdict};
@@ -330,12 +331,13 @@ impl<A> Shard<A> {
         // Found by its document as it was, and again as it is.
         found.sort_unstable();
         found.dedup();
+        let changed = Changed::of(change);
         // Names are not compared where the answer was found by its only one.
         let is_one = !namespace.collection.is_empty();
         for &number in &found {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
             let is_affected = |scope: &Scope| match is_one && scope.others.is_empty() {
-                true => scope.is_affected_at_home(change),
+                true => scope.is_affected_at_home(change, &changed),
                 false => scope.is_affected(namespace, change),
             };
             let is_wrong = |slot: &Slot<A>| !changes.are_seen_by(slot.started) && is_affected(&slot.scope);

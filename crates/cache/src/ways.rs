@@ -25,10 +25,13 @@ pub enum Spot {
     /// One of them has this key or a higher one, and one of them, perhaps another, that key or a lower one.
     Between(Box<[u8]>, Box<[u8]>),
     /// One of them is a text with these three bytes in a row, as [`trigrams`] has them.
-    Containing([u8; 3]),
+    Containing(Trigram),
     /// There is one, whichever.
     Present,
 }
+
+/// Three bytes in a row.
+pub type Trigram = u32;
 
 /// Where an answer is to be found. No pairs: no document matches.
 pub type Under = SmallVec<[(Path, Spot); 1]>;
@@ -272,7 +275,8 @@ fn by_trigrams(path: &Path, regex: &Regex) -> Vec<Way> {
     let itself = Spot::At(encoded(regex.to_value().as_value()));
     let texts = regex.contained_texts();
     let all = texts.iter().flat_map(|text| trigrams(text.as_bytes()));
-    let telling = all.filter(|trigram| !regex.ignores_case() || trigram.iter().all(|byte| folds_alone(*byte)));
+    let folds = |trigram: &Trigram| trigram.to_be_bytes().into_iter().all(folds_alone);
+    let telling = all.filter(|trigram| !regex.ignores_case() || folds(trigram));
     let way = |trigram| Way {
         under: smallvec![(path.clone(), Spot::Containing(trigram)), (path.clone(), itself.clone())],
         is_exact: false,
@@ -282,9 +286,12 @@ fn by_trigrams(path: &Path, regex: &Regex) -> Vec<Way> {
 }
 
 /// Each three bytes in a row of a text, with ASCII letters in lower case.
-pub fn trigrams(text: &[u8]) -> impl Iterator<Item = [u8; 3]> {
-    let windows = text.windows(3).filter_map(|bytes| <[u8; 3]>::try_from(bytes).ok());
-    windows.map(|bytes| bytes.map(|byte| byte.to_ascii_lowercase()))
+pub fn trigrams(text: &[u8]) -> impl Iterator<Item = Trigram> {
+    let joined = |before: &mut Trigram, byte: &u8| {
+        *before = *before << 8 & 0xFF_FFFF | Trigram::from(byte.to_ascii_lowercase());
+        Some(*before)
+    };
+    text.iter().scan(0, joined).skip(2)
 }
 
 /// Whether a letter is the same, but for case, as no other than an ASCII letter: K is a sign for kelvins too, and s is written long as well.

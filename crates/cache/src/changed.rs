@@ -1,0 +1,56 @@
+//! Which fields a change of a document is about, so that what asks for others is asked once and not of both images.
+
+use document::Doc;
+use query::Predicate;
+use query::predicate::Node;
+use smallvec::SmallVec;
+use store::Change;
+
+/// Names of fields that differ; `None`: any may.
+pub struct Changed<'d>(Option<SmallVec<[&'d [u8]; 8]>>);
+
+impl<'d> Changed<'d> {
+    pub const ANY: Changed<'static> = Changed(None);
+
+    pub fn of(change: &'d Change) -> Changed<'d> {
+        match change {
+            Change::Document { before: Some(before), after: Some(after) } => {
+                Changed(between(before.as_doc(), after.as_doc()))
+            }
+            _ => Changed(None),
+        }
+    }
+
+    /// Whether a predicate may hold for one of the images and not for the other.
+    pub fn matters_to(&self, predicate: &Predicate) -> bool {
+        self.0.as_ref().is_none_or(|names| reads(predicate.root(), names))
+    }
+}
+
+/// Field by field, as long as they come in the same order, which most updates leave as it is.
+fn between<'d>(before: Doc<'d>, after: Doc<'d>) -> Option<SmallVec<[&'d [u8]; 8]>> {
+    let (mut before, mut after) = (before.elements(), after.elements());
+    let mut names = SmallVec::new();
+    loop {
+        match (before.next(), after.next()) {
+            (None, None) => return Some(names),
+            (Some(was), Some(is)) if was.key_bytes() != is.key_bytes() => return None,
+            (Some(was), Some(is)) if was.kind == is.kind && was.raw_value() == is.raw_value() => {}
+            (was, is) => names.extend(was.or(is).map(|element| element.key_bytes())),
+        }
+    }
+}
+
+fn reads(node: &Node, names: &[&[u8]]) -> bool {
+    match node {
+        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
+            branches.iter().any(|branch| reads(branch, names))
+        }
+        Node::Path { path, .. } => {
+            let first = path.components().next().unwrap_or_default();
+            names.contains(&first.as_bytes())
+        }
+        Node::Never => false,
+        _ => true,
+    }
+}
