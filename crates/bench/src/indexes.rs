@@ -21,7 +21,7 @@ pub struct IndexesArgs {
     pub documents: u64,
 
     /// How often each thing is timed on each server
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
 
     #[command(flatten)]
@@ -35,8 +35,8 @@ pub struct IndexesArgs {
 const COLLECTION: &str = "indexed_cars";
 /// Documents of one timed insert.
 const INSERTED: u64 = 1000;
-/// Idle time behind a turn's inserts, on each server; the CPU time that goes into it is theirs.
-const SETTLING: Duration = Duration::from_millis(200);
+/// Idle time behind each of a turn's inserts, once they are all done, on each server; the CPU time that goes into it is theirs.
+const SETTLING: Duration = Duration::from_millis(20);
 /// Documents that a query asks for at the most.
 const FOUND_MAX: i32 = 1000;
 
@@ -138,7 +138,7 @@ impl Contestant {
             check(work, reply)?;
         }
         // What a server puts off until nothing comes in is work that inserts make, and no read's that comes behind them.
-        let rest = if work == Work::Insert { SETTLING } else { Duration::ZERO };
+        let rest = if work == Work::Insert { SETTLING * count as u32 } else { Duration::ZERO };
         self.samples[number].stop_after(rest, &self.target, started);
         Ok(())
     }

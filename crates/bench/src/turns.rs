@@ -10,7 +10,7 @@ pub struct TurnArgs {
 }
 
 impl TurnArgs {
-    const DEFAULT: u64 = 50;
+    const DEFAULT: u64 = 10;
 
     /// How many requests each turn has, so that there are `iterations` in all.
     pub fn of(self, iterations: u64) -> impl Iterator<Item = u64> {
