@@ -1,8 +1,9 @@
 //! Which answers a change may matter to, found without asking each.
 //!
 //! A filter that asks a field to have a value, or one in a range, or a text with something in it, or any at all, is filed under that: only
-//! documents with such a value can match. What cannot be filed so, or only with many others that it is not told from there, is in a list that every change of the
-//! collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of them are looked at.
+//! documents with such a value can match. What cannot be filed so, or only with many others that it is not told from there, is in a list that
+//! every change of the collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of
+//! them are looked at.
 
 use crate::intervals::Intervals;
 use crate::ways::{Spot, Trigram, Under, Way, trigrams};
@@ -18,8 +19,8 @@ const CROWD: usize = 2;
 /// A text has many parts: where one of them leads to so many answers, no more are filed.
 const TEXT_CROWD: usize = 8;
 
-/// In longer texts no parts are looked for: they may have them all.
-const TEXT_BYTES_MAX: usize = 4096;
+/// The parts of longer texts are noted, and those that answers are filed under are looked for among them.
+const TEXT_BYTES_FEW: usize = 1024;
 
 /// With filters on more fields than this, those are looked at that the document has.
 const FIELDS_FEW: usize = 8;
@@ -235,6 +236,33 @@ fn is_for_missing(path: &Path, spot: &Spot) -> bool {
         }
 }
 
+/// The trigrams of a text, a bit for each; some share one.
+struct Parts(Vec<u64>);
+
+impl Parts {
+    const BITS: u32 = 18;
+
+    fn of(text: &[u8]) -> Parts {
+        let mut words = vec![0; 1 << (Self::BITS - 6)];
+        for trigram in trigrams(text) {
+            let (word, bit) = Self::place(trigram);
+            words[word] |= bit;
+        }
+        Parts(words)
+    }
+
+    fn may_have(&self, trigram: Trigram) -> bool {
+        let (word, bit) = Self::place(trigram);
+        self.0[word] & bit != 0
+    }
+
+    /// By the upper bits of a product with the golden ratio's.
+    fn place(trigram: Trigram) -> (usize, u64) {
+        let number = trigram.wrapping_mul(0x9E37_79B1) >> (Trigram::BITS - Self::BITS);
+        (number as usize >> 6, 1 << (number & 63))
+    }
+}
+
 /// Keys of a document's values: the one being looked at, the lowest, the highest.
 #[derive(Default)]
 struct Keys {
@@ -312,9 +340,12 @@ impl ByPath {
         if self.by_trigram.is_empty() {
             return;
         }
-        match text.len() <= TEXT_BYTES_MAX {
-            true => found.extend(trigrams(text).filter_map(|trigram| self.by_trigram.get(&trigram)).flatten()),
-            false => found.extend(self.by_trigram.values().flatten()),
+        if text.len() <= TEXT_BYTES_FEW {
+            found.extend(trigrams(text).filter_map(|trigram| self.by_trigram.get(&trigram)).flatten());
+        } else {
+            let parts = Parts::of(text);
+            let there = self.by_trigram.iter().filter(|(trigram, _)| parts.may_have(**trigram));
+            found.extend(there.flat_map(|(_, answers)| answers));
         }
     }
 

@@ -396,6 +396,22 @@ fn what_is_asked_in_vain_is_limited() {
 }
 
 /// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
+#[test]
+fn what_a_long_text_contains_is_found() {
+    let cache = Cache::new(settings(64 << 20));
+    let regex = |text: &str| scope(&doc! { "t": &doc! { "$regex": &*format!("{text}.") } }, Answer::Documents);
+    for number in 0..2000 {
+        keep(&cache, &number.to_string(), regex(&format!("q{number:04}"))).unwrap();
+    }
+    let text = format!("{} Q0777 q1234 {}", "lorem ipsum ".repeat(1000), "dolor sit amet ".repeat(1000));
+    let before = cache.figures();
+    change(&cache, None, Some(doc! { "_id": 1, "t": &*text }.as_doc()));
+    let after = cache.figures();
+    assert!(!has(&cache, "1234") && has(&cache, "777") && has(&cache, "1235"));
+    assert_eq!(after.invalidated - before.invalidated, 1);
+    assert!(after.examined - before.examined < 200, "{}", after.examined - before.examined);
+}
+
 /// Of those that every change is held against, the ones stay that are asked for.
 #[test]
 fn what_cannot_be_told_apart_stays_while_it_is_asked_for() {
