@@ -1,5 +1,6 @@
 //! Which fields a change of a document is about, so that what asks for others is asked once and not of both images.
 
+use crate::filed::first_name;
 use document::Doc;
 use query::Predicate;
 use query::predicate::Node;
@@ -10,14 +11,16 @@ use store::Change;
 pub struct Changed<'d>(Option<SmallVec<[&'d [u8]; 8]>>);
 
 impl<'d> Changed<'d> {
-    pub const ANY: Changed<'static> = Changed(None);
+    pub fn any() -> Self {
+        Changed(None)
+    }
 
     pub fn of(change: &'d Change) -> Changed<'d> {
         match change {
             Change::Document { before: Some(before), after: Some(after) } => {
                 Changed(between(before.as_doc(), after.as_doc()))
             }
-            _ => Changed(None),
+            _ => Changed::any(),
         }
     }
 
@@ -46,10 +49,7 @@ fn reads(node: &Node, names: &[&[u8]]) -> bool {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
             branches.iter().any(|branch| reads(branch, names))
         }
-        Node::Path { path, .. } => {
-            let first = path.components().next().unwrap_or_default();
-            names.contains(&first.as_bytes())
-        }
+        Node::Path { path, .. } => names.contains(&first_name(path).as_bytes()),
         Node::Never => false,
         _ => true,
     }

@@ -219,7 +219,8 @@ impl Filed {
     }
 }
 
-fn first_name(path: &Path) -> &str {
+/// The name of the field that a path begins with.
+pub fn first_name(path: &Path) -> &str {
     path.components().next().unwrap_or_default()
 }
 

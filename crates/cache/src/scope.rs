@@ -60,7 +60,7 @@ impl Scope {
         if self.others.iter().any(|other| covers(namespace, other)) {
             return true;
         }
-        covers(namespace, &self.namespace) && self.is_affected_at_home(change, &Changed::ANY)
+        covers(namespace, &self.namespace) && self.is_affected_at_home(change, &Changed::any())
     }
 
     /// The same for a change in the scope's own collection.

@@ -331,7 +331,7 @@ impl<A> Shard<A> {
         // Found by its document as it was, and again as it is.
         found.sort_unstable();
         found.dedup();
-        let changed = Changed::of(change);
+        let changed = if found.is_empty() { Changed::any() } else { Changed::of(change) };
         // Names are not compared where the answer was found by its only one.
         let is_one = !namespace.collection.is_empty();
         for &number in &found {

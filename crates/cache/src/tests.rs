@@ -368,7 +368,7 @@ fn what_is_asked_in_vain_is_limited() {
         ("one-sided", |i| doc! { "m": &doc! { "$gt": i } }),
         ("in a crowd", |i| doc! { "k": 1, "n": &doc! { "$gte": i, "$lt": i + 1 } }),
         ("of values in expressions", |i| doc! { "$expr": &doc! { "$eq": &array!["$u", i + 6] } }),
-        ("of texts of any case", |i| doc! { "t": &doc! { "$regex": &*format!("{i}.*abc"), "$options": "i" } }),
+        ("of texts of any case", |i| doc! { "t": &doc! { "$regex": &*format!("{i}.abc"), "$options": "i" } }),
         ("beside another condition", |i| doc! { "k": 1, "u": &doc! { "$not": &doc! { "$lt": i + 10 } } }),
         ("of texts", |i| doc! { "t": &doc! { "$regex": &*format!("x{i}$") } }),
         ("of beginnings", |i| doc! { "t": &doc! { "$regex": &*format!("^{i} ") } }),
@@ -395,7 +395,18 @@ fn what_is_asked_in_vain_is_limited() {
     assert!(has(&cache, "two-sided 7") && has(&cache, "in a crowd 7") && has(&cache, "of beginnings 7"));
 }
 
-/// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
+/// Of a text on which a pattern backtracks too long nobody can say that it does not match.
+#[test]
+fn an_answer_goes_that_would_be_an_error() {
+    let cache = Cache::new(settings(64 << 20));
+    let filter = doc! { "t": &doc! { "$regex": "x*x*x*x*x*needle" } };
+    keep(&cache, "k", scope(&filter, Answer::Documents)).unwrap();
+    let document = doc! { "_id": 1, "t": &*("x".repeat(5000) + "e") };
+    assert!(predicate(&filter).matches(document.as_doc()).is_err());
+    change(&cache, None, Some(document.as_doc()));
+    assert!(!has(&cache, "k"));
+}
+
 #[test]
 fn what_a_long_text_contains_is_found() {
     let cache = Cache::new(settings(64 << 20));
@@ -426,6 +437,7 @@ fn what_cannot_be_told_apart_stays_while_it_is_asked_for() {
     assert!(cache.figures().answers < 100);
 }
 
+/// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
 fn stale_reads(settings: Settings, time: Duration) -> u64 {
     const KEYS: i32 = 4;
     let ignores_overtaking = settings.ignores_overtaking;
