@@ -3,6 +3,7 @@
 
 use crate::client::Connection;
 use crate::dataset::{SplitMix, car, load_cars};
+use crate::idle::wait_until_idle;
 use crate::message::{Message, check_ok, cursor_batch};
 use crate::report::{Report, Row, Samples};
 use crate::target::{Target, TargetArgs};
@@ -35,8 +36,9 @@ pub struct IndexesArgs {
 const COLLECTION: &str = "indexed_cars";
 /// Documents of one timed insert.
 const INSERTED: u64 = 1000;
-/// Idle time behind each of a turn's inserts, once they are all done, on each server; the CPU time that goes into it is theirs.
-const SETTLING: Duration = Duration::from_millis(20);
+/// How long to wait at the most, once everything is loaded and behind each turn's inserts, until the machine has nothing to do. The CPU
+/// time that a server spends in the latter is its inserts'.
+const SETTLING_MAX: Duration = Duration::from_secs(60);
 /// Documents that a query asks for at the most.
 const FOUND_MAX: i32 = 1000;
 
@@ -90,6 +92,8 @@ pub fn run(args: &IndexesArgs) -> Result<()> {
 fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
     let prepare = |target: &Target| Contestant::prepare(target, args.documents).with_context(|| target.name.clone());
     let mut contestants = args.target.targets()?.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    // What loading left to be written is no query's.
+    wait_until_idle(SETTLING_MAX);
     let timed = |work: &Work| args.work.is_empty() || args.work.contains(work);
     for (turn, requests) in args.turn.of(args.iterations).enumerate() {
         for (number, (work, name)) in WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)) {
@@ -138,8 +142,12 @@ impl Contestant {
             check(work, reply)?;
         }
         // What a server puts off until nothing comes in is work that inserts make, and no read's that comes behind them.
-        let rest = if work == Work::Insert { SETTLING * count as u32 } else { Duration::ZERO };
-        self.samples[number].stop_after(rest, &self.target, started);
+        let settle = || {
+            if work == Work::Insert {
+                wait_until_idle(SETTLING_MAX);
+            }
+        };
+        self.samples[number].stop_after(settle, &self.target, started);
         Ok(())
     }
 

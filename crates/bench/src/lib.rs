@@ -21,6 +21,7 @@ mod compare;
 mod dataset;
 mod drive;
 mod hits;
+mod idle;
 mod indexes;
 mod invalidation;
 mod kv;

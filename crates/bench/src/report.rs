@@ -105,14 +105,14 @@ impl Samples {
 
     /// Ends a stretch that [`Samples::start`] began.
     pub fn stop(&mut self, target: &Target, started: Started) {
-        self.stop_after(Duration::ZERO, target, started);
+        self.stop_after(|| (), target, started);
     }
 
-    /// As [`Samples::stop`], once the server has been left alone for so long: what it does meanwhile is CPU time of the operations, and
+    /// As [`Samples::stop`], once `settle` has left the server alone: what it does meanwhile is CPU time of the operations, and
     /// nobody has waited for it.
-    pub fn stop_after(&mut self, rest: Duration, target: &Target, started: Started) {
+    pub fn stop_after(&mut self, settle: impl FnOnce(), target: &Target, started: Started) {
         self.wall += started.at.elapsed();
-        std::thread::sleep(rest);
+        settle();
         let (cpu, behind_cpu) = clocks(target);
         self.cpu = spent(self.cpu, started.cpu, cpu);
         self.behind_cpu = spent(self.behind_cpu, started.behind_cpu, behind_cpu);

@@ -21,6 +21,10 @@ pub const DEFAULT_WINDOW: Duration = Duration::from_micros(100);
 /// In nanoseconds; zero: never. The process has it, as it is about the process's share of the machine.
 static WINDOW: AtomicU64 = AtomicU64::new(0);
 
+/// For how many windows it is worth looking for a server's answer. Every query waits for one, and a hundred documents by an index take
+/// two to three windows; what a client does before its next request may take any time.
+const WINDOWS_BEHIND: u32 = 3;
+
 /// How many requests wait for a server behind.
 static WAITING_BEHIND: AtomicUsize = AtomicUsize::new(0);
 
@@ -90,9 +94,10 @@ impl BusyPoll {
     /// Takes what looking for it gave. Where that is nothing and it is worth looking again at once, the task is woken
     /// for it, behind all others that can go on.
     pub fn poll<T>(&mut self, context: &mut Context<'_>, expectation: &mut Expectation, found: Poll<T>) -> Poll<T> {
-        let window = Duration::from_nanos(WINDOW.load(Ordering::Relaxed));
+        let set = Duration::from_nanos(WINDOW.load(Ordering::Relaxed));
+        let window = self.window(set);
         match &found {
-            Poll::Ready(_) => self.end(window, expectation),
+            Poll::Ready(_) => self.end(set, expectation),
             Poll::Pending if window.is_zero() => {}
             Poll::Pending => {
                 let wait = self.begin();
@@ -108,6 +113,13 @@ impl BusyPoll {
         found
     }
 
+    fn window(&self, set: Duration) -> Duration {
+        match self.awaited {
+            Awaited::Client => set,
+            Awaited::ServerBehind => set * WINDOWS_BEHIND,
+        }
+    }
+
     fn begin(&mut self) -> Wait {
         let awaited = self.awaited;
         *self.wait.get_or_insert_with(|| {
@@ -118,10 +130,11 @@ impl BusyPoll {
         })
     }
 
-    fn end(&mut self, window: Duration, expectation: &mut Expectation) {
+    fn end(&mut self, set: Duration, expectation: &mut Expectation) {
         let Some(wait) = self.wait.take() else { return };
-        // Who slept was woken first, which takes about as long as is worth looking again for: that is how the window is chosen.
-        let bound = if wait.slept && !expectation.is_short() { window + window } else { window };
+        // Who slept was woken first, which takes about as long as is set: that is how it is chosen.
+        let waking = if wait.slept && !expectation.is_short() { set } else { Duration::ZERO };
+        let bound = self.window(set) + waking;
         expectation.learn(self.is_alone(wait) && wait.since.elapsed() < bound);
         match self.awaited {
             // Asked first, as the only one there is leaves the line as it is.
@@ -204,6 +217,8 @@ mod tests {
         assert!(!looks_again(&mut client, short), "another request needs the core");
         drop(other);
         assert!(looks_again(&mut behind, short));
+        (0..2).for_each(|_| assert!(looks_again(&mut behind, long)));
+        assert!(looks_again(&mut behind, short), "a server's answer is worth more than one window");
 
         let mut client = waits(Awaited::Client);
         let mut another = waits(Awaited::Client);

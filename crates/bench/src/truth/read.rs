@@ -217,18 +217,22 @@ impl Reader<'_> {
         self.found(question)
     }
 
-    /// A group by equality.
+    /// A group by equality, in either way to ask for it.
     fn group(&self, random: &mut SplitMix, kind: Kind) -> Question {
         let (range, territory) = self.territory(random);
         let group = territory * GROUPS as i32 + random.below(GROUPS.into()) as i32;
         let condition = Condition::Groups(group..=group);
-        Question { kind, condition, ..asked(Place::Main, Scope::All(range), doc! { "g": group }) }
+        let filter = match random.below(4) {
+            0 => doc! { "$expr": &doc! { "$eq": &array!["$g", group] } },
+            _ => doc! { "g": group },
+        };
+        Question { kind, condition, ..asked(Place::Main, Scope::All(range), filter) }
     }
 
     /// Ranges, and two conditions.
     fn condition(&self, random: &mut SplitMix, kind: Kind) -> Question {
         let (range, territory) = self.territory(random);
-        let (condition, moving, filter) = match random.below(3) {
+        let (condition, moving, filter) = match random.below(4) {
             0 => {
                 let first = territory * GROUPS as i32 + random.below(GROUPS.into()) as i32;
                 let last = (first + 2).min((territory + 1) * GROUPS as i32 - 1);
@@ -237,6 +241,14 @@ impl Reader<'_> {
             1 => {
                 let number = random.below(TEXTS.into()) as u32;
                 (Condition::Text(number), false, doc! { "t": territory, "s": &text(number) })
+            }
+            2 => {
+                // The text's end is what tells most about it: the ranges are open.
+                let number = random.below(TEXTS.into()) as u32;
+                let end = &format!("xt {number:02}$");
+                let last = ((range.end - 1) / BLOCK) as i32;
+                let (from, to) = (doc! { "$gte": territory }, doc! { "$lte": last });
+                (Condition::Text(number), true, doc! { "t": &from, "b": &to, "s": &doc! { "$regex": end.as_str() } })
             }
             _ => {
                 let from = (NUMBERS / 4 * (1 + random.below(3) as u32)) as i32;

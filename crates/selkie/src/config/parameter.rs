@@ -124,9 +124,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "microseconds, from 0 to 1000",
         default: "100",
         example: "0",
-        about: "For how long a thread that has nothing to do looks again before it sleeps, where a connection's next request, or MariaDB's \
-                answer, usually comes that soon: being woken takes longer than many a request. It takes the time of an otherwise idle core; 0 \
-                never does it.",
+        about: "For how long a thread that has nothing to do looks again before it sleeps, where a connection's next request usually comes \
+                that soon, or MariaDB's answer within three times as long: being woken takes longer than many a request. It takes the time of \
+                an otherwise idle core; 0 never does it.",
         read: read!(busy_poll_us, |raw| integer(raw, 0, BUSY_POLL_US_MAX).map(|n| n as u64)),
     },
     Parameter {
