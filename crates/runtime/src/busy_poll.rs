@@ -2,7 +2,8 @@
 //!
 //! A thread that sleeps has to be woken, which on a virtual machine costs tens of microseconds, more than many requests. So a wait
 //! that is expected to be short begins by looking again, for no longer than the window that was set; and what is expected of a wait
-//! is what the ones before it for the same thing were: for a client's next request, or for the answer to one prepared statement.
+//! is what the ones before it for the same thing were: for a client's next request, for the answer to one prepared statement, or for
+//! the embedded store's writer.
 //! The competitive spinning of Karlin, Li, Manasse and Owicki (1991), with the counter of a branch predictor; Seastar's
 //! `idle-poll-time-us` and Linux' `busy_poll` do the same.
 //!
@@ -39,6 +40,9 @@ static IDS: AtomicU32 = AtomicU32::new(1);
 pub struct Expectation(u8);
 
 impl Expectation {
+    /// Of what nobody has waited for yet.
+    pub const NONE: Self = Expectation(0);
+
     const CERTAIN: u8 = 7;
     /// From here on it is worth looking again.
     const WORTH_IT: u8 = 4;
@@ -64,7 +68,7 @@ pub(crate) fn set_window(window: Duration) {
 pub enum Awaited {
     /// A client, for its next request.
     Client,
-    /// A server, for its answer to a request.
+    /// A server, or a thread that serves, for its answer to a request.
     ServerBehind,
 }
 

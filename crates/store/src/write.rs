@@ -46,6 +46,17 @@ pub enum Statements {
     Delete(Vec<DeleteStatement>),
 }
 
+impl Statements {
+    /// How many there are; each document that is inserted is one.
+    pub fn count(&self) -> usize {
+        match self {
+            Statements::Insert(documents) => documents.len(),
+            Statements::Update(updates) => updates.len(),
+            Statements::Delete(deletes) => deletes.len(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct UpdateStatement {
     pub predicate: Predicate,

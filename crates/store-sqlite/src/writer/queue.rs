@@ -3,7 +3,11 @@
 use super::Writer;
 use crate::failure::Attempt;
 use error::{Code, Error, Result};
+use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
 use store::{BatchOutcome, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
@@ -64,10 +68,13 @@ pub fn open() -> Result<(WriterHandle, Queue)> {
 impl WriterHandle {
     /// Carries out a batch. Durable as asked for when this returns.
     pub async fn write(&self, batch: WriteBatch, long: bool) -> Result<BatchOutcome> {
+        // One statement that no disk is waited for takes less time than waking the worker does.
+        let is_brief = !long && !batch.journal && batch.statements.count() == 1;
         let (reply, answer) = oneshot::channel();
         let write = Write { batch: Box::new(batch), reply, long };
         self.jobs.send(Job::Write(write)).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        let outcome = if is_brief { looked_for(answer).await } else { answer.await };
+        outcome.map_err(|_| stopped())?
     }
 
     /// Runs a change to the catalog on the writer and gives its answer.
@@ -100,6 +107,23 @@ impl WriterHandle {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// Waits for the outcome of a brief write, looking again where these usually come soon.
+async fn looked_for<T>(answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
+    thread_local! {
+        static EXPECTATION: Cell<Expectation> = const { Cell::new(Expectation::NONE) };
+    }
+    let mut answer = pin!(answer);
+    let mut busy_poll = BusyPoll::new(Awaited::ServerBehind);
+    poll_fn(|context| {
+        let found = answer.as_mut().poll(context);
+        let mut expectation = EXPECTATION.get();
+        let found = busy_poll.poll(context, &mut expectation, found);
+        EXPECTATION.set(expectation);
+        found
+    })
+    .await
 }
 
 fn stopped() -> Error {
