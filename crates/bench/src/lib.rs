@@ -6,7 +6,7 @@
 //! looked into only as far as it takes to know that they are right.
 //!
 //! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
-//! [`process`] (what the server's process spent), [`turns`], [`report`]; then one file per experiment: [`cars`], [`load`] with its
+//! [`process`] (what the server's process spent), [`turns`], [`mod@idle`], [`report`]; then one file per experiment: [`cars`], [`load`] with its
 //! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
 //! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost, beside those of a [`plain`] sender; they start
 //! their servers themselves, and ask for [`cache_figures`]; so do [`mod@slice`], which updates arrays, and [`mod@kv`], which tells what
