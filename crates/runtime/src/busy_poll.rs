@@ -40,9 +40,6 @@ static IDS: AtomicU32 = AtomicU32::new(1);
 pub struct Expectation(u8);
 
 impl Expectation {
-    /// Of what nobody has waited for yet.
-    pub const NONE: Self = Expectation(0);
-
     const CERTAIN: u8 = 7;
     /// From here on it is worth looking again.
     const WORTH_IT: u8 = 4;
@@ -92,7 +89,12 @@ struct Wait {
 
 impl BusyPoll {
     pub fn new(awaited: Awaited) -> Self {
-        BusyPoll { awaited, id: IDS.fetch_add(1, Ordering::Relaxed), wait: None }
+        // Only clients are told apart.
+        let id = match awaited {
+            Awaited::Client => IDS.fetch_add(1, Ordering::Relaxed),
+            Awaited::ServerBehind => 0,
+        };
+        BusyPoll { awaited, id, wait: None }
     }
 
     /// Takes what looking for it gave. Where that is nothing and it is worth looking again at once, the task is woken

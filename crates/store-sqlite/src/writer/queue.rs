@@ -112,7 +112,7 @@ impl WriterHandle {
 /// Waits for the outcome of a brief write, looking again where these usually come soon.
 async fn looked_for<T>(answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
     thread_local! {
-        static EXPECTATION: Cell<Expectation> = const { Cell::new(Expectation::NONE) };
+        static EXPECTATION: Cell<Expectation> = Cell::default();
     }
     let mut answer = pin!(answer);
     let mut busy_poll = BusyPoll::new(Awaited::ServerBehind);
