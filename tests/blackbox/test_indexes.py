@@ -69,6 +69,8 @@ CASES = {
     "sort behind equality": ({"kind": 3}, {"sort": [("rank", DESCENDING)], "limit": 10}),
     "sort behind several points": ({"kind": {"$in": [1, 5, 9, 30]}}, {"sort": [("rank", ASCENDING)], "limit": 10}),
     "prefix of a string": ({"name": {"$regex": "^n000001"}}, {}),
+    "what a pattern begins with": ({"name": {"$regex": r"^n000001.*\d$"}}, {}),
+    "a prefix with an escape": ({"name": {"$regex": r"^\Qn000001\E"}}, {}),
     "$or of two indexes": ({"$or": [group(5), {"name": {"$regex": "^n0000001"}}]}, {}),
     "$or, merged in order": (
         {"$or": [{"kind": 3}, {"kind": 7}]},

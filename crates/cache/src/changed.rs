@@ -3,7 +3,7 @@
 use crate::filed::first_name;
 use document::Doc;
 use query::Predicate;
-use query::predicate::Node;
+use query::predicate::{Node, Test};
 use smallvec::SmallVec;
 use store::Change;
 
@@ -22,6 +22,26 @@ impl<'d> Changed<'d> {
             }
             _ => Changed::any(),
         }
+    }
+
+    /// Whether one of several conditions fails for both images, since it is about what they have in common. None of those before it may
+    /// end in an error for one of them, which would be the answer.
+    pub fn rules_out(&self, predicate: &Predicate, image: Doc<'_>) -> bool {
+        let (Some(names), Node::And(all)) = (&self.0, predicate.root()) else { return false };
+        for condition in all {
+            if reads(condition, names) {
+                if !is_infallible(condition) {
+                    return false;
+                }
+                continue;
+            }
+            match condition.matches(image) {
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     /// Whether a predicate may hold for one of the images and not for the other.
@@ -52,5 +72,23 @@ fn reads(node: &Node, names: &[&[u8]]) -> bool {
         Node::Path { path, .. } => names.contains(&first_name(path).as_bytes()),
         Node::Never => false,
         _ => true,
+    }
+}
+
+/// Whether a condition certainly ends in no error: those that are quickly told.
+fn is_infallible(node: &Node) -> bool {
+    let Node::Path { test, .. } = node else { return matches!(node, Node::Never) };
+    let test = if let Test::Not(inner) = test { inner } else { test };
+    match test {
+        Test::In(list) => list.regexes().is_empty(),
+        Test::Equal(_)
+        | Test::Exists
+        | Test::Type(_)
+        | Test::Mod { .. }
+        | Test::Bits(_)
+        | Test::Size(_)
+        | Test::Never => true,
+        Test::Less(_) | Test::LessOrEqual(_) | Test::Greater(_) | Test::GreaterOrEqual(_) => true,
+        _ => false,
     }
 }

@@ -79,6 +79,9 @@ impl Scope {
     fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
         let Reach::Matching { predicate, answer } = &self.reach else { return true };
         let matches = |document: Option<Doc<'_>>| document.map_or(Ok(false), |document| predicate.matches(document));
+        if before.or(after).is_some_and(|image| changed.rules_out(predicate, image)) {
+            return false;
+        }
         // Who cannot be asked may match.
         let Ok(was) = matches(before) else { return true };
         let is = if changed.matters_to(predicate) { matches(after) } else { Ok(was) };

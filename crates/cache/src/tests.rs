@@ -310,6 +310,22 @@ fn random_filter() -> impl Strategy<Value = DocBuf> {
     })
 }
 
+/// Two images, which have all but one of their fields in common half of the time.
+fn random_change() -> impl Strategy<Value = (DocBuf, DocBuf)> {
+    (random_document(), random_document(), any::<bool>(), 0..4_usize).prop_map(|(before, other, is_alike, changed)| {
+        if !is_alike {
+            return (before, other);
+        }
+        let after = DocBuf::build(|writer| {
+            for (number, (element, value)) in before.as_doc().elements().zip(other.as_doc().elements()).enumerate() {
+                let value = if number == changed { value.value() } else { element.value() };
+                writer.append(element.key(), value);
+            }
+        });
+        (before, after)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -317,7 +333,7 @@ proptest! {
     #[test]
     fn an_answer_goes_if_a_change_matters_and_only_then(
         filters in prop::collection::vec(random_filter(), 1..30),
-        changes in prop::collection::vec((random_document(), random_document()), 1..4),
+        changes in prop::collection::vec(random_change(), 1..4),
         others in 0..20,
     ) {
         let cache = Cache::<u64>::new(settings(1 << 20));

@@ -77,8 +77,13 @@ pub fn may_match_id(predicate: &Predicate, id: Value<'_>) -> bool {
 fn ways(node: &Node) -> Vec<Way> {
     let mut ways = match node {
         Node::Never => vec![Way { under: Under::new(), is_exact: true, narrowness: Narrowness::Values }],
-        Node::Path { path, test: Test::Regex(regex) } if beginning(regex).is_none() => by_trigrams(path, regex),
-        Node::Path { path, test } => way(path, test).into_iter().collect(),
+        Node::Path { path, test } => match test {
+            Test::Regex(regex) => {
+                let by_range = regex.beginning().and_then(|_| way(path, test));
+                by_range.into_iter().chain(by_trigrams(path, regex)).collect()
+            }
+            test => way(path, test).into_iter().collect(),
+        },
         Node::And(all) => of_all(all),
         Node::Or(branches) => of_any(branches).into_iter().collect(),
         Node::Expression(expression) => expression.equality().map(of_equality).into_iter().collect(),
@@ -165,16 +170,19 @@ fn spots(path: &Path, test: &Test) -> Option<(Spots, Narrowness, bool)> {
         Test::Never => (Spots::new(), Narrowness::Values, true),
         Test::Equal(value) => (of_values(std::slice::from_ref(value)), Narrowness::Values, true),
         Test::In(list) if list.regexes().is_empty() => (of_values(list.values()), Narrowness::Values, true),
-        Test::In(list) if list.regexes().iter().all(|regex| beginning(regex).is_some()) => {
+        Test::In(list) if list.regexes().iter().all(|regex| regex.beginning().is_some()) => {
             let mut spots = of_values(list.values());
-            spots.extend(list.regexes().iter().filter_map(of_regex).flatten());
+            spots.extend(list.regexes().iter().filter_map(of_regex).flat_map(|(spots, _)| spots));
             (spots, Narrowness::Between, false)
         }
         Test::Less(value) => of_comparison(value, false, false)?,
         Test::LessOrEqual(value) => of_comparison(value, false, true)?,
         Test::Greater(value) => of_comparison(value, true, false)?,
         Test::GreaterOrEqual(value) => of_comparison(value, true, true)?,
-        Test::Regex(regex) if beginning(regex).is_some() => (of_regex(regex)?, Narrowness::Between, true),
+        Test::Regex(regex) if regex.beginning().is_some() => {
+            let (spots, is_all) = of_regex(regex)?;
+            (spots, Narrowness::Between, is_all)
+        }
         // What a number in the path picks is not taken apart as other arrays are.
         Test::ElementSatisfies(tests) if path.components().all(|name| path::position(name).is_none()) => {
             let of_test = |test: &Test| match test {
@@ -255,19 +263,15 @@ fn of_comparison(value: &ValueBuf, above: bool, or_equal: bool) -> Option<(Spots
     Some((smallvec![range], Narrowness::Above, true))
 }
 
-/// What every text begins with that a regular expression matches; `None` where that may be any.
-fn beginning(regex: &Regex) -> Option<&str> {
-    regex.prefix().filter(|prefix| !prefix.is_empty())
-}
-
-/// The strings that a regular expression may match, and itself; `None` where that may be any.
-fn of_regex(regex: &Regex) -> Option<Spots> {
-    let prefix = beginning(regex)?;
-    let mut low = encoded(Value::String(prefix)).into_vec();
+/// The strings that a regular expression may match, and itself; `None` where those may be any.
+fn of_regex(regex: &Regex) -> Option<(Spots, bool)> {
+    let beginning = regex.beginning()?;
+    let mut low = encoded(Value::String(&beginning.text)).into_vec();
     // Without the end of the text: what begins so has more, of which no byte is FF.
     low.pop();
     let high = [low.as_slice(), &[0xFF]].concat();
-    Some(smallvec![Spot::Between(low.into(), high.into()), Spot::At(encoded(regex.to_value().as_value()))])
+    let itself = Spot::At(encoded(regex.to_value().as_value()));
+    Some((smallvec![Spot::Between(low.into(), high.into()), itself], beginning.is_all))
 }
 
 /// The ways to file what matches a regular expression: it is a text that contains what the pattern says, or the expression itself.

@@ -4,7 +4,6 @@
 //! what they are worth: whether every value in them meets the condition, and whether they are about one of a document's
 //! values or about all of them.
 
-use crate::pattern;
 use crate::ranges;
 use crate::{Cut, FieldBounds, Range};
 use document::{Collation, Decimal128, Kind, Value, ValueBuf};
@@ -205,19 +204,13 @@ fn of_element_itself(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
 fn of_regexes(regexes: &[Regex], ground: Ground<'_>) -> Option<Bounds> {
     let mut found = Bounds::some(Vec::new(), true);
     for regex in regexes {
-        let prefix = pattern::prefix(regex.pattern(), regex.options());
-        let strings = match prefix.filter(|_| ground.collation.is_simple()) {
-            Some((prefix, all)) if !prefix.is_empty() => {
-                found.exact &= all;
-                let mut range = of_kind(Kind::String, ground);
-                if let Some(next) = pattern::end_of(&prefix) {
-                    range.high = Cut::new(Value::String(&next).to_owned(), false, ground.collation);
-                }
-                range.low = Cut::new(Value::String(&prefix).to_owned(), false, ground.collation);
-                range
-            }
-            _ => return None,
-        };
+        let beginning = regex.beginning().filter(|_| ground.collation.is_simple())?;
+        found.exact &= beginning.is_all;
+        let mut strings = of_kind(Kind::String, ground);
+        if let Some(end) = beginning.end() {
+            strings.high = Cut::new(Value::String(&end).to_owned(), false, ground.collation);
+        }
+        strings.low = Cut::new(Value::String(&beginning.text).to_owned(), false, ground.collation);
         found.ranges.extend([strings, Range::point(regex.to_value(), ground.collation)]);
     }
     found.ranges = ranges::union(found.ranges);

@@ -5,8 +5,8 @@
 //! of SQLite's per index, and MariaDB a table beside the collection's for those kinds whose keys SQL cannot compute.
 //!
 //! In reading order: [`shape`] (an index as its specification has it), [`keys`] (a document's keys, a module per kind of index); [`wanted`]
-//! takes a query apart into conditions; [`bounds`] makes ranges of values of a condition (with [`ranges`] and [`pattern`]), [`binding`] of all
-//! those on an index's fields, and [`intervals`] ranges of keys of these (with [`key_filter`] for what they leave open); [`implies`] has
+//! takes a query apart into conditions; [`bounds`] makes ranges of values of a condition (with [`ranges`]), [`binding`] of all those on an
+//! index's fields, and [`intervals`] ranges of keys of these (with [`key_filter`] for what they leave open); [`implies`] has
 //! partial indexes, and [`places`], [`search`] and [`wildcard`] what indexes of other kinds tell.
 
 pub mod binding;
@@ -15,7 +15,6 @@ pub mod implies;
 pub mod intervals;
 pub mod key_filter;
 pub mod keys;
-mod pattern;
 pub mod places;
 mod range;
 pub mod ranges;

@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
 pub use in_list::InList;
-pub use regex::Regex;
+pub use regex::{Beginning, Regex};
 pub use schema::Schema;
 pub use test::Test;
 pub use type_set::TypeSet;
@@ -87,6 +87,11 @@ pub struct MatchDetails {
 }
 
 impl Node {
+    /// As [`Predicate::matches`], of one condition.
+    pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
+        matches_node(self, document, None)
+    }
+
     /// Whether testing a document may end in an error.
     pub fn may_fail(&self) -> bool {
         match self {

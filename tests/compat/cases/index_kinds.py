@@ -1,6 +1,6 @@
 """Kinds of indexes: which key patterns and options make one, how it is listed, and what does not go together. Scripts."""
 
-from bson import Int64
+from bson import Int64, Regex
 
 from compat.case import commands, script
 
@@ -139,6 +139,20 @@ PATHS = [
     {"a": {"$elemMatch": {"b": 9}}}, {"_id": 3}, {"a.b": 9, "_id": 6}, {"q": 1}, {"a": {"$size": 0}}, {"a.b": {"$ne": 3}}, {"a.b": None},
 ]  # fmt: skip
 
+TEXTS = [
+    "abc", "ab.c", "abcd", "abxd", "b", "a.b", "a\nb", "ab\n", "ab", "x ab", "ab\nab", "ab\n\n", "a$", "a$\n", "^ab", "abc1", "aé", "Ab", "a b", "a\\b", "",
+    1, None, ["abc", "x"], ["ab", 5], Regex("^ab$"), Regex("ab$", "i"), {"ab": 1},
+]  # fmt: skip
+PATTERNS = [
+    *((pattern, "") for pattern in (
+        "^abc", "^abc.*", "^ab\\.c", "^abc\\d", "^abc?d", "^abc*d", "^abc+d", "^ab$", "ab$", "b$", "^abc.+d", "^(abc)", "^abc|d", "^\\Qa.b\\E", "^\\Qa.b",
+        "a\\Q.b", "\\Aabc", "^a{2}b", "^ab{0,1}c", "^ab[cd]", "abc", "^", "$", "^$", "^.*abc", "\\.", "\\.b$", "^a\\$$", "a\\$", "\\^ab", "^a\\nb", "a\\\\b$", "ab.c",
+        "b.c$", "bx?d", "a.*b$", "ab\\Z", "ab\\z", "^ab\n", "b\n$", "^ab$\n", "ab)", "^*ab", "(?i)ab$", "é$", "a\\é",
+    )),
+    *((pattern, options) for pattern in ("^ab$", "ab$", "^ab", "\\Aab", "a b", "#b", "^ab#c", "^ab # c\n") for options in ("i", "m", "s", "x")),
+]  # fmt: skip
+EXPRESSIONS = [{"a": Regex(pattern, options)} for pattern, options in PATTERNS]
+
 
 def found(filters, **options):
     return [{"find": "c", "filter": query, "sort": {"_id": 1}, **options} for query in filters]
@@ -159,6 +173,8 @@ BLOCKS = [
     script("index kinds", *(command for each in INDEXES if not of_embedded(*each) for command in tried(*each))),
     script("index kinds", *(command for each in INDEXES if of_embedded(*each) for command in tried(*each)), only=EMBEDDED),
     script("index kinds together", *(command for pair in PAIRS for command in both(pair))),
+    commands("regular expressions", [{"_id": n, "a": text} for n, text in enumerate(TEXTS)], *found(EXPRESSIONS)),
+    indexed("regular expressions by an index", [{"_id": n, "a": text} for n, text in enumerate(TEXTS)], EXPRESSIONS, {"a": 1}),
     indexed("hashed indexes", FIELDS, FILTERS, {"a": "hashed"}),
     indexed("hashed indexes", FIELDS, FILTERS, {"a": "hashed", "b": 1}),
     indexed("hashed indexes", FIELDS, FILTERS, {"b": 1, "a": "hashed"}),

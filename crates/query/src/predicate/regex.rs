@@ -1,14 +1,19 @@
 //! Regular expressions: compiled once, run within limits.
 //!
-//! Patterns are PCRE's, as in MongoDB. A pattern that is plain text, perhaps anchored at the front, is searched for
-//! without the engine. A pattern that backtracks too long on some text ends in an error, so that no client can keep a
-//! worker busy with one string.
+//! Patterns are PCRE's, as in MongoDB. A pattern that is plain text, perhaps anchored at either end, is searched for
+//! without the engine, and where a pattern contains text, one without it does not get there. A pattern that backtracks too long
+//! on some text ends in an error, so that no client can keep a worker busy with one string.
 
+mod beginning;
 mod contained;
+mod plain;
+
+pub use beginning::Beginning;
 
 use document::{Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use memchr::memmem;
+use plain::Plain;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,12 +31,15 @@ struct Inner {
 }
 
 enum Program {
-    /// `^text`
-    Prefix(Vec<u8>),
     /// `text`
-    Contains(Box<memmem::Finder<'static>>),
-    Pcre(pcre2::bytes::Regex),
+    Contains(Finder),
+    /// `^text`, `text$` or `^text$`
+    Anchored(Plain),
+    /// `needle`: what a text contains that matches.
+    Pcre { engine: pcre2::bytes::Regex, needle: Option<Finder> },
 }
+
+type Finder = Box<memmem::Finder<'static>>;
 
 impl Regex {
     /// Compiles a pattern. `options`: letters out of `imsxu`.
@@ -44,9 +52,12 @@ impl Regex {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
             return Err(Error::new(Code(51108), format!(" invalid flag in regex options: {unknown}")));
         }
-        let program = match plain_text(pattern, options) {
-            Some(program) => program,
-            None => Program::Pcre(compile(pattern, options)?),
+        let program = match plain::of(pattern, options) {
+            Some(plain) if plain.at_start || plain.at_end => Program::Anchored(plain),
+            Some(plain) => Program::Contains(finder(&plain.text)),
+            None => {
+                Program::Pcre { engine: compile_in_parentheses(pattern, options)?, needle: needle(pattern, options) }
+            }
         };
         Ok(Regex(Arc::new(Inner { pattern: pattern.to_owned(), options: options.to_owned(), program })))
     }
@@ -59,20 +70,20 @@ impl Regex {
         &self.0.options
     }
 
-    /// The text that every match begins with, if the pattern says so plainly: what an index on the field can use.
-    pub fn prefix(&self) -> Option<&str> {
-        match &self.0.program {
-            Program::Prefix(text) => std::str::from_utf8(text).ok(),
-            _ => None,
-        }
+    /// The text that every match begins with, if the pattern says so plainly: what an index on the field can use. Other texts do not take
+    /// the engine to its limits.
+    pub fn beginning(&self) -> Option<Beginning> {
+        Beginning::of(self.pattern(), self.options())
     }
 
-    /// The text that a match contains, if the pattern is nothing but text.
+    /// The text that a match contains, if the pattern is nothing but text that may stand anywhere or at the end.
     pub fn substring(&self) -> Option<&str> {
-        match &self.0.program {
-            Program::Contains(finder) => std::str::from_utf8(finder.needle()).ok(),
-            _ => None,
-        }
+        let needle = match &self.0.program {
+            Program::Contains(finder) => finder.needle(),
+            Program::Anchored(plain) if !plain.at_start => plain.text.as_bytes(),
+            _ => return None,
+        };
+        std::str::from_utf8(needle).ok()
     }
 
     /// Texts that whatever matches contains, as far as the pattern says so plainly; where it ignores case, in some spelling.
@@ -99,9 +110,10 @@ impl Regex {
 
     pub(crate) fn matches_text(&self, text: &[u8]) -> Result<bool> {
         match &self.0.program {
-            Program::Prefix(prefix) => Ok(text.starts_with(prefix)),
             Program::Contains(finder) => Ok(finder.find(text).is_some()),
-            Program::Pcre(regex) => regex.is_match(text).map_err(|error| self.failed(&error)),
+            Program::Anchored(plain) => Ok(plain.matches(text)),
+            Program::Pcre { needle: Some(finder), .. } if finder.find(text).is_none() => Ok(false),
+            Program::Pcre { engine, .. } => engine.is_match(text).map_err(|error| self.failed(&error)),
         }
     }
 
@@ -122,30 +134,29 @@ impl fmt::Debug for Regex {
     }
 }
 
-/// The pattern as a plain search, if it has no character with a meaning of its own.
-fn plain_text(pattern: &str, options: &str) -> Option<Program> {
-    if !options.is_empty() {
+fn finder(text: &str) -> Finder {
+    Box::new(memmem::Finder::new(text).into_owned())
+}
+
+/// The longest text that a match contains, where its case counts.
+fn needle(pattern: &str, options: &str) -> Option<Finder> {
+    if options.contains('i') {
         return None;
     }
-    let anchored = pattern.strip_prefix('^');
-    let text = anchored.unwrap_or(pattern);
-    if text.is_empty() || text.contains(|letter| r"\^$.|?*+()[]{}".contains(letter)) {
-        return None;
-    }
-    Some(match anchored {
-        Some(text) => Program::Prefix(text.as_bytes().to_vec()),
-        None => Program::Contains(Box::new(memmem::Finder::new(text).into_owned())),
-    })
+    contained::texts(pattern, options).iter().max_by_key(|text| text.len()).map(|text| finder(text))
 }
 
 pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
     // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
-    let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}");
-    if options.contains('x') && pattern.contains('#') {
-        // The server puts a parenthesis behind the pattern, which a comment at its end swallows.
+    build(&format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}"), options)
+}
+
+/// For filters the server puts parentheses around a pattern, of which a comment or a quotation at its end swallows one.
+fn compile_in_parentheses(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
+    if options.contains('x') && pattern.contains('#') || pattern.contains("\\Q") {
         build(&format!("(?:{pattern})"), options)?;
     }
-    build(&limited, options)
+    compile(pattern, options)
 }
 
 fn build(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {

@@ -206,12 +206,13 @@ fn of_test(test: &Test) -> Option<Vec<Range>> {
         Test::Greater(value) => vec![((value.clone(), false), bracket(value).1)],
         Test::GreaterOrEqual(value) => vec![((value.clone(), true), bracket(value).1)],
         Test::Regex(regex) => {
-            let prefix = regex.prefix()?;
-            let mut behind = prefix.to_owned();
-            let last = behind.pop()?;
-            behind.push(char::from_u32(u32::from(last) + 1)?);
-            let low = (Value::String(prefix).to_owned(), true);
-            vec![(low, (Value::String(&behind).to_owned(), false)), point(&regex.to_value())]
+            let beginning = regex.beginning()?;
+            let low = (Value::String(&beginning.text).to_owned(), true);
+            let high = match beginning.end() {
+                Some(end) => (Value::String(&end).to_owned(), false),
+                None => bracket(&low.0).1,
+            };
+            vec![(low, high), point(&regex.to_value())]
         }
         _ => return None,
     })

@@ -2,7 +2,7 @@
 
 use crate::key;
 use document::{Kind, Value, ValueBuf};
-use query::predicate::Test;
+use query::predicate::{Beginning, Test};
 
 /// Values compared with at once; a longer list is left to the evaluator.
 const POINTS_MAX: usize = 2_000;
@@ -99,7 +99,7 @@ impl Bounds {
             Test::LessOrEqual(value) => Bounds::of_range(value.as_value(), false, true, bytes),
             Test::Greater(value) => Bounds::of_range(value.as_value(), true, false, bytes),
             Test::GreaterOrEqual(value) => Bounds::of_range(value.as_value(), true, true, bytes),
-            Test::Regex(regex) => Bounds::of_prefix(regex.prefix()?, bytes),
+            Test::Regex(regex) => Some(Bounds::of_beginning(&regex.beginning()?, bytes)),
             _ => None,
         }
     }
@@ -175,12 +175,13 @@ impl Bounds {
     }
 
     /// Strings that begin with a text.
-    fn of_prefix(text: &str, bytes: usize) -> Option<Bounds> {
-        let low = [b"A", text.as_bytes()].concat();
-        let long = key::long_string(text.as_bytes(), bytes);
+    fn of_beginning(beginning: &Beginning, bytes: usize) -> Bounds {
+        let text = beginning.text.as_bytes();
+        let low = [b"A", text].concat();
+        let long = key::long_string(text, bytes);
         let plain = KeyRange { high: key::behind_prefix(low.clone()), low };
         let odd = KeyRange { high: key::behind_prefix(long.clone()), low: long };
-        Some(Bounds::new(vec![plain], vec![odd, KeyRange::of(key::HIDING)], true))
+        Bounds::new(vec![plain], vec![odd, KeyRange::of(key::HIDING)], beginning.is_all)
     }
 
     fn and(self, other: Bounds) -> Bounds {
