@@ -81,14 +81,8 @@ fn is_infallible(node: &Node) -> bool {
     let test = if let Test::Not(inner) = test { inner } else { test };
     match test {
         Test::In(list) => list.regexes().is_empty(),
-        Test::Equal(_)
-        | Test::Exists
-        | Test::Type(_)
-        | Test::Mod { .. }
-        | Test::Bits(_)
-        | Test::Size(_)
-        | Test::Never => true,
-        Test::Less(_) | Test::LessOrEqual(_) | Test::Greater(_) | Test::GreaterOrEqual(_) => true,
+        Test::Less(_) | Test::LessOrEqual(_) | Test::Greater(_) | Test::GreaterOrEqual(_) | Test::Equal(_) => true,
+        Test::Exists | Test::Type(_) | Test::Mod { .. } | Test::Bits(_) | Test::Size(_) | Test::Never => true,
         _ => false,
     }
 }

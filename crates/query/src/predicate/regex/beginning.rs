@@ -47,18 +47,10 @@ fn front(pattern: &str, options: &str) -> Option<(String, bool)> {
     let mut text = String::new();
     let mut letters = rest.chars();
     while let Some(letter) = letters.next() {
+        let is_comment = letter == '#' && extended || letter == '(' && letters.as_str().starts_with("?#");
         match letter {
-            // The letter before may not be there at all.
-            '*' | '?' | '{' => {
-                text.pop();
-                return Some((text, false));
-            }
-            // What stands behind a comment may be about the letter before it.
-            '(' if letters.as_str().starts_with("?#") => {
-                text.pop();
-                return Some((text, false));
-            }
-            '#' if extended => {
+            // The letter before may not be there at all, also where a comment stands between.
+            _ if is_comment || "*?{".contains(letter) => {
                 text.pop();
                 return Some((text, false));
             }
