@@ -49,8 +49,9 @@ const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
 const TRACKING: &str = "SESSION session_track_system_variables = 'last_gtid', SESSION session_track_schema = 0";
 
 /// Length of the packet that sets a session up. The server's buffer for a connection grows to the largest packet that has come by it, and what
-/// it sends goes out when that buffer is full: from its default (`net_buffer_length`, 16 KiB) a page of rows wakes us four times as often.
-const SESSION_BYTES: usize = 64 << 10;
+/// it sends goes out when that buffer is full. From its default (`net_buffer_length`, 16 KiB) a page of rows wakes us twice as often; from a
+/// larger one we wait longer for its last part, which is read when the server has nothing left to do.
+const SESSION_BYTES: usize = 32 << 10;
 
 /// Statements wait for rows that others have locked, as [`SESSION`] says.
 pub(crate) const LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 20";
