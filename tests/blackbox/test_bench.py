@@ -67,7 +67,8 @@ def start(store) -> list[str]:
 def test_cars_by_mode(store):
     mariadbd = "mariadbd" if store == "mariadb" else "none"
     mongod = os.environ.get("MONGOD")
-    printed = bench("cars", "--modes", "all", "--mariadbd", mariadbd, "--iterations", "3", *(["--mongod", mongod] if mongod else []))
+    sockets = ["--unix-sockets"] if store == "embedded" else []
+    printed = bench("cars", "--modes", "all", "--mariadbd", mariadbd, "--iterations", "3", *sockets, *(["--mongod", mongod] if mongod else []))
     assert "embedded, none | embedded, documents" in printed
     assert store != "mariadb" or "MariaDB, none | MariaDB, results | MariaDB, documents" in printed
 

@@ -187,7 +187,7 @@ impl Contestant {
             let reply = connection.round_trip(&question.message)?;
             Ok((question.message.as_bytes().to_vec(), reply.to_vec()))
         });
-        let sender = PlainSender::start(replies.collect::<Result<_>>()?)?;
+        let sender = PlainSender::start(replies.collect::<Result<_>>()?, &self.target.address)?;
         let target = Target { name: PLAIN.into(), address: sender.address.clone(), server: None, behind: Vec::new() };
         let plain = Contestant {
             connection: Connection::open(&target.address)?,

@@ -85,7 +85,7 @@ fn small(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec
 fn large(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec<Row>> {
     let find = Message::command(doc! { "find": COLLECTION, "batchSize": CARS as i32 });
     let reply = warm_up(connection, &find, CARS)?;
-    let sender = PlainSender::start(HashMap::from([(find.as_bytes().to_vec(), reply)]))?;
+    let sender = PlainSender::start(HashMap::from([(find.as_bytes().to_vec(), reply)]), &target.address)?;
     let plain =
         Target { name: "plain buffer".into(), address: sender.address.clone(), server: None, behind: Vec::new() };
     let mut plain_connection = Connection::open(&plain.address)?;

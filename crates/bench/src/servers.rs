@@ -117,6 +117,13 @@ pub struct StartArgs {
     pub mariadbd: Option<PathBuf>,
 }
 
+/// What a server's clients come by.
+#[derive(Clone, Copy, Debug)]
+pub enum Sockets {
+    Tcp,
+    Unix,
+}
+
 /// A folder for servers that are started, with the MariaDB that some of them need. What is in it goes away with it, so it has to outlive them.
 pub struct Ground {
     selkie: PathBuf,
@@ -167,23 +174,33 @@ pub fn all(
 
 /// Starts mongod, standalone, with default settings.
 pub fn mongod(program: &Path, folder: &Path) -> Result<Contestant> {
-    mongod_with(program, folder, &[])
+    mongod_with(program, folder, Sockets::Tcp, &[])
 }
 
-fn mongod_with(program: &Path, folder: &Path, options: &[&str]) -> Result<Contestant> {
+/// As [`mongod`], reached by these sockets.
+pub fn mongod_by(program: &Path, folder: &Path, sockets: Sockets) -> Result<Contestant> {
+    mongod_with(program, folder, sockets, &[])
+}
+
+fn mongod_with(program: &Path, folder: &Path, sockets: Sockets, options: &[&str]) -> Result<Contestant> {
     let data = folder.join("mongod");
     fs::create_dir(&data)?;
-    let port = free_port()?.to_string();
-    let arguments = ["--bind_ip", "127.0.0.1", "--nounixsocket", "--port", &port, "--dbpath"].map(OsStr::new);
+    let port = free_port()?;
+    let port_option = port.to_string();
+    let arguments = ["--bind_ip", "127.0.0.1", "--port", &port_option, "--unixSocketPrefix"].map(OsStr::new);
+    let folders = [folder.as_os_str(), OsStr::new("--dbpath"), data.as_os_str()];
     let options: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
-    let arguments = [&arguments[..], &[data.as_os_str()], &options].concat();
-    let server = Server::spawn("mongod", program, &arguments, folder)?;
-    contestant(MONGODB, server, &port)
+    let server = Server::spawn("mongod", program, &[&arguments[..], &folders, &options].concat(), folder)?;
+    let address = match sockets {
+        Sockets::Tcp => Address::Tcp(format!("127.0.0.1:{port}")),
+        Sockets::Unix => Address::Unix(folder.join(format!("mongodb-{port}.sock"))),
+    };
+    contestant(MONGODB, server, address)
 }
 
 /// Starts mongod as a replica set of one member, which is what it takes for transactions.
 pub fn mongod_replica_set(program: &Path, folder: &Path) -> Result<Contestant> {
-    let one = mongod_with(program, folder, &["--replSet", "alone"])?;
+    let one = mongod_with(program, folder, Sockets::Tcp, &["--replSet", "alone"])?;
     let mut connection = Connection::open(&one.target.address)?;
     connection.handshake()?;
     let member = doc! { "_id": 0i32, "host": one.target.address.to_string().as_str() };
@@ -207,6 +224,18 @@ pub fn selkie(
     mariadb: Option<&Mariadb>,
     options: &[&str],
 ) -> Result<Contestant> {
+    selkie_by(name, program, folder, mariadb, Sockets::Tcp, options)
+}
+
+/// As [`selkie`], reached by these sockets.
+pub fn selkie_by(
+    name: &str,
+    program: &Path,
+    folder: &Path,
+    mariadb: Option<&Mariadb>,
+    sockets: Sockets,
+    options: &[&str],
+) -> Result<Contestant> {
     let data = folder.join(format!("data of {name}"));
     // SQL clients are passed on over TCP alone.
     let tcp = mariadb.filter(|_| options.contains(&"--sql-listen")).and_then(Mariadb::tcp_url);
@@ -219,7 +248,7 @@ pub fn selkie(
     let alone = mariadb.is_some() && options.contains(&"--cache") && !options.contains(&"--foreign-writes");
     let alone: &[&str] = if alone { &["--foreign-writes", "none"] } else { &[] };
     let options: Vec<&OsStr> = options.iter().chain(alone).map(OsStr::new).collect();
-    let mut contestant = serve(name, program, folder, &[&store[..], &options].concat())?;
+    let mut contestant = serve(name, program, folder, sockets, &[&store[..], &options].concat())?;
     contestant.target.behind.extend(mariadb.map(|mariadb| mariadb.server.pid()));
     Ok(contestant)
 }
@@ -228,18 +257,20 @@ pub fn selkie(
 #[cfg(feature = "embedded-mariadb")]
 pub fn selkie_on_embedded_mariadb(name: &str, program: &Path, folder: &Path) -> Result<Contestant> {
     let data = folder.join(format!("data of {name}"));
-    serve(name, program, folder, &[OsStr::new("--embedded-mariadb"), data.as_os_str()])
+    serve(name, program, folder, Sockets::Tcp, &[OsStr::new("--embedded-mariadb"), data.as_os_str()])
 }
 
-fn serve(name: &str, program: &Path, folder: &Path, options: &[&OsStr]) -> Result<Contestant> {
-    let port = free_port()?.to_string();
-    let listen = format!("127.0.0.1:{port}");
+fn serve(name: &str, program: &Path, folder: &Path, sockets: Sockets, options: &[&OsStr]) -> Result<Contestant> {
+    let address = match sockets {
+        Sockets::Tcp => Address::Tcp(format!("127.0.0.1:{}", free_port()?)),
+        Sockets::Unix => Address::Unix(folder.join(format!("{name}.sock"))),
+    };
+    let listen = address.to_string();
     let arguments = [&["serve", "--listen", &listen].map(OsStr::new)[..], options].concat();
-    contestant(name, Server::spawn(name, program, &arguments, folder)?, &port)
+    contestant(name, Server::spawn(name, program, &arguments, folder)?, address)
 }
 
-fn contestant(name: &str, server: Server, port: &str) -> Result<Contestant> {
-    let address = Address::Tcp(format!("127.0.0.1:{port}"));
+fn contestant(name: &str, server: Server, address: Address) -> Result<Contestant> {
     let server = server.wait_until(|| Connection::open(&address).and_then(|mut one| one.handshake()).is_ok())?;
     let target = Target { name: name.to_owned(), address, server: Some(server.pid()), behind: Vec::new() };
     Ok(Contestant { target, _server: server })

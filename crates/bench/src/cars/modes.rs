@@ -3,7 +3,7 @@
 
 use super::{CarsArgs, Reading, measure_beside_plain};
 use crate::report::{Report, Row, figure, markdown};
-use crate::servers::{self, Contestant, MONGODB, Mariadb};
+use crate::servers::{self, Contestant, MONGODB, Mariadb, Sockets};
 use crate::target::Target;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,10 @@ pub struct ModesArgs {
     /// The Selkie to measure; this program if not given
     #[arg(long, value_name = "PROGRAM", requires = "modes")]
     pub selkie: Option<PathBuf>,
+
+    /// Ask all of them over Unix sockets rather than TCP
+    #[arg(long, requires = "modes")]
+    pub unix_sockets: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,10 @@ const PUBLISHED: [Mode; 3] = [Mode::None, Mode::Results, Mode::Documents];
 impl ModesArgs {
     pub fn is_wanted(&self) -> bool {
         !self.modes.is_empty()
+    }
+
+    fn sockets(&self) -> Sockets {
+        if self.unix_sockets { Sockets::Unix } else { Sockets::Tcp }
     }
 
     fn wanted(&self) -> Vec<Mode> {
@@ -106,7 +114,7 @@ fn start(args: &ModesArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<V
     let selkie = servers::program(args.selkie.as_ref())?;
     let mut contestants = Vec::new();
     if let Some(program) = &args.mongod {
-        contestants.push(servers::mongod(program, folder)?);
+        contestants.push(servers::mongod_by(program, folder, args.sockets())?);
     }
     let stores = [("embedded", None), ("MariaDB", mariadb)];
     for (store, mariadb) in stores.into_iter().filter(|(store, mariadb)| *store == "embedded" || mariadb.is_some()) {
@@ -116,7 +124,7 @@ fn start(args: &ModesArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<V
                 continue;
             }
             let name = format!("{store}, {}", mode.name());
-            match servers::selkie(&name, &selkie, folder, mariadb, &["--cache", mode.option()]) {
+            match servers::selkie_by(&name, &selkie, folder, mariadb, args.sockets(), &["--cache", mode.option()]) {
                 Ok(contestant) => contestants.push(contestant),
                 Err(error) => eprintln!("left out: {error:#}"),
             }
