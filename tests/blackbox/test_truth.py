@@ -7,6 +7,7 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,27 @@ def test_without_a_cache(server):
     printed = truth(server.uri, 5)
     for kind in ("find by _id", "find in batches", "$lookup", "update of many", "findAndModify", "rename, drop"):
         assert f"  {kind}\n" in printed
+
+
+@pytest.mark.parametrize("told", ["the checker", "the server"])
+def test_a_run_that_is_ended_early_says_what_it_has_found(own_server, told):
+    """The checker stops when it is asked to; and when the server is gone for good, it tells that beside what it has counted."""
+    server = own_server()
+    command = [selkie.program(), "bench", "truth", "--uri", server.uri, "--operations", "1000000000", "--documents", "512"]
+    checker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(3)
+        if told == "the checker":
+            checker.terminate()
+        else:
+            server.kill()
+        printed, errors = checker.communicate(timeout=60)
+    finally:
+        checker.kill()
+    assert "  find by _id\n" in printed and " 0  wrong answers" in printed, printed + errors
+    assert checker.returncode == (0 if told == "the checker" else 1), errors
+    assert ("stopping: " in errors) == (told == "the checker")
+    assert ("ended early, with 0 wrong answers" in errors) == (told == "the server")
 
 
 @contextlib.contextmanager

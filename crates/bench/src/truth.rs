@@ -13,6 +13,7 @@ mod model;
 mod observe;
 mod read;
 mod sql;
+mod stop_signal;
 mod tally;
 mod write;
 
@@ -22,6 +23,7 @@ use crate::dataset::drop_collection;
 use crate::sql::SqlTarget;
 use crate::target::Target;
 use anyhow::{Context, Result, bail};
+use crowd::Driven;
 use document::doc;
 use kind::Kind;
 use layout::{Id, Layout, MAIN, Place, RENAMED, SIDE, TERRITORY, TURNS, Version, shown};
@@ -123,15 +125,20 @@ pub fn run(args: &TruthArgs) -> Result<()> {
     }
     load(&addresses[0], &layout).context("loading")?;
     let before = CacheFigures::of(&addresses)?;
+    let stop = stop_signal::stop_at_signal()?;
     let began = Instant::now();
-    let tally = crowd::drive_all(args, &addresses, sql.as_ref(), &model)?;
+    let Driven { tally, failure } = crowd::drive_all(args, &addresses, sql.as_ref(), &model, stop);
     let elapsed = began.elapsed();
-    let after = CacheFigures::of(&addresses)?;
-    report(&tally, elapsed, &before, &after);
+    // What was found is told also of servers that are gone.
+    let after = CacheFigures::of(&addresses);
+    report(&tally, elapsed, after.as_ref().ok().map(|after| (&before, after)));
+    if let Some(failure) = failure {
+        return Err(failure.context(format!("ended early, with {} wrong answers", tally.violation_count)));
+    }
     if tally.violation_count > 0 {
         bail!("{} answers were wrong", tally.violation_count);
     }
-    Ok(())
+    after.context("reading what the cache did").map(|_| ())
 }
 
 /// Documents begin with version 1, what is renamed with being not there.
@@ -168,7 +175,8 @@ fn load(address: &Address, layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-fn report(tally: &Tally, elapsed: Duration, before: &CacheFigures, after: &CacheFigures) {
+/// Prints what was done, what the cache did meanwhile (its figures before and after, if they are known), and what was wrong.
+fn report(tally: &Tally, elapsed: Duration, cache: Option<(&CacheFigures, &CacheFigures)>) {
     for kind in Kind::ALL.iter().filter(|kind| tally.of(**kind) > 0) {
         println!("{:>12}  {}", tally.of(*kind), kind.name());
     }
@@ -181,8 +189,10 @@ fn report(tally: &Tally, elapsed: Duration, before: &CacheFigures, after: &Cache
     if tally.unknown > 0 {
         println!("{:>12}  documents whose last write was lost with its connection", tally.unknown);
     }
-    for (name, number) in after.all() {
-        println!("{:>12}  cache: {name}, and now {number}", number - before.get(name));
+    if let Some((before, after)) = cache {
+        for (name, number) in after.all() {
+            println!("{:>12}  cache: {name}, and now {number}", number - before.get(name));
+        }
     }
     println!("{:>12}  wrong answers", tally.violation_count);
     for violation in &tally.violations {

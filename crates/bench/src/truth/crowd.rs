@@ -17,23 +17,32 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Drives all connections to the end and gives what they have counted together.
-pub fn drive_all(args: &TruthArgs, addresses: &[Address], sql: Option<&SqlTarget>, model: &Model) -> Result<Tally> {
-    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+/// What all threads have counted, and why the run ended before its time, if it did.
+pub struct Driven {
+    pub tally: Tally,
+    pub failure: Option<anyhow::Error>,
+}
+
+/// Drives all connections until there were enough operations, the time is over, one has failed, or `stop` is set.
+pub fn drive_all(
+    args: &TruthArgs,
+    addresses: &[Address],
+    sql: Option<&SqlTarget>,
+    model: &Model,
+    stop: &AtomicBool,
+) -> Driven {
+    let done = AtomicBool::new(false);
     let threads = args.threads.min(args.connections);
-    let mut sum = Tally::default();
+    // One that has failed ends the run.
+    let ended = |outcome: Result<()>| outcome.inspect_err(|_| stop.store(true, Relaxed));
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads)
             .map(|number| {
-                let (stop, model) = (&stop, model);
                 scope.spawn(move || {
-                    let driven = Crowd::connect(args, addresses, model, number, threads)
-                        .and_then(|crowd| crowd.drive(stop, args.operations.div_ceil(threads), args));
-                    // One that has failed ends the run.
-                    if driven.is_err() {
-                        stop.store(true, Relaxed);
-                    }
-                    driven
+                    let mut tally = Tally::default();
+                    let driven = Crowd::connect(args, addresses, model, &mut tally, number, threads)
+                        .and_then(|mut crowd| crowd.drive(stop, args.operations.div_ceil(threads), args));
+                    (tally, ended(driven))
                 })
             })
             .collect();
@@ -41,16 +50,14 @@ pub fn drive_all(args: &TruthArgs, addresses: &[Address], sql: Option<&SqlTarget
             .iter()
             .flat_map(|target| (0..args.sql_connections).map(move |number| (number, *target)))
             .map(|(number, target)| {
-                let (stop, done) = (&stop, &done);
+                let done = &done;
                 let random = SplitMix(args.seed.wrapping_mul(1000).wrapping_add(500 + number));
                 let pause = Duration::from_micros(args.sql_pause_us);
                 let writer = SqlWriter { model, source: addresses.len(), random, pause };
                 scope.spawn(move || {
-                    let driven = writer.drive(target, done);
-                    if driven.is_err() {
-                        stop.store(true, Relaxed);
-                    }
-                    driven
+                    let mut tally = Tally::default();
+                    let driven = writer.drive(target, done, &mut tally);
+                    (tally, ended(driven))
                 })
             })
             .collect();
@@ -61,13 +68,19 @@ pub fn drive_all(args: &TruthArgs, addresses: &[Address], sql: Option<&SqlTarget
         let driven: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
         done.store(true, Relaxed);
         let written = writers.into_iter().map(ScopedJoinHandle::join);
-        for tally in driven.into_iter().chain(written) {
-            sum.add(tally.map_err(|_| anyhow!("a thread panicked"))??);
+        let mut all = Driven { tally: Tally::default(), failure: None };
+        for one in driven.into_iter().chain(written) {
+            match one {
+                Ok((tally, outcome)) => {
+                    all.tally.add(tally);
+                    all.failure = all.failure.or(outcome.err());
+                }
+                Err(_) => all.failure = Some(anyhow!("a thread panicked")),
+            }
         }
-        if let Some(cutter) = cutter {
-            cutter.join().map_err(|_| anyhow!("a thread panicked"))?.context("cutting replicas off")?;
-        }
-        Ok(sum)
+        let cut = cutter.map(|cutter| cutter.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))));
+        all.failure = all.failure.or(cut.and_then(|outcome| outcome.context("cutting replicas off").err()));
+        all
     })
 }
 
@@ -95,6 +108,7 @@ impl<'m> Crowd<'m> {
         args: &TruthArgs,
         addresses: &[Address],
         model: &'m Model,
+        tally: &'m mut Tally,
         number: u64,
         threads: u64,
     ) -> Result<Crowd<'m>> {
@@ -106,7 +120,6 @@ impl<'m> Crowd<'m> {
         let every = |ms: u64| (number == 0 && ms > 0).then(|| (Instant::now(), Duration::from_millis(ms)));
         let clocks = Clocks { moves: every(args.move_ms), defines: every(args.define_ms), index: false };
         let random = SplitMix(args.seed.wrapping_mul(1000).wrapping_add(number));
-        let tally = Tally::default();
         let shared =
             Shared { model, random, tally, later: Later::default(), reads: args.reads, due: None, defining: false };
         let mut crowd = Crowd { lanes: Vec::new(), ways, epoll, shared, clocks };
@@ -125,7 +138,7 @@ impl<'m> Crowd<'m> {
         Ok(lane)
     }
 
-    fn drive(mut self, stop: &AtomicBool, operations: u64, args: &TruthArgs) -> Result<Tally> {
+    fn drive(&mut self, stop: &AtomicBool, operations: u64, args: &TruthArgs) -> Result<()> {
         let end = args.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
         let patience = Duration::from_secs(args.ride_out);
         let mut under_way = 0;
@@ -139,7 +152,7 @@ impl<'m> Crowd<'m> {
             let over =
                 stop.load(Relaxed) || self.shared.tally.operations() >= operations || end.is_some_and(|end| now >= end);
             if over && under_way == 0 {
-                return Ok(self.shared.tally);
+                return Ok(());
             }
             self.clocks.strike(&mut self.shared, now);
             let pause = Timespec { tv_sec: 0, tv_nsec: AGAIN.as_nanos() as i64 };

@@ -37,7 +37,7 @@ enum Pending {
 pub struct Shared<'m> {
     pub model: &'m Model,
     pub random: SplitMix,
-    pub tally: Tally,
+    pub tally: &'m mut Tally,
     pub later: Later,
     /// Of a hundred operations, how many are reads.
     pub reads: u64,

@@ -49,9 +49,9 @@ const TRY_AGAIN: [u16; 5] = [1213, 1205, 1412, 1020, 1615];
 
 impl SqlWriter<'_> {
     /// Writes until the others are done, and some milliseconds longer so that what is due can be told.
-    pub fn drive(mut self, target: &SqlTarget, done: &AtomicBool) -> Result<Tally> {
+    pub fn drive(mut self, target: &SqlTarget, done: &AtomicBool, tally: &mut Tally) -> Result<()> {
         let mut connection = SqlConnection::open(target)?;
-        let (mut tally, mut later) = (Tally::default(), Later::default());
+        let mut later = Later::default();
         while !done.load(Relaxed) {
             self.model.settle(&mut later);
             std::thread::sleep(self.pause);
@@ -62,7 +62,7 @@ impl SqlWriter<'_> {
             let judged = self.write(&mut connection, id, &mut later)?;
             tally.count(Kind::Sql, judged);
         }
-        Ok(tally)
+        Ok(())
     }
 
     /// Writes to the claimed block of the document and releases it.
