@@ -1,9 +1,11 @@
 //! The whole cache: its parts, the time they share, and what the store tells it.
 
+use crate::changed::Changed;
 use crate::figures::{Figures, Refusal};
 use crate::recent::Announcement;
 use crate::scope::Scope;
 use crate::shard::{Flight, Found, New, Shard};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -189,7 +191,9 @@ impl<A: Send + Sync + 'static> Cache<A> {
         let small = (changes.bytes() > IMAGES_BYTES_MAX).then(|| Announcement::new(changes.without_images()));
         let announcement = Announcement::new(changes);
         let kept = small.unwrap_or_else(|| announcement.clone());
-        self.shards.iter().for_each(|shard| lock(shard).take_note(&announcement, &kept));
+        let changed: SmallVec<[Changed<'_>; 1]> =
+            announcement.changes.iter().map(|(_, change)| Changed::of(change)).collect();
+        self.shards.iter().for_each(|shard| lock(shard).take_note(&announcement, &changed, &kept));
         kept
     }
 

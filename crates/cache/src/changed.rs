@@ -24,6 +24,11 @@ impl<'d> Changed<'d> {
         }
     }
 
+    /// Whether the images may differ in what a path that begins with this name reaches. What has no name is reached in other ways too.
+    pub fn may_be_about(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| name.is_empty() || names.contains(&name.as_bytes()))
+    }
+
     /// Whether one of several conditions fails for both images, since it is about what they have in common. None of those before it may
     /// end in an error for one of them, which would be the answer.
     pub fn rules_out(&self, predicate: &Predicate, image: Doc<'_>) -> bool {

@@ -5,6 +5,7 @@
 //! every change of the collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of
 //! them are looked at.
 
+use crate::changed::Changed;
 use crate::intervals::Intervals;
 use crate::ways::{Spot, Trigram, Under, Way, trigrams};
 use ahash::AHashMap;
@@ -183,19 +184,23 @@ impl Filed {
         found.extend(self.list.iter().chain(&self.everything));
     }
 
-    /// Answers that a document may matter to, as it was or as it is; some perhaps more than once.
-    pub fn of_documents(&self, documents: [Option<Doc<'_>>; 2], found: &mut Vec<u32>) {
+    /// Answers that a document may matter to, as it was or as it is; some perhaps more than once. What both images have in common is
+    /// looked up for the first alone.
+    pub fn of_images(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed, found: &mut Vec<u32>) {
         let mut keys = Keys::default();
-        for document in documents.into_iter().flatten() {
+        for (document, is_second) in [(before, false), (after, before.is_some())] {
+            let Some(document) = document else { continue };
+            let is_looked_up = |name: &str| !is_second || changed.may_be_about(name);
             let mut look = |paths: &ByName<ByPath>| {
                 paths.values().for_each(|by_path| by_path.of_document(document, &mut keys, found));
             };
             if self.by_field.len() <= FIELDS_FEW {
-                self.by_field.values().for_each(look);
+                self.by_field.iter().filter(|(name, _)| is_looked_up(name)).for_each(|(_, paths)| look(paths));
                 continue;
             }
-            document.elements().filter_map(|element| self.by_field.get(element.key())).for_each(&mut look);
-            let missing = self.by_missing.keys().filter(|name| document.get(name).is_none());
+            let names = document.elements().map(|element| element.key()).filter(|name| is_looked_up(name));
+            names.filter_map(|name| self.by_field.get(name)).for_each(&mut look);
+            let missing = self.by_missing.keys().filter(|name| is_looked_up(name) && document.get(name).is_none());
             missing.filter_map(|name| self.by_field.get(name)).for_each(look);
         }
         found.extend(self.list.iter().chain(&self.everything));

@@ -303,15 +303,15 @@ impl<A> Shard<A> {
         }
     }
 
-    /// Throws out what changes can have made wrong, and remembers them for answers that are being made.
-    pub fn take_note(&mut self, announcement: &Arc<Announcement>, kept: &Arc<Announcement>) {
-        for (namespace, change) in announcement.changes.iter() {
-            self.invalidate(namespace, change, &announcement.changes);
+    /// Throws out what changes can have made wrong, and remembers them for answers that are being made. `changed`: what each is about.
+    pub fn take_note(&mut self, announcement: &Announcement, changed: &[Changed<'_>], kept: &Arc<Announcement>) {
+        for ((namespace, change), changed) in announcement.changes.iter().zip(changed) {
+            self.invalidate(namespace, change, changed, &announcement.changes);
         }
         self.recent.push(kept.clone());
     }
 
-    fn invalidate(&mut self, namespace: &Namespace, change: &Change, changes: &Changes) {
+    fn invalidate(&mut self, namespace: &Namespace, change: &Change, changed: &Changed<'_>, changes: &Changes) {
         self.figures.changes += 1;
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -321,8 +321,8 @@ impl<A> Shard<A> {
         } else if let Some(filed) = self.collections.get(namespace) {
             match change {
                 Change::Document { before, after } => {
-                    let images = [before, after].map(|image| image.as_ref().map(document::DocBuf::as_doc));
-                    filed.of_documents(images, &mut found);
+                    let [before, after] = [before, after].map(|image| image.as_ref().map(document::DocBuf::as_doc));
+                    filed.of_images(before, after, changed, &mut found);
                 }
                 Change::Id(id) => filed.of_id(id.as_value(), &mut found),
                 Change::Anything => filed.all(&mut found),
@@ -331,13 +331,12 @@ impl<A> Shard<A> {
         // Found by its document as it was, and again as it is.
         found.sort_unstable();
         found.dedup();
-        let changed = if found.is_empty() { Changed::any() } else { Changed::of(change) };
         // Names are not compared where the answer was found by its only one.
         let is_one = !namespace.collection.is_empty();
         for &number in &found {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
             let is_affected = |scope: &Scope| match is_one && scope.others.is_empty() {
-                true => scope.is_affected_at_home(change, &changed),
+                true => scope.is_affected_at_home(change, changed),
                 false => scope.is_affected(namespace, change),
             };
             let is_wrong = |slot: &Slot<A>| !changes.are_seen_by(slot.started) && is_affected(&slot.scope);
