@@ -24,9 +24,9 @@ impl<'d> Changed<'d> {
         }
     }
 
-    /// Whether the images may differ in what a path that begins with this name reaches. What has no name is reached in other ways too.
+    /// Whether the images may differ in what a path that begins with this name reaches.
     pub fn may_be_about(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|names| name.is_empty() || names.contains(&name.as_bytes()))
+        self.0.as_ref().is_none_or(|names| may_be_about(name, names))
     }
 
     /// Whether one of several conditions fails for both images, since it is about what they have in common. None of those before it may
@@ -51,7 +51,12 @@ impl<'d> Changed<'d> {
 
     /// Whether a predicate may hold for one of the images and not for the other.
     pub fn matters_to(&self, predicate: &Predicate) -> bool {
-        self.0.as_ref().is_none_or(|names| reads(predicate.root(), names))
+        self.is_read_by(predicate.root())
+    }
+
+    /// The same for one condition.
+    pub fn is_read_by(&self, node: &Node) -> bool {
+        self.0.as_ref().is_none_or(|names| reads(node, names))
     }
 }
 
@@ -69,20 +74,29 @@ fn between<'d>(before: Doc<'d>, after: Doc<'d>) -> Option<SmallVec<[&'d [u8]; 8]
     }
 }
 
+/// What has no name is reached in other ways too.
+fn may_be_about(name: &str, changed: &[&[u8]]) -> bool {
+    name.is_empty() || changed.contains(&name.as_bytes())
+}
+
 fn reads(node: &Node, names: &[&[u8]]) -> bool {
     match node {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
             branches.iter().any(|branch| reads(branch, names))
         }
-        Node::Path { path, .. } => names.contains(&first_name(path).as_bytes()),
+        Node::Path { path, .. } => may_be_about(first_name(path), names),
         Node::Never => false,
         _ => true,
     }
 }
 
 /// Whether a condition certainly ends in no error: those that are quickly told.
-fn is_infallible(node: &Node) -> bool {
-    let Node::Path { test, .. } = node else { return matches!(node, Node::Never) };
+pub fn is_infallible(node: &Node) -> bool {
+    let test = match node {
+        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => return branches.iter().all(is_infallible),
+        Node::Path { test, .. } => test,
+        _ => return matches!(node, Node::Never),
+    };
     let test = if let Test::Not(inner) = test { inner } else { test };
     match test {
         Test::In(list) => list.regexes().is_empty(),

@@ -7,10 +7,12 @@
 
 use crate::changed::Changed;
 use crate::intervals::Intervals;
+use crate::listed::Listed;
 use crate::ways::{Spot, Trigram, Under, Way, trigrams};
 use ahash::AHashMap;
 use document::path::{End, Path};
 use document::{Doc, Value, key};
+use query::Predicate;
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
@@ -33,8 +35,7 @@ pub struct Filed {
     by_field: ByName<ByName<ByPath>>,
     /// First names of paths under which documents may be found that do not have the field, with how often that is.
     by_missing: ByName<usize>,
-    /// Those that every change is held against.
-    list: Vec<u32>,
+    listed: Listed,
     /// Those that every change throws out.
     everything: Vec<u32>,
 }
@@ -114,7 +115,8 @@ impl Filed {
         crowd
     }
 
-    pub fn add(&mut self, answer: u32, place: &Place) {
+    /// `predicate`: of an answer made from documents that match.
+    pub fn add(&mut self, answer: u32, place: &Place, predicate: Option<&Predicate>) {
         match place {
             Place::Under { under, is_certain } => {
                 for (path, spot) in under {
@@ -126,7 +128,7 @@ impl Filed {
                     }
                 }
             }
-            Place::List => self.list.push(answer),
+            Place::List => self.listed.add(answer, predicate),
             Place::Everything => self.everything.push(answer),
         }
     }
@@ -136,7 +138,7 @@ impl Filed {
             Place::Under { under, is_certain } => {
                 under.iter().for_each(|(path, spot)| self.remove_from(path, spot, (answer, *is_certain)));
             }
-            Place::List => take_from(&mut self.list, answer),
+            Place::List => self.listed.remove(answer),
             Place::Everything => take_from(&mut self.everything, answer),
         }
     }
@@ -163,25 +165,18 @@ impl Filed {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.by_field.is_empty() && self.list.is_empty() && self.everything.is_empty()
+        self.by_field.is_empty() && self.listed.is_empty() && self.everything.is_empty()
     }
 
-    /// How many are in the list.
-    pub fn listed(&self) -> usize {
-        self.list.len()
-    }
-
-    /// The one that has been in the list longest; it goes to the end.
-    pub fn turn_list(&mut self) -> Option<u32> {
-        let first = self.list.first().copied()?;
-        self.list.rotate_left(1);
-        Some(first)
+    /// Those that every change is held against.
+    pub fn listed(&mut self) -> &mut Listed {
+        &mut self.listed
     }
 
     /// All answers, some perhaps more than once.
     pub fn all(&self, found: &mut Vec<u32>) {
         self.by_field.values().flat_map(ByName::values).for_each(|by_path| by_path.all(found));
-        found.extend(self.list.iter().chain(&self.everything));
+        found.extend(self.listed.all().chain(self.everything.iter().copied()));
     }
 
     /// Answers that a document may matter to, as it was or as it is; some perhaps more than once. What both images have in common is
@@ -203,7 +198,8 @@ impl Filed {
             let missing = self.by_missing.keys().filter(|name| is_looked_up(name) && document.get(name).is_none());
             missing.filter_map(|name| self.by_field.get(name)).for_each(look);
         }
-        found.extend(self.list.iter().chain(&self.everything));
+        self.listed.of_images(before, after, changed, found);
+        found.extend(&self.everything);
     }
 
     /// Answers that the document with an `_id` may matter to.
@@ -220,7 +216,7 @@ impl Filed {
                 by_path.all(found);
             }
         }
-        found.extend(self.list.iter().chain(&self.everything));
+        found.extend(self.listed.all().chain(self.everything.iter().copied()));
     }
 }
 

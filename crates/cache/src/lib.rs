@@ -3,7 +3,7 @@
 //! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Scope`]), and
 //! every change of a document, told by the store ([`store::Watch`]). What goes out are answers that are still right.
 //!
-//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with [`changed`]), [`ways`], [`filed`] and [`intervals`] (which
+//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with [`changed`]), [`ways`], [`filed`], [`listed`] and [`intervals`] (which
 //! answers a change may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
 //! [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and
 //! [`rules`], by which somebody leaves collections out.
@@ -17,6 +17,7 @@ mod changed;
 mod figures;
 mod filed;
 mod intervals;
+mod listed;
 mod queues;
 mod recent;
 mod rules;

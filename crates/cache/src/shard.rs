@@ -236,12 +236,16 @@ impl<A> Shard<A> {
                 filed.choose(ways::of(predicate), matches!(answer, Answer::Documents), listed_max)
             }
         };
-        if matches!(place, Place::List) && filed.listed() >= listed_max {
+        if matches!(place, Place::List) && filed.listed().len() >= listed_max {
             self.make_room_in_list(&scope.namespace);
         }
-        self.collections.entry_ref(&scope.namespace).or_default().add(number, &place);
+        let predicate = match &scope.reach {
+            Reach::Matching { predicate, .. } => Some(&**predicate),
+            Reach::Everything => None,
+        };
+        self.collections.entry_ref(&scope.namespace).or_default().add(number, &place, predicate);
         for other in &scope.others {
-            self.collections.entry_ref(other).or_default().add(number, &Place::Everything);
+            self.collections.entry_ref(other).or_default().add(number, &Place::Everything, None);
         }
         place
     }
@@ -249,8 +253,8 @@ impl<A> Shard<A> {
     /// The answer goes that has been in the list longest, of those that nobody was given since it was full the last time.
     fn make_room_in_list(&mut self, namespace: &Namespace) {
         let Some(filed) = self.collections.get_mut(namespace) else { return };
-        for _ in 0..=filed.listed() {
-            let Some(oldest) = filed.turn_list() else { return };
+        for _ in 0..=filed.listed().len() {
+            let Some(oldest) = filed.listed().turn() else { return };
             match self.slots.get_mut(oldest as usize) {
                 Some(Some(slot)) if slot.given => slot.given = false,
                 _ => return self.remove(oldest, Reason::Memory),
