@@ -8,6 +8,8 @@ import pytest
 from pymongo.errors import OperationFailure
 
 from blackbox.test_operations import refuses
+from blackbox.test_wire import crc32c, with_checksum
+from support.wire import Wire, op_msg
 
 pytestmark = pytest.mark.selkie_only
 
@@ -161,6 +163,46 @@ def test_a_cursor_behind_a_kept_batch_keeps_to_its_bounds(cached, database_name)
             found = [document["n"] for document in c.find(batch_size=10).min([("n", 20)]).max([("n", 70)]).hint("n_1")]
             assert found == list(range(20, 70))
             assert len(list(c.find({"n": {"$lt": 90}}, batch_size=10).limit(55).skip(5))) == 55
+
+
+@pytest.mark.parametrize("documents", [30, 100, 500, 900, 3000])
+def test_large_answers_arrive_whole_though_they_go_meanwhile(cached, database_name, documents):
+    """Clients that ask many times before they read: what they are sent is not touched by what takes its place in memory."""
+    pad = {number: f"{number} " * (1000 // len(f"{number} ")) for number in range(documents + 1)}
+    with cached.client() as client:
+        c = client[database_name].c
+        c.insert_many([{"_id": number, "v": 0, "pad": pad[number]} for number in range(documents + 1)])
+        # With a cursor behind the batch, and without.
+        finds = [{"find": "c", "filter": filter, "batchSize": documents, "$db": database_name} for filter in ({}, {"_id": {"$lt": documents}})]
+        for find in finds * 2:
+            client[database_name].command({key: value for key, value in find.items() if key != "$db"})
+        hits = figures(client)["hits"]
+        wires = [Wire(cached.port) for _ in range(4)]
+        for wire in wires:
+            wire.send(b"".join(op_msg(find) for find in finds * 8))
+        seen = {wire: 0 for wire in wires}
+        for version in range(1, 17):
+            c.update_one({"_id": 0}, {"$set": {"v": version}})
+            for wire in wires:
+                batch = wire.receive_reply()["cursor"]["firstBatch"]
+                assert [document["_id"] for document in batch] == list(range(documents))
+                assert all(document["pad"] == pad[document["_id"]] for document in batch)
+                assert seen[wire] <= batch[0]["v"] <= version
+                seen[wire] = batch[0]["v"]
+        assert figures(client)["hits"] > hits
+        for wire in wires:
+            wire.socket.close()
+
+
+def test_large_answers_have_checksums(cached, database_name):
+    with cached.client() as client, Wire(cached.port) as wire:
+        client[database_name].c.insert_many([{"_id": number, "pad": "x" * 1000} for number in range(80)])
+        for _ in range(3):
+            wire.send(with_checksum({"find": "c", "$db": database_name}))
+            header = wire.receive_bytes(16)
+            message = header + wire.receive_bytes(int.from_bytes(header[:4], "little") - 16)
+            assert len(message) > 80_000
+            assert crc32c(message[:-4]) == int.from_bytes(message[-4:], "little")
 
 
 def test_what_depends_on_more_than_documents_is_not_kept(cached, database_name):

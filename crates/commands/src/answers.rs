@@ -4,19 +4,19 @@
 //! ([`key`]). Where nothing is found, its handler says what the answer depends on ([`Making`]), and the reply is kept as it was sent.
 //! A cursor that goes on is kept with its plan and its position, so that a hit goes on from there.
 
+mod body;
 mod key;
 mod rules;
 
+pub use body::Body;
 pub use key::why_not;
 pub use rules::Rules;
 
 use crate::dispatch::Call;
 use crate::envelope;
 use crate::read::Request;
-use bytes::Bytes;
 use cache::{Begun, Cache, Fill, Refusal, Scope, Watching};
 use document::{Collation, Doc, DocWriter, Element, Value};
-use mongo_wire::op_msg;
 use mongo_wire::request::RequestKind;
 use query::Predicate;
 use shared_cache::Shared;
@@ -30,14 +30,14 @@ const KEPT_OVERHEAD_BYTES: usize = 224;
 /// A reply that is kept.
 pub struct Kept {
     /// The reply's body.
-    pub body: Bytes,
+    pub body: Body,
     /// Where its cursor goes on.
     pub rest: Option<Rest>,
 }
 
 impl Kept {
     fn new(body: &[u8], rest: Option<Rest>) -> Arc<Kept> {
-        Arc::new(Kept { body: op_msg::body_to_send(body), rest })
+        Arc::new(Kept { body: Body::new(body), rest })
     }
 
     /// Where in the body the cursor's id is: `{cursor: {firstBatch: […], id, …}, …}`.
@@ -187,7 +187,7 @@ impl Answers {
             if let Some(first) = namespaces.next() {
                 // What it was asked for is not taken apart here, so that any change of its collections counts.
                 let scope = Scope::everything(first, namespaces.collect());
-                let bytes = kept.body.len() + KEPT_OVERHEAD_BYTES;
+                let bytes = kept.body.bytes_held() + KEPT_OVERHEAD_BYTES;
                 let _ = fill.finish(kept.clone(), bytes, scope, call.now_ms);
             }
             return Looked::Answer(kept);
@@ -254,17 +254,18 @@ impl Making {
         let Making { fill, key, scope, rest, refusal, sharing } = self;
         match (scope, refusal) {
             (Some(scope), None) => {
-                let bytes = body.len() + KEPT_OVERHEAD_BYTES + rest.as_ref().map_or(0, |_| 512);
+                let rest_bytes = rest.as_ref().map_or(0, |_| 512);
                 // A cursor is this gateway's own.
                 let sharing = sharing.filter(|_| rest.is_none());
                 let namespaces = sharing.as_ref().map(|_| scope.namespaces());
                 let kept = Kept::new(body, rest);
+                let bytes = kept.body.bytes_held() + KEPT_OVERHEAD_BYTES + rest_bytes;
                 let body = kept.body.clone();
                 // Why it was not kept is counted there.
                 if fill.finish(kept, bytes, scope, now_ms).is_ok()
                     && let (Some(Sharing { shared, position }), Some(namespaces)) = (sharing, namespaces)
                 {
-                    shared.put(&key, position, namespaces, body);
+                    shared.put(&key, position, namespaces, body.into_bytes());
                 }
             }
             (_, refusal) => fill.refuse(refusal.unwrap_or(Refusal::NoCollection)),

@@ -1,6 +1,6 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
-use crate::answers::{self, Depends, Kept, Looked};
+use crate::answers::{self, Body, Depends, Kept, Looked};
 use crate::arguments;
 use crate::between_servers;
 use crate::by_uuid;
@@ -14,7 +14,6 @@ use crate::running::Running;
 use crate::server::{ClientSession, Topology, Worker};
 use crate::table::{self, Access, Handler, Spec, fields};
 use crate::text_indexes;
-use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
@@ -166,7 +165,7 @@ pub enum AtOnce {
     /// The reply's body is written.
     Written,
     /// This is the reply's body, to be sent from where it lies, and its end, if that is this reply's own.
-    Kept { body: Bytes, end: Vec<u8> },
+    Kept { body: Body, end: Vec<u8> },
 }
 
 /// Kept replies from this size on are sent from where they lie; smaller ones are copied, which is cheaper.
@@ -288,7 +287,7 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
 
 /// A kept reply as it is sent: its body, and the end that is not shared because it names a cursor that is opened for it. `None`
 /// if that is not to be done without waiting.
-fn parts_at_once(call: &Call<'_>, kept: &Kept) -> Option<(Bytes, Vec<u8>)> {
+fn parts_at_once(call: &Call<'_>, kept: &Kept) -> Option<(Body, Vec<u8>)> {
     if kept.rest.is_none() {
         return Some((kept.body.clone(), Vec::new()));
     }

@@ -15,6 +15,7 @@ use buffers::Buffers;
 use commands::Server;
 use complaints::Complaints;
 use mongo_wire::Codecs;
+use selkie_runtime::splice::Pipes;
 use selkie_runtime::{Connection, Service};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -43,6 +44,7 @@ impl MongoService {
 pub struct SessionWorker {
     commands: Rc<commands::Worker>,
     buffers: Buffers,
+    pipes: Pipes,
     codecs: RefCell<Codecs>,
     complaints: Complaints,
     next_reply_id: Cell<i32>,
@@ -66,6 +68,7 @@ impl Service for MongoService {
         Ok(Rc::new(SessionWorker {
             commands,
             buffers: Buffers::default(),
+            pipes: Pipes::default(),
             codecs: RefCell::default(),
             complaints: Complaints::default(),
             next_reply_id: Cell::new(1),

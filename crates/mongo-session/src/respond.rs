@@ -3,8 +3,10 @@
 use crate::connection::{Broken, Conversation};
 use bytes::Bytes;
 use commands::Disposition;
+use commands::answers::Body;
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
+use selkie_runtime::splice::Spliced;
 use std::io::{ErrorKind, IoSlice};
 
 /// What became of a request that was to be answered without waiting.
@@ -16,12 +18,10 @@ pub(crate) enum AtOnce {
     Waits(Message),
 }
 
-/// A reply in the pieces it is sent in, of which the first bytes are sent.
-pub(crate) struct Unsent {
-    front: Vec<u8>,
-    body: Bytes,
-    end: Vec<u8>,
-    sent: usize,
+/// A reply that is to be sent, of which the first bytes may be sent.
+pub(crate) enum Unsent {
+    Copied { front: Vec<u8>, body: Bytes, end: Vec<u8>, sent: usize },
+    Spliced(Spliced),
 }
 
 /// Answers without a future where neither the command nor the socket makes anybody wait. Half of what a small request costs
@@ -38,38 +38,91 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     }
     let mut reply = worker.buffers.take_reply();
     let start = reply_to.begin(&mut reply);
-    let (body, end) = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
+    let mut unsent = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
         commands::AtOnce::No => {
             worker.buffers.give_reply(reply);
             return Ok(AtOnce::Waits(Message::Request(request)));
         }
         commands::AtOnce::Written => {
             reply_to.finish(&mut reply, start, worker.reply_id(), false);
-            (Bytes::new(), Vec::new())
+            Unsent::Copied { front: reply, body: Bytes::new(), end: Vec::new(), sent: 0 }
         }
         commands::AtOnce::Kept { body, mut end } => {
             let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), [&body, &end]);
             end.extend(checksum.into_iter().flatten());
-            (body, end)
+            Unsent::kept(conversation, reply, body, end)
         }
     };
-    let length = reply.len() + body.len() + end.len();
-    let tried = if body.is_empty() {
-        conversation.stream.try_write(&reply)
-    } else {
-        conversation.stream.try_write_vectored(&[&reply[..], &body, &end].map(IoSlice::new))
-    };
-    let sent = match tried {
-        Ok(sent) => sent,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-        Err(error) => return Err(error.into()),
-    };
-    worker.commands.statistics().network_bytes_out.add(sent as u64);
-    if sent < length {
-        return Ok(AtOnce::Unsent(Box::new(Unsent { front: reply, body, end, sent })));
+    if !unsent.try_send(conversation)? {
+        return Ok(AtOnce::Unsent(Box::new(unsent)));
     }
-    worker.buffers.give_reply(reply);
+    worker.buffers.give_reply(unsent.into_front());
     Ok(AtOnce::Answered)
+}
+
+impl Unsent {
+    fn kept(conversation: &Conversation, front: Vec<u8>, body: Body, end: Vec<u8>) -> Unsent {
+        let begun = match &body {
+            Body::Paged(pages) => conversation.worker().pipes.begin(&conversation.stream, front, pages, end),
+            Body::Bytes(_) => Err((front, end)),
+        };
+        match begun {
+            Ok(spliced) => Unsent::Spliced(spliced),
+            Err((front, end)) => Unsent::Copied { front, body: body.into_bytes(), end, sent: 0 },
+        }
+    }
+
+    /// Sends what the socket takes at once; gives whether that was all.
+    fn try_send(&mut self, conversation: &Conversation) -> Result<bool, Broken> {
+        match self {
+            Unsent::Copied { front, body, end, sent } => {
+                let tried = if body.is_empty() {
+                    conversation.stream.try_write(front)
+                } else {
+                    conversation.stream.try_write_vectored(&[&front[..], body, end].map(IoSlice::new))
+                };
+                *sent = match tried {
+                    Ok(sent) => sent,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+                    Err(error) => return Err(error.into()),
+                };
+                count_sent(conversation, *sent);
+                Ok(*sent == front.len() + body.len() + end.len())
+            }
+            Unsent::Spliced(spliced) => {
+                let is_sent = spliced.try_send(&conversation.stream)?;
+                if is_sent {
+                    count_sent(conversation, spliced.length());
+                }
+                Ok(is_sent)
+            }
+        }
+    }
+
+    /// Sends what [`Unsent::try_send`] left.
+    async fn send_rest(&mut self, conversation: &Conversation) -> Result<(), Broken> {
+        match self {
+            Unsent::Copied { front, body, end, sent } => {
+                for part in [&front[..], body, end] {
+                    write(conversation, part.get(*sent..).unwrap_or_default()).await?;
+                    *sent = sent.saturating_sub(part.len());
+                }
+            }
+            Unsent::Spliced(spliced) => {
+                spliced.send(&conversation.stream).await?;
+                count_sent(conversation, spliced.length());
+            }
+        }
+        Ok(())
+    }
+
+    /// The front's memory, which is the worker's.
+    fn into_front(self) -> Vec<u8> {
+        match self {
+            Unsent::Copied { front, .. } => front,
+            Unsent::Spliced(spliced) => spliced.into_front(),
+        }
+    }
 }
 
 /// Does what [`respond_at_once`] left to do.
@@ -77,13 +130,9 @@ pub(crate) async fn respond(conversation: &Conversation, left: AtOnce) -> Result
     match left {
         AtOnce::Waits(Message::Request(request)) => carry_out(conversation, request).await,
         AtOnce::Waits(Message::Refused(refused)) => refuse(conversation, refused).await,
-        AtOnce::Unsent(unsent) => {
-            let Unsent { front, body, end, mut sent } = *unsent;
-            for part in [&front[..], &body, &end] {
-                write(conversation, part.get(sent..).unwrap_or_default()).await?;
-                sent = sent.saturating_sub(part.len());
-            }
-            conversation.worker().buffers.give_reply(front);
+        AtOnce::Unsent(mut unsent) => {
+            unsent.send_rest(conversation).await?;
+            conversation.worker().buffers.give_reply(unsent.into_front());
             Ok(())
         }
         AtOnce::Answered => Ok(()),
@@ -152,6 +201,10 @@ async fn send(conversation: &Conversation, reply_to: &ReplyTo, message: &[u8]) -
 
 async fn write(conversation: &Conversation, bytes: &[u8]) -> Result<(), Broken> {
     conversation.stream.write_all(bytes).await?;
-    conversation.worker().commands.statistics().network_bytes_out.add(bytes.len() as u64);
+    count_sent(conversation, bytes.len());
     Ok(())
+}
+
+fn count_sent(conversation: &Conversation, bytes: usize) {
+    conversation.worker().commands.statistics().network_bytes_out.add(bytes as u64);
 }

@@ -100,7 +100,7 @@ impl Stream {
         }
     }
 
-    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         match self {
             Stream::Tcp(stream) => stream.ready(interest).await,
             Stream::Unix(stream) => stream.ready(interest).await,

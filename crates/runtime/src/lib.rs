@@ -4,7 +4,7 @@
 //! worker that will serve them. Nothing here reads a byte of a protocol.
 //!
 //! In reading order: [`address`], `listener` (binding, and what to say when that fails), [`connection`], `balance` (which worker
-//! takes a new connection), `worker` (a thread's life), [`busy_poll`] (how it waits), [`process`](mod@process) (start, signals, drain),
+//! takes a new connection), [`splice`] and [`paged_bytes`] (what is sent from where it lies), `worker` (a thread's life), [`busy_poll`] (how it waits), [`process`](mod@process) (start, signals, drain),
 //! and [`Handle`], by which threads talk to workers.
 
 pub mod address;
@@ -13,13 +13,16 @@ pub mod busy_poll;
 pub mod connection;
 mod listener;
 mod message;
+pub mod paged_bytes;
 pub mod process;
+pub mod splice;
 mod worker;
 
 pub use address::ListenAddress;
 pub use connection::{Connection, Stream};
 pub use listener::BindError;
 pub use message::Handle;
+pub use paged_bytes::PagedBytes;
 pub use process::{Options, Running, StartError, run};
 
 use std::future::Future;
