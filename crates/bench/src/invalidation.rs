@@ -99,6 +99,7 @@ pub fn run(args: &InvalidationArgs) -> Result<()> {
         "empty cache",
         "full cache",
         "full − empty",
+        "in the cache",
         "still cached",
     ];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
@@ -135,8 +136,8 @@ fn measure(
         updaters.push(Updater::prepare(contestant, collection, args.documents)?);
     }
     updaters[2].fill(kind, args.filters)?;
-    let before = updaters[2].answers()?;
-    if before == 0 {
+    let before = updaters[2].figures()?;
+    if before.get("answers") == 0 {
         bail!("{} filters were asked, and nothing is in the cache", args.filters);
     }
     for turn in 0..args.writes.div_ceil(TURN) as usize {
@@ -145,17 +146,19 @@ fn measure(
             updaters[(turn + index) % count].update(TURN)?;
         }
     }
-    let after = updaters[2].answers()?;
+    let after = updaters[2].figures()?;
+    let gained = |name: &str| (after.get(name) - before.get(name)) as f64;
     let cpu: Vec<f64> = updaters.iter().map(Updater::cpu_us).collect::<Result<_>>()?;
     Ok(vec![
         store.to_owned(),
         name.to_owned(),
-        before.to_string(),
+        before.get("answers").to_string(),
         figure(cpu[0]),
         figure(cpu[1]),
         figure(cpu[2]),
         figure(cpu[2] - cpu[1]),
-        after.to_string(),
+        figure(gained("changesMicros") / gained("changes").max(1.0)),
+        after.get("answers").to_string(),
     ])
 }
 
@@ -214,8 +217,8 @@ impl Updater {
         Ok(())
     }
 
-    fn answers(&self) -> Result<i64> {
-        Ok(CacheFigures::of(slice::from_ref(&self.contestant.target.address))?.get("answers"))
+    fn figures(&self) -> Result<CacheFigures> {
+        CacheFigures::of(slice::from_ref(&self.contestant.target.address))
     }
 
     fn update(&mut self, count: u64) -> Result<()> {

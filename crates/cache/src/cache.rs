@@ -47,6 +47,10 @@ pub struct Cache<A> {
     hasher: ahash::RandomState,
     /// Goes up with each change that is settled.
     time: AtomicU64,
+    /// Changes that were announced.
+    changes: AtomicU64,
+    /// The time that writes have spent on throwing answers out, in nanoseconds.
+    noting_ns: AtomicU64,
     /// Writes from elsewhere cannot be followed: nothing is given, nothing is kept.
     blind: AtomicBool,
     /// Since when, in milliseconds of the cache's own clock; with nothing from before, long ago.
@@ -86,6 +90,8 @@ impl<A: Send + Sync + 'static> Cache<A> {
             settings,
             hasher: ahash::RandomState::new(),
             time: AtomicU64::new(1),
+            changes: AtomicU64::new(0),
+            noting_ns: AtomicU64::new(0),
             blind: AtomicBool::new(false),
             blind_since_ms: AtomicI64::new(0),
             born: Instant::now(),
@@ -167,7 +173,11 @@ impl<A: Send + Sync + 'static> Cache<A> {
     }
 
     pub fn figures(&self) -> Figures {
-        let mut sum = Figures::default();
+        let mut sum = Figures {
+            changes: self.changes.load(Ordering::Relaxed),
+            changes_us: self.noting_ns.load(Ordering::Relaxed) / 1000,
+            ..Figures::default()
+        };
         self.shards.iter().for_each(|shard| sum.add(&lock(shard).figures()));
         sum
     }
@@ -188,12 +198,16 @@ impl<A: Send + Sync + 'static> Cache<A> {
     fn note(&self, changes: Changes) -> Arc<Announcement> {
         // What is remembered for answers in the making is to be small.
         const IMAGES_BYTES_MAX: usize = 64 << 10;
+        let began = Instant::now();
         let small = (changes.bytes() > IMAGES_BYTES_MAX).then(|| Announcement::new(changes.without_images()));
         let announcement = Announcement::new(changes);
         let kept = small.unwrap_or_else(|| announcement.clone());
         let changed: SmallVec<[Changed<'_>; 1]> =
             announcement.changes.iter().map(|(_, change)| Changed::of(change)).collect();
         self.shards.iter().for_each(|shard| lock(shard).take_note(&announcement, &changed, &kept));
+        self.changes.fetch_add(announcement.changes.iter().count() as u64, Ordering::Relaxed);
+        let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.noting_ns.fetch_add(took, Ordering::Relaxed);
         kept
     }
 

@@ -20,6 +20,8 @@ pub struct Figures {
     /// In favour of a newer answer to the same question.
     pub replaced: u64,
     pub changes: u64,
+    /// The time that writes have spent on finding and throwing out the answers they matter to, in microseconds.
+    pub changes_us: u64,
     /// Answers that changes were held against.
     pub examined: u64,
     pub answers: u64,
@@ -90,7 +92,7 @@ impl Refusal {
 impl Figures {
     pub(crate) fn add(&mut self, other: &Figures) {
         let Figures { hits, misses, waits, stale, stored, refused, invalidated, evicted, expired, .. } = other;
-        let Figures { replaced, changes, examined, answers, bytes, saved_us, .. } = other;
+        let Figures { replaced, changes, changes_us, examined, answers, bytes, saved_us, .. } = other;
         for (sum, count) in [
             (&mut self.hits, hits),
             (&mut self.misses, misses),
@@ -102,6 +104,7 @@ impl Figures {
             (&mut self.expired, expired),
             (&mut self.replaced, replaced),
             (&mut self.changes, changes),
+            (&mut self.changes_us, changes_us),
             (&mut self.examined, examined),
             (&mut self.answers, answers),
             (&mut self.bytes, bytes),

@@ -316,7 +316,6 @@ impl<A> Shard<A> {
     }
 
     fn invalidate(&mut self, namespace: &Namespace, change: &Change, changed: &Changed<'_>, changes: &Changes) {
-        self.figures.changes += 1;
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         if namespace.collection.is_empty() {

@@ -71,6 +71,7 @@ fn write(figures: &Figures, writer: &mut DocWriter<'_>) {
     count("bytes", figures.bytes);
     count("savedMicros", figures.saved_us);
     count("changes", figures.changes);
+    count("changesMicros", figures.changes_us);
     count("examined", figures.examined);
     {
         let mut gone = writer.document("gone");
