@@ -1,5 +1,5 @@
-//! What a cached answer costs: a hit by `_id` against `ping`, and a hit of all 10,000 cars against a server that does nothing but send
-//! as many bytes.
+//! What a cached answer costs: a hit by `_id` against `ping`, and a hit of all 10,000 cars, or of fewer, against a server that does nothing but
+//! send as many bytes.
 
 use crate::cache_figures::CacheFigures;
 use crate::client::Connection;
@@ -28,9 +28,13 @@ pub struct HitsArgs {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub small: u64,
 
-    /// How often all cars are asked for
+    /// How often many cars are asked for
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..))]
     pub large: u64,
+
+    /// How many cars that are, of 10,000
+    #[arg(long, default_value_t = CARS, value_parser = clap::value_parser!(u64).range(1..=CARS))]
+    pub cars: u64,
 
     /// Also write the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -52,7 +56,7 @@ pub fn run(args: &HitsArgs) -> Result<()> {
         connection.handshake()?;
         load_cars(&mut connection, COLLECTION, CARS)?;
         report.extend(small(&contestant.target, &mut connection, args.small)?);
-        report.extend(large(&contestant.target, &mut connection, args.large)?);
+        report.extend(large(&contestant.target, &mut connection, args.large, args.cars)?);
     }
     report.publish(args.json.as_deref())
 }
@@ -82,9 +86,14 @@ fn small(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec
     Ok(vec![row(&samples[0], PING), row(&samples[1], "hit")])
 }
 
-fn large(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec<Row>> {
-    let find = Message::command(doc! { "find": COLLECTION, "batchSize": CARS as i32 });
-    let reply = warm_up(connection, &find, CARS)?;
+fn large(target: &Target, connection: &mut Connection, count: u64, cars: u64) -> Result<Vec<Row>> {
+    let mut body = doc! { "find": COLLECTION, "batchSize": cars as i32 };
+    if cars < CARS {
+        // No cursor is to be left behind each of them.
+        body.append("limit", cars as i32);
+    }
+    let find = Message::command(body);
+    let reply = warm_up(connection, &find, cars)?;
     let sender = PlainSender::start(HashMap::from([(find.as_bytes().to_vec(), reply)]), &target.address)?;
     let plain =
         Target { name: "plain buffer".into(), address: sender.address.clone(), server: None, behind: Vec::new() };
@@ -103,7 +112,7 @@ fn large(target: &Target, connection: &mut Connection, count: u64) -> Result<Vec
     hits.end(target, turns * LARGE_TURN)?;
     drop(plain_connection);
     sender.join()?;
-    let measure = format!("{}: time of a hit of all 10,000 cars against as many plain bytes", target.name);
+    let measure = format!("{}: time of a hit of {cars} cars against as many plain bytes", target.name);
     let hit = Target { name: "hit".into(), ..target.clone() };
     Ok(vec![samples[0].row(&measure, &plain, false), samples[1].row(&measure, &hit, false)])
 }

@@ -96,7 +96,11 @@ impl Pipes {
         }
         let free = pool.free.borrow_mut().pop();
         let pipe = free.map_or_else(Pipe::new, Ok);
-        if let Err(error) = &pipe {
+        // Where files are scarce, they may not be the next time.
+        let is_for_now = |error: &io::Error| matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
+        if let Err(error) = pipe.as_ref()
+            && !is_for_now(error)
+        {
             pool.refused.set(true);
             tracing::info!(%error, "large kept replies are copied into sockets: pipes cannot be used for them");
         }
