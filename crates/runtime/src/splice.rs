@@ -23,7 +23,7 @@ pub const BYTES: Range<usize> = 64 << 10..1 << 20;
 
 /// How far into its first page the bytes best begin that are sent behind a front of some twenty: what fills the first segment, 65,483 bytes with
 /// the front, is 16 pages then and goes at once; with less in these it is held back for what follows, and the receiver begins to read later.
-/// And a receiver reads to another place of a page than from (see [`BYTES`]: to a little further on, a processor copies slowly).
+/// And a receiver mostly reads to some other place in a page than from this one: to a little further on, processors copy two to three times slower.
 pub const PAGE_OFFSET: usize = 37;
 
 /// What a pipe is to hold. As much as a system gives who asks for no privilege would be twice that.
