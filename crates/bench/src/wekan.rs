@@ -5,6 +5,7 @@
 
 use crate::client::Connection;
 use crate::dataset::{SplitMix, drop_collection};
+use crate::idle::wait_until_idle;
 use crate::message::{Message, check_ok, cursor_batch};
 use crate::report::{Report, Row, Samples};
 use crate::target::{Target, TargetArgs};
@@ -34,6 +35,10 @@ pub struct WekanArgs {
     #[arg(long, default_value_t = 3)]
     pub rounds: u64,
 
+    /// Polls the cards of an earlier run with as many, instead of filling again
+    #[arg(long)]
+    pub filled: bool,
+
     /// 2,000 cards and two seconds, for trying it out
     #[arg(long)]
     pub quick: bool,
@@ -42,6 +47,8 @@ pub struct WekanArgs {
 const COLLECTION: &str = "wekan_cards";
 /// Cards of one insert.
 const LOAD_BATCH: u64 = 500;
+/// How long to wait at the most, once everything is filled, until the machine has nothing to do.
+const FILLED_SETTLING_MAX: Duration = Duration::from_secs(60);
 /// A board has so many cards, on so many lists of so many swimlanes.
 const BOARD_CARDS: u64 = 265;
 const LISTS: u64 = 6;
@@ -61,8 +68,12 @@ pub fn run(args: &WekanArgs) -> Result<()> {
         (args.cards, args.seconds, args.rounds) = (2_000, 2, 1);
     }
     let targets = args.target.targets()?;
-    for target in &targets {
-        fill(target, args.cards).with_context(|| target.name.clone())?;
+    if !args.filled {
+        for target in &targets {
+            fill(target, args.cards).with_context(|| target.name.clone())?;
+        }
+        // What filling left to be written is no poll's.
+        wait_until_idle(FILLED_SETTLING_MAX);
     }
     let mut samples = targets.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
     for round in 0..args.rounds as usize {

@@ -8,11 +8,13 @@
 //! `idle-poll-time-us` and Linux' `busy_poll` do the same.
 //!
 //! It takes a core, so it is done only where a core is likely to be free: not on a machine that has one, and for one conversation
-//! at a time: not where another client's request has come in meanwhile, or waits for a server behind.
+//! at a time: not where another client's request has come in meanwhile, or waits for a server behind. And only for clients that are
+//! in a hurry: of one that lets a moment pass between two requests, as people at a screen and those who ask every so often do, nobody would see
+//! the difference, and with enough of them the core would be looking most of the time.
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -26,11 +28,18 @@ static WINDOW: AtomicU64 = AtomicU64::new(0);
 /// two to three windows; what a client does before its next request may take any time.
 const WINDOWS_BEHIND: u32 = 3;
 
+/// A client is in a hurry when it asks within so many windows of the answer before: looking for a server's answer then takes a part of the time
+/// that carrying out its requests takes anyway, and may be seen in what it gets done.
+const WINDOWS_OF_HURRY: u32 = 10;
+
 /// How many requests wait for a server behind.
 static WAITING_BEHIND: AtomicUsize = AtomicUsize::new(0);
 
 /// The client whose request came in last, by its [`BusyPoll::id`].
 static SERVED_LAST: AtomicU32 = AtomicU32::new(0);
+
+/// Whether it was in a hurry.
+static HURRIES: AtomicBool = AtomicBool::new(false);
 
 static IDS: AtomicU32 = AtomicU32::new(1);
 
@@ -81,7 +90,9 @@ pub struct BusyPoll {
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Instant,
-    /// It was not worth looking again, or no longer.
+    /// It was worth looking again.
+    looked: bool,
+    /// It was not, or no longer.
     slept: bool,
     /// Whose request had come in last when it began.
     served_last: u32,
@@ -106,14 +117,17 @@ impl BusyPoll {
             Poll::Ready(_) => self.end(set, expectation),
             Poll::Pending if window.is_zero() => {}
             Poll::Pending => {
-                let wait = self.begin();
-                if expectation.is_short() && self.is_alone(wait) && wait.since.elapsed() < window {
+                let mut wait = self.begin();
+                let worth_it = expectation.is_short() && self.is_alone(wait) && self.is_for_a_hurry();
+                if worth_it && wait.since.elapsed() < window {
+                    wait.looked = true;
                     // Whoever else the system would run on this core goes first.
                     std::thread::yield_now();
                     let _ = pin!(tokio::task::yield_now()).poll(context);
-                } else if let Some(wait) = &mut self.wait {
+                } else {
                     wait.slept = true;
                 }
+                self.wait = Some(wait);
             }
         }
         found
@@ -132,28 +146,39 @@ impl BusyPoll {
             if awaited == Awaited::ServerBehind {
                 WAITING_BEHIND.fetch_add(1, Ordering::Relaxed);
             }
-            Wait { since: Instant::now(), slept: false, served_last: SERVED_LAST.load(Ordering::Relaxed) }
+            Wait { since: Instant::now(), looked: false, slept: false, served_last: SERVED_LAST.load(Ordering::Relaxed) }
         })
     }
 
     fn end(&mut self, set: Duration, expectation: &mut Expectation) {
         let Some(wait) = self.wait.take() else { return };
         // Who slept was woken first, which takes about as long as is set: that is how it is chosen.
-        let waking = if wait.slept && !expectation.is_short() { set } else { Duration::ZERO };
+        let waking = if wait.slept && !wait.looked { set } else { Duration::ZERO };
         let bound = self.window(set) + waking;
-        expectation.learn(self.is_alone(wait) && wait.since.elapsed() < bound);
+        let took = wait.since.elapsed();
+        expectation.learn(self.is_alone(wait) && took < bound);
         match self.awaited {
-            // Asked first, as the only one there is leaves the line as it is.
-            Awaited::Client if SERVED_LAST.load(Ordering::Relaxed) != self.id => {
-                SERVED_LAST.store(self.id, Ordering::Relaxed);
+            Awaited::Client => {
+                // Asked first, as the only one there is leaves the line as it is.
+                if SERVED_LAST.load(Ordering::Relaxed) != self.id {
+                    SERVED_LAST.store(self.id, Ordering::Relaxed);
+                }
+                let hurries = took < set * WINDOWS_OF_HURRY;
+                if HURRIES.load(Ordering::Relaxed) != hurries {
+                    HURRIES.store(hurries, Ordering::Relaxed);
+                }
             }
-            Awaited::Client => {}
             Awaited::ServerBehind => self.leave(),
         }
     }
 
     fn leave(&self) {
         WAITING_BEHIND.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether whoever this is for would see the difference. A client whose next request is expected at once is in a hurry.
+    fn is_for_a_hurry(&self) -> bool {
+        self.awaited == Awaited::Client || HURRIES.load(Ordering::Relaxed)
     }
 
     fn is_alone(&self, wait: Wait) -> bool {
@@ -213,6 +238,7 @@ mod tests {
         let learning: Vec<bool> = (0..6).map(|_| looks_again(&mut client, short)).collect();
         assert_eq!(learning, [false, false, false, false, true, true]);
 
+        assert!(HURRIES.load(Ordering::Relaxed));
         let mut behind = waits(Awaited::ServerBehind);
         for _ in 0..8 {
             looks_again(&mut behind, short);
@@ -247,5 +273,11 @@ mod tests {
         let mut sleeper = (BusyPoll::new(Awaited::Client), Expectation(Expectation::WORTH_IT - 1));
         assert!(!looks_again(&mut sleeper, long));
         assert!(looks_again(&mut sleeper, short), "what it slept for has its own waking up in it");
+
+        WINDOW.store(Duration::from_millis(10).as_nanos() as u64, Ordering::Relaxed);
+        looks_again(&mut client, Duration::from_millis(200));
+        assert!(!looks_again(&mut behind, short), "nobody is in a hurry");
+        looks_again(&mut client, short);
+        assert!(looks_again(&mut behind, short), "what is expected of the server is as before");
     }
 }

@@ -1,6 +1,7 @@
 //! A client's connection, and what the worker must know about it to close it in good order.
 
 use crate::balance::Seat;
+use crate::unix_stream::UnixStream;
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, Interest, ReadBuf, Ready};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 
 /// A client's byte stream.
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Unix(stream) => stream.poll_read(cx, buffer),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! What comes in are addresses to listen on and a [`Service`]; what goes out are [`Connection`]s, handed to the service on the
 //! worker that will serve them. Nothing here reads a byte of a protocol.
 //!
-//! In reading order: [`address`], `listener` (binding, and what to say when that fails), [`connection`], `balance` (which worker
+//! In reading order: [`address`], `listener` (binding, and what to say when that fails), [`connection`], [`unix_stream`], `balance` (which worker
 //! takes a new connection), [`splice`] and [`paged_bytes`] (what is sent from where it lies), `worker` (a thread's life), [`busy_poll`] (how it waits), [`process`](mod@process) (start, signals, drain),
 //! and [`Handle`], by which threads talk to workers.
 
@@ -16,6 +16,7 @@ mod message;
 pub mod paged_bytes;
 pub mod process;
 pub mod splice;
+pub mod unix_stream;
 mod worker;
 
 pub use address::ListenAddress;
@@ -24,6 +25,7 @@ pub use listener::BindError;
 pub use message::Handle;
 pub use paged_bytes::PagedBytes;
 pub use process::{Options, Running, StartError, run};
+pub use unix_stream::UnixStream;
 
 use std::future::Future;
 use std::rc::Rc;

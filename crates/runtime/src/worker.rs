@@ -5,15 +5,17 @@ use crate::balance::Balance;
 use crate::connection::{Connection, Life, Stream};
 use crate::listener::Listener;
 use crate::message::{Arrival, ArrivedStream, Handle, Message};
+use crate::unix_stream::UnixStream;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -162,7 +164,10 @@ impl<S: Service> Worker<S> {
                 spawn_local(async move {
                     loop {
                         match listener.accept().await {
-                            Ok((stream, _)) => self.place_unix(stream, number),
+                            Ok((stream, _)) => match stream.into_std() {
+                                Ok(stream) => self.place_unix(stream, number),
+                                Err(error) => pause_after(error).await,
+                            },
                             Err(error) => pause_after(error).await,
                         }
                     }
@@ -185,15 +190,10 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    fn place_unix(self: &Rc<Self>, stream: UnixStream, listener: usize) {
+    fn place_unix(self: &Rc<Self>, stream: net::UnixStream, listener: usize) {
         let seat = self.balance.seat(self.index);
-        if seat.worker == self.index {
-            return self.serve(Stream::Unix(stream), listener, None, seat);
-        }
-        match stream.into_std() {
-            Ok(stream) => self.hand_on(Arrival { stream: ArrivedStream::Unix(stream), listener, peer: None, seat }),
-            Err(error) => tracing::warn!(%error, "a connection could not be handed on"),
-        }
+        let arrival = Arrival { stream: ArrivedStream::Unix(stream), listener, peer: None, seat };
+        if arrival.seat.worker == self.index { self.adopt(arrival) } else { self.hand_on(arrival) }
     }
 
     fn hand_on(&self, arrival: Arrival) {

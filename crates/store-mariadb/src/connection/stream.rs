@@ -1,11 +1,12 @@
 //! A TCP connection or a Unix socket, as one type.
 
 use crate::options::Address;
+use selkie_runtime::UnixStream;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -31,7 +32,7 @@ impl Stream {
         let mut buffer = ReadBuf::new(buffer);
         let ready = match self {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(context, &mut buffer),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+            Stream::Unix(stream) => stream.poll_read(context, &mut buffer),
         };
         ready.map_ok(|()| buffer.filled().len())
     }
@@ -39,7 +40,7 @@ impl Stream {
     pub fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => stream.poll_write(context, bytes),
         }
     }
 }
