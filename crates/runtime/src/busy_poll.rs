@@ -146,7 +146,12 @@ impl BusyPoll {
             if awaited == Awaited::ServerBehind {
                 WAITING_BEHIND.fetch_add(1, Ordering::Relaxed);
             }
-            Wait { since: Instant::now(), looked: false, slept: false, served_last: SERVED_LAST.load(Ordering::Relaxed) }
+            Wait {
+                since: Instant::now(),
+                looked: false,
+                slept: false,
+                served_last: SERVED_LAST.load(Ordering::Relaxed),
+            }
         })
     }
 

@@ -85,7 +85,7 @@ fn summary_of_index(rows: &Rows) -> PlanSummary {
         None if rows.gives_different() => "DISTINCT_SCAN",
         None => "IXSCAN",
     };
-    match (&rows.index, rows.found.as_ref().and_then(|found| found.spec.as_ref())) {
+    match (rows.index.as_deref(), rows.found.as_ref().and_then(|found| found.spec.as_ref())) {
         (Some(IndexScan { merged: Some(merged), .. }), _) => {
             // The elements of an array are told with the index itself.
             let told = merged.branches.iter().filter(|branch| !branch.repeats);
@@ -301,7 +301,7 @@ impl Stages<'_> {
 
 /// Whether the keys that are read say all about a condition, but for those of no certain place.
 fn is_said_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
-    let (spec, arrays) = match (&rows.index, &rows.found) {
+    let (spec, arrays) = match (rows.index.as_deref(), rows.found.as_deref()) {
         // Rows that are pending are read besides.
         (None, Some(Found { keyed: Some(_), .. })) => return false,
         (Some(index), _) => (&index.spec, index.arrays),

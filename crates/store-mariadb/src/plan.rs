@@ -73,17 +73,17 @@ pub(crate) enum Access {
     Union(Vec<(Option<Predicate>, Rows)>),
 }
 
-/// Rows that one statement reads.
+/// Rows that one statement reads. What it takes to say which is shared with the plans of the same query that come later.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     /// Only rows with one of these ids.
     pub ids: Option<Vec<Vec<u8>>>,
     /// Only rows whose keys are found elsewhere, where the condition holds.
-    pub found: Option<Found>,
+    pub found: Option<Arc<Found>>,
     /// By way of this index, in its order; else by row key.
-    pub index: Option<IndexScan>,
+    pub index: Option<Arc<IndexScan>>,
     /// Only rows for which this holds: all documents that match, and perhaps others.
-    pub condition: Option<Condition>,
+    pub condition: Option<Arc<Condition>>,
     pub forward: bool,
     pub tally: Tally,
 }
@@ -254,12 +254,17 @@ impl Rows {
         Rows { ids: None, found: None, index: None, condition: None, forward, tally: Tally::default() }
     }
 
+    /// The rows whose keys are found elsewhere.
+    pub fn found_in(found: Found, condition: Condition) -> Rows {
+        Rows { found: Some(found.into()), condition: Some(condition.into()), ..Rows::all(true) }
+    }
+
     /// What the server checks of a row, before its document is fetched.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
         let index = self.index.as_ref();
         let merged = index.and_then(|index| index.merged.as_ref()).and_then(|merged| merged.branches.first());
         let branch = merged.and_then(|branch| branch.condition.as_ref());
-        self.condition.iter().chain(index.and_then(|index| index.filter.as_ref())).chain(branch)
+        self.condition.as_deref().into_iter().chain(index.and_then(|index| index.filter.as_ref())).chain(branch)
     }
 
     /// What all rows are, without exception.
@@ -350,7 +355,7 @@ impl Rows {
     pub fn joins(&self, table: &Table, limit: u64) -> bool {
         let of_index =
             |index: &IndexScan| index.merged.is_some() || index.filter.is_some() || self.joins_to_index(table, limit);
-        self.index.as_ref().is_some_and(of_index)
+        self.index.as_deref().is_some_and(of_index)
     }
 
     /// Whether these keys are read in the index alone, so that the statement is to be prepared anew.

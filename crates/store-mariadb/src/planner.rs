@@ -218,7 +218,7 @@ fn natural(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
 }
 
 fn all(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
-    let condition = pushdown::condition(query.predicate.root(), table.tells_opaque);
+    let condition = pushdown::condition(query.predicate.root(), table.tells_opaque).map(Arc::new);
     let rows = Rows { condition, ..Rows::all(wanted.natural.unwrap_or(true)) };
     let sorted = wanted.sort.is_none();
     (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
@@ -252,7 +252,10 @@ fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choic
     if ids.is_empty() {
         return Some((Access::Nothing, facts, None));
     }
-    let index = (ids.len() > 1 && wanted.sort.is_none() && wanted.natural.is_none()).then(|| in_order(table)).flatten();
+    let index = (ids.len() > 1 && wanted.sort.is_none() && wanted.natural.is_none())
+        .then(|| in_order(table))
+        .flatten()
+        .map(Arc::new);
     let rows = Rows { ids: Some(ids), index, ..Rows::all(wanted.natural.unwrap_or(true)) };
     Some((Access::Rows(rows), facts, None))
 }

@@ -138,7 +138,7 @@ fn rows(table: &Table, index: &Index, sought: Sought) -> Rows {
         spec: Some(index.spec.clone()),
         keyed: Some(Box::new(keyed)),
     };
-    Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) }
+    Rows::found_in(found, condition)
 }
 
 /// The condition for keys within these intervals, and for what stands in for keys of documents that have arrays in other parts.

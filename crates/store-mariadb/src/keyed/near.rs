@@ -112,7 +112,7 @@ async fn within(
 ) -> Result<Vec<Held>> {
     let (inner, outer) = (reached.ring.inner, reached.ring.outer());
     let condition = places_of(&places::ring(&rings.shape, &rings.near, inner, outer), u64::MAX);
-    let in_ring = Rows { condition: Some(condition), ..rows.clone() };
+    let in_ring = Rows { condition: Some(condition.into()), ..rows.clone() };
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {
         bson.clear();

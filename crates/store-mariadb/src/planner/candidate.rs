@@ -240,7 +240,7 @@ impl<'t> Candidate<'t> {
     pub fn rows_of(&self, merged: Merged, descends: impl Iterator<Item = bool>, forward: bool) -> Rows {
         let columns = descends.enumerate().map(|(position, descends)| merged_column(position, descends)).collect();
         let index = IndexScan { columns, merged: Some(merged), ..self.scan() };
-        Rows { index: Some(index), ..Rows::all(forward) }
+        Rows { index: Some(index.into()), ..Rows::all(forward) }
     }
 
     /// The query for whether any key of these indexes has no place.
@@ -286,8 +286,8 @@ impl<'t> Candidate<'t> {
         Rows {
             ids: None,
             found: None,
-            condition: condition.or_else(|| self.present()),
-            index: Some(IndexScan { counting, filter, ..self.scan() }),
+            condition: condition.or_else(|| self.present()).map(Arc::new),
+            index: Some(Arc::new(IndexScan { counting, filter, ..self.scan() })),
             forward: self.forward,
             tally: Tally::default(),
         }
@@ -333,10 +333,10 @@ impl<'t> Candidate<'t> {
                     spec,
                     keyed: None,
                 };
-                return Some(Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) });
+                return Some(Rows::found_in(found, condition));
             }
         };
-        Some(Rows { found: Some(found), condition: Some(condition), ..Rows::all(true) })
+        Some(Rows::found_in(found, condition))
     }
 
     /// The rows of the other documents.
@@ -422,24 +422,24 @@ pub(super) fn of_values(index: &Index, table: &Table) -> [Rows; 3] {
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
     let missing = format!("{column} >= ? AND {column} < ? AND {text} IS NULL");
     let one_of_each = |condition: Condition| {
-        let found = Some(Found {
+        let found = Found {
             table: own.clone(),
             key: "seq",
             group: Some(column.clone()),
             holds: None,
             spec: Some(index.spec.clone()),
             keyed: None,
-        });
-        Rows { found, condition: Some(condition), ..Rows::all(true) }
+        };
+        Rows::found_in(found, condition)
     };
     let representatives = one_of_each(Condition::new(plain, edges()));
     let nulls = [key::NULLS.0, key::NULLS.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
     let missing = one_of_each(Condition::new(missing, nulls));
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let mut odd =
-        Rows { condition: Some(Condition::new(odd, edges())), ..everything.into_rows(&Wanted::default(), None) };
+        Rows { condition: Some(Condition::new(odd, edges()).into()), ..everything.into_rows(&Wanted::default(), None) };
     // The text is no column of the index.
-    odd.index.iter_mut().for_each(|index| index.covers = false);
+    odd.index.iter_mut().for_each(|index| Arc::make_mut(index).covers = false);
     [representatives, odd, missing]
 }
 
