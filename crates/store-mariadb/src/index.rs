@@ -502,10 +502,10 @@ pub(crate) async fn load(
             index.values = tables.as_deref().and_then(Values::read);
             index.owed = tables.as_deref().and_then(Values::read_owed);
             index.keys = tables.as_deref().and_then(KeyTable::read);
-            index.has_columns = columns.iter().any(|column| column.name == index.text_column(0));
             let find = |name: &str| columns.iter().find(|column| column.name == name);
-            index.stands_alone =
-                find(&index.text_column(0)).is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
+            let text = find(&index.text_column(0));
+            index.has_columns = text.is_some();
+            index.stands_alone = text.is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
             let first = find(&index.column(0));
             if first.is_some_and(|column| column.data_type == "varbinary") {
                 indexes.push(index);

@@ -15,13 +15,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{PlanFacts, Query};
 
 /// Choices remembered of a table; past it they are forgotten.
-const PLANS_MAX: usize = 256;
+const PLANS_MAX: usize = 512;
 
 /// Longer queries are planned each time.
 const KEY_BYTES_MAX: usize = 2_048;
 
-/// Queries that are known to have come once, by their hash.
-const SEEN: usize = 512;
+/// Queries that are known to have come once: so many places by a part of their hash, for the last few of each. With one to a place, two that
+/// share it would drive each other out for ever.
+const SEEN_PLACES: usize = 256;
+const SEEN_AT_A_PLACE: usize = 4;
 
 /// What is remembered of one table.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +34,7 @@ pub(crate) struct Repeated {
 
 #[derive(Debug, Default)]
 struct Known {
-    seen: Vec<u64>,
+    seen: Vec<[u64; SEEN_AT_A_PLACE]>,
     plans: AHashMap<Key, Arc<Remembered>>,
 }
 
@@ -69,11 +71,12 @@ impl Repeated {
     pub(super) fn note(&self, key: Key, (access, facts, probe): &Choice, decision: Option<Decision>) {
         let hash = self.state.hash_one(&key);
         let mut known = self.lock();
-        known.seen.resize(SEEN, 0);
-        if let Some(seen) = known.seen.get_mut(hash as usize % SEEN)
-            && *seen != hash
+        known.seen.resize(SEEN_PLACES, Default::default());
+        if let Some(seen) = known.seen.get_mut(hash as usize % SEEN_PLACES)
+            && !seen.contains(&hash)
         {
-            *seen = hash;
+            seen.rotate_right(1);
+            seen[0] = hash;
             return;
         }
         if known.plans.len() >= PLANS_MAX {
@@ -229,6 +232,14 @@ mod tests {
             repeated.note(key(7), &choice, None);
         }
         assert!(repeated.choice(&key(7)).is_some());
+
+        let (repeated, many) = (Repeated::default(), PLANS_MAX as u64 / 2);
+        for _ in 0..2 {
+            (0..many).for_each(|number| repeated.note(key(number), &choice, None));
+        }
+        let known = (0..many).filter(|number| repeated.choice(&key(*number)).is_some()).count() as u64;
+        assert!(known > many * 9 / 10, "{known} of {many} that come in turns");
+
         for number in 0..2 * PLANS_MAX as u64 {
             (0..2).for_each(|_| repeated.note(key(number), &choice, None));
         }
