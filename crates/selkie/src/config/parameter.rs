@@ -126,7 +126,8 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "0",
         about: "For how long a thread that has nothing to do looks again before it sleeps, where a connection's next request usually comes \
                 that soon, or MariaDB's answer, or the outcome of a write, within three times as long: being woken takes longer than \
-                many a request. It takes the time of an otherwise idle core; 0 never does it.",
+                many a request. MariaDB and writes are waited for so while a client asks again within ten times as long. It takes the time \
+                of an otherwise idle core; 0 never does it.",
         read: read!(busy_poll_us, |raw| integer(raw, 0, BUSY_POLL_US_MAX).map(|n| n as u64)),
     },
     Parameter {
