@@ -63,7 +63,6 @@ impl Drop for MariaDbPlan {
 
 /// Which rows are read, and in which order.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a plan is allocated by itself, and most read rows")]
 pub(crate) enum Access {
     /// No row at all.
     Nothing,
