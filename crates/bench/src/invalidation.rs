@@ -87,9 +87,6 @@ const KINDS: [(Filters, &str); 15] = [
 ];
 const COLLECTION: &str = "invalidation";
 const LOAD_BATCH: u64 = 1000;
-/// Where these stand in a line of the table.
-const FULL_LESS_EMPTY: usize = 6;
-const BY_ITS_CLOCK: usize = 7;
 const TURN: u64 = 200;
 
 pub fn run(args: &InvalidationArgs) -> Result<()> {
@@ -112,10 +109,8 @@ pub fn run(args: &InvalidationArgs) -> Result<()> {
             let line = measure(args, &ground, store, mariadb, *kind, name);
             let line = line.with_context(|| format!("{store}, {name}"))?;
             // All kinds take minutes: what is known when somebody stops it is not to be lost.
-            eprintln!(
-                "{store}, {name}: {} µs of CPU, {} by the cache's clock",
-                line[FULL_LESS_EMPTY], line[BY_ITS_CLOCK]
-            );
+            let told = heads.iter().zip(&line).map(|(head, figure)| format!("{head}: {figure}"));
+            eprintln!("{}", told.collect::<Vec<_>>().join(", "));
             lines.push(line);
         }
     }
