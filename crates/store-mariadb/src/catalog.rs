@@ -1,7 +1,8 @@
 //! Which tables hold collections: asked of the server, remembered for a moment.
 //!
 //! What is remembered is a table's shape, never its rows. Others may drop, create and alter tables at any time: an entry is asked for
-//! again after [`FRESH_FOR`], and at once when a statement fails in a way that a change of shape explains.
+//! again after [`FRESH_FOR`], and at once when a statement fails in a way that a change of shape explains. The server takes milliseconds
+//! to tell a table's columns, so that those who miss the same entry at once wait for the first of them.
 
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{Namespace, Rules, views};
+use tokio::sync::watch;
 
 /// How long a table's shape is believed.
 const FRESH_FOR: Duration = Duration::from_secs(5);
@@ -30,6 +32,8 @@ pub(crate) struct Catalog {
     /// The server does not tell upper from lower case in names.
     ignores_case: bool,
     tables: RefCell<AHashMap<Namespace, (Arc<Table>, Instant)>>,
+    /// The server is being asked for these: the channels close with the answer, and tell before whether it is that there is no table.
+    asked: RefCell<AHashMap<Namespace, watch::Receiver<bool>>>,
     /// Counts the changes of options that the process has made; and how many of them this catalog has seen.
     changes: Arc<AtomicU64>,
     seen: Cell<u64>,
@@ -41,6 +45,7 @@ impl Catalog {
         Catalog {
             ignores_case,
             tables: RefCell::default(),
+            asked: RefCell::default(),
             changes,
             seen: Cell::new(0),
             columns_of: "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
@@ -65,6 +70,7 @@ impl Catalog {
         let changes = self.changes.load(Ordering::Acquire);
         if self.seen.replace(changes) != changes {
             self.tables.borrow_mut().clear();
+            self.asked.borrow_mut().clear();
         }
         let tables = self.tables.borrow();
         let (table, since) = tables.get(namespace)?;
@@ -76,14 +82,28 @@ impl Catalog {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// What is being asked for already may be as old as what is forgotten.
     pub fn forget(&self, namespace: &Namespace) {
         self.tables.borrow_mut().remove(namespace);
+        self.asked.borrow_mut().remove(namespace);
     }
 
     /// The collection's table; `None` when there is none, or none that holds documents.
     pub async fn table(&self, connection: &mut Connection, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
         if let Some(table) = self.remembered(namespace) {
             return Ok(Some(table));
+        }
+        // What is asked for may have to be asked again, when it changes meanwhile; failures are not waited for in a row.
+        for _ in 0..2 {
+            let Some(mut asked) = self.asked.borrow().get(namespace).cloned() else { break };
+            // A table that was not there when somebody else asked may have come since.
+            let is_missing = asked.wait_for(|is_missing| *is_missing).await.is_ok();
+            if let Some(table) = self.remembered(namespace) {
+                return Ok(Some(table));
+            }
+            if is_missing {
+                break;
+            }
         }
         match self.look(connection, namespace).await? {
             Look::Collection(table) => Ok(Some(table)),
@@ -206,6 +226,7 @@ impl Catalog {
 
     pub fn forget_database(&self, database: &str) {
         self.tables.borrow_mut().retain(|namespace, _| &*namespace.database != database);
+        self.asked.borrow_mut().retain(|namespace, _| &*namespace.database != database);
     }
 
     /// A table by its own name, not remembered.
@@ -219,8 +240,13 @@ impl Catalog {
     /// Asks the server.
     pub async fn look(&self, connection: &mut Connection, namespace: &Namespace) -> Result<Look> {
         let (schema, name) = self.names(namespace)?;
-        let columns = self.columns(connection, schema, &name).await?;
+        let asking = Asking::begin(self, namespace);
+        let columns = match self.may_exist(connection, schema, &name).await? {
+            true => self.columns(connection, schema, &name).await?,
+            false => Vec::new(),
+        };
         if columns.is_empty() {
+            asking.tell_missing();
             self.forget(namespace);
             return Ok(Look::Nothing);
         }
@@ -240,11 +266,25 @@ impl Catalog {
             table.learn_from(known);
         }
         let table = Arc::new(table);
+        if !asking.is_current() {
+            return Ok(Look::Collection(table));
+        }
         if tables.len() >= ENTRIES_MAX {
             tables.clear();
         }
         tables.insert(namespace.clone(), (table.clone(), Instant::now()));
         Ok(Look::Collection(table))
+    }
+
+    /// Whether a table of this name may be there. A small part of the time that the server takes to find it has no columns.
+    async fn may_exist(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<bool> {
+        connection.queue_query(&format!("SELECT 1 FROM {}.{} LIMIT 0", names::quote(schema), names::quote(table)));
+        match connection.finish().await {
+            Err(failure) if failure.is_missing_table() => Ok(false),
+            // What else is the matter, its columns tell better.
+            Ok(_) | Err(Failure::Sql { .. }) => Ok(true),
+            Err(failure) => Err(failure),
+        }
     }
 
     async fn columns(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Vec<Column>> {
@@ -255,6 +295,45 @@ impl Catalog {
             columns.push(Column::read(&mut connection.row(range)?)?);
         }
         Ok(columns)
+    }
+}
+
+/// The server is being asked for a collection's table.
+struct Asking<'c> {
+    catalog: &'c Catalog,
+    namespace: &'c Namespace,
+    /// What others wait on, if they wait for this one.
+    answer: Option<watch::Sender<bool>>,
+}
+
+impl<'c> Asking<'c> {
+    fn begin(catalog: &'c Catalog, namespace: &'c Namespace) -> Asking<'c> {
+        let mut asked = catalog.asked.borrow_mut();
+        let answer = (!asked.contains_key(namespace)).then(|| {
+            let (answer, others) = watch::channel(false);
+            asked.insert(namespace.clone(), others);
+            answer
+        });
+        Asking { catalog, namespace, answer }
+    }
+
+    /// Whether others wait for this one, and nothing has been forgotten since it began.
+    fn is_current(&self) -> bool {
+        let asked = self.catalog.asked.borrow();
+        let answer = self.answer.as_ref();
+        answer.is_some_and(|own| asked.get(self.namespace).is_some_and(|others| others.same_channel(&own.subscribe())))
+    }
+
+    fn tell_missing(&self) {
+        self.answer.iter().for_each(|answer| answer.send_modify(|is_missing| *is_missing = true));
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if self.is_current() {
+            self.catalog.asked.borrow_mut().remove(self.namespace);
+        }
     }
 }
 

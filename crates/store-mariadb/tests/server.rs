@@ -14,7 +14,7 @@ use query::{Context, Predicate};
 use random::runner;
 use store::{Namespace, RetryKey, Statements};
 use support::client::{Client, id};
-use support::server;
+use support::{Server, server};
 
 fn namespace(database: &str) -> Namespace {
     Namespace::new(database, "things")
@@ -42,6 +42,32 @@ fn rows_written_by_sql_are_documents_at_once() {
     assert!(client.find(&things, &doc! {}).unwrap().is_empty());
     client.insert(&things, &[doc! { "_id": 3 }]).unwrap();
     assert_eq!(client.find(&things, &doc! {}).unwrap(), [doc! { "_id": 3 }]);
+}
+
+/// The server takes milliseconds to tell a table's columns, and makes a table on disk for them, by which this is seen.
+#[test]
+fn those_who_miss_a_table_at_once_ask_for_it_once() {
+    let Some(server) = Server::start() else { return };
+    let (engine, things) = (server.engine(), namespace("missed"));
+    Client::open(engine.clone()).insert(&things, &[doc! { "_id": 1 }]).unwrap();
+    let asked = || -> u64 {
+        let told = server.sql("SHOW GLOBAL STATUS LIKE 'Created_tmp_disk_tables'");
+        told.split_whitespace().last().unwrap().parse().unwrap()
+    };
+    let found = |client: &Client, namespace: &Namespace| {
+        let of_one = |_: usize| client.store.known_indexes(namespace);
+        let all = client.run(futures_util::future::join_all((0..30).map(of_one)));
+        all.into_iter().filter(|indexes| indexes.as_ref().unwrap().is_some()).count()
+    };
+    let client = Client::open(engine);
+    let before = asked();
+    assert_eq!(found(&client, &things), 30);
+    assert_eq!(asked() - before, 1);
+    // What is not there is asked for by each: it may have come since another began.
+    assert_eq!(found(&client, &namespace("missing")), 0);
+    assert_eq!(asked() - before, 1, "and costs less");
+    assert_eq!(client.run(client.store.indexes(&things)).unwrap().unwrap().len(), 1);
+    assert_eq!(asked() - before, 2, "who wants to know how it is now is told that");
 }
 
 #[test]
