@@ -166,6 +166,22 @@ def profile(filled):
     database.drop_collection("system.profile")
 
 
+@pytest.mark.selkie_only
+@pytest.mark.mariadb_only
+def test_joins_by_an_index_leave_the_rest_of_the_collection_alone(filled, server):
+    """Nothing else is asked of MariaDB either, such as how many documents there are."""
+    lookup = {"from": filled.name, "localField": "group", "foreignField": "group", "as": "others"}
+    pipeline = [{"$match": {"_id": {"$in": [1, 2, 3]}}}, {"$lookup": lookup}]
+    expected = list(filled.aggregate(pipeline))
+
+    def rows_read():
+        return int(server.mariadb.sql("SHOW GLOBAL STATUS LIKE 'Innodb_rows_read'")[0][1])
+
+    before = rows_read()
+    assert list(filled.aggregate(pipeline)) == expected
+    assert rows_read() - before <= 2 * 63 + 10
+
+
 def test_writes_and_joins_look_at_what_they_need(filled, profile):
     filled.update_one({"unique": 13}, {"$set": {"seen": True}}, upsert=True)
     filled.update_one({"unique": -1}, {"$set": {"seen": True}}, upsert=True)

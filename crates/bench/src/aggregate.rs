@@ -119,7 +119,9 @@ fn questions(documents: u64, joined: u64) -> Vec<Question> {
     let sort = doc! { "Category": 1, "Model": 1, "_id": -1 };
     let by_id = doc! { "from": JOINED, "localField": "_id", "foreignField": "_id", "as": "found" };
     let by_field = doc! { "from": JOINED, "localField": "createdAt", "foreignField": "createdAt", "as": "found" };
+    let large = doc! { "from": COLLECTION, "localField": "_id", "foreignField": "_id", "as": "found" };
     let find = doc! { "find": COLLECTION, "sort": &doc! { "createdAt": 1 }, "batchSize": BATCH, "allowDiskUse": true };
+    let looked_up = |limit: i32, lookup: &DocBuf| array![&doc! { "$limit": limit }, &doc! { "$lookup": lookup }];
     vec![
         pipeline(COLLECTION, format!("$group of {documents}, one group"), 1, sum_and_average(document::Value::Null)),
         pipeline(COLLECTION, format!("$group of {documents} by Make"), 13, sum_and_average("$Make".into())),
@@ -134,5 +136,7 @@ fn questions(documents: u64, joined: u64) -> Vec<Question> {
         ),
         pipeline(JOINED, format!("$lookup of {joined}, _id"), joined, array![&doc! { "$lookup": &by_id }]),
         pipeline(JOINED, format!("$lookup of {joined}, no index"), joined, array![&doc! { "$lookup": &by_field }]),
+        pipeline(JOINED, format!("$lookup of 1 in {documents}, _id"), 1, looked_up(1, &large)),
+        pipeline(JOINED, format!("$lookup of 100 in {documents}, _id"), 100, looked_up(100, &large)),
     ]
 }

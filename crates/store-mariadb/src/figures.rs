@@ -17,7 +17,7 @@ use index_keys::keys::index_keys;
 use mariadb_wire::Param;
 use mariadb_wire::row::TextRow;
 use query::Predicate;
-use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query, Validation};
+use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query, RoughSize, Validation};
 
 /// Tables of up to so many rows have their documents' sizes added up; for larger ones the server's own figure will do.
 const SUM_ROWS_MAX: u64 = 1_000;
@@ -34,12 +34,25 @@ pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> R
     }
 }
 
-async fn of_table(connection: &mut Connection, table: &Table) -> Result<CollectionStats> {
+/// The server's own figures.
+pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result<RoughSize> {
+    let Some(table) = store.known_table(namespace).await? else { return Ok(RoughSize::default()) };
+    let mut lease = store.pool.lease().await?;
+    let [documents, data_bytes, _] = estimates(&mut lease, &table).await?;
+    Ok(RoughSize { documents, data_bytes })
+}
+
+/// Rows, bytes of rows and bytes of secondary keys, as the server estimates them.
+async fn estimates(connection: &mut Connection, table: &Table) -> Result<[u64; 3]> {
     let sql = "SELECT TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH \
                FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
     let name = [Param::Text(table.schema.as_bytes()), Param::Text(table.name.as_bytes())];
     connection.queue_execute(&sql.into(), &name);
-    let [rows, data, index] = numbers(connection).await?;
+    numbers(connection).await
+}
+
+async fn of_table(connection: &mut Connection, table: &Table) -> Result<CollectionStats> {
+    let [rows, data, index] = estimates(connection, table).await?;
     let documents = one_number(connection, &table.statements.count).await?;
     let data_bytes = if documents <= SUM_ROWS_MAX && rows <= 10 * SUM_ROWS_MAX {
         let sum = format!("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(doc)), 0) AS UNSIGNED) FROM {}", table.quoted);

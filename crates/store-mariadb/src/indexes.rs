@@ -384,3 +384,8 @@ pub(crate) async fn list(store: &MariaDbStore, namespace: &Namespace) -> Result<
     store.catalog.forget(namespace);
     Ok(store.catalog.table(&mut lease, namespace).await?.map(|table| existing(&table)))
 }
+
+/// As [`list`], by what is remembered of the table.
+pub(crate) async fn known(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<Vec<IndexSpec>>> {
+    Ok(store.known_table(namespace).await?.map(|table| existing(&table)))
+}

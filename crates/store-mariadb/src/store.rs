@@ -12,8 +12,8 @@ use crate::table::Table;
 use crate::{ahead, collections, count, explain, figures, indexes, keyed, scan, write};
 use ::store::{
     BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
-    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, Validation,
-    Watch, Watcher, WriteBatch, rules,
+    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RoughSize, ScanEnd, Sink,
+    Validation, Watch, Watcher, WriteBatch, rules,
 };
 use ahash::AHashSet;
 use cache::Cache;
@@ -102,10 +102,7 @@ impl MariaDbStore {
     }
 
     async fn make_plan(&self, namespace: &Namespace, query: Query<'_>) -> Result<Arc<dyn Plan>> {
-        let table = match self.catalog.remembered(namespace) {
-            Some(table) => Some(table),
-            None => self.look_up(namespace).await?,
-        };
+        let table = self.known_table(namespace).await?;
         if table.is_none() && self.is_view(namespace).await? {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
@@ -153,6 +150,14 @@ impl MariaDbStore {
             Ok(()) => Ok(planner::plan(namespace, table, query, order)?),
             // Reading tells what the matter is.
             Err(_) => Ok(planned),
+        }
+    }
+
+    /// The collection's table, by what is remembered of it where that is fresh.
+    pub async fn known_table(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
+        match self.catalog.remembered(namespace) {
+            Some(table) => Ok(Some(table)),
+            None => self.look_up(namespace).await,
         }
     }
 
@@ -211,10 +216,7 @@ impl DocumentStore for MariaDbStore {
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
         told(async move {
             if query.predicate.matches_everything() && query.hint.is_none() && collation.is_simple() {
-                let table = match self.catalog.remembered(namespace) {
-                    Some(table) => Some(table),
-                    None => self.look_up(namespace).await?,
-                };
+                let table = self.known_table(namespace).await?;
                 if let Some(plan) = table.and_then(|table| planner::values(namespace, table, path)) {
                     return Ok(Arc::new(plan) as Arc<dyn Plan>);
                 }
@@ -339,11 +341,22 @@ impl DocumentStore for MariaDbStore {
         told(indexes::list(self, namespace))
     }
 
+    fn known_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+    ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
+        told(indexes::known(self, namespace))
+    }
+
     fn collection_stats<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
         told(figures::collection(self, namespace))
+    }
+
+    fn rough_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<RoughSize>> {
+        told(figures::rough(self, namespace))
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {

@@ -64,6 +64,13 @@ pub struct CollectionStats {
     pub indexes: Vec<(String, u64)>,
 }
 
+/// A collection's size as far as it is known without looking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoughSize {
+    pub documents: u64,
+    pub data_bytes: u64,
+}
+
 /// What reading everything of a collection has shown.
 #[derive(Clone, Debug, Default)]
 pub struct Validation {

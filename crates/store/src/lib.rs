@@ -31,7 +31,7 @@ pub mod write;
 
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
-    Validation,
+    RoughSize, Validation,
 };
 pub use examined::{Examined, Tally};
 pub use explain::{Explained, PlanSummary};
@@ -215,8 +215,24 @@ pub trait DocumentStore {
     /// The collection's indexes, `_id_` first; `None` when there is no such collection.
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>>;
 
-    /// Counts and sizes; `None` when there is no such collection. Cheap: `estimatedDocumentCount` asks for it.
+    /// As [`Self::indexes`], for choosing how to read: what others than this process have changed may show some seconds later.
+    fn known_indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>> {
+        self.indexes(namespace)
+    }
+
+    /// Counts and sizes; `None` when there is no such collection. The count is exact, which may take time: `estimatedDocumentCount` asks for it.
     fn collection_stats<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionStats>>>;
+
+    /// About how many documents and bytes there are, zeros where there is no such collection: for choosing how to read, so it is cheap.
+    fn rough_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<RoughSize>> {
+        Box::pin(async move {
+            let stats = self.collection_stats(namespace).await?;
+            Ok(stats.map_or(RoughSize::default(), |stats| RoughSize {
+                documents: stats.documents,
+                data_bytes: stats.data_bytes,
+            }))
+        })
+    }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>>;
 

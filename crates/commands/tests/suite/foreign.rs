@@ -71,6 +71,47 @@ fn lookups() {
     );
 }
 
+/// An index is asked for many documents at a time, or all is read first: what is found is the same.
+#[test]
+fn lookups_with_an_index_find_the_same() {
+    let mut bench = bench();
+    let pattern = Bson::RegularExpression(bson::Regex {
+        pattern: "^a".to_owned().try_into().unwrap(),
+        options: String::new().try_into().unwrap(),
+    });
+    let value = |number: i32| match number % 10 {
+        0 => Bson::Null,
+        1 => Bson::Array(vec![Bson::Int32(number % 7), Bson::Double(3.0), Bson::Array(vec![Bson::Int32(4)])]),
+        2 => Bson::Document(doc! { "in": number % 3 }),
+        3 if number % 4 == 3 => pattern.clone(),
+        _ => Bson::Int32(number % 50),
+    };
+    let document = |number: i32, name: &str| match number % 11 {
+        5 => doc! { "_id": number },
+        _ => doc! { "_id": number, name: value(number) },
+    };
+    let (a, b): (Vec<_>, Vec<_>) =
+        (0..330).map(|number| (document(number, "x"), document(number * 3 + 1, "k"))).unzip();
+    bench.run_with(doc! { "insert": "a" }, "documents", &a);
+    bench.run_with(doc! { "insert": "b" }, "documents", &b);
+    let plain = doc! { "from": "b", "localField": "x", "foreignField": "k", "as": "f" };
+    let mut piped = plain.clone();
+    piped.insert("pipeline", vec![doc! { "$match": { "_id": { "$gt": 200 } } }]);
+    let found = |bench: &mut Bench, lookup: &Document, limit: i32| {
+        let lookup = vec![doc! { "$lookup": lookup }, doc! { "$limit": limit }];
+        let reply = bench.run(doc! { "aggregate": "a", "pipeline": lookup, "cursor": { "batchSize": 1000 } });
+        reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone()
+    };
+    let limits = [1, 7, 99, 100, 101, 330];
+    let all = |bench: &mut Bench| -> Vec<_> {
+        limits.iter().flat_map(|&limit| [found(bench, &plain, limit), found(bench, &piped, limit)]).collect()
+    };
+    let unindexed = all(&mut bench);
+    assert!(unindexed.last().unwrap().iter().any(|one| one.as_document().unwrap().get_array("f").unwrap().len() > 20));
+    bench.run(doc! { "createIndexes": "b", "indexes": [{ "key": { "k": 1 }, "name": "k" }] });
+    assert_eq!(all(&mut bench), unindexed);
+}
+
 #[test]
 fn unions() {
     let union = doc! { "$unionWith": { "coll": "b", "pipeline": [{ "$limit": 1 }] } };

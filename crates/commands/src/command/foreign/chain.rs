@@ -3,7 +3,7 @@
 //! Nothing is done ahead of what is asked for: the link closest to the end that has something to do does a little of it, and
 //! only where none has, the source is read on. So a cursor over a large join needs memory for a few batches.
 
-use super::look_up::{self, Partners};
+use super::look_up::{self, Joining};
 use super::{open_pipeline, read_so_far, read_some};
 use crate::dispatch::Call;
 use crate::read::Reader;
@@ -51,7 +51,7 @@ struct Link {
 #[derive(Debug)]
 enum Work {
     Local(Execution),
-    Join(Arc<Foreign>, Partners),
+    Join(Arc<Foreign>, Box<Joining>),
     /// `$unionWith`: the other collection's pipeline, once it is its turn.
     Union(Arc<Foreign>, Option<Box<Reader>>),
     /// `$facet` with stages of this kind.
@@ -173,7 +173,7 @@ impl Link {
             Part::Facets(facets) => Work::Facets(Facet::all(&facets, budget)),
             Part::Foreign(foreign) => match &*foreign {
                 Foreign::UnionWith(_) => Work::Union(foreign, None),
-                _ => Work::Join(foreign, Partners::default()),
+                _ => Work::Join(foreign, Box::default()),
             },
         };
         Link { work, input: VecDeque::new(), input_over: false, failure: None, over: false }
@@ -219,13 +219,14 @@ impl Link {
                 out.extend(std::iter::from_fn(|| execution.pop_item()));
                 self.over = over?;
             }
-            Work::Join(foreign, partners) => {
+            Work::Join(foreign, joining) => {
                 let mut bytes = 0;
                 while out.len() < wanted && bytes < BYTES_AT_ONCE {
                     let Some(document) = self.input.pop_front() else { break };
                     call.running.tick()?;
                     call.running.breathe().await;
-                    let joined = look_up::join(call, foreign, partners, document.as_item(), budget).await?;
+                    let following = self.input.iter().take(wanted - out.len() - 1);
+                    let joined = look_up::join(call, foreign, joining, document.as_item(), following, budget).await?;
                     bytes += joined.size();
                     out.push_back(joined);
                 }

@@ -1,7 +1,8 @@
 //! `$lookup` and `$graphLookup`: documents of another collection beside those of the input.
 //!
 //! A join by equality reads the other collection once and finds partners by hash, if the collection is small beside the input or has
-//! no index for the field; else it asks the index for each document. A pipeline that does not depend on the document runs once.
+//! no index for the field; else it asks the index, for many documents at a time where they are joined by nothing but the fields. A
+//! pipeline that does not depend on the document runs once.
 
 use super::{collect, open_pipeline, read, through};
 use crate::dispatch::Call;
@@ -11,41 +12,84 @@ use error::Result;
 use query::aggregate::Pipeline;
 use query::aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup, MATCHES_BYTES_MAX, Search};
 use query::spill::Budget;
-use query::{Item, ItemBuf};
+use query::{Item, ItemBuf, Predicate};
 use std::collections::VecDeque;
 use store::Namespace;
 
 /// How many documents of the other collection may be read for one of the input before an index is preferred.
 const READ_PER_DOCUMENT: u64 = 50;
 
+/// For so many documents an index is asked before the size of the collection is; most joins have no more.
+const ASKED_AT_FIRST: u64 = 100;
+
+/// For how many documents an index is asked at a time.
+const TOGETHER_MAX: usize = 100;
+
+/// How much may be found for them. Where it is more, fewer are asked for.
+const TOGETHER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// How large a collection is read whole for a join.
 const HASHED_BYTES_MAX: usize = BLOCKING_BYTES_MAX / 2;
 
 /// How the partners of documents are found, once that is known.
 #[derive(Debug, Default)]
-pub(super) enum Partners {
+enum Partners {
     #[default]
     Undecided,
+    /// The store is asked for so many more documents; then it goes by the other collection's size.
+    AskedAtFirst(u64),
+    /// The store is asked for so many more documents; then reading all of the other collection comes cheaper.
+    AskedFor(u64),
     /// The whole of the other collection, by the field it is joined on.
     Hashed(JoinTable),
     /// The same for every document.
     Same(Vec<DocBuf>),
-    /// The store is asked for each document.
-    Asked,
-    /// As `Asked`, for so many more documents; then reading all of the other collection comes cheaper.
-    AskedFor(u64),
 }
 
-/// A document of the input with what was found for it.
+impl Partners {
+    /// The store is asked for all documents.
+    const ASKED: Partners = Partners::AskedFor(u64::MAX);
+}
+
+/// A join at work.
+#[derive(Debug)]
+pub(super) struct Joining {
+    partners: Partners,
+    together: Together,
+    /// How many documents are asked for at a time.
+    together_max: usize,
+}
+
+/// Documents that the index was asked for at once, from the next one on, and what it gave.
+#[derive(Debug, Default)]
+struct Together {
+    left: usize,
+    /// `None`: it is asked for each of them.
+    found: Option<JoinTable>,
+}
+
+impl Default for Joining {
+    fn default() -> Joining {
+        Joining { partners: Partners::default(), together: Together::default(), together_max: TOGETHER_MAX }
+    }
+}
+
+/// A document of the input with what was found for it. `following`: those that are joined next.
 pub(super) async fn join(
     call: &Call<'_>,
     foreign: &Foreign,
-    partners: &mut Partners,
+    joining: &mut Joining,
     item: Item<'_>,
+    following: impl Iterator<Item = &ItemBuf> + ExactSizeIterator + Clone,
     budget: &Budget,
 ) -> Result<ItemBuf> {
     let joined = match foreign {
-        Foreign::Lookup(lookup) => look_up(call, lookup, partners, item, budget).await?,
+        Foreign::Lookup(lookup) => {
+            if joining.together.left == 0 {
+                look_ahead(call, lookup, joining, item, following, budget).await?;
+            }
+            look_up(call, lookup, joining, item, budget).await?
+        }
         Foreign::GraphLookup(lookup) => search(call, lookup, item, budget).await?,
         _ => return Ok(item.to_owned()),
     };
@@ -57,22 +101,51 @@ fn found(collected: Option<Vec<DocBuf>>, lookup: &Lookup) -> Result<Vec<DocBuf>>
     collected.ok_or_else(|| lookup.too_many())
 }
 
+/// Decides how partners are found, and asks for those of the next documents together where that can be.
+async fn look_ahead(
+    call: &Call<'_>,
+    lookup: &Lookup,
+    joining: &mut Joining,
+    item: Item<'_>,
+    following: impl Iterator<Item = &ItemBuf> + ExactSizeIterator + Clone,
+    budget: &Budget,
+) -> Result<()> {
+    joining.together = Together::default();
+    let asked_max = loop {
+        joining.partners = match &mut joining.partners {
+            Partners::Undecided => decide(call, lookup, budget).await?,
+            Partners::AskedAtFirst(0) => by_size(call, lookup).await?,
+            Partners::AskedFor(0) => hash(call, lookup, budget).await?,
+            Partners::AskedAtFirst(left) | Partners::AskedFor(left) => break left,
+            Partners::Hashed(_) | Partners::Same(_) => return Ok(()),
+        };
+    };
+    let count = (1 + following.len()).min(joining.together_max).min(usize::try_from(*asked_max).unwrap_or(usize::MAX));
+    *asked_max -= count as u64;
+    joining.together.left = count;
+    if count > 1 {
+        let documents =
+            std::iter::once(item.document).chain(following.take(count - 1).map(|item| item.as_item().document));
+        let Some(condition) = lookup.query_for_all(documents)? else { return Ok(()) };
+        joining.together.found = read_table(call, lookup, Some(condition), TOGETHER_BYTES_MAX, budget).await?;
+        if joining.together.found.is_none() {
+            joining.together_max = (joining.together_max / 8).max(1);
+        }
+    }
+    Ok(())
+}
+
 async fn look_up(
     call: &Call<'_>,
     lookup: &Lookup,
-    partners: &mut Partners,
+    joining: &mut Joining,
     item: Item<'_>,
     budget: &Budget,
 ) -> Result<DocBuf> {
-    match partners {
-        Partners::Undecided => *partners = decide(call, lookup, budget).await?,
-        Partners::AskedFor(0) => *partners = hash(call, lookup, budget).await?,
-        Partners::AskedFor(left) => *left -= 1,
-        _ => {}
-    }
-    match partners {
-        Partners::Same(found) => lookup.join(item.document, found.iter().map(DocBuf::as_doc)),
-        Partners::Hashed(table) => find_in_table(call, lookup, table, item, budget).await,
+    joining.together.left = joining.together.left.saturating_sub(1);
+    match (&joining.partners, &joining.together.found) {
+        (Partners::Same(found), _) => lookup.join(item.document, found.iter().map(DocBuf::as_doc)),
+        (Partners::Hashed(table), _) | (_, Some(table)) => find_in_table(call, lookup, table, item, budget).await,
         _ => {
             let found = ask(call, lookup, item, budget).await?;
             lookup.join(item.document, found.iter().map(DocBuf::as_doc))
@@ -139,34 +212,53 @@ fn namespace(call: &Call<'_>, collection: &str) -> Namespace {
 async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
     let Some(field) = lookup.foreign_field() else {
         if lookup.is_correlated() {
-            return Ok(Partners::Asked);
+            return Ok(Partners::ASKED);
         }
         return Ok(Partners::Same(ask(call, lookup, Doc::EMPTY.into(), budget).await?));
     };
     if lookup.gives_documents() {
-        return Ok(Partners::Asked);
+        return Ok(Partners::ASKED);
     }
     let namespace = namespace(call, lookup.collection());
-    let stats = call.worker.store.collection_stats(&namespace).await?;
-    let (count, bytes) = stats.map_or((0, 0), |stats| (stats.documents, stats.data_bytes));
-    if bytes > HASHED_BYTES_MAX as u64 {
-        return Ok(Partners::Asked);
-    }
-    let indexes = call.worker.store.indexes(&namespace).await?.unwrap_or_default();
+    let indexes = call.worker.store.known_indexes(&namespace).await?.unwrap_or_default();
     let indexed = indexes.iter().any(|index| index.key.as_doc().first().is_some_and(|first| first.key() == field));
     if indexed {
-        return Ok(Partners::AskedFor(count / READ_PER_DOCUMENT));
+        return Ok(Partners::AskedAtFirst(ASKED_AT_FIRST));
     }
-    hash(call, lookup, budget).await
+    match call.worker.store.rough_size(&namespace).await?.data_bytes > HASHED_BYTES_MAX as u64 {
+        true => Ok(Partners::ASKED),
+        false => hash(call, lookup, budget).await,
+    }
+}
+
+/// Up to when an index is asked, going by the other collection's size.
+async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Partners> {
+    let size = call.worker.store.rough_size(&namespace(call, lookup.collection())).await?;
+    Ok(match size.data_bytes > HASHED_BYTES_MAX as u64 {
+        true => Partners::ASKED,
+        false => Partners::AskedFor((size.documents / READ_PER_DOCUMENT).saturating_sub(ASKED_AT_FIRST)),
+    })
 }
 
 /// Reads all of the other collection, unless it turns out to be too large for that.
 async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
+    let all = read_table(call, lookup, None, HASHED_BYTES_MAX, budget).await?;
+    Ok(all.map_or(Partners::ASKED, Partners::Hashed))
+}
+
+/// Reads what meets a condition, or everything; `None` where that is more than `bytes_max`.
+async fn read_table(
+    call: &Call<'_>,
+    lookup: &Lookup,
+    condition: Option<Predicate>,
+    bytes_max: usize,
+    budget: &Budget,
+) -> Result<Option<JoinTable>> {
     let namespace = namespace(call, lookup.collection());
     let _nested = call.running.nest()?;
-    let reader = open_pipeline(call, &namespace, None, &Pipeline::empty(), budget).await?;
-    let all = collect(call, reader, HASHED_BYTES_MAX).await?;
-    Ok(all.map_or(Partners::Asked, |all| Partners::Hashed(JoinTable::build(lookup, all))))
+    let reader = open_pipeline(call, &namespace, condition, &Pipeline::empty(), budget).await?;
+    let read = collect(call, reader, bytes_max).await?;
+    Ok(read.map(|documents| JoinTable::build(lookup, documents)))
 }
 
 async fn search(call: &Call<'_>, lookup: &GraphLookup, item: Item<'_>, budget: &Budget) -> Result<DocBuf> {

@@ -10,10 +10,14 @@ use crate::{Context, Expression, Item, Predicate, text};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 /// How much may be found for one document.
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Partners of several documents are looked for at once where those have no more values than this.
+const VALUES_TOGETHER_MAX: usize = 1000;
 
 #[derive(Debug)]
 pub struct Lookup {
@@ -162,6 +166,33 @@ impl Lookup {
             None => predicate,
         };
         Ok((predicate, pipeline))
+    }
+
+    /// What the partners of all these documents meet, and perhaps others. `None` where it takes more than the fields to say so, or the
+    /// values are not such as a list may have, or too many.
+    pub fn query_for_all<'d>(&self, documents: impl Iterator<Item = Doc<'d>>) -> Result<Option<Predicate>> {
+        let Some(fields) = self.fields.as_ref().filter(|_| !self.has_pipeline) else { return Ok(None) };
+        let (mut known, mut key) = (HashSet::<Vec<u8>, ahash::RandomState>::default(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut list = ArrayWriter::begin(&mut bytes);
+        for value in documents.flat_map(|document| fields.values(document)) {
+            // Lists take regular expressions for patterns.
+            if matches!(value.kind(), Kind::Regex | Kind::Undefined) || known.len() == VALUES_TOGETHER_MAX {
+                return Ok(None);
+            }
+            key.clear();
+            document::key::encode(value, &mut key);
+            if !known.contains(&key) {
+                known.insert(key.clone());
+                list.push(value);
+            }
+        }
+        drop(list);
+        let mut condition = DocBuf::new();
+        condition.append("$in", Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)));
+        let mut filter = DocBuf::new();
+        filter.append(&fields.foreign, &condition);
+        Predicate::parse(filter.as_doc(), &self.context).map(Some)
     }
 
     /// The documents to look in instead of a collection, where the pipeline gives them.
