@@ -100,6 +100,12 @@ impl<'q> Wanted<'q> {
                 self.text = Some(search);
                 self.complete = false;
             }
+            Node::Expression(expression) => {
+                self.has_others = true;
+                self.complete = false;
+                let implied = expression.implied().iter();
+                implied.for_each(|(path, test)| self.push(Cow::Borrowed(path.as_str()), test, Scope::DOCUMENT));
+            }
             _ => {
                 self.has_others = true;
                 self.complete = false;

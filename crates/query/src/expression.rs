@@ -21,6 +21,7 @@ pub(crate) mod date;
 pub(crate) mod decimal;
 mod evaluated;
 mod functions;
+mod implied;
 mod iterate;
 pub mod number;
 mod object;
@@ -60,6 +61,7 @@ pub struct Expression {
     collation: Collation,
     /// MongoDB's second engine knows all that was asked for, though some of it may be folded by now.
     known: bool,
+    implied: implied::Implied,
 }
 
 /// The tree. Constants are folded.
@@ -126,7 +128,11 @@ impl Expression {
         let failure = if context.folding.is_wanted() { root.optimize(&context.collation).err() } else { None };
         // What is left of `$and` and `$or` alone is made a boolean, which the engine has no operator for.
         let known = known && root.lone_conditions() <= lone;
-        Ok((Expression { root, collation: context.collation.clone(), known }, failure))
+        Ok((Expression { root, collation: context.collation.clone(), known, implied: Default::default() }, failure))
+    }
+
+    fn of(root: Expr) -> Expression {
+        Expression { root, collation: Collation::SIMPLE, known: true, implied: Default::default() }
     }
 
     /// Whether there is an operator of this name (`$add`).
@@ -136,12 +142,12 @@ impl Expression {
 
     /// The value of a field path such as `a.b`, written without the `$`.
     pub fn field(path: &str) -> Result<Expression> {
-        Ok(Expression { root: Expr::Root(path::FieldPath::parse(path)?), collation: Collation::SIMPLE, known: true })
+        Ok(Expression::of(Expr::Root(path::FieldPath::parse(path)?)))
     }
 
     /// The expression that gives this value.
     pub fn literal(value: Value<'_>) -> Expression {
-        Expression { root: Expr::Literal(ValueBuf::from(value)), collation: Collation::SIMPLE, known: true }
+        Expression::of(Expr::Literal(ValueBuf::from(value)))
     }
 
     /// Evaluates with `root` as `$$ROOT` and `$$CURRENT`.
@@ -182,18 +188,7 @@ impl Expression {
 
     /// Whether it has a value for every document: it compares and decides, and computes nothing.
     pub fn never_fails(&self) -> bool {
-        let mut never = true;
-        self.root.each(&mut |part| {
-            never &= match part {
-                Expr::Call(function, _) => COMPARING.contains(&function.name),
-                Expr::Form(form) => {
-                    matches!(**form, Form::And(_) | Form::Or(_) | Form::Condition { .. } | Form::IfNull(_))
-                }
-                Expr::InSecondEngine(..) => false,
-                _ => true,
-            };
-        });
-        never
+        self.root.never_fails()
     }
 
     /// The dotted path, if the expression is nothing but a field of the document.

@@ -28,6 +28,7 @@ use crate::pushdown;
 use crate::table::{ID_KEY, ID_TEXT, RowKey, Table};
 use candidate::{Candidate, within};
 use choice::Asking;
+use document::path::Path;
 use document::{Doc, Value};
 use elements::ElementCondition;
 use error::Error;
@@ -281,6 +282,10 @@ fn ids_in(node: &Node, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
     match node {
         Node::Path { path, test } if path.as_str() == "_id" => ids_of(test, table),
         Node::And(all) => all.iter().find_map(|node| ids_in(node, table)).map(|(texts, _)| (texts, false)),
+        Node::Expression(expression) => {
+            let (_, test) = expression.implied().iter().find(|(path, _)| path.as_str() == "_id")?;
+            ids_of(test, table).map(|(texts, _)| (texts, false))
+        }
         _ => None,
     }
 }
@@ -377,12 +382,18 @@ impl<'q> Wanted<'q> {
     fn read(&mut self, node: &'q Node) {
         match node {
             Node::And(all) => all.iter().for_each(|node| self.read(node)),
-            Node::Path { path, test } => {
-                elements::read(path.as_str(), test, &mut self.elements);
-                self.conditions.push((path.as_str(), test));
+            Node::Path { path, test } => self.read_test(path, test),
+            Node::Expression(expression) => {
+                self.incomplete = true;
+                expression.implied().iter().for_each(|(path, test)| self.read_test(path, test));
             }
             _ => self.incomplete = true,
         }
+    }
+
+    fn read_test(&mut self, path: &'q Path, test: &'q Test) {
+        elements::read(path.as_str(), test, &mut self.elements);
+        self.conditions.push((path.as_str(), test));
     }
 }
 

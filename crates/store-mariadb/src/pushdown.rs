@@ -81,6 +81,11 @@ pub(crate) fn condition(node: &Node, tells_opaque: bool) -> Option<Condition> {
             let by_value = at_path(path, test)?;
             Some(if tells_opaque { by_bytes(test, by_value) } else { by_value })
         }
+        Node::Expression(expression) => {
+            let implied = expression.implied().iter().filter_map(|(path, test)| at_path(path, test));
+            let parts: Vec<Condition> = implied.take(BRANCHES_MAX).collect();
+            (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
+        }
         _ => None,
     }
 }

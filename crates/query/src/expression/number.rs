@@ -139,6 +139,11 @@ impl Sum {
         }
     }
 
+    /// As adding the int32 1 so many times.
+    pub fn count(&mut self, times: u64) {
+        self.integers += i128::from(times);
+    }
+
     /// Among doubles, integers are added in their turn: the order shows in the last digits.
     pub fn add(&mut self, number: Number) {
         let kind = match number {

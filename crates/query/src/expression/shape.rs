@@ -12,17 +12,11 @@ impl Expression {
         of(&self.root).unwrap_or_default()
     }
 
-    /// The path and the value of `{$eq: ["$path", value]}`, where nothing is equal to the value but what has its key: no null, which is
-    /// not what is missing here, and nothing that a collation has a say in.
+    /// The path and the value of `{$eq: ["$path", value]}`, where nothing is equal to the value but what has its key, and nothing that a
+    /// collation has a say in.
     pub fn equality(&self) -> Option<(String, Value<'_>)> {
-        let Expr::Call(function, arguments) = &self.root else { return None };
-        let (path, value) = match arguments.as_slice() {
-            [Expr::Root(path), Expr::Literal(value)] | [Expr::Literal(value), Expr::Root(path)] => (path, value),
-            _ => return None,
-        };
-        let is_plain = !matches!(value.kind(), Kind::Array | Kind::Undefined | Kind::Null | Kind::Regex);
-        let is_it = function.name == "$eq" && is_plain && !path.is_empty() && self.collation.is_simple();
-        is_it.then(|| (path.to_string(), value.as_value()))
+        let (path, value) = self.root.equality().filter(|_| self.collation.is_simple())?;
+        Some((path, value.as_value()))
     }
 }
 

@@ -1,0 +1,112 @@
+//! The conditions on fields that hold where an expression does: by these, what `$expr` asks for is found in an index.
+
+use super::{COMPARING, Expr, Expression, Form};
+use crate::predicate::Test;
+use document::path::Path;
+use document::{Kind, ValueBuf};
+use std::sync::OnceLock;
+
+/// Worked out when it is asked for. A copy works it out again, as its paths may be changed.
+#[derive(Debug, Default)]
+pub(super) struct Implied(OnceLock<Box<[(Path, Test)]>>);
+
+impl Clone for Implied {
+    fn clone(&self) -> Implied {
+        Implied::default()
+    }
+}
+
+impl Expression {
+    /// Conditions that every document meets for which this is true: the equalities of fields with constants, those of an `$and` up to
+    /// what may fail. None by another collation.
+    pub fn implied(&self) -> &[(Path, Test)] {
+        self.implied.0.get_or_init(|| {
+            let mut conditions = Vec::new();
+            if self.collation.is_simple() {
+                self.root.imply(&mut conditions);
+            }
+            conditions.into()
+        })
+    }
+}
+
+impl Expr {
+    /// False: what stands behind this one may not be looked at for every document.
+    fn imply(&self, conditions: &mut Vec<(Path, Test)>) -> bool {
+        match self {
+            Expr::InSecondEngine(inner, _) => inner.imply(conditions),
+            Expr::Form(form) => match &**form {
+                Form::And(all) => all.iter().all(|part| part.imply(conditions)),
+                _ => self.never_fails(),
+            },
+            part => match part.equality() {
+                Some((path, value)) => {
+                    conditions.push((Path::new(&path), Test::Equal(value.clone())));
+                    true
+                }
+                None => part.never_fails(),
+            },
+        }
+    }
+
+    /// `{$eq: ["$path", value]}`, where nothing is equal to the value but what has its key: no null, which is not what is missing here.
+    pub(super) fn equality(&self) -> Option<(String, &ValueBuf)> {
+        let Expr::Call(function, arguments) = self else { return None };
+        let (path, value) = match arguments.as_slice() {
+            [Expr::Root(path), Expr::Literal(value)] | [Expr::Literal(value), Expr::Root(path)] => (path, value),
+            _ => return None,
+        };
+        let is_plain = !matches!(value.kind(), Kind::Array | Kind::Undefined | Kind::Null | Kind::Regex);
+        (function.name == "$eq" && is_plain && !path.is_empty()).then(|| (path.to_string(), value))
+    }
+
+    pub(super) fn never_fails(&self) -> bool {
+        let mut never = true;
+        self.each(&mut |part| {
+            never &= match part {
+                Expr::Call(function, _) => COMPARING.contains(&function.name),
+                Expr::Form(form) => {
+                    matches!(**form, Form::And(_) | Form::Or(_) | Form::Condition { .. } | Form::IfNull(_))
+                }
+                Expr::InSecondEngine(..) => false,
+                _ => true,
+            };
+        });
+        never
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Context, Expression};
+    use document::{DocBuf, Value, array, doc};
+
+    fn implied(expression: &DocBuf) -> String {
+        let expression = Expression::parse(Value::Document(expression.as_doc()), &Context::at(0)).unwrap();
+        let of_one = |(path, test): &(_, _)| format!("{path}: {test:?}");
+        expression.implied().iter().map(of_one).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn equalities_are_implied_up_to_what_may_fail() {
+        let equal = |path: &str, value: Value<'_>| doc! { "$eq": &array![path, value] };
+        let (a, b) = (equal("$a.b", Value::Int32(1)), doc! { "$eq": &array!["x", "$c"] });
+        assert!(implied(&a).starts_with("a.b: Equal("));
+        let divided = doc! { "$gt": &array![&doc! { "$divide": &array![1, "$d"] }, 0] };
+        let above = doc! { "$gt": &array!["$d", 0] };
+        let count = |all: &document::ValueBuf| implied(&doc! { "$and": all }).matches("Equal(").count();
+        assert_eq!(count(&array![&a, &b]), 2);
+        assert_eq!(count(&array![&above, &a, &doc! { "$and": &array![&above, &b] }]), 2);
+        assert_eq!(count(&array![&a, &divided, &b]), 1);
+        for nothing in [
+            doc! { "$or": &array![&a, &b] },
+            equal("$a", Value::Null),
+            doc! { "$eq": &array!["$a", &array![1]] },
+            doc! { "$eq": &array!["$a", "$b"] },
+            doc! { "$ne": &array!["$a", 1] },
+            doc! { "$eq": &array!["$$ROOT", 1] },
+        ] {
+            assert_eq!(implied(&nothing), "");
+        }
+    }
+}
