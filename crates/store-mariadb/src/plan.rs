@@ -357,7 +357,7 @@ impl Rows {
         self.index.as_deref().is_some_and(of_index)
     }
 
-    /// Whether these keys are read in the index alone, so that the statement is to be prepared anew.
+    /// Whether these keys are read in the index alone; then the statement is to be prepared anew.
     fn joins_to_index(&self, table: &Table, limit: u64) -> bool {
         let is_large = || limit.saturating_mul(table.document_bytes.get() + ROW_BYTES) >= JOINED_BYTES_MIN;
         // A condition on one column is nothing but ranges of the index.
@@ -415,7 +415,8 @@ impl Rows {
         limit: u64,
     ) {
         let params = self.params(table, after, limit);
-        match self.joins_to_index(table, limit) {
+        // Run a second time, MariaDB 10.11 no longer skips from one value to the next (documents for the 13 values of a million: 3 s).
+        match self.gives_different() || self.joins_to_index(table, limit) {
             true => connection.queue_execute_anew(statement, &params),
             false => connection.queue_execute(statement, &params),
         }
