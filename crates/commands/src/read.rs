@@ -470,6 +470,17 @@ impl Reader {
                 self.source = Source::List(VecDeque::new());
                 continue;
             }
+            if let Source::Scan { plan, position: None, exhausted } = &mut self.source
+                && self.limit.is_none()
+                && self.describer.is_none()
+                && pipeline.execution.counts()
+                && let Some(number) = running.within(store.count(&**plan, None)).await?
+            {
+                pipeline.execution.push_number(number)?;
+                self.matched += number;
+                *exhausted = true;
+                continue;
+            }
             let feed = Feed {
                 residual: self.residual.as_ref(),
                 describer: self.describer.as_deref_mut(),

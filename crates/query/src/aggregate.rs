@@ -300,6 +300,16 @@ impl Execution {
         steps::push(&mut self.sections, item.into(), &mut self.ready)
     }
 
+    /// Whether nothing but the number of documents matters.
+    pub fn counts(&self) -> bool {
+        steps::counts(&self.sections)
+    }
+
+    /// As pushing so many documents, where nothing else matters.
+    pub fn push_number(&mut self, number: u64) -> Result<()> {
+        steps::push_number(&mut self.sections, number)
+    }
+
     /// The input is over: blocking stages give out what they hold, until `wanted` results are ready or `pace` asks for a pause. True
     /// when that was all.
     pub fn advance(&mut self, wanted: usize, pace: &mut Pacer<'_>) -> Result<bool> {

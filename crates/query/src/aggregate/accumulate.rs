@@ -108,6 +108,11 @@ impl Accumulator {
         Accumulator::SumConstant(Number::Int32(1))
     }
 
+    /// Whether it is [`Accumulator::count`].
+    pub fn is_count(&self) -> bool {
+        matches!(self, Accumulator::SumConstant(Number::Int32(1)))
+    }
+
     pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Accumulator> {
         match operator {
             "$count" => {

@@ -367,6 +367,23 @@ impl Hold for Groups {
         Ok(Demand::More)
     }
 
+    fn counts(&self) -> bool {
+        matches!(self.group.key, Key::Constant(..)) && self.group.fields.iter().all(|(_, sum)| sum.is_count())
+    }
+
+    fn push_number(&mut self, number: u64) -> Result<()> {
+        let Key::Constant(key, _) = &self.group.key else { return Ok(()) };
+        if number > 0 {
+            self.found.find(key.as_value(), &self.group)?;
+            for state in &mut self.found.states {
+                if let State::Sum(sum) = state {
+                    sum.count(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn finish(mut self: Box<Self>) -> Result<Box<dyn Give>> {
         if self.runs.is_some() {
             self.spill()?;

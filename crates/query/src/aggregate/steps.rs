@@ -69,6 +69,16 @@ enum Step {
 pub(super) trait Hold: Send {
     fn push(&mut self, item: Item<'_>) -> Result<Demand>;
 
+    /// Whether nothing but the number of documents matters.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// As pushing so many documents, for a stage that counts.
+    fn push_number(&mut self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// The input is over.
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
 }
@@ -170,6 +180,25 @@ impl Step {
             Stage::GeoNear(_) => Step::Refused("$geoNear"),
         }
     }
+}
+
+/// Whether nothing but the number of documents matters that are pushed.
+pub(super) fn counts(sections: &[Section]) -> bool {
+    match sections.first().and_then(|section| section.steps.first()) {
+        Some(Step::Count { .. }) => true,
+        Some(Step::Hold(holder)) => holder.counts(),
+        _ => false,
+    }
+}
+
+/// As pushing so many documents, where nothing else matters.
+pub(super) fn push_number(sections: &mut [Section], number: u64) -> Result<()> {
+    match sections.first_mut().and_then(|section| section.steps.first_mut()) {
+        Some(Step::Count { count, .. }) => *count += number,
+        Some(Step::Hold(holder)) => holder.push_number(number)?,
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Pushes a document through all sections.
