@@ -156,6 +156,18 @@ def test_counting_by_an_index_looks_at_keys(filled):
     assert examined(filled.database, {"count": filled.name, "query": {}})[0] == 0
 
 
+def test_equalities_in_expressions_are_found_by_an_index(filled):
+    for expression in [{"$eq": ["$group", 7]}, {"$and": [{"$eq": [7, "$group"]}, {"$gt": ["$rank", 0]}]}]:
+        query = {"$expr": expression}
+        found = sorted(one["_id"] for one in filled.find(query))
+        assert found == sorted(one["_id"] for one in filled.find(query, hint={"$natural": 1})) != []
+        documents, stages = examined(filled.database, {"find": filled.name, "filter": query})
+        print(f"{expression}: {len(found)} documents returned, {documents} examined")
+        assert documents <= 1.1 * 20 + 10 and "IXSCAN" in stage_names(stages)
+    documents, _ = examined(filled.database, {"find": filled.name, "filter": {"$expr": {"$eq": ["$_id", 5]}}})
+    assert documents <= 10
+
+
 @pytest.fixture
 def profile(filled):
     """Profiles operations on the collection; gives a function that finds what was noted of one of them."""
@@ -197,6 +209,36 @@ def test_writes_and_joins_look_at_what_they_need(filled, profile):
     (join,) = profile(**{"command.aggregate": filled.name})
     print(f"$lookup: 63 documents returned, {join['docsExamined']} examined")
     assert join["docsExamined"] <= 1.1 * 63 + 10
+    by_variable = [{"$match": {"$expr": {"$eq": ["$group", "$$group"]}}}]
+    pipeline[1] = {"$lookup": {"from": filled.name, "let": {"group": "$group"}, "pipeline": by_variable, "as": "others"}}
+    assert [len(one["others"]) for one in filled.aggregate(pipeline)] == [20, 20, 20]
+    join = profile(**{"command.aggregate": filled.name})[-1]
+    print(f"$lookup with a pipeline: 63 documents returned, {join['docsExamined']} examined")
+    assert join["docsExamined"] <= 1.1 * 63 + 10
+
+
+@pytest.mark.selkie_only
+def test_drivers_counts_look_at_keys(filled, profile):
+    """What drivers make of count_documents: an aggregation."""
+    assert filled.count_documents({"kind": 3}) == DOCUMENTS // 25
+    assert filled.count_documents({"kind": {"$lt": 0}}) == 0
+    assert [entry["docsExamined"] for entry in profile(**{"command.aggregate": filled.name})] == [0, 0]
+    (sums,) = filled.aggregate([{"$match": {"kind": 3}}, {"$group": {"_id": None, "n": {"$sum": 1}, "two": {"$sum": 2}}}])
+    assert sums == {"_id": None, "n": DOCUMENTS // 25, "two": DOCUMENTS // 25 * 2}
+
+
+@pytest.mark.selkie_only
+@pytest.mark.mariadb_only
+def test_different_values_are_skipped_to_each_time(filled, server):
+    """MariaDB forgets to skip from one value to the next when it runs the statement again."""
+    def rows_read():
+        return int(server.mariadb.sql("SHOW GLOBAL STATUS LIKE 'Innodb_rows_read'")[0][1])
+
+    assert len(filled.distinct("kind")) == 25
+    before = rows_read()
+    for _ in range(3):
+        assert len(filled.distinct("kind")) == 25
+    assert rows_read() - before <= 3 * (3 * 25 + 10)
 
 
 def test_what_is_past_its_time_is_found_by_its_index(db, filled):

@@ -120,6 +120,18 @@ fn operator(random: &mut Random, depth: u64) -> DocBuf {
     spec
 }
 
+/// Fields that equal constants.
+fn expression(random: &mut Random) -> DocBuf {
+    let equality = |random: &mut Random| {
+        let path = format!("${}", pick(random, &PATHS));
+        doc! { "$eq": &array![&*path, &doc! { "$literal": &value(random, 1) }] }
+    };
+    match random.below(3) {
+        0 => doc! { "$and": &array![&equality(random), &equality(random)] },
+        _ => equality(random),
+    }
+}
+
 fn filter(random: &mut Random, depth: u64) -> DocBuf {
     let mut filter = DocBuf::new();
     if depth > 0 && random.below(4) == 0 {
@@ -131,8 +143,9 @@ fn filter(random: &mut Random, depth: u64) -> DocBuf {
     }
     for _ in 0..1 + random.below(2) {
         let path = pick(random, &PATHS);
-        match random.below(3) {
-            0 => filter.append(path, &value(random, 1)),
+        match random.below(7) {
+            0 | 1 => filter.append(path, &value(random, 1)),
+            2 if filter.as_doc().get("$expr").is_none() => filter.append("$expr", &expression(random)),
             _ => filter.append(path, &operator(random, 1)),
         }
     }
