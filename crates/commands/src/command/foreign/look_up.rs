@@ -20,9 +20,9 @@ use store::Namespace;
 const READ_PER_DOCUMENT: u64 = 50;
 
 /// For so many documents an index is asked before the size of the collection is; most joins have no more.
-const ASKED_AT_FIRST: u64 = 100;
+const ASKED_AT_FIRST: u64 = 8;
 
-/// For how many documents an index is asked at a time.
+/// For how many documents an index is asked at a time, where that can be.
 const TOGETHER_MAX: usize = 100;
 
 /// How much may be found for them. Where it is more, fewer are asked for.
@@ -223,7 +223,8 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Par
     let indexes = call.worker.store.known_indexes(&namespace).await?.unwrap_or_default();
     let indexed = indexes.iter().any(|index| index.key.as_doc().first().is_some_and(|first| first.key() == field));
     if indexed {
-        return Ok(Partners::AskedAtFirst(ASKED_AT_FIRST));
+        let at_first = if lookup.is_by_fields() { TOGETHER_MAX as u64 } else { ASKED_AT_FIRST };
+        return Ok(Partners::AskedAtFirst(at_first));
     }
     match call.worker.store.rough_size(&namespace).await?.data_bytes > HASHED_BYTES_MAX as u64 {
         true => Ok(Partners::ASKED),
@@ -236,7 +237,7 @@ async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Partners> {
     let size = call.worker.store.rough_size(&namespace(call, lookup.collection())).await?;
     Ok(match size.data_bytes > HASHED_BYTES_MAX as u64 {
         true => Partners::ASKED,
-        false => Partners::AskedFor((size.documents / READ_PER_DOCUMENT).saturating_sub(ASKED_AT_FIRST)),
+        false => Partners::AskedFor(size.documents / READ_PER_DOCUMENT),
     })
 }
 

@@ -168,10 +168,15 @@ impl Lookup {
         Ok((predicate, pipeline))
     }
 
+    /// Whether partners are told by the fields alone.
+    pub fn is_by_fields(&self) -> bool {
+        self.fields.is_some() && !self.has_pipeline
+    }
+
     /// What the partners of all these documents meet, and perhaps others. `None` where it takes more than the fields to say so, or the
     /// values are not such as a list may have, or too many.
     pub fn query_for_all<'d>(&self, documents: impl Iterator<Item = Doc<'d>>) -> Result<Option<Predicate>> {
-        let Some(fields) = self.fields.as_ref().filter(|_| !self.has_pipeline) else { return Ok(None) };
+        let Some(fields) = self.fields.as_ref().filter(|_| self.is_by_fields()) else { return Ok(None) };
         let (mut known, mut key) = (HashSet::<Vec<u8>, ahash::RandomState>::default(), Vec::new());
         let mut bytes = Vec::new();
         let mut list = ArrayWriter::begin(&mut bytes);
