@@ -80,7 +80,7 @@ pub(super) async fn join(
     foreign: &Foreign,
     joining: &mut Joining,
     item: Item<'_>,
-    following: impl Iterator<Item = &ItemBuf> + ExactSizeIterator + Clone,
+    following: impl ExactSizeIterator<Item = &ItemBuf>,
     budget: &Budget,
 ) -> Result<ItemBuf> {
     let joined = match foreign {
@@ -107,7 +107,7 @@ async fn look_ahead(
     lookup: &Lookup,
     joining: &mut Joining,
     item: Item<'_>,
-    following: impl Iterator<Item = &ItemBuf> + ExactSizeIterator + Clone,
+    following: impl ExactSizeIterator<Item = &ItemBuf>,
     budget: &Budget,
 ) -> Result<()> {
     joining.together = Together::default();
