@@ -2,7 +2,8 @@
 //!
 //! What is remembered is a table's shape, never its rows. Others may drop, create and alter tables at any time: an entry is asked for
 //! again after [`FRESH_FOR`], and at once when a statement fails in a way that a change of shape explains. The server takes milliseconds
-//! to tell a table's columns, so that those who miss the same entry at once wait for the first of them.
+//! to tell a table's columns, so that those who miss the same entry at once wait for the first of them, and those who have one that is no longer fresh make
+//! do with it meanwhile.
 
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
@@ -65,7 +66,7 @@ impl Catalog {
         Ok((schema, names::table(namespace, self.ignores_case)?))
     }
 
-    /// What is remembered of the collection's table, if it is fresh.
+    /// What is remembered of the collection's table, if it is fresh, or somebody asks whether it still is.
     pub fn remembered(&self, namespace: &Namespace) -> Option<Arc<Table>> {
         let changes = self.changes.load(Ordering::Acquire);
         if self.seen.replace(changes) != changes {
@@ -74,7 +75,9 @@ impl Catalog {
         }
         let tables = self.tables.borrow();
         let (table, since) = tables.get(namespace)?;
-        (since.elapsed() < FRESH_FOR).then(|| table.clone())
+        let age = since.elapsed();
+        let is_asked = || age < 2 * FRESH_FOR && self.asked.borrow().contains_key(namespace);
+        (age < FRESH_FOR || is_asked()).then(|| table.clone())
     }
 
     /// Has all workers of the process ask again.
