@@ -34,7 +34,11 @@ impl Expr {
     /// False: what stands behind this one may not be looked at for every document.
     fn imply(&self, conditions: &mut Vec<(Path, Test)>) -> bool {
         match self {
-            Expr::InSecondEngine(inner, _) => inner.imply(conditions),
+            // What that engine does otherwise may be to fail.
+            Expr::InSecondEngine(inner, _) => {
+                inner.imply(conditions);
+                false
+            }
             Expr::Form(form) => match &**form {
                 Form::And(all) => all.iter().all(|part| part.imply(conditions)),
                 _ => self.never_fails(),
