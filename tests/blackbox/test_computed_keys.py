@@ -330,6 +330,23 @@ def test_what_sql_writes_is_found(server, db, kind):
 
 
 @pytest.mark.mariadb_only
+def test_a_hint_gives_what_the_index_has(server, db):
+    """Also of rows that no gateway has computed the keys of."""
+    db.things.create_index([("words", "text")], name="text")
+    db.things.create_index("a", name="sparse", sparse=True, collation=ENGLISH)
+    db.things.insert_one({"_id": 0, "words": "red", "a": 1})
+    with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+        for made in [{"_id": 1, "words": "blue"}, {"_id": 2, "a": 5}, {"_id": 3, "words": 5}]:
+            cursor.execute("INSERT INTO things (doc) VALUES (%s)", (json_util.dumps(made),))
+        connection.commit()
+    found = lambda **options: sorted(one["_id"] for one in db.things.find({}, **options))
+    assert found(hint="text") == [0, 1]
+    assert found(hint="sparse", collation=ENGLISH) == [0, 2]
+    assert found() == [0, 1, 2, 3]
+    assert db.things.count_documents({}, hint="text") == 2
+
+
+@pytest.mark.mariadb_only
 def test_gateways_need_not_know_of_one_another(server, own_server, db, database_name):
     rng, kind = random.Random(SEED), "collation, compound"
     other = own_server(mariadb=server.mariadb)

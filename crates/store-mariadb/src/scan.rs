@@ -125,7 +125,17 @@ pub(crate) async fn rows(
                     Err(failure) => return Err(failure),
                 }
             }
-            of(store, plan, table, rows, after, wanted, take).await
+            let Some(keyed) = rows.keyed().filter(|keyed| keyed.only.is_some()) else {
+                return of(store, plan, table, rows, after, wanted, take).await;
+            };
+            let mut bson = Vec::new();
+            let mut take_own = |key: &[u8], json: &[u8]| {
+                bson.clear();
+                spelling::read(json, &mut bson)?;
+                let given = keyed.gives(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
+                if given { take(key, json) } else { Ok(Flow::Continue) }
+            };
+            of(store, plan, table, rows, after, wanted, &mut take_own).await
         }
         Access::Union(branches) => union(store, plan, table, branches, after, wanted, take).await,
     }

@@ -7,11 +7,12 @@ use crate::index::Index;
 use crate::plan::{Found, Rows, padded};
 use crate::pushdown::{Condition, Operand};
 use crate::table::Table;
+use document::Doc;
 use index_keys::binding::Binding;
 use index_keys::keys::{KEY_END, end_of_prefix};
 use index_keys::wanted::Wanted;
 use index_keys::wildcard::Narrowed;
-use index_keys::{FieldBounds, Interval, intervals, places, search, wildcard};
+use index_keys::{FieldBounds, IndexShape, Interval, intervals, keys, places, search, wildcard};
 use query::Predicate;
 use query::fulltext::TextSearch;
 use query::geo::{EARTH_RADIUS_METERS, Near};
@@ -37,6 +38,16 @@ pub(crate) struct Keyed {
     pub search: Option<Arc<TextSearch>>,
     /// Documents are read in the order of their distance.
     pub rings: Option<Rings>,
+    /// A hint names the index: what it has no keys of is not given, though pending rows are read.
+    pub only: Option<Arc<IndexShape>>,
+}
+
+impl Keyed {
+    /// Whether a document that was read is one that the index has, if that is asked for.
+    pub fn gives(&self, document: Doc<'_>) -> bool {
+        // What could not be indexed may have come by SQL, and is read by every lookup.
+        self.only.as_ref().is_none_or(|shape| keys::index_keys(document, shape).map_or(true, |keys| !keys.is_empty()))
+    }
 }
 
 /// The rows by an index of these kinds: that with the words that are searched for, the one that a hint names, or else the one that narrows the
@@ -64,7 +75,7 @@ fn best(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>, hinted: Option<&I
     let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
     let sought = chosen.filter_map(|index| Some((index, sought(index, query, wanted, hinted.is_some())?)));
     let (index, sought) = sought.max_by_key(|(_, sought)| sought.worth)?;
-    Some(rows(table, index, sought))
+    Some(rows(table, index, sought, hinted.is_some()))
 }
 
 /// What is looked for in an index.
@@ -124,12 +135,13 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
     region().or_else(ring).or_else(by_any_field).or_else(everything)
 }
 
-fn rows(table: &Table, index: &Index, sought: Sought) -> Rows {
+fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
     let keys = index.keys.clone().unwrap_or_else(KeyTable::new);
     let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
     let rings = sought.near.zip(index.shape.clone()).map(|(near, shape)| Rings { near, shape });
     let pending = keys.pending(table);
-    let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, keys };
+    let only = index.shape.clone().filter(|_| hinted);
+    let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, only, keys };
     let found = Found {
         table: keyed.keys.keys(table),
         key: "seq",
