@@ -1,11 +1,11 @@
 //! The whole cache: its parts, the time they share, and what the store tells it.
 
 use crate::changed::Changed;
+use crate::directory::{self, Directory};
 use crate::figures::{Figures, Refusal};
-use crate::recent::Announcement;
+use crate::recent::Recent;
 use crate::scope::Scope;
 use crate::shard::{Flight, Found, New, Shard};
-use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -33,6 +33,20 @@ pub struct Settings {
     pub ignores_overtaking: bool,
 }
 
+/// Answers of a collection that every change is held against: each costs a write a quarter of a microsecond.
+const LISTED_MAX: usize = 64;
+
+impl Settings {
+    fn directories(&self) -> usize {
+        self.shards.div_ceil(directory::PARTS)
+    }
+
+    /// How many of those answers each directory has.
+    pub(crate) fn listed_max(&self) -> usize {
+        (LISTED_MAX / self.directories()).max(4)
+    }
+}
+
 /// Threads in the order in which they first asked.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -44,11 +58,14 @@ thread_local! {
 pub struct Cache<A> {
     settings: Settings,
     shards: Box<[Mutex<Shard<A>>]>,
+    /// One for some parts each.
+    directories: Box<[Arc<Directory>]>,
+    recent: Arc<Recent>,
     hasher: ahash::RandomState,
-    /// Goes up with each change that is settled.
-    time: AtomicU64,
     /// Changes that were announced.
     changes: AtomicU64,
+    /// Answers that they were held against.
+    examined: AtomicU64,
     /// The time that writes have spent on throwing answers out, in nanoseconds.
     noting_ns: AtomicU64,
     /// Writes from elsewhere cannot be followed: nothing is given, nothing is kept.
@@ -85,12 +102,17 @@ pub struct Fill<A> {
 impl<A: Send + Sync + 'static> Cache<A> {
     pub fn new(settings: Settings) -> Arc<Cache<A>> {
         let settings = Settings { shards: settings.shards.max(1), ..settings };
+        let directories: Box<[Arc<Directory>]> = (0..settings.directories()).map(|_| Arc::default()).collect();
+        let recent = Arc::new(Recent::new());
+        let shard = |part| Shard::new(part, directories[part / directory::PARTS].clone(), recent.clone());
         Arc::new(Cache {
-            shards: (0..settings.shards).map(|_| Mutex::default()).collect(),
+            shards: (0..settings.shards).map(|part| Mutex::new(shard(part))).collect(),
+            directories,
+            recent,
             settings,
             hasher: ahash::RandomState::new(),
-            time: AtomicU64::new(1),
             changes: AtomicU64::new(0),
+            examined: AtomicU64::new(0),
             noting_ns: AtomicU64::new(0),
             blind: AtomicBool::new(false),
             blind_since_ms: AtomicI64::new(0),
@@ -130,7 +152,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
             Found::Nothing => shard.take_off(key, hash),
         };
         drop(shard);
-        let began = self.time.load(Ordering::SeqCst);
+        let began = self.recent.time();
         Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, part, began, started: Instant::now(), flight })
     }
 
@@ -148,8 +170,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
         if is_news && forgets {
             let mut changes = Changes::default();
             changes.anything(&Namespace::new("", ""));
-            let announcement = self.note(changes);
-            self.settle(&announcement);
+            self.recent.settle(self.note(changes));
         }
         self.blind.store(blind, Ordering::SeqCst);
     }
@@ -176,6 +197,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
         let mut sum = Figures {
             changes: self.changes.load(Ordering::Relaxed),
             changes_us: self.noting_ns.load(Ordering::Relaxed) / 1000,
+            examined: self.examined.load(Ordering::Relaxed),
             ..Figures::default()
         };
         self.shards.iter().for_each(|shard| sum.add(&lock(shard).figures()));
@@ -195,24 +217,49 @@ impl<A: Send + Sync + 'static> Cache<A> {
         }
     }
 
-    fn note(&self, changes: Changes) -> Arc<Announcement> {
+    /// Remembers changes for answers that are being made, then throws out what they can make wrong: in this order, so that an answer that is stored
+    /// meanwhile is found, or finds them. Gives the number they are remembered by.
+    fn note(&self, changes: Changes) -> u64 {
         // What is remembered for answers in the making is to be small.
         const IMAGES_BYTES_MAX: usize = 64 << 10;
         let began = Instant::now();
-        let small = (changes.bytes() > IMAGES_BYTES_MAX).then(|| Announcement::new(changes.without_images()));
-        let announcement = Announcement::new(changes);
-        let kept = small.unwrap_or_else(|| announcement.clone());
-        let changed: SmallVec<[Changed<'_>; 1]> =
-            announcement.changes.iter().map(|(_, change)| Changed::of(change)).collect();
-        self.shards.iter().for_each(|shard| lock(shard).take_note(&announcement, &changed, &kept));
-        self.changes.fetch_add(announcement.changes.iter().count() as u64, Ordering::Relaxed);
+        let small = (changes.bytes() > IMAGES_BYTES_MAX).then(|| Arc::new(changes.without_images()));
+        let changes = Arc::new(changes);
+        let number = self.recent.announce(small.unwrap_or_else(|| changes.clone()));
+        let (mut found, mut examined, mut count) = (Vec::with_capacity(64), 0, 0);
+        for (namespace, change) in changes.iter() {
+            let changed = Changed::of(change);
+            count += 1;
+            for (at, directory) in self.directories.iter().enumerate() {
+                directory.find(namespace, change, &changed, &mut found);
+                examined += found.len() as u64;
+                for part in found.chunk_by(|one, other| directory::part(*one) == directory::part(*other)) {
+                    let Some(first) = part.first() else { continue };
+                    let mut shard = self.shard(at * directory::PARTS + directory::part(*first));
+                    for &number in part {
+                        shard.invalidate(directory::slot(number), (namespace, change), &changed, &changes);
+                    }
+                }
+            }
+        }
+        self.changes.fetch_add(count, Ordering::Relaxed);
+        self.examined.fetch_add(examined, Ordering::Relaxed);
         let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.noting_ns.fetch_add(took, Ordering::Relaxed);
-        kept
+        number
     }
 
-    fn settle(&self, announcement: &Announcement) {
-        announcement.settle(self.time.fetch_add(1, Ordering::SeqCst));
+    /// Lets go of answers of a collection that every change of it is held against, the oldest first, until there are no more than there may be. Those
+    /// that somebody was given meanwhile have another turn.
+    fn shed(&self, part: usize, namespace: &Namespace) {
+        let listed_max = self.settings.listed_max();
+        let Some(directory) = self.directories.get(part / directory::PARTS) else { return };
+        // After one turn of all of them none has been given since.
+        for _ in 0..2 * listed_max + 2 {
+            let Some(oldest) = directory.turn(namespace, listed_max) else { return };
+            let of_oldest = part / directory::PARTS * directory::PARTS + directory::part(oldest);
+            self.shard(of_oldest).shed(directory::slot(oldest), namespace);
+        }
     }
 
     /// Where a question is looked for.
@@ -247,7 +294,10 @@ impl<A: Send + Sync + 'static> Fill<A> {
         if self.cache.is_blind() {
             return Err(Refusal::Blind);
         }
-        shard.store(new, &self.cache.settings)
+        let listed = shard.store(new, &self.cache.settings)?;
+        drop(shard);
+        listed.into_iter().for_each(|namespace| self.cache.shed(self.part, &namespace));
+        Ok(())
     }
 
     /// Gives up: the answer is not to be kept.
@@ -273,7 +323,7 @@ fn lock<A>(shard: &Mutex<Shard<A>>) -> MutexGuard<'_, Shard<A>> {
 /// Changes that a store has announced to this cache.
 struct Noted<A: Send + Sync + 'static> {
     cache: Arc<Cache<A>>,
-    announcement: Option<Arc<Announcement>>,
+    number: u64,
 }
 
 /// A cache as stores know it.
@@ -281,27 +331,23 @@ pub struct Watching<A>(pub Arc<Cache<A>>);
 
 impl<A: Send + Sync + 'static> Watch for Watching<A> {
     fn wants_images(&self, namespace: &Namespace) -> bool {
-        self.0.shards.iter().any(|shard| lock(shard).knows(namespace))
+        self.0.directories.iter().any(|directory| directory.knows(namespace))
     }
 
     fn announce(&self, changes: Changes) -> Box<dyn Announced> {
-        let announcement = self.0.note(changes);
-        Box::new(Noted { cache: self.0.clone(), announcement: Some(announcement) })
+        Box::new(Noted { cache: self.0.clone(), number: self.0.note(changes) })
     }
 }
 
 impl<A: Send + Sync + 'static> Announced for Noted<A> {
-    fn lose(mut self: Box<Self>) {
-        if let Some(announcement) = self.announcement.take() {
-            announcement.lose();
-        }
+    fn lose(self: Box<Self>) {
+        // What is lost is not settled when it is dropped.
+        self.cache.recent.lose(self.number);
     }
 }
 
 impl<A: Send + Sync + 'static> Drop for Noted<A> {
     fn drop(&mut self) {
-        if let Some(announcement) = &self.announcement {
-            self.cache.settle(announcement);
-        }
+        self.cache.recent.settle(self.number);
     }
 }

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 const CROWD: usize = 2;
 
 /// A text has many parts: where one of them leads to so many answers, no more are filed.
-const TEXT_CROWD: usize = 8;
+const TEXT_CROWD: usize = 16;
 
 /// The parts of longer texts are noted, and those that answers are filed under are looked for among them.
 const TEXT_BYTES_FEW: usize = 1024;

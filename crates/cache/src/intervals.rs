@@ -3,8 +3,8 @@
 //! A treap (a search tree whose shape is that of a tree filled in random order) by the lower ends, whose nodes know the highest upper end
 //! below them: what is found costs its number times the depth, what is not found costs the depth.
 
+use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 pub struct Intervals<L> {
     root: Tree<L>,
@@ -14,11 +14,14 @@ pub struct Intervals<L> {
 
 type Tree<L> = Option<Box<Node<L>>>;
 
+/// An end of an interval. Those of numbers, times and ids have room in the node: who goes down the tree looks at each on the way.
+type End = SmallVec<[u8; 16]>;
+
 struct Node<L> {
-    low: Box<[u8]>,
-    high: Arc<[u8]>,
     /// The highest upper end of this node and those below.
-    highest: Arc<[u8]>,
+    highest: End,
+    low: End,
+    high: End,
     label: L,
     priority: u64,
     left: Tree<L>,
@@ -35,9 +38,8 @@ impl<L: Copy + Ord> Intervals<L> {
     /// Adds the interval from `low` to `high`, both included. It need not have anything in it: `low` may be above `high`.
     pub fn add(&mut self, low: &[u8], high: &[u8], label: L) {
         self.drawn += 1;
-        let high: Arc<[u8]> = high.into();
-        let (highest, priority) = (high.clone(), scattered(self.drawn));
-        let node = Node { low: low.into(), high, highest, label, priority, left: None, right: None };
+        let (highest, high, priority) = (End::new(), End::from_slice(high), scattered(self.drawn));
+        let node = Node { highest, low: End::from_slice(low), high, label, priority, left: None, right: None };
         insert(&mut self.root, Box::new(node));
     }
 
@@ -69,7 +71,10 @@ impl<L: Copy + Ord> Node<L> {
 
     fn update(&mut self) {
         let below = [&self.left, &self.right].into_iter().flatten().map(|node| &node.highest);
-        self.highest = below.chain([&self.high]).max().unwrap_or(&self.high).clone();
+        let highest = below.chain([&self.high]).max().unwrap_or(&self.high);
+        if *highest != self.highest {
+            self.highest = highest.clone();
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with [`changed`]), [`ways`], [`filed`], [`listed`] and [`intervals`] (which
 //! answers a change may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
-//! [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and
+//! [`directory`] (the same for several parts of the cache), [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and
 //! [`rules`], by which somebody leaves collections out.
 //!
 //! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
@@ -14,6 +14,7 @@
 
 mod cache;
 mod changed;
+mod directory;
 mod figures;
 mod filed;
 mod intervals;

@@ -14,6 +14,8 @@ use smallvec::SmallVec;
 pub struct Listed {
     answers: Vec<Entry>,
     conditions: Vec<Option<Condition>>,
+    /// How many answers have each condition: close together, for they are asked of all.
+    users: Vec<u32>,
     by_identity: HashMap<Box<[u8]>, u32, ahash::RandomState>,
 }
 
@@ -26,7 +28,6 @@ struct Entry {
 struct Condition {
     node: Node,
     identity: Box<[u8]>,
-    users: u32,
 }
 
 impl Listed {
@@ -51,17 +52,18 @@ impl Listed {
 
     fn share(&mut self, node: &Node, identity: Box<[u8]>) -> u32 {
         if let Some(&number) = self.by_identity.get(&identity) {
-            if let Some(Some(condition)) = self.conditions.get_mut(number as usize) {
-                condition.users += 1;
-            }
+            self.users.get_mut(number as usize).into_iter().for_each(|users| *users += 1);
             return number;
         }
-        let condition = Some(Condition { node: node.clone(), identity: identity.clone(), users: 1 });
+        let condition = Some(Condition { node: node.clone(), identity: identity.clone() });
         let free = self.conditions.iter().position(Option::is_none);
         let number = free.unwrap_or(self.conditions.len());
-        match self.conditions.get_mut(number) {
-            Some(place) => *place = condition,
-            None => self.conditions.push(condition),
+        match (self.conditions.get_mut(number), self.users.get_mut(number)) {
+            (Some(place), Some(users)) => (*place, *users) = (condition, 1),
+            _ => {
+                self.conditions.push(condition);
+                self.users.push(1);
+            }
         }
         self.by_identity.insert(identity, number as u32);
         number as u32
@@ -70,11 +72,11 @@ impl Listed {
     pub fn remove(&mut self, answer: u32) {
         let Some(at) = self.answers.iter().position(|entry| entry.answer == answer) else { return };
         for number in self.answers.remove(at).conditions {
-            let Some(place) = self.conditions.get_mut(number as usize) else { continue };
-            if let Some(condition) = place {
-                condition.users -= 1;
-            }
-            if let Some(condition) = place.take_if(|condition| condition.users == 0) {
+            let Some(users) = self.users.get_mut(number as usize) else { continue };
+            *users -= 1;
+            if *users == 0
+                && let Some(condition) = self.conditions.get_mut(number as usize).and_then(Option::take)
+            {
                 self.by_identity.remove(&condition.identity);
             }
         }
@@ -103,14 +105,16 @@ impl Listed {
         let mut known: SmallVec<[Option<bool>; 64]> = SmallVec::from_elem(None, self.conditions.len());
         for Entry { answer, conditions } in &self.answers {
             let mut fails = |&number: &u32| {
+                // One that no other answer has is tested with the rest of its filter.
+                if self.users.get(number as usize).is_none_or(|&users| users < 2) {
+                    return false;
+                }
                 let (Some(Some(condition)), Some(known)) =
                     (self.conditions.get(number as usize), known.get_mut(number as usize))
                 else {
                     return false;
                 };
-                // One that no other answer has is tested with the rest of its filter.
-                condition.users > 1
-                    && *known.get_or_insert_with(|| holds_for_neither(&condition.node, before, after, changed))
+                *known.get_or_insert_with(|| holds_for_neither(&condition.node, before, after, changed))
             };
             if !conditions.iter().any(&mut fails) {
                 found.push(*answer);

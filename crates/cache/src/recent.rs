@@ -1,98 +1,174 @@
 //! Changes under way and just over: what answers that are being made may have missed.
 
 use crate::scope::Scope;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::Changes;
 
 /// Changes that are over are remembered up to this number. A read that takes longer than they reach back is not kept.
 const REMEMBERED_MAX: usize = 512;
 
-/// How long changes of which nobody knows what has become are taken to be under way.
-const LOST_FOR: Duration = Duration::from_secs(120);
+/// How long changes of which nobody knows what has become are taken to be under way: they may still happen in half of it.
+const LOST_FOR: Duration = Duration::from_secs(240);
 
-/// When a change is settled, by the cache's own count; this stands for "not yet".
-const UNDER_WAY: u64 = u64::MAX;
-
-/// It was lost so long ago that it has happened by now, or never will.
-const LOST: u64 = u64::MAX - 1;
-
-/// Changes announced together.
-#[derive(Debug)]
-pub struct Announcement {
-    pub changes: Changes,
-    /// The time at which the changes could be seen by everybody.
-    settled: AtomicU64,
-    lost: std::sync::OnceLock<Instant>,
-}
-
-impl Announcement {
-    pub fn new(changes: Changes) -> Arc<Announcement> {
-        Arc::new(Announcement { changes, settled: AtomicU64::new(UNDER_WAY), lost: std::sync::OnceLock::new() })
-    }
-
-    pub fn settle(&self, time: u64) {
-        self.settled.store(time, Ordering::SeqCst);
-    }
-
-    pub fn lose(&self) {
-        let _ = self.lost.set(Instant::now());
-    }
-
-    /// Whether a read that began at `time` may have missed it.
-    fn may_be_missed(&self, time: u64) -> bool {
-        match self.settled() {
-            Some(LOST) => self.lost.get().is_some_and(|since| since.elapsed() < 2 * LOST_FOR),
-            Some(settled) => settled >= time,
-            None => true,
-        }
-    }
-
-    fn settled(&self) -> Option<u64> {
-        match self.settled.load(Ordering::SeqCst) {
-            UNDER_WAY if self.lost.get().is_some_and(|since| since.elapsed() > LOST_FOR) => Some(LOST),
-            UNDER_WAY => None,
-            time => Some(time),
-        }
-    }
-}
-
-/// The changes, the latest last.
-#[derive(Default)]
+/// The time, which goes up with each change that is settled, and the changes.
 pub struct Recent {
-    announcements: VecDeque<Arc<Announcement>>,
+    time: AtomicU64,
+    /// Announcements so far.
+    announced: AtomicU64,
+    changes: Mutex<Remembered>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    under_way: Vec<UnderWay>,
+    /// With the time at which they could be seen by everybody, the latest last.
+    settled: VecDeque<(u64, Announcement)>,
     /// Changes up to this time are not remembered any more.
     forgotten: u64,
 }
 
+/// Changes announced together.
+#[derive(Clone)]
+struct Announcement {
+    /// Which one it was, from 1.
+    number: u64,
+    changes: Arc<Changes>,
+}
+
+struct UnderWay {
+    announcement: Announcement,
+    lost: Option<Instant>,
+}
+
 impl Recent {
-    pub fn push(&mut self, announcement: Arc<Announcement>) {
-        self.announcements.push_back(announcement);
-        if self.announcements.len() > REMEMBERED_MAX {
-            let mut spare = REMEMBERED_MAX / 4;
-            let forgotten = &mut self.forgotten;
-            self.announcements.retain(|announcement| match announcement.settled().filter(|_| spare > 0) {
-                Some(settled) => {
-                    spare -= 1;
-                    // One that was lost has its end now.
-                    *forgotten = (*forgotten).max(if settled == LOST { 0 } else { settled });
-                    false
-                }
-                None => true,
-            });
+    pub fn new() -> Recent {
+        Recent { time: AtomicU64::new(1), announced: AtomicU64::new(0), changes: Mutex::default() }
+    }
+
+    pub fn time(&self) -> u64 {
+        self.time.load(Ordering::SeqCst)
+    }
+
+    /// Notes changes that are about to happen. Gives a number for [`Recent::settle`] and [`Recent::lose`].
+    pub fn announce(&self, changes: Arc<Changes>) -> u64 {
+        let mut remembered = self.lock();
+        remembered.under_way.retain(|one| one.lost.is_none_or(|since| since.elapsed() < LOST_FOR));
+        let number = self.announced.fetch_add(1, Ordering::SeqCst) + 1;
+        remembered.under_way.push(UnderWay { announcement: Announcement { number, changes }, lost: None });
+        number
+    }
+
+    /// They can be seen by everybody, or will never happen; unless they are lost.
+    pub fn settle(&self, number: u64) {
+        let mut remembered = self.lock();
+        let is_it = |one: &UnderWay| one.announcement.number == number && one.lost.is_none();
+        let Some(at) = remembered.under_way.iter().position(is_it) else { return };
+        let UnderWay { announcement, .. } = remembered.under_way.swap_remove(at);
+        let time = self.time.fetch_add(1, Ordering::SeqCst);
+        remembered.settled.push_back((time, announcement));
+        if remembered.settled.len() > REMEMBERED_MAX
+            && let Some((time, _)) = remembered.settled.pop_front()
+        {
+            remembered.forgotten = time;
         }
     }
 
-    /// Whether a read that began at `time` (at that moment of the clock) may have missed a change that matters to what it was to find out.
-    pub fn may_have_missed(&self, time: u64, moment: Instant, scope: &Scope) -> bool {
-        let missed = |announcement: &&Arc<Announcement>| {
-            announcement.may_be_missed(time) && !announcement.changes.are_seen_by(moment)
-        };
-        let matters = |announcement: &Arc<Announcement>| {
-            announcement.changes.iter().any(|(namespace, change)| scope.is_affected(namespace, change))
-        };
-        time <= self.forgotten || self.announcements.iter().rev().filter(missed).any(matters)
+    /// Nobody knows what has become of them.
+    pub fn lose(&self, number: u64) {
+        let mut remembered = self.lock();
+        let found = remembered.under_way.iter_mut().find(|one| one.announcement.number == number);
+        found.into_iter().for_each(|one| one.lost = Some(Instant::now()));
+    }
+
+    /// Whether a read that began at `time` (at that moment of the clock) may have missed a change that matters to what it was to find out. `seen`:
+    /// announcements that have been looked at for it, which are all that there are when this returns.
+    pub fn may_have_missed(&self, time: u64, moment: Instant, scope: &Scope, seen: &mut u64) -> bool {
+        let announced = self.announced.load(Ordering::SeqCst);
+        let before = std::mem::replace(seen, announced);
+        if announced == before {
+            return false;
+        }
+        let remembered = self.lock();
+        if time <= remembered.forgotten {
+            return true;
+        }
+        let settled = remembered.settled.iter().rev().take_while(|(settled, _)| *settled >= time);
+        let all = settled.map(|(_, announcement)| announcement);
+        let all = all.chain(remembered.under_way.iter().map(|one| &one.announcement));
+        let is_news = |one: &&Announcement| one.number > before && !one.changes.are_seen_by(moment);
+        let missed: SmallVec<[Arc<Changes>; 8]> = all.filter(is_news).map(|one| one.changes.clone()).collect();
+        drop(remembered);
+        let matters =
+            |changes: &Arc<Changes>| changes.iter().any(|(namespace, change)| scope.is_affected(namespace, change));
+        missed.iter().any(matters)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Namespace;
+
+    fn changes(collection: &str) -> Arc<Changes> {
+        let mut changes = Changes::default();
+        changes.anything(&Namespace::new("d", collection));
+        changes.into()
+    }
+
+    fn misses(recent: &Recent, time: u64) -> bool {
+        let scope = Scope::everything(Namespace::new("d", "c"), vec![]);
+        recent.may_have_missed(time, Instant::now(), &scope, &mut 0)
+    }
+
+    #[test]
+    fn what_was_not_settled_when_a_read_began_may_be_missed() {
+        let recent = Recent::new();
+        let before = recent.time();
+        assert!(!misses(&recent, before));
+        let number = recent.announce(changes("c"));
+        assert!(misses(&recent, before));
+        recent.settle(number);
+        assert!(misses(&recent, before) && !misses(&recent, recent.time()));
+        recent.settle(recent.announce(changes("other")));
+        assert!(!misses(&recent, recent.time()));
+        // Lost, it may happen at any time.
+        let number = recent.announce(changes("c"));
+        recent.lose(number);
+        recent.settle(number);
+        assert!(misses(&recent, recent.time()));
+    }
+
+    #[test]
+    fn what_has_been_looked_at_is_not_looked_at_again() {
+        let recent = Recent::new();
+        let scope = Scope::everything(Namespace::new("d", "c"), vec![]);
+        let mut seen = 0;
+        recent.announce(changes("c"));
+        assert!(recent.may_have_missed(1, Instant::now(), &scope, &mut seen));
+        assert!(!recent.may_have_missed(1, Instant::now(), &scope, &mut seen));
+        recent.announce(changes("other"));
+        assert!(!recent.may_have_missed(1, Instant::now(), &scope, &mut seen));
+        recent.announce(changes("c"));
+        assert!(recent.may_have_missed(1, Instant::now(), &scope, &mut seen));
+    }
+
+    #[test]
+    fn a_read_that_takes_longer_than_changes_are_remembered_is_not_kept() {
+        let recent = Recent::new();
+        let before = recent.time();
+        for _ in 0..REMEMBERED_MAX {
+            recent.settle(recent.announce(changes("other")));
+        }
+        assert!(!misses(&recent, before));
+        recent.settle(recent.announce(changes("other")));
+        assert!(misses(&recent, before) && !misses(&recent, recent.time()));
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::cache::Settings;
 use crate::changed::Changed;
+use crate::directory::{self, Directory, SLOTS_MAX};
 use crate::figures::{Figures, Refusal};
-use crate::filed::{Filed, Place};
+use crate::filed::Place;
 use crate::queues::{Queues, Standing, Standings, Ticket, Verdict};
-use crate::recent::{Announcement, Recent};
-use crate::scope::{Answer, Reach, Scope, covers};
-use crate::ways;
+use crate::recent::Recent;
+use crate::scope::{Reach, Scope};
 use ahash::AHashMap;
 use hashbrown::HashTable;
 use std::sync::Arc;
@@ -20,9 +20,6 @@ const OVERHEAD_BYTES: usize = 320;
 
 /// An answer that takes so many microseconds per kilobyte to make is worth more than most.
 const DEAR_US_PER_KB: u64 = 200;
-
-/// Answers of a collection that every change is held against, in all parts of the cache: each costs a write a quarter of a microsecond.
-const LISTED_MAX: usize = 64;
 
 /// Questions whose answers were not kept are remembered up to this number, so that nobody waits for them.
 const REFUSED_MAX: usize = 4096;
@@ -43,14 +40,16 @@ pub struct Shard<A> {
     generations: Vec<u32>,
     free: Vec<u32>,
     by_key: HashTable<u32>,
-    collections: hashbrown::HashMap<Namespace, Filed, ahash::RandomState>,
-    recent: Recent,
+    /// Which part of the cache it is.
+    part: usize,
+    /// Where its answers are found by what they depend on.
+    directory: Arc<Directory>,
+    recent: Arc<Recent>,
     queues: Queues,
     flights: AHashMap<Box<[u8]>, watch::Receiver<()>>,
     refused: AHashMap<u64, Refusal>,
     bytes: usize,
     figures: Figures,
-    found: Vec<u32>,
 }
 
 struct Slot<A> {
@@ -67,7 +66,7 @@ struct Slot<A> {
     started: Instant,
     /// Somebody makes a newer one.
     refreshed: bool,
-    /// Given since the list that it may be in was full.
+    /// Given since the list that it may be in was full the last time.
     given: bool,
 }
 
@@ -92,26 +91,24 @@ pub struct New<A> {
     pub now_ms: i64,
 }
 
-impl<A> Default for Shard<A> {
-    fn default() -> Self {
+impl<A> Shard<A> {
+    pub fn new(part: usize, directory: Arc<Directory>, recent: Arc<Recent>) -> Shard<A> {
         Shard {
             slots: Vec::new(),
             generations: Vec::new(),
             free: Vec::new(),
             by_key: HashTable::new(),
-            collections: hashbrown::HashMap::default(),
-            recent: Recent::default(),
+            part,
+            directory,
+            recent,
             queues: Queues::default(),
             flights: AHashMap::default(),
             refused: AHashMap::default(),
             bytes: 0,
             figures: Figures::default(),
-            found: Vec::new(),
         }
     }
-}
 
-impl<A> Shard<A> {
     /// The answer that is kept, if it may be given. `makes`: where it is to be made anew, the caller is ready to do so.
     pub fn look_up(&mut self, key: &[u8], hash: u64, now_ms: i64, makes: bool, settings: &Settings) -> Option<Arc<A>> {
         let number = *self.by_key.find(hash, |&number| self.has_key(number, key))?;
@@ -170,18 +167,21 @@ impl<A> Shard<A> {
         }
     }
 
-    /// Keeps an answer, or says why not.
-    pub fn store(&mut self, mut new: New<A>, settings: &Settings) -> Result<(), Refusal> {
+    /// Keeps an answer, or says why not. Gives its collection if it is one of those that every change of it is held against.
+    pub fn store(&mut self, mut new: New<A>, settings: &Settings) -> Result<Option<Namespace>, Refusal> {
         if settings.by_collection {
             new.scope.reach = Reach::Everything;
         }
         let limit = settings.bytes / settings.shards;
         let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.scope.bytes() + new.answer_bytes;
-        if bytes > limit {
+        if bytes > limit || self.slots.len() >= SLOTS_MAX && self.free.is_empty() {
             self.refuse(Refusal::TooLarge, new.hash);
             return Err(Refusal::TooLarge);
         }
-        if !settings.ignores_overtaking && self.recent.may_have_missed(new.began, new.started, &new.scope) {
+        let (recent, began, started, mut seen) = (self.recent.clone(), new.began, new.started, 0);
+        let mut is_overtaken =
+            |scope: &Scope| !settings.ignores_overtaking && recent.may_have_missed(began, started, scope, &mut seen);
+        if is_overtaken(&new.scope) {
             self.refuse(Refusal::Overtaken, new.hash);
             return Err(Refusal::Overtaken);
         }
@@ -189,7 +189,7 @@ impl<A> Shard<A> {
         if let Some(&old) = self.by_key.find(new.hash, |&number| self.has_key(number, &new.key)) {
             self.remove(old, Reason::Replaced);
         }
-        let New { key, hash, answer, scope, now_ms, started, .. } = new;
+        let New { key, hash, answer, scope, now_ms, .. } = new;
         let took_us = started.elapsed().as_micros() as u64;
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -199,7 +199,10 @@ impl<A> Shard<A> {
         let is_dear = took_us * 1024 >= DEAR_US_PER_KB * bytes as u64;
         let generation = self.generations.get(number as usize).copied().unwrap_or_default();
         let standing = self.queues.enter((number, generation), hash, bytes, is_dear);
-        let place = self.file(number, &scope, settings);
+        let place = self.directory.file(directory::number(self.part, number), &scope, settings.listed_max());
+        // What is announced from now on finds the answer; what was announced meanwhile may have looked for it too early.
+        let is_overtaken = is_overtaken(&scope);
+        let listed = matches!(place, Place::List).then(|| scope.namespace.clone());
         self.bytes += bytes;
         self.figures.stored += 1;
         if let Some(slot) = self.slots.get_mut(number as usize) {
@@ -222,44 +225,25 @@ impl<A> Shard<A> {
         let slots = &self.slots;
         let hash_of = |&number: &u32| slots.get(number as usize).and_then(Option::as_ref).map_or(0, |slot| slot.hash);
         self.by_key.insert_unique(hash, number, hash_of);
+        if is_overtaken {
+            self.remove(number, Reason::Changed);
+            self.refuse(Refusal::Overtaken, hash);
+            return Err(Refusal::Overtaken);
+        }
         self.make_room(limit);
-        Ok(())
+        Ok(listed)
     }
 
-    /// Files an answer by what it depends on.
-    fn file(&mut self, number: u32, scope: &Scope, settings: &Settings) -> Place {
-        let listed_max = (LISTED_MAX / settings.shards).max(4);
-        let filed = self.collections.entry_ref(&scope.namespace).or_default();
-        let place = match &scope.reach {
-            Reach::Everything => Place::Everything,
-            Reach::Matching { predicate, answer } => {
-                filed.choose(ways::of(predicate), matches!(answer, Answer::Documents), listed_max)
-            }
-        };
-        if matches!(place, Place::List) && filed.listed().len() >= listed_max {
-            self.make_room_in_list(&scope.namespace);
+    /// Lets go of an answer that every change of its collection is held against, unless somebody was given it since it was asked for this
+    /// the last time.
+    pub fn shed(&mut self, number: u32, namespace: &Namespace) -> bool {
+        let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return false };
+        let is_listed = matches!(slot.place, Place::List) && slot.scope.namespace == *namespace;
+        let goes = is_listed && !std::mem::take(&mut slot.given);
+        if goes {
+            self.remove(number, Reason::Memory);
         }
-        let predicate = match &scope.reach {
-            Reach::Matching { predicate, .. } => Some(&**predicate),
-            Reach::Everything => None,
-        };
-        self.collections.entry_ref(&scope.namespace).or_default().add(number, &place, predicate);
-        for other in &scope.others {
-            self.collections.entry_ref(other).or_default().add(number, &Place::Everything, None);
-        }
-        place
-    }
-
-    /// The answer goes that has been in the list longest, of those that nobody was given since it was full the last time.
-    fn make_room_in_list(&mut self, namespace: &Namespace) {
-        let Some(filed) = self.collections.get_mut(namespace) else { return };
-        for _ in 0..=filed.listed().len() {
-            let Some(oldest) = filed.listed().turn() else { return };
-            match self.slots.get_mut(oldest as usize) {
-                Some(Some(slot)) if slot.given => slot.given = false,
-                _ => return self.remove(oldest, Reason::Memory),
-            }
-        }
+        goes
     }
 
     fn make_room(&mut self, limit: usize) {
@@ -279,10 +263,7 @@ impl<A> Shard<A> {
         if let Ok(entry) = self.by_key.find_entry(slot.hash, |&other| other == number) {
             entry.remove();
         }
-        self.unfile(number, &slot.scope.namespace, &slot.place);
-        for other in &slot.scope.others {
-            self.unfile(number, other, &Place::Everything);
-        }
+        self.directory.remove(directory::number(self.part, number), &slot.scope, &slot.place);
         self.queues.leave(slot.standing, slot.bytes);
         self.bytes -= slot.bytes;
         if let Some(generation) = self.generations.get_mut(number as usize) {
@@ -298,62 +279,23 @@ impl<A> Shard<A> {
         *count += 1;
     }
 
-    fn unfile(&mut self, number: u32, namespace: &Namespace, place: &Place) {
-        if let Some(filed) = self.collections.get_mut(namespace) {
-            filed.remove(number, place);
-            if filed.is_empty() {
-                self.collections.remove(namespace);
-            }
-        }
-    }
-
-    /// Throws out what changes can have made wrong, and remembers them for answers that are being made. `changed`: what each is about.
-    pub fn take_note(&mut self, announcement: &Announcement, changed: &[Changed<'_>], kept: &Arc<Announcement>) {
-        for ((namespace, change), changed) in announcement.changes.iter().zip(changed) {
-            self.invalidate(namespace, change, changed, &announcement.changes);
-        }
-        self.recent.push(kept.clone());
-    }
-
-    fn invalidate(&mut self, namespace: &Namespace, change: &Change, changed: &Changed<'_>, changes: &Changes) {
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        if namespace.collection.is_empty() {
-            let named = self.collections.iter().filter(|(collection, _)| covers(namespace, collection));
-            named.for_each(|(_, filed)| filed.all(&mut found));
-        } else if let Some(filed) = self.collections.get(namespace) {
-            match change {
-                Change::Document { before, after } => {
-                    let [before, after] = [before, after].map(|image| image.as_ref().map(document::DocBuf::as_doc));
-                    filed.of_images(before, after, changed, &mut found);
-                }
-                Change::Id(id) => filed.of_id(id.as_value(), &mut found),
-                Change::Anything => filed.all(&mut found),
-            }
-        }
-        // Found by its document as it was, and again as it is.
-        found.sort_unstable();
-        found.dedup();
+    /// Throws an answer out if a change can have made it wrong. It may be another one than the one that was found for the change.
+    pub fn invalidate(
+        &mut self,
+        number: u32,
+        (namespace, change): (&Namespace, &Change),
+        changed: &Changed<'_>,
+        changes: &Changes,
+    ) {
+        let Some(slot) = self.slots.get(number as usize).and_then(Option::as_ref) else { return };
         // Names are not compared where the answer was found by its only one.
-        let is_one = !namespace.collection.is_empty();
-        for &number in &found {
-            let slot = self.slots.get(number as usize).and_then(Option::as_ref);
-            let is_affected = |scope: &Scope| match is_one && scope.others.is_empty() {
-                true => scope.is_affected_at_home(change, changed),
-                false => scope.is_affected(namespace, change),
-            };
-            let is_wrong = |slot: &Slot<A>| !changes.are_seen_by(slot.started) && is_affected(&slot.scope);
-            if slot.is_some_and(is_wrong) {
-                self.remove(number, Reason::Changed);
-            }
+        let is_affected = || match !namespace.collection.is_empty() && slot.scope.others.is_empty() {
+            true => slot.scope.is_affected_at_home(change, changed),
+            false => slot.scope.is_affected(namespace, change),
+        };
+        if !changes.are_seen_by(slot.started) && is_affected() {
+            self.remove(number, Reason::Changed);
         }
-        self.figures.examined += found.len() as u64;
-        self.found = found;
-    }
-
-    /// Whether answers are kept that were made from this collection.
-    pub fn knows(&self, namespace: &Namespace) -> bool {
-        self.collections.contains_key(namespace)
     }
 
     /// Whether an answer is kept, or why it was not when it was made last.

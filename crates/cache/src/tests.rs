@@ -518,6 +518,10 @@ fn stale_reads(settings: Settings, time: Duration) -> u64 {
 fn no_read_is_stale_however_reads_and_writes_meet() {
     assert_eq!(stale_reads(settings(1 << 20), Duration::from_secs(2)), 0);
     assert_eq!(stale_reads(Settings { by_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
+    let of_several_directories = Settings { shards: 18, ..settings(1 << 20) };
+    assert_eq!(stale_reads(of_several_directories, Duration::from_secs(2)), 0);
+    // An answer or two of the four have room.
+    assert_eq!(stale_reads(settings(1500), Duration::from_secs(2)), 0);
 }
 
 #[test]
