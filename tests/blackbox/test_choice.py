@@ -107,6 +107,37 @@ def test_few_of_those_in_order_match(things):
         assert index_of(things, question, sort={"at": 1}, limit=5) == "person_1"
 
 
+def test_an_order_alone_is_enough_where_many_match(things):
+    """The filter has an index by which nearly everything is found; by that of the sort, the first few that come match."""
+    for order in ({"at": 1}, {"at": -1}, {"_id": -1}):
+        check(things, {"state": "done"}, 5, sort=order, limit=5)
+    assert index_of(things, {"state": "done"}, sort={"at": -1}, limit=5) == "at_1"
+    found = things.find({"state": "done"}).sort("at", -1).limit(300)
+    assert [one["_id"] for one in found] == [number for number in reversed(range(DOCUMENTS)) if number % 100][:300]
+    # Few match, or none.
+    check(things, {"state": "state300"}, 1, sort={"at": 1}, limit=5)
+    check(things, {"state": "nowhere"}, 0, sort={"at": 1}, limit=5)
+
+
+@pytest.mark.mariadb_only
+def test_an_order_is_given_up_where_those_that_match_come_last(things):
+    late = things.database.late
+    late.drop()
+    late.create_index("kind")
+    late.create_index("at")
+    late.insert_many([{"_id": number, "at": number, "kind": number // 7000} for number in range(10_000)])
+    for limit in (5, 20, 60):
+        expected = list(range(7000, 7000 + limit))
+        for _ in range(3):
+            assert [one["_id"] for one in late.find({"kind": 1}).sort("at", 1).limit(limit)] == expected
+            assert index_of(late, {"kind": 1}, sort={"at": 1}, limit=limit) == "kind_1"
+    # Others are where they were hoped to be.
+    check(late, {"kind": 0}, 5, sort={"at": 1}, limit=5)
+    assert index_of(late, {"kind": 0}, sort={"at": 1}, limit=5) == "at_1"
+    for _ in range(3):
+        assert [one["_id"] for one in late.find({"kind": 1}).sort("at", -1).limit(3)] == [9999, 9998, 9997]
+
+
 def test_a_distribution_that_changes_is_noticed(things):
     """The same query, of which the other index is the better one now."""
     changing = things.database.changing

@@ -481,6 +481,21 @@ impl Reader {
                 *exhausted = true;
                 continue;
             }
+            if let Source::Scan { plan, position: None, exhausted } = &mut self.source
+                && self.limit.is_none()
+                && self.describer.is_none()
+                && let Some(size) = pipeline.execution.samples().filter(|size| *size > 0)
+                && let Some(chosen) = running.within(store.sample(&**plan, size)).await?
+            {
+                *exhausted = true;
+                self.matched += chosen.len() as u64;
+                self.examined += chosen.len() as u64;
+                for document in &chosen {
+                    running.tick()?;
+                    pipeline.execution.push(document.as_doc())?;
+                }
+                continue;
+            }
             let feed = Feed {
                 residual: self.residual.as_ref(),
                 describer: self.describer.as_deref_mut(),

@@ -310,6 +310,11 @@ impl Execution {
         steps::push_number(&mut self.sections, number)
     }
 
+    /// How many documents it chooses by chance, whatever they are, before it does anything else with them.
+    pub fn samples(&self) -> Option<usize> {
+        steps::samples(&self.sections)
+    }
+
     /// The input is over: blocking stages give out what they hold, until `wanted` results are ready or `pace` asks for a pause. True
     /// when that was all.
     pub fn advance(&mut self, wanted: usize, pace: &mut Pacer<'_>) -> Result<bool> {

@@ -1,6 +1,7 @@
 //! The first rows of a plan that counts on an index's order: they come along with the answer to whether it may.
 //!
-//! Otherwise a sort with a small limit would wait for two answers, one after the other, and each takes longer than finding its rows.
+//! Otherwise a sort with a small limit would wait for two answers, one after the other, and each takes longer than finding its rows. And
+//! where it was but hoped that enough of the rows that come first in the order match, this is where it turns out.
 
 use crate::connection::Event;
 use crate::failure::Result;
@@ -66,21 +67,34 @@ fn rows_of(table: &Table, wanted: Option<u64>) -> u64 {
     wanted.unwrap_or(ROWS_MAX).min(ROWS_MAX).min(fit).max(1)
 }
 
+/// Whether a plan may count on an index's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum May {
+    Yes,
+    No,
+    /// It may, and would look at more rows than was hoped.
+    InVain,
+}
+
 /// Asks for the plan's first rows, and in the same statement whether it may count on their order; they are kept if it may.
 pub(crate) async fn ask(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     probe: &Arc<str>,
     wanted: Option<u64>,
-) -> Result<bool> {
-    let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(false) };
+) -> Result<May> {
+    let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(May::No) };
     let limit = rows_of(table, wanted);
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let mut lease = store.pool.lease().await?;
     rows.queue_asking(&mut lease, table, plan.written.as_deref(), probe, limit);
     let mut found = Rows { payloads: store.spare.take(), ..Rows::default() };
     let (mut may, mut bytes, mut received) = (true, 0, 0);
-    while let Event::Row(range) = lease.next().await? {
+    let warnings = loop {
+        let range = match lease.next().await? {
+            Event::Row(range) => range,
+            Event::Finished(ok) => break ok.warnings,
+        };
         received += 1;
         if !may || bytes > BYTES_MAX {
             continue;
@@ -98,6 +112,11 @@ pub(crate) async fn ask(
         if found.types.is_empty() {
             found.types = types.to_vec();
         }
+    };
+    // The server warns of rows that it did not look at.
+    if rows.index.as_ref().is_some_and(|index| index.hope.is_some()) && warnings > 0 && received < limit {
+        store.spare.set(found.into_spare());
+        return Ok(May::InVain);
     }
     if received == 0 {
         // Nobody has said anything.
@@ -107,10 +126,10 @@ pub(crate) async fn ask(
         }
     }
     if !may {
-        return Ok(false);
+        return Ok(May::No);
     }
     table.document_bytes.note(bytes, found.ends.len());
     found.all = received < limit && found.ends.len() as u64 == received;
     plan.ahead.keep(found);
-    Ok(true)
+    Ok(May::Yes)
 }

@@ -11,6 +11,7 @@ use crate::pushdown::Condition;
 use ahash::{AHashMap, RandomState};
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
+use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::selectivity::{self, Measured};
@@ -30,6 +31,15 @@ const WORTH_DOCUMENTS: f64 = 32.0;
 /// So many times more documents than said, and so many more, are a surprise.
 const SURPRISING_TIMES: u64 = 2;
 const SURPRISING_DOCUMENTS: u64 = 100;
+
+/// Documents in an order among which enough were only hoped to match have to be so many times fewer than those of another index. And so
+/// many times as many as hoped, and so many more, are looked at before the hope is given up: chance needs some room.
+const HOPE_WORTH: f64 = 4.0;
+const HOPE_TIMES: u64 = 3;
+const HOPE_DOCUMENTS: u64 = 1_000;
+
+/// How long it is remembered that a hope was in vain.
+const VAIN_FOR: Duration = Duration::from_secs(600);
 
 /// Shapes remembered of a table, and values of a shape; past it they are forgotten.
 const SHAPES_MAX: usize = 256;
@@ -60,13 +70,15 @@ struct Answer {
     expected: u64,
     /// Documents that were looked at once, to everybody's surprise.
     seen: u64,
+    /// When the way that is but hoped to be short turned out not to be.
+    in_vain: Option<Instant>,
     since: Instant,
     queries: u32,
 }
 
 impl Answer {
     fn of(way: usize) -> Answer {
-        Answer { way, expected: 0, seen: 0, since: Instant::now(), queries: 0 }
+        Answer { way, expected: 0, seen: 0, in_vain: None, since: Instant::now(), queries: 0 }
     }
 
     fn is_fresh(&self) -> bool {
@@ -101,6 +113,23 @@ impl Chosen {
             (answer.seen, answer.queries) = (documents, QUERIES_MAX);
         }
     }
+
+    /// The plan hoped that enough of the documents that come first in an order would match, and they do not. Gives whether that is remembered.
+    pub fn fail(&self) -> bool {
+        let mut shapes = self.choices.lock();
+        let Some(shape) = shapes.get_mut(&self.shape) else { return false };
+        shape.doubt();
+        let common = Answer::of(shape.common.way);
+        let answer = shape.by_values.entry(self.values).or_insert(common);
+        (answer.in_vain, answer.queries) = (Some(Instant::now()), QUERIES_MAX);
+        true
+    }
+
+    /// Rows to look at in an order before it is given up.
+    pub fn hope(&self) -> u64 {
+        // Statements are made of a few numbers, so that few need preparing.
+        (HOPE_TIMES * self.expected + HOPE_DOCUMENTS).next_power_of_two()
+    }
 }
 
 /// What MariaDB is to be asked.
@@ -115,6 +144,7 @@ pub(crate) struct Question {
 }
 
 /// An index, and what it can do.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Way {
     /// Where rows are looked for, and by which condition.
     pub stretches: Vec<(String, Condition)>,
@@ -122,6 +152,8 @@ pub(crate) struct Way {
     pub leading: Vec<String>,
     pub sorted: bool,
     pub exact: bool,
+    /// It may look at every document there is.
+    pub hopes: bool,
 }
 
 impl Shape {
@@ -131,12 +163,20 @@ impl Shape {
         self.needed = (self.needed * 2).min(AGREEING_MAX);
     }
 
-    fn note(&mut self, values: u64, costs: &[f64]) {
+    /// `hoping`: which way is but hoped to be short.
+    fn note(&mut self, values: u64, costs: &[f64], hoping: Option<usize>) {
+        let in_vain = self.by_values.get(&values).and_then(|known| known.in_vain);
+        let in_vain = in_vain.filter(|since| since.elapsed() < VAIN_FOR);
+        let mut costs: SmallVec<[f64; 8]> = costs.into();
+        if in_vain.is_some() {
+            hoping.and_then(|way| costs.get_mut(way)).into_iter().for_each(|cost| *cost = f64::INFINITY);
+        }
+        let costs = costs.as_slice();
         let best = least(costs, self.common.way);
         // Who looked at so many once, and is the best all the same, surprises nobody again.
         let seen = self.by_values.get(&values).filter(|known| known.way == best).map_or(0, |known| known.seen);
         let cost = costs.get(best).map_or(0, |cost| *cost as u64);
-        let answer = Answer { expected: cost.max(seen), seen, ..Answer::of(best) };
+        let answer = Answer { expected: cost.max(seen), seen, in_vain, ..Answer::of(best) };
         if best == self.common.way {
             self.agreeing += 1;
             self.common = Answer { expected: self.common.expected.max(answer.expected), ..answer };
@@ -175,6 +215,7 @@ impl Choices {
 
     /// Each way of a question costs so much.
     fn note(&self, question: &Question, costs: &[f64]) {
+        let hoping = question.ways.iter().position(|way| way.hopes);
         let mut shapes = self.lock();
         if shapes.len() >= SHAPES_MAX && !shapes.contains_key(&question.shape) {
             shapes.clear();
@@ -184,7 +225,7 @@ impl Choices {
             let common = Answer::of(least(costs, 0));
             Shape { common, agreeing: 0, needed: AGREEING, by_values: AHashMap::new() }
         };
-        shapes.entry(question.shape).or_insert_with(unknown).note(question.values, costs);
+        shapes.entry(question.shape).or_insert_with(unknown).note(question.values, costs, hoping);
     }
 
     /// Asks, and remembers what is answered.
@@ -198,7 +239,8 @@ impl Choices {
             let told = question.ways.iter().zip(&keys).map(|(way, keys)| (way.leading.iter().collect(), *keys));
             let matches = selectivity::matches::<&String>(told, documents);
             let cost = |(way, keys): (&Way, f64)| {
-                Measured { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches)
+                let cost = Measured { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches);
+                if way.hopes { cost * HOPE_WORTH } else { cost }
             };
             let costs: Vec<f64> = question.ways.iter().zip(keys).map(cost).collect();
             self.note(question, &costs);
@@ -312,6 +354,30 @@ mod tests {
             assert_eq!(way(&choices, 1).is_none(), asked);
             choices.note(&question(1), &[10.0, 500.0]);
         }
+    }
+
+    #[test]
+    fn what_was_hoped_in_vain_is_not_hoped_again_for_these_values() {
+        let choices = Choices::default();
+        let ways = [false, true].map(|hopes| Way {
+            stretches: Vec::new(),
+            leading: Vec::new(),
+            sorted: hopes,
+            exact: false,
+            hopes,
+        });
+        let question = |values| Question { ways: ways.clone().into(), ..question(values) };
+        choices.note(&question(1), &[5_000.0, 100.0]);
+        let Known::Choice { way: 1, chosen: Some(chosen) } = choices.known(7, 1) else { panic!("it is hoped for") };
+        assert!(chosen.hope() >= 1_300);
+        assert!(chosen.fail());
+        assert_eq!(way(&choices, 1), None);
+        for _ in 0..2 {
+            choices.note(&question(1), &[5_000.0, 100.0]);
+            assert_eq!(way(&choices, 1), Some(0));
+        }
+        choices.note(&question(2), &[5_000.0, 100.0]);
+        assert_eq!(way(&choices, 2), Some(1));
     }
 
     #[test]

@@ -42,6 +42,11 @@ pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result
     Ok(RoughSize { documents, data_bytes })
 }
 
+/// About how many rows a table has.
+pub(crate) async fn estimated_rows(connection: &mut Connection, table: &Table) -> Result<u64> {
+    Ok(estimates(connection, table).await?[0])
+}
+
 /// Rows, bytes of rows and bytes of secondary keys, as the server estimates them.
 async fn estimates(connection: &mut Connection, table: &Table) -> Result<[u64; 3]> {
     let sql = "SELECT TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH \

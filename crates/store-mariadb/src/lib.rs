@@ -40,6 +40,7 @@ mod planner;
 mod pool;
 mod pushdown;
 mod results;
+mod sample;
 mod scan;
 mod spelling;
 mod store;

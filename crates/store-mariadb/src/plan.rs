@@ -124,6 +124,8 @@ pub(crate) struct IndexScan {
     pub covers: bool,
     /// Only rows for which this holds as well, about the keys of other indexes.
     pub filter: Option<Condition>,
+    /// The first page is to look at no more rows than this, and another way to be taken where they are not enough for it.
+    pub hope: Option<u64>,
     /// The places that are put together in the order of `columns`; else the index is read from end to end.
     pub merged: Option<Merged>,
     /// How the rows divide into those to count and those to look at, where the plan's conditions are all there is to the filter.
@@ -211,6 +213,11 @@ impl MariaDbPlan {
         one.into_iter().chain(several.iter().map(|(_, rows)| rows))
     }
 
+    /// Whether it may turn out to look at more rows than another one would.
+    pub fn hopes(&self) -> bool {
+        self.all_rows().any(|rows| rows.index.as_ref().is_some_and(|index| index.hope.is_some()))
+    }
+
     /// The one id asked for, where nothing else narrows the rows.
     pub fn single_id(&self) -> Option<&[u8]> {
         match &self.access {
@@ -287,6 +294,9 @@ impl Rows {
         if let Some(found) = &self.found {
             return self.found_elsewhere(table, found, after);
         }
+        // Whoever asks something besides does so of the first page.
+        let hope = self.index.as_ref().and_then(|index| index.hope).filter(|_| probe.is_some());
+        let hope = hope.map(|rows| format!(" ROWS EXAMINED {rows}")).unwrap_or_default();
         let probe = probe.map(|probe| format!(", ({probe})")).unwrap_or_default();
         if let Some(merged) = self.merged() {
             return self.merged_statement(table, &merged.branches, after, &probe);
@@ -319,8 +329,8 @@ impl Rows {
         }
         let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
         let direction = if self.forward { "" } else { " DESC" };
-        format!("SELECT {key}, {doc}{columns}{probe} FROM {from}{filter} ORDER BY {order}{key}{direction} LIMIT ?")
-            .into()
+        let ordered = format!("{from}{filter} ORDER BY {order}{key}{direction}");
+        format!("SELECT {key}, {doc}{columns}{probe} FROM {ordered} LIMIT ?{hope}").into()
     }
 
     fn found_elsewhere(&self, table: &Table, found: &Found, after: bool) -> Arc<str> {

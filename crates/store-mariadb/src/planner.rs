@@ -272,6 +272,7 @@ fn in_order(table: &Table) -> Option<IndexScan> {
         columns: vec![KeyColumn::named(ID_KEY, false)],
         covers: false,
         filter: None,
+        hope: None,
         merged: None,
         counting: None,
     })

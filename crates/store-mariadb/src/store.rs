@@ -1,6 +1,8 @@
 //! The half that serves one worker: the contract of crate `store`, carried out by the modules beside it.
 
+use crate::ahead::{self, May};
 use crate::catalog::Catalog;
+use crate::choices::Chosen;
 use crate::failure::{Failure, Result};
 use crate::lane::Lane;
 use crate::options::{Options, Place};
@@ -9,7 +11,7 @@ use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
 use crate::results::ResultSet;
 use crate::table::Table;
-use crate::{ahead, collections, count, explain, figures, indexes, keyed, scan, write};
+use crate::{collections, count, explain, figures, indexes, keyed, sample, scan, write};
 use ::store::{
     BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
     DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RoughSize, ScanEnd, Sink,
@@ -121,18 +123,31 @@ impl MariaDbStore {
         table: Option<Arc<Table>>,
         query: &Query<'_>,
     ) -> Result<MariaDbPlan> {
-        let Planned { plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
-        let Some(probe) = probe else { return Ok(plan) };
-        let may = match &self.results {
-            // Rows that are kept are in vain to read, and those to keep have to be read while changes are being watched for.
-            Some(_) => self.lane.lookup(&probe, &[]).await.map(|odd| odd.is_none()),
-            None => ahead::ask(self, &plan, &probe, query.limit).await,
-        };
-        match may {
-            Ok(true) => Ok(plan),
-            // Reading tells what the matter is.
-            _ => Ok(self.planned(namespace, table, query, Order::ByNone).await?.plan),
+        // Where a hope turns out to be in vain, the next plan has none.
+        loop {
+            let Planned { plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
+            let Some(probe) = probe else { return Ok(plan) };
+            match self.may_be_in_order(&plan, &probe, query).await {
+                Ok(May::Yes) => return Ok(plan),
+                Ok(May::InVain) if plan.chosen.as_ref().is_some_and(Chosen::fail) => {}
+                // Reading tells what the matter is.
+                _ => return Ok(self.planned(namespace, table, query, Order::ByNone).await?.plan),
+            }
         }
+    }
+
+    async fn may_be_in_order(&self, plan: &MariaDbPlan, probe: &Arc<str>, query: &Query<'_>) -> Result<May> {
+        // Rows that are kept are in vain to read, and those to keep have to be read while changes are being watched for.
+        let keeps = self.results.is_some();
+        if keeps && !plan.hopes() {
+            let odd = self.lane.lookup(probe, &[]).await?;
+            return Ok(if odd.is_none() { May::Yes } else { May::No });
+        }
+        let may = ahead::ask(self, plan, probe, query.limit).await;
+        if keeps {
+            plan.ahead.take();
+        }
+        may
     }
 
     /// The plan by the index that MariaDB says is best, where it has to be asked.
@@ -233,6 +248,10 @@ impl DocumentStore for MariaDbStore {
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, error::Result<ScanEnd>> {
         told(async move { scan::scan(self, own(plan)?, after, wanted, sink).await })
+    }
+
+    fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, error::Result<Option<Vec<DocBuf>>>> {
+        told(async move { sample::sample(self, own(plan)?, size).await })
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {

@@ -28,6 +28,7 @@ mod mapped;
 mod multikey;
 mod plan;
 mod planner;
+mod sample;
 mod scan;
 mod store;
 mod sync;

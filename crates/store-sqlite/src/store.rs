@@ -8,10 +8,11 @@ use crate::lookup::Reading;
 use crate::mapped::Mapped;
 use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
+use crate::sample;
 use crate::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
-use document::{Collation, Doc, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use index_keys::keys;
@@ -20,12 +21,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
-    DocumentStore, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd,
-    Sifting, Sink, Statements, StoredDoc, UpdateStatement, Validation, WriteBatch, rules, views,
+    DocumentStore, Examined, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query,
+    ScanEnd, Sifting, Sink, Statements, StoredDoc, UpdateStatement, Validation, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
 const SLICE: Duration = Duration::from_micros(500);
+
+/// Documents chosen by chance are looked up so many at a time.
+const SAMPLED_AT_ONCE: usize = 64;
 
 /// How long a read gives way to the log's new beginning.
 const RESTART_PATIENCE: Duration = Duration::from_millis(20);
@@ -340,6 +344,31 @@ impl DocumentStore for SqliteStore {
             Err(Failure::Engine(error)) if failure::is_gone(&error) => None,
             outcome => Some(outcome.map_err(Error::from)),
         }
+    }
+
+    fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        let plan = plan.as_any().downcast_ref::<SqlitePlan>();
+        let Some((plan, collection)) = plan.and_then(|plan| Some((plan, plan.whole_collection()?))) else {
+            return Box::pin(std::future::ready(Ok(None)));
+        };
+        Box::pin(async move {
+            let connection = self.reading.connection();
+            let Some(mut draws) = sample::begin(connection, collection, size)? else { return Ok(None) };
+            while !draws.is_done() {
+                let Some(numbers) = draws.next() else { return Ok(None) };
+                for some in numbers.chunks(SAMPLED_AT_ONCE) {
+                    if self.shared.must_reads_wait() {
+                        self.let_the_log_begin_anew().await;
+                    }
+                    let Some(documents) = sample::look(connection, collection, some, &mut draws)? else {
+                        return Ok(None);
+                    };
+                    plan.tally.add(Examined { documents, ..Examined::default() });
+                    tokio::task::yield_now().await;
+                }
+            }
+            Ok(Some(draws.finish()))
+        })
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {

@@ -20,6 +20,7 @@ pub mod places;
 pub mod progress;
 pub mod read;
 pub mod rules;
+pub mod sampling;
 pub mod selectivity;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -128,6 +129,13 @@ pub trait DocumentStore {
     ) -> Option<Result<bool>> {
         let _ = (database, collection, id, found);
         None
+    }
+
+    /// So many of the documents that the plan's scan would give, each as likely as any other and in no order, where the store finds them without
+    /// reading all (`$sample`). `None` leaves it to the caller to read all.
+    fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        let _ = (plan, size);
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// How many documents the plan's scan would give, `enough` at the most, where the store can tell without giving them: the

@@ -67,6 +67,10 @@ impl Hold for Sampler {
         Ok(Demand::More)
     }
 
+    fn samples(&self) -> Option<usize> {
+        Some(self.size)
+    }
+
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
         Ok(Box::new(self.sorter.finish()?))
     }

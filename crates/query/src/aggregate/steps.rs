@@ -79,6 +79,11 @@ pub(super) trait Hold: Send {
         Ok(())
     }
 
+    /// How many documents it chooses by chance.
+    fn samples(&self) -> Option<usize> {
+        None
+    }
+
     /// The input is over.
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
 }
@@ -188,6 +193,14 @@ pub(super) fn counts(sections: &[Section]) -> bool {
         Some(Step::Count { .. }) => true,
         Some(Step::Hold(holder)) => holder.counts(),
         _ => false,
+    }
+}
+
+/// How many documents are chosen by chance before anything else is done.
+pub(super) fn samples(sections: &[Section]) -> Option<usize> {
+    match sections.first()?.steps.first()? {
+        Step::Hold(holder) => holder.samples(),
+        _ => None,
     }
 }
 

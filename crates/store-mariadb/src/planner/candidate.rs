@@ -40,6 +40,8 @@ pub(super) struct Candidate<'t> {
     forward: bool,
     sorted: bool,
     pub score: u32,
+    /// Chosen in the hope that enough of those that come first in its order match: as long as no more rows than this have been looked at.
+    pub hope: Option<u64>,
 }
 
 impl<'t> Candidate<'t> {
@@ -53,6 +55,7 @@ impl<'t> Candidate<'t> {
             forward: true,
             sorted: wanted.sort.is_none(),
             score: 0,
+            hope: None,
         };
         candidate.judge(wanted);
         if !forced && !candidate.has_all_matches(wanted) {
@@ -145,6 +148,12 @@ impl<'t> Candidate<'t> {
             && !leaves_out
             && (self.sorted || !other.sorted)
             && other.leading().all(|(path, _)| reads(path))
+    }
+
+    /// Whether all it does is to give the order wanted, while the server can tell by keys which rows may match.
+    pub fn may_hope(&self, wanted: &Wanted<'_>) -> bool {
+        let gives_order_alone = self.sorted && wanted.sort.is_some() && self.leading().next().is_none();
+        gives_order_alone && other_keys::filter_of_any(self.index, self.table, wanted).is_some()
     }
 
     /// The name of the index in MariaDB.
@@ -282,12 +291,15 @@ impl<'t> Candidate<'t> {
         let in_order = self.sorted && wanted.sort.is_some();
         let condition = self.condition(|bounds| if in_order { bounds.plain.clone() } else { bounds.all() });
         let counting = predicate.filter(|_| self.exact).map(|predicate| Box::new(self.counting(predicate)));
-        let filter = self.index.filter(|_| !self.exact).and_then(|index| other_keys::filter(index, self.table, wanted));
+        let filter = match self.hope {
+            Some(_) => other_keys::filter_of_any(self.index, self.table, wanted),
+            None => self.index.filter(|_| !self.exact).and_then(|index| other_keys::filter(index, self.table, wanted)),
+        };
         Rows {
             ids: None,
             found: None,
             condition: condition.or_else(|| self.present()).map(Arc::new),
-            index: Some(Arc::new(IndexScan { counting, filter, ..self.scan() })),
+            index: Some(Arc::new(IndexScan { counting, filter, hope: self.hope, ..self.scan() })),
             forward: self.forward,
             tally: Tally::default(),
         }
@@ -300,6 +312,7 @@ impl<'t> Candidate<'t> {
             arrays: self.index.and_then(|index| index.values.as_ref()).map_or(0, |values| values.fields),
             counting: None,
             filter: None,
+            hope: None,
             merged: None,
             covers: self.table.row_key == RowKey::Sequence,
             columns: self.fields.iter().map(|field| field.column.clone()).collect(),

@@ -4,6 +4,10 @@
 //! is asked how many rows each finds, as its optimizer would ask: by a descent to either end of each range. What it says is
 //! remembered ([`crate::choices`]), so that most queries are planned without asking. As long as nothing has been said, the shape of the
 //! bounds decides.
+//!
+//! A sort with a limit has one more rival: an index that gives its order and says nothing of the filter. If many documents match, enough of those that
+//! come first in the order do. That is hoped, not known: such a plan looks at so many rows at the most, and is made again if they are not enough
+//! ([`crate::ahead`]).
 
 use super::Wanted;
 use super::candidate::Candidate;
@@ -15,6 +19,9 @@ use crate::table::Table;
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
+
+/// Who wants more documents than this has all that match sorted: most orders are not gone along so far.
+const HOPED_ROWS_MAX: u64 = 1_000;
 
 /// What has to be asked before a plan is as good as it can be; and by what has been asked it is made.
 #[derive(Default)]
@@ -65,13 +72,33 @@ pub(super) fn best<'t>(
     // The first of the best, as it stands behind.
     candidates.sort_by_key(|candidate| candidate.score);
     candidates.reverse();
-    let rivals = rivals(&candidates);
+    let mut rivals = rivals(&candidates);
+    let hope = hope(&candidates, wanted, limit);
+    if let Some(hope) = hope {
+        // Where there are no rivals it is the first.
+        rivals = if rivals.is_empty() { vec![0, hope] } else { [&rivals[..], &[hope]].concat() };
+    }
     let position = match rivals.as_slice() {
         [] => 0,
         [only] => *only,
         several => several[chosen(several, &candidates, table, wanted, limit, asking)],
     };
-    (position < candidates.len()).then(|| candidates.swap_remove(position))
+    let mut best = (position < candidates.len()).then(|| candidates.swap_remove(position))?;
+    if hope == Some(position) {
+        best.hope = asking.chosen.borrow().as_ref().map(Chosen::hope);
+    }
+    Some(best)
+}
+
+/// The position of an index that only gives the order, if many documents may be found and sorted otherwise.
+fn hope(candidates: &[Candidate<'_>], wanted: &Wanted<'_>, limit: Option<u64>) -> Option<usize> {
+    limit.filter(|limit| (1..=HOPED_ROWS_MAX).contains(limit))?;
+    let mut bounded = candidates.iter().filter(|candidate| candidate.leading().next().is_some()).peekable();
+    bounded.peek()?;
+    if bounded.any(|candidate| candidate.is_sorted() || candidate.is_one_document()) {
+        return None;
+    }
+    candidates.iter().position(|candidate| candidate.may_hope(wanted))
 }
 
 /// The positions of those between which the shape of their bounds does not decide.
@@ -130,6 +157,7 @@ fn chosen(
                     leading: candidate.leading().map(|(path, _)| path.to_owned()).collect(),
                     sorted: candidate.is_sorted(),
                     exact: candidate.exact,
+                    hopes: candidate.leading().next().is_none(),
                 }
             };
             let ways = rivals.iter().map(way).collect();

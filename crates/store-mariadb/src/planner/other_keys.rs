@@ -28,15 +28,20 @@ pub(super) fn has_long_documents(table: &Table) -> bool {
     table.document_bytes.get() >= FILTERED_BYTES_MIN
 }
 
-/// What the server can tell by the keys of other indexes than `own`: true for every document that matches.
+/// What the server can tell by the keys of other indexes than `own`, where documents are long: true for every document that matches.
 pub(super) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
-    if !own.stands_alone || table.row_key != RowKey::Sequence || !has_long_documents(table) {
+    has_long_documents(table).then(|| filter_of_any(Some(own), table, wanted)).flatten()
+}
+
+/// The same for documents of any length. `None` for `own`: the index on `_id`.
+pub(super) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
+    if own.is_some_and(|own| !own.stands_alone) || table.row_key != RowKey::Sequence {
         return None;
     }
     let mut paths: Vec<&str> = wanted.conditions.iter().map(|(path, _)| *path).collect();
     paths.sort_unstable();
     paths.dedup();
-    paths.retain(|path| !own.fields().any(|field| field == *path));
+    paths.retain(|path| !own.is_some_and(|own| own.fields().any(|field| field == *path)));
     let condition = |path: &&str| {
         let (index, column) = column_of(table, path)?;
         let bounds = Bounds::of(path, &wanted.conditions, index.bytes())?;

@@ -1,0 +1,124 @@
+//! Documents chosen by chance, where stores number their rows: by numbers drawn at random, so that few others are looked at.
+//!
+//! A number without a row is drawn in vain, so each document is as likely as any other, however the rows lie among the numbers.
+
+use hashbrown::HashSet;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use std::ops::RangeInclusive;
+
+/// As in MongoDB, a larger part of a collection, or a part of a small one, is chosen while reading all of it.
+const PART_MAX: u64 = 20;
+const DOCUMENTS_MIN: u64 = 100;
+
+/// So are more documents than this, and documents among whose numbers so many times as many have no row.
+const SIZE_MAX: usize = 10_000;
+const NUMBERS_PER_DOCUMENT_MAX: u64 = 32;
+
+/// Numbers drawn at a time.
+const DRAWN_AT_ONCE: usize = 1_024;
+
+/// Draws numbers of rows until enough of them have a document.
+#[derive(Debug)]
+pub struct Draws<D> {
+    numbers: RangeInclusive<i64>,
+    /// How many numbers there are for each document.
+    numbers_per_document: u64,
+    size: usize,
+    drawn: HashSet<i64>,
+    found: Vec<D>,
+}
+
+impl<D> Draws<D> {
+    /// `numbers`: from the first row's to the last one's; `documents`: about how many there are. `None` where reading all is the better way.
+    pub fn new(size: usize, numbers: RangeInclusive<i64>, documents: u64) -> Option<Draws<D>> {
+        let is_small_part = documents > DOCUMENTS_MIN && size as u64 <= documents / PART_MAX && size <= SIZE_MAX;
+        let span = numbers.end().abs_diff(*numbers.start()).checked_add(1)?;
+        let numbers_per_document = (span / documents.max(1)).max(1);
+        let suits = is_small_part && !numbers.is_empty() && numbers_per_document <= NUMBERS_PER_DOCUMENT_MAX;
+        suits.then(|| Draws { numbers, numbers_per_document, size, drawn: HashSet::new(), found: Vec::new() })
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.found.len() >= self.size
+    }
+
+    /// Numbers that have not been drawn yet. `None` once so many were in vain that reading all is the better way.
+    pub fn next(&mut self) -> Option<Vec<i64>> {
+        let allowed = 4 * self.numbers_per_document as usize * (self.size + 100);
+        let missing = self.size.saturating_sub(self.found.len());
+        let wanted = (missing * self.numbers_per_document as usize).clamp(1, DRAWN_AT_ONCE);
+        let mut next = Vec::with_capacity(wanted);
+        let mut random = rand::rng();
+        // Of a small range nearly all may have been drawn.
+        for _ in 0..4 * wanted {
+            let number = random.random_range(self.numbers.clone());
+            if self.drawn.insert(number) {
+                next.push(number);
+            }
+            if next.len() == wanted {
+                break;
+            }
+        }
+        (self.drawn.len() <= allowed && !next.is_empty()).then_some(next)
+    }
+
+    /// A document at one of the numbers.
+    pub fn note(&mut self, document: D) {
+        self.found.push(document);
+    }
+
+    /// So many documents as were wanted, in no order.
+    pub fn finish(mut self) -> Vec<D> {
+        // The last numbers may have found too many, in the order of their rows.
+        self.found.shuffle(&mut rand::rng());
+        self.found.truncate(self.size);
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws from numbers of which every third has a document.
+    fn sample(size: usize, documents: u64) -> Option<Vec<i64>> {
+        let last = 3 * documents as i64;
+        let mut draws = Draws::new(size, 1..=last, documents)?;
+        while !draws.is_done() {
+            draws.next()?.into_iter().filter(|number| number % 3 == 0).for_each(|number| draws.note(number));
+        }
+        Some(draws.finish())
+    }
+
+    #[test]
+    fn each_is_as_likely_as_any_other() {
+        let mut times = vec![0; 1_000];
+        for _ in 0..2_000 {
+            let mut found = sample(20, 1_000).expect("a small part of it");
+            found.sort_unstable();
+            found.dedup();
+            assert_eq!(found.len(), 20);
+            found.iter().for_each(|number| times[*number as usize / 3 - 1] += 1);
+        }
+        // 40 on average; so far from it one in a million million would be.
+        assert!(times.iter().all(|times| (5..100).contains(times)), "{times:?}");
+        let first_half: u64 = times[..500].iter().sum();
+        assert!((19_000..21_000).contains(&first_half), "{first_half}");
+    }
+
+    #[test]
+    fn where_reading_all_is_better_nothing_is_drawn() {
+        assert_eq!(sample(5, 100), None);
+        assert_eq!(sample(51, 1_000), None);
+        assert!(Draws::<()>::new(10, 1..=33_000, 1_000).is_none(), "rows far apart");
+        assert!(Draws::<()>::new(10, i64::MIN..=i64::MAX, 1_000).is_none());
+        assert_eq!(sample(0, 1_000), Some(Vec::new()));
+    }
+
+    #[test]
+    fn it_is_given_up_where_there_are_fewer_than_was_said() {
+        let mut draws = Draws::<()>::new(10, 1..=2_000, 1_000).expect("as far as is known");
+        assert!(std::iter::from_fn(|| draws.next()).map(|drawn| drawn.len()).sum::<usize>() < 2_001);
+    }
+}
