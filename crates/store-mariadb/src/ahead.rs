@@ -114,7 +114,8 @@ pub(crate) async fn ask(
         }
     };
     // The server warns of rows that it did not look at.
-    if rows.index.as_ref().is_some_and(|index| index.hope.is_some()) && warnings > 0 && received < limit {
+    let hopes = plan.hopes();
+    if hopes && warnings > 0 && received < limit {
         store.spare.set(found.into_spare());
         return Ok(May::InVain);
     }
@@ -129,7 +130,8 @@ pub(crate) async fn ask(
         return Ok(May::No);
     }
     table.document_bytes.note(bytes, found.ends.len());
-    found.all = received < limit && found.ends.len() as u64 == received;
+    // The scan looks for others behind them, if it was no more than hoped that there are enough.
+    found.all = !hopes && received < limit && found.ends.len() as u64 == received;
     plan.ahead.keep(found);
     Ok(May::Yes)
 }

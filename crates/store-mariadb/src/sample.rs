@@ -34,7 +34,7 @@ pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize
     let Some(mut draws) = Draws::new(size, first..=last, documents) else { return Ok(None) };
     let mut received = 0;
     while !draws.is_done() {
-        let Some(drawn) = draws.next() else { return Ok(None) };
+        let Some(drawn) = draws.draw() else { return Ok(None) };
         let last = drawn.last().copied().unwrap_or_default();
         // Lists are made of a few lengths, so that few statements need preparing.
         let length = padded(drawn.len());

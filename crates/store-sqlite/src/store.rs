@@ -355,7 +355,7 @@ impl DocumentStore for SqliteStore {
             let connection = self.reading.connection();
             let Some(mut draws) = sample::begin(connection, collection, size)? else { return Ok(None) };
             while !draws.is_done() {
-                let Some(numbers) = draws.next() else { return Ok(None) };
+                let Some(numbers) = draws.draw() else { return Ok(None) };
                 for some in numbers.chunks(SAMPLED_AT_ONCE) {
                     if self.shared.must_reads_wait() {
                         self.let_the_log_begin_anew().await;

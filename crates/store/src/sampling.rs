@@ -44,7 +44,7 @@ impl<D> Draws<D> {
     }
 
     /// Numbers that have not been drawn yet. `None` once so many were in vain that reading all is the better way.
-    pub fn next(&mut self) -> Option<Vec<i64>> {
+    pub fn draw(&mut self) -> Option<Vec<i64>> {
         let allowed = 4 * self.numbers_per_document as usize * (self.size + 100);
         let missing = self.size.saturating_sub(self.found.len());
         let wanted = (missing * self.numbers_per_document as usize).clamp(1, DRAWN_AT_ONCE);
@@ -86,7 +86,7 @@ mod tests {
         let last = 3 * documents as i64;
         let mut draws = Draws::new(size, 1..=last, documents)?;
         while !draws.is_done() {
-            draws.next()?.into_iter().filter(|number| number % 3 == 0).for_each(|number| draws.note(number));
+            draws.draw()?.into_iter().filter(|number| number % 3 == 0).for_each(|number| draws.note(number));
         }
         Some(draws.finish())
     }
@@ -119,6 +119,6 @@ mod tests {
     #[test]
     fn it_is_given_up_where_there_are_fewer_than_was_said() {
         let mut draws = Draws::<()>::new(10, 1..=2_000, 1_000).expect("as far as is known");
-        assert!(std::iter::from_fn(|| draws.next()).map(|drawn| drawn.len()).sum::<usize>() < 2_001);
+        assert!(std::iter::from_fn(|| draws.draw()).map(|drawn| drawn.len()).sum::<usize>() < 2_001);
     }
 }
