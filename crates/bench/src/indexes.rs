@@ -51,10 +51,14 @@ pub enum Work {
     FirstOfMany,
     /// The last ten
     LastOfMany,
+    /// The latest twenty of many that are found by one index, in the order of another
+    LatestOfFound,
     /// A hundred by one index or another
     Either,
     /// A hundred by equality and range
     Range,
+    /// Ten by chance
+    Sample,
     /// A thousand new documents at a time
     Insert,
     /// One field that an index is on, as durable as a server makes it by itself
@@ -63,12 +67,14 @@ pub enum Work {
     UpdateOnDisk,
 }
 
-const WORKS: [(Work, &str); 8] = [
+const WORKS: [(Work, &str); 10] = [
     (Work::Toyotas, "indexed Make = Toyota, 1000 of them"),
     (Work::FirstOfMany, "sort by index, limit 10"),
     (Work::LastOfMany, "sort by index, descending, limit 10"),
+    (Work::LatestOfFound, "Make = Toyota, sort by another index, limit 20"),
     (Work::Either, "$or of two indexes, limit 100"),
     (Work::Range, "equality and range, limit 100"),
+    (Work::Sample, "$sample of 10"),
     (Work::Insert, "insert with 3 indexes, 1000 at a time"),
     (Work::Update, "update of an indexed field by _id"),
     (Work::UpdateOnDisk, "update of an indexed field by _id, j: true"),
@@ -157,11 +163,16 @@ impl Contestant {
             Work::Toyotas => find(doc! { "Make": "Toyota" }, doc! {}, FOUND_MAX),
             Work::FirstOfMany => find(doc! {}, doc! { "Year": 1, "Make": 1 }, 10),
             Work::LastOfMany => find(doc! {}, doc! { "Year": -1, "Make": -1 }, 10),
+            Work::LatestOfFound => find(doc! { "Make": "Toyota" }, doc! { "createdAt": -1 }, 20),
             Work::Either => {
                 let (make, year) = (doc! { "Make": "Volvo" }, doc! { "Year": 2001 });
                 find(doc! { "$or": &document::array![&make, &year] }, doc! {}, 100)
             }
             Work::Range => find(doc! { "Year": 2000, "Make": &doc! { "$gte": "T" } }, doc! {}, 100),
+            Work::Sample => {
+                let pipeline = document::array![&doc! { "$sample": &doc! { "size": 10 } }];
+                Message::command(doc! { "aggregate": COLLECTION, "pipeline": &pipeline, "cursor": &doc! {} })
+            }
             Work::Insert => {
                 self.inserted += INSERTED;
                 insert(self.documents + self.inserted)
