@@ -236,14 +236,12 @@ impl<A> Shard<A> {
 
     /// Lets go of an answer that every change of its collection is held against, unless somebody was given it since it was asked for this
     /// the last time.
-    pub fn shed(&mut self, number: u32, namespace: &Namespace) -> bool {
-        let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return false };
+    pub fn shed(&mut self, number: u32, namespace: &Namespace) {
+        let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         let is_listed = matches!(slot.place, Place::List) && slot.scope.namespace == *namespace;
-        let goes = is_listed && !std::mem::take(&mut slot.given);
-        if goes {
+        if is_listed && !std::mem::take(&mut slot.given) {
             self.remove(number, Reason::Memory);
         }
-        goes
     }
 
     fn make_room(&mut self, limit: usize) {
