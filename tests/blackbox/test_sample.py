@@ -2,6 +2,8 @@
 
 import collections
 
+import pytest
+
 DOCUMENTS = 4000
 
 
@@ -51,3 +53,12 @@ def test_a_large_part_a_filter_and_a_view_are_chosen_from_as_well(db):
     seen = list(db.ones.aggregate([{"$sample": {"size": 5}}]))
     assert len(seen) == 5 and all(one["n"] == 1 for one in seen)
     assert list(db.nothing.aggregate([{"$sample": {"size": 5}}])) == []
+
+
+@pytest.mark.mariadb_only
+def test_of_a_table_that_sql_has_dropped_there_is_nothing(server, db):
+    fill(db)
+    assert len(list(db.things.aggregate([{"$sample": {"size": 5}}]))) == 5
+    with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+        cursor.execute("DROP TABLE things")
+    assert list(db.things.aggregate([{"$sample": {"size": 5}}])) == []

@@ -3,17 +3,24 @@
 use crate::connection::Event;
 use crate::failure::Result;
 use crate::figures;
-use crate::plan::{Access, MariaDbPlan, padded};
+use crate::plan::{Access, MariaDbPlan, among};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::RowKey;
 use document::DocBuf;
-use mariadb_wire::Param;
 use std::sync::Arc;
 use store::sampling::Draws;
 
 /// As [`store::DocumentStore::sample`].
 pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<Option<Vec<DocBuf>>> {
+    match drawn(store, plan, size).await {
+        // Dropped a moment ago: a scan knows what to make of it.
+        Err(failure) if failure.is_missing_table() => Ok(None),
+        outcome => outcome,
+    }
+}
+
+async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<Option<Vec<DocBuf>>> {
     let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(None) };
     let is_everything = rows.is_everything() && rows.found.is_none() && store::Plan::facts(plan).exact;
     if !is_everything || plan.tailable || table.row_key != RowKey::Sequence {
@@ -35,13 +42,9 @@ pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize
     let mut received = 0;
     while !draws.is_done() {
         let Some(drawn) = draws.draw() else { return Ok(None) };
-        let last = drawn.last().copied().unwrap_or_default();
-        // Lists are made of a few lengths, so that few statements need preparing.
-        let length = padded(drawn.len());
-        let all = drawn.iter().copied().chain(std::iter::repeat(last)).take(length);
-        let params: Vec<Param<'_>> = all.map(|number| Param::Unsigned(number as u64)).collect();
-        let sql = format!("SELECT doc FROM {} WHERE seq IN (?{})", table.quoted, ",?".repeat(length - 1));
-        lease.queue_execute(&sql.into(), &params);
+        let drawn: Vec<u64> = drawn.into_iter().map(|number| number as u64).collect();
+        let (among, params) = among(&drawn);
+        lease.queue_execute(&format!("SELECT doc FROM {} WHERE seq {among}", table.quoted).into(), &params);
         while let Event::Row(range) = lease.next().await? {
             let mut row = lease.row(range)?;
             let Some(json) = row.next_bytes()? else { continue };

@@ -8,7 +8,7 @@ use super::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, remember};
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
 use crate::index::Index;
-use crate::plan::{MariaDbPlan, Rows, padded};
+use crate::plan::{MariaDbPlan, Rows, among, padded};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
@@ -163,14 +163,6 @@ async fn drain_within(
     connection.queue_execute(&format!("DELETE FROM {pending} WHERE seq {among}").into(), &params);
     connection.finish().await?;
     Ok((rows.len(), arrays))
-}
-
-/// A condition that holds for these rows. Lists are made of a few lengths, so that few statements need preparing.
-fn among(rows: &[u64]) -> (String, Vec<Param<'static>>) {
-    let length = padded(rows.len());
-    let last = rows.last().copied().unwrap_or_default();
-    let params = rows.iter().copied().chain(std::iter::repeat(last)).take(length).map(Param::Unsigned);
-    (format!("IN (?{})", ",?".repeat(length - 1)), params.collect())
 }
 
 async fn insert(connection: &mut Connection, own: &str, rows: &[KeyRow]) -> Result<()> {
