@@ -28,7 +28,8 @@ class Writer(threading.Thread):
         self.inserted: list[str] = []
         self.in_batches: list[str] = []
         self.counter = 0
-        self.deleted: list[str] = []
+        # And when that was acknowledged.
+        self.deleted: dict[str, float] = {}
         self.error: Exception | None = None
         # For a writer that was so late that the first server it met was the one after the kill.
         self.enough = threading.Event()
@@ -54,20 +55,21 @@ class Writer(threading.Thread):
             self.in_batches += keys
             counters.update_one({"_id": self.number}, {"$inc": {"n": 1}}, upsert=True)
             self.counter += 1
-            things.delete_one({"_id": keys[0]})
-            self.deleted.append(keys[0])
+            done = things.delete_one({"_id": keys[0]})
+            assert done.deleted_count == 1, f"{keys[0]} was not there to be deleted"
+            self.deleted[keys[0]] = time.monotonic()
             self.next += 1
 
 
-def check_everything_acknowledged_is_there(db, writers: list[Writer], counters: dict[int, int]):
+def check_everything_acknowledged_is_there(db, writers: list[Writer], counters: dict[int, int], killed_at: float):
     present = {d["_id"] for d in db.things.find({}, {"_id": 1})}
     for writer in writers:
         assert writer.error is None, writer.error
-        deleted = set(writer.deleted)
-        lost = [key for key in writer.inserted + writer.in_batches if key not in present and key not in deleted]
+        lost = [key for key in writer.inserted + writer.in_batches if key not in present and key not in writer.deleted]
         # The delete under way when the server died may have happened.
         assert len(lost) <= 1 and all(key.endswith("-0") for key in lost), f"lost {len(lost)} of {len(writer.inserted)}: {lost[:5]}"
-        assert not [key for key in deleted if key in present], "a deleted document came back"
+        returned = {key: at - killed_at for key, at in writer.deleted.items() if key in present}
+        assert not returned, f"deleted documents came back, acknowledged so many seconds behind the kill: {returned}"
         found = (db.counters.find_one({"_id": writer.number}) or {"n": 0})["n"]
         counters[writer.number] += writer.counter
         assert counters[writer.number] <= found <= counters[writer.number] + 1, "a lost or doubled increment"
@@ -93,13 +95,14 @@ def check_rounds(server, database: str, kill):
             writer.start()
         wait_for_the_first_write(writers)
         time.sleep(source.uniform(0.2, 1.2))
+        killed_at = time.monotonic()
         kill()
         for writer in writers:
             writer.enough.set()
             writer.join(30)
             assert not writer.is_alive(), "a writer hangs"
         with server.client() as client:
-            check_everything_acknowledged_is_there(client[database], writers, counters)
+            check_everything_acknowledged_is_there(client[database], writers, counters, killed_at)
             assert client[database].command("validate", "things")["valid"]
             # The unique index is whole, too.
             some = client[database].things.find_one()
@@ -140,6 +143,8 @@ def test_mariadb_is_killed(own_server, database_name, tmp_path):
         check_rounds(server, database_name, kill)
         assert server.is_running()
     finally:
+        # What it says of its recovery.
+        print(mariadb.end_of_log())
         server.kill()
         mariadb.remove()
 

@@ -133,6 +133,31 @@ def test_values_are_no_sql(db):
         assert db.c.find_one({"v": text})["_id"] == text
 
 
+def test_a_table_that_cannot_be_opened_is_not_taken_for_missing(own_server, database_name, tmp_path):
+    """`information_schema` tells no columns of it, and no error. Nothing deleted would be what a missing collection is answered with."""
+    mariadb = MariadbServer(tmp_path / "private").start()
+    try:
+        with own_server(mariadb=mariadb).client() as client:
+            client[database_name].c.insert_one({"_id": 1})
+        definition = mariadb.data / database_name / "c.frm"
+        whole = definition.read_bytes()
+        definition.write_bytes(whole[:100])
+        mariadb.sql("FLUSH TABLES")
+        assert mariadb.sql("SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s", database_name) == ((0,),)
+        with own_server(mariadb=mariadb, folder=tmp_path / "second").client() as client:
+            collection = client[database_name].c
+            for ask in (lambda: collection.delete_one({"_id": 1}), lambda: collection.find_one({"_id": 1}),
+                        lambda: collection.insert_one({"_id": 2})):
+                with pytest.raises(OperationFailure, match="Incorrect information in file|columns of"):
+                    ask()
+            assert client[database_name].other.find_one() is None
+            definition.write_bytes(whole)
+            mariadb.sql("FLUSH TABLES")
+            assert collection.delete_one({"_id": 1}).deleted_count == 1
+    finally:
+        mariadb.remove()
+
+
 def test_mariadb_is_restarted_under_load(own_server, database_name, tmp_path):
     """Clients with retryable writes, as drivers have them, get through a restart of MariaDB."""
     mariadb = MariadbServer(tmp_path / "private").start()

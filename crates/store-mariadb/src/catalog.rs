@@ -244,15 +244,11 @@ impl Catalog {
     pub async fn look(&self, connection: &mut Connection, namespace: &Namespace) -> Result<Look> {
         let (schema, name) = self.names(namespace)?;
         let asking = Asking::begin(self, namespace);
-        let columns = match self.may_exist(connection, schema, &name).await? {
-            true => self.columns(connection, schema, &name).await?,
-            false => Vec::new(),
-        };
-        if columns.is_empty() {
+        let Some(columns) = self.columns_if_any(connection, schema, &name).await? else {
             asking.tell_missing();
             self.forget(namespace);
             return Ok(Look::Nothing);
-        }
+        };
         let Some(shape) = shape(&columns) else {
             self.forget(namespace);
             return Ok(Look::OtherTable);
@@ -279,15 +275,38 @@ impl Catalog {
         Ok(Look::Collection(table))
     }
 
-    /// Whether a table of this name may be there. A small part of the time that the server takes to find it has no columns.
-    async fn may_exist(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<bool> {
-        connection.queue_query(&format!("SELECT 1 FROM {}.{} LIMIT 0", names::quote(schema), names::quote(table)));
-        match connection.finish().await {
-            Err(failure) if failure.is_missing_table() => Ok(false),
-            // What else is the matter, its columns tell better.
-            Ok(_) | Err(Failure::Sql { .. }) => Ok(true),
-            Err(failure) => Err(failure),
+    /// The table's columns; `None` when there is no table, which takes the server a small part of the time that its columns take.
+    ///
+    /// `information_schema` has no columns of a table that cannot be opened just now, and no error either. A table that is there is not
+    /// taken for missing: its documents would be.
+    async fn columns_if_any(
+        &self,
+        connection: &mut Connection,
+        schema: &str,
+        table: &str,
+    ) -> Result<Option<Vec<Column>>> {
+        let look = format!("SELECT 1 FROM {}.{} LIMIT 0", names::quote(schema), names::quote(table));
+        let mut refusal = None;
+        // It may be dropped between the two questions.
+        for _ in 0..2 {
+            connection.queue_query(&look);
+            match connection.finish().await {
+                Ok(_) => {}
+                Err(failure) if failure.is_missing_table() => return Ok(None),
+                Err(failure) if failure.is_lost() => return Err(failure),
+                // Its columns can be read all the same, or it is none of ours.
+                Err(failure) => refusal = Some(failure),
+            }
+            let columns = self.columns(connection, schema, table).await?;
+            if !columns.is_empty() {
+                return Ok(Some(columns));
+            }
         }
+        if refusal.as_ref().is_some_and(Failure::is_access_denied) {
+            return Ok(None);
+        }
+        let untold = || Error::internal(format!("MariaDB does not tell the columns of {schema}.{table}")).into();
+        Err(refusal.unwrap_or_else(untold))
     }
 
     async fn columns(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Vec<Column>> {

@@ -2,7 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::connection::establish;
-use crate::failure::{Failure, Result, sql};
+use crate::failure::{Failure, Result};
 use crate::options::{self, Options, Place};
 use crate::own_schema;
 use crate::store::MariaDbStore;
@@ -121,7 +121,7 @@ async fn examine(place: &Place, options: &Options) -> Result<Facts> {
         ));
     }
     match own_schema::create(&mut connection).await {
-        Err(failure) if matches!(failure.sql_code(), Some(sql::SCHEMA_ACCESS_DENIED | sql::TABLE_ACCESS_DENIED)) => {
+        Err(failure) if failure.is_access_denied() => {
             tracing::warn!("no right to create the schema 'selkie', where retryable writes are recorded: {failure}");
         }
         outcome => outcome?,

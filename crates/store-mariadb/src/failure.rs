@@ -78,6 +78,11 @@ impl Failure {
         matches!(self.sql_code(), Some(sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA | sql::UNKNOWN_TABLE))
     }
 
+    /// The user may not do this with the table or in the schema, be it there or not.
+    pub fn is_access_denied(&self) -> bool {
+        matches!(self.sql_code(), Some(sql::SCHEMA_ACCESS_DENIED | sql::TABLE_ACCESS_DENIED))
+    }
+
     /// The plan's index is there no more; another plan may do.
     pub fn is_killed_plan(&self) -> bool {
         matches!(self, Failure::Other(error) if error.code() == Code::QUERY_PLAN_KILLED)
