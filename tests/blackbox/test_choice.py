@@ -1,6 +1,9 @@
 """Which of several indexes a query goes by: the one that finds the fewest documents, which `explain` shows by what was examined."""
 
+from datetime import datetime, timedelta
+
 import pytest
+from bson import MinKey, Regex
 
 DOCUMENTS = 4000
 # What a well chosen index may look at besides what is returned.
@@ -230,3 +233,36 @@ def test_a_query_that_is_asked_again_follows_the_indexes(server):
         expected = [0, 1, 2]
         ask(3)
         client.drop_database("choice_again")
+
+
+STRINGS, NUMBERS, DATES = ([f"s{n:03}" for n in range(60)], list(range(60)), [datetime(2024, 1, 1) + timedelta(n) for n in range(60)])
+
+
+@pytest.mark.parametrize("values", [STRINGS, NUMBERS, DATES], ids=["strings", "numbers", "dates"])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_what_comes_to_stand_out_of_an_order_is_met(db, values, direction):
+    """Asked so often that a plan is remembered, and with it that all values had their place; then some come that have none in MariaDB's index."""
+    db.c.create_index("v")
+    db.c.insert_many([{"_id": number, "v": value} for number, value in enumerate(values)])
+    in_order = list(range(60))[::direction][:5]
+
+    def first():
+        return [found["_id"] for found in db.c.find(sort=[("v", direction)], limit=5)]
+
+    def check_often(expected):
+        for _ in range(4):
+            assert first() == expected
+
+    check_often(in_order)
+    # What MongoDB sorts before all strings, numbers and dates, and behind them; and in the midst.
+    low, middle, high = MinKey(), [values[30]], Regex("x")
+    for odd, lowest, highest in ((low, True, False), (middle, False, False), (high, False, True)):
+        db.c.insert_one({"_id": "odd", "v": odd})
+        shown = ["odd", *in_order][:5] if (lowest if direction == 1 else highest) else in_order
+        check_often(shown)
+        db.c.delete_one({"_id": "odd"})
+        check_often(in_order)
+    db.c.delete_many({"_id": {"$gt": 2}})
+    check_often([0, 1, 2][::direction])
+    db.c.insert_one({"_id": "odd", "v": high})
+    check_often([0, 1, 2, "odd"][::direction])
