@@ -152,7 +152,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
             Found::Nothing => shard.take_off(key, hash),
         };
         drop(shard);
-        let began = self.recent.time();
+        let began = self.recent.begin_read();
         Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, part, began, started: Instant::now(), flight })
     }
 
@@ -308,6 +308,7 @@ impl<A: Send + Sync + 'static> Fill<A> {
 
 impl<A> Drop for Fill<A> {
     fn drop(&mut self) {
+        self.cache.recent.end_read();
         if let Some(flight) = self.flight.take()
             && !self.key.is_empty()
         {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::Changes;
 
-/// Changes that are over are remembered up to this number. A read that takes longer than they reach back is not kept.
+/// Changes that are over are remembered up to this number, while answers are being made. A read that takes longer than they reach back is not kept.
 const REMEMBERED_MAX: usize = 512;
 
 /// How long changes of which nobody knows what has become are taken to be under way: they may still happen in half of it.
@@ -17,6 +17,8 @@ const LOST_FOR: Duration = Duration::from_secs(240);
 /// The time, which goes up with each change that is settled, and the changes.
 pub struct Recent {
     time: AtomicU64,
+    /// Answers that are being made.
+    reads: AtomicU64,
     /// Announcements so far.
     announced: AtomicU64,
     changes: Mutex<Remembered>,
@@ -46,11 +48,19 @@ struct UnderWay {
 
 impl Recent {
     pub fn new() -> Recent {
-        Recent { time: AtomicU64::new(1), announced: AtomicU64::new(0), changes: Mutex::default() }
+        let (reads, announced) = (AtomicU64::new(0), AtomicU64::new(0));
+        Recent { time: AtomicU64::new(1), reads, announced, changes: Mutex::default() }
     }
 
-    pub fn time(&self) -> u64 {
+    /// Begins a read, which [`Recent::end_read`] ends. Gives the time.
+    pub fn begin_read(&self) -> u64 {
+        // Counted first: whoever settles a change and counts no reads has moved the time past it before.
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.time.load(Ordering::SeqCst)
+    }
+
+    pub fn end_read(&self) {
+        self.reads.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Notes changes that are about to happen. Gives a number for [`Recent::settle`] and [`Recent::lose`].
@@ -69,6 +79,12 @@ impl Recent {
         let Some(at) = remembered.under_way.iter().position(is_it) else { return };
         let UnderWay { announcement, .. } = remembered.under_way.swap_remove(at);
         let time = self.time.fetch_add(1, Ordering::SeqCst);
+        if self.reads.load(Ordering::SeqCst) == 0 {
+            // Nobody may have missed it, nor any before. Writers that meet no readers have their memory again at once.
+            remembered.settled.clear();
+            remembered.forgotten = time;
+            return;
+        }
         remembered.settled.push_back((time, announcement));
         if remembered.settled.len() > REMEMBERED_MAX
             && let Some((time, _)) = remembered.settled.pop_front()
@@ -131,19 +147,19 @@ mod tests {
     #[test]
     fn what_was_not_settled_when_a_read_began_may_be_missed() {
         let recent = Recent::new();
-        let before = recent.time();
+        let before = recent.begin_read();
         assert!(!misses(&recent, before));
         let number = recent.announce(changes("c"));
         assert!(misses(&recent, before));
         recent.settle(number);
-        assert!(misses(&recent, before) && !misses(&recent, recent.time()));
+        assert!(misses(&recent, before) && !misses(&recent, recent.begin_read()));
         recent.settle(recent.announce(changes("other")));
-        assert!(!misses(&recent, recent.time()));
+        assert!(!misses(&recent, recent.begin_read()));
         // Lost, it may happen at any time.
         let number = recent.announce(changes("c"));
         recent.lose(number);
         recent.settle(number);
-        assert!(misses(&recent, recent.time()));
+        assert!(misses(&recent, recent.begin_read()));
     }
 
     #[test]
@@ -163,12 +179,34 @@ mod tests {
     #[test]
     fn a_read_that_takes_longer_than_changes_are_remembered_is_not_kept() {
         let recent = Recent::new();
-        let before = recent.time();
+        let before = recent.begin_read();
         for _ in 0..REMEMBERED_MAX {
             recent.settle(recent.announce(changes("other")));
         }
         assert!(!misses(&recent, before));
         recent.settle(recent.announce(changes("other")));
-        assert!(misses(&recent, before) && !misses(&recent, recent.time()));
+        assert!(misses(&recent, before) && !misses(&recent, recent.begin_read()));
+    }
+
+    #[test]
+    fn what_nobody_can_have_missed_is_forgotten() {
+        let recent = Recent::new();
+        let change = || recent.settle(recent.announce(changes("c")));
+        let remembered = || recent.lock().settled.len();
+        change();
+        assert_eq!(remembered(), 0);
+        let first = recent.begin_read();
+        assert!(!misses(&recent, first));
+        change();
+        let second = recent.begin_read();
+        recent.end_read();
+        change();
+        assert_eq!(remembered(), 2);
+        assert!(misses(&recent, first) && misses(&recent, second));
+        recent.end_read();
+        change();
+        assert_eq!(remembered(), 0);
+        assert!(misses(&recent, second), "a read that is not counted any more");
+        assert!(!misses(&recent, recent.begin_read()));
     }
 }
