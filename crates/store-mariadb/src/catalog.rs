@@ -302,6 +302,7 @@ impl Catalog {
                 return Ok(Some(columns));
             }
         }
+        // MariaDB says so of tables that are not there as well.
         if refusal.as_ref().is_some_and(Failure::is_access_denied) {
             return Ok(None);
         }
