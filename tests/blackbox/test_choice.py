@@ -241,7 +241,7 @@ STRINGS, NUMBERS, DATES = ([f"s{n:03}" for n in range(60)], list(range(60)), [da
 @pytest.mark.parametrize("values", [STRINGS, NUMBERS, DATES], ids=["strings", "numbers", "dates"])
 @pytest.mark.parametrize("direction", [1, -1])
 def test_what_comes_to_stand_out_of_an_order_is_met(db, values, direction):
-    """Asked so often that a plan is remembered, and with it that all values had their place; then some come that have none in MariaDB's index."""
+    """Asked so often that its plan is remembered, while all values have their place in the index; then some come that have none in MariaDB's."""
     db.c.create_index("v")
     db.c.insert_many([{"_id": number, "v": value} for number, value in enumerate(values)])
     in_order = list(range(60))[::direction][:5]
@@ -254,7 +254,7 @@ def test_what_comes_to_stand_out_of_an_order_is_met(db, values, direction):
             assert first() == expected
 
     check_often(in_order)
-    # What MongoDB sorts before all strings, numbers and dates, and behind them; and in the midst.
+    # What MongoDB sorts before all strings, numbers and dates, in the midst, and behind them.
     low, middle, high = MinKey(), [values[30]], Regex("x")
     for odd, lowest, highest in ((low, True, False), (middle, False, False), (high, False, True)):
         db.c.insert_one({"_id": "odd", "v": odd})
