@@ -166,7 +166,9 @@ fn decimal_text_of(negative: bool, coefficient: u128, exponent: i32) -> Vec<u8> 
     }
     if digits.len() <= BINARY_DIGITS_MAX {
         let number: f64 = format!("{sign}0.{digits}e{magnitude}").parse().unwrap_or(f64::NAN);
-        if number.abs() < BINARY_LIMIT && number * BINARY_PARTS == (number * BINARY_PARTS).floor() {
+        let is_binary = number * BINARY_PARTS == (number * BINARY_PARTS).floor();
+        // (Zero has had its text: this is too near to it for a double.)
+        if number.abs() < BINARY_LIMIT && is_binary && number != 0.0 {
             return double_text(number).into_bytes();
         }
     }
@@ -342,7 +344,8 @@ fn object_expression(path: &str, id: &str, compact: &str, chars: usize) -> Strin
     )
 }
 
-/// A decimal's digits, without zeros at either end, and its magnitude: `0.DIGITS × 10^MAGNITUDE`.
+/// A decimal's digits, without zeros at either end, and its magnitude: `0.DIGITS × 10^MAGNITUDE`. Whole ones of up to 18 digits are
+/// integers; MariaDB's decimals have room for all places of what is not below 1, and show the rest to be no whole number or nothing.
 fn decimal_expression(text: &str, compact: &str) -> String {
     let mantissa = format!("replace(substring_index({text},'E',1),'-','')");
     let exponent = format!("if(locate('E',{text}),cast(substring_index({text},'E',-1) as signed),0)");
@@ -352,14 +355,17 @@ fn decimal_expression(text: &str, compact: &str) -> String {
     let magnitude = format!(
         "({exponent} + char_length(substring_index({mantissa},'.',1)) - char_length({all}) + char_length({without_front}))"
     );
-    let sign = format!("if({text} like '-%','-','')");
+    // A cast of what is too large for it would be refused.
+    let castable = format!("{text} not regexp 'E.?[0-9]{{3}}'");
     let double = format!("cast({text} as double)");
+    let decimal = format!("cast({text} as decimal(65,38))");
     format!(
-        "case when {text} regexp '[AF]' then {compact} when {digits} = '' then '0' \
-         when char_length({digits}) <= {magnitude} and {magnitude} <= 18 then concat({sign},rpad({digits},{magnitude},'0')) \
-         when char_length({digits}) <= {BINARY_DIGITS_MAX} and abs({double}) < {BINARY_LIMIT} \
+        "case when {text} regexp '[AF]' then {compact} when {text} regexp '^-?[0.]+(E|$)' then '0' \
+         when {castable} and abs({double}) <= 1e18 and abs({decimal}) < 1000000000000000000 and {decimal} = floor({decimal}) and {decimal} <> 0 \
+         then concat(floor({decimal}),'') \
+         when {castable} and char_length({digits}) <= {BINARY_DIGITS_MAX} and abs({double}) < {BINARY_LIMIT} \
          and {double} * {BINARY_PARTS} = floor({double} * {BINARY_PARTS}) then concat({double},'') \
-         else concat('{{\"$numberDecimal\":\"',{sign},'0.',{digits},'E',{magnitude},'\"}}') end"
+         else concat('{{\"$numberDecimal\":\"',if({text} like '-%','-',''),'0.',{digits},'E',{magnitude},'\"}}') end"
     )
 }
 
@@ -383,6 +389,8 @@ mod tests {
         check(Value::Decimal128(Decimal128::from_parts(false, 150, -2).unwrap()), "1.5");
         check(Value::Decimal128(Decimal128::from_parts(true, 50, -2).unwrap()), "-0.5");
         check(Value::Decimal128(Decimal128::from_parts(false, 10, -2).unwrap()), "{\"$numberDecimal\":\"0.1E0\"}");
+        check(Value::Decimal128(Decimal128::from_parts(false, 1, -400).unwrap()), "{\"$numberDecimal\":\"0.1E-399\"}");
+        check(Value::Decimal128(Decimal128::from_parts(true, 1, 400).unwrap()), "{\"$numberDecimal\":\"-0.1E401\"}");
         check(Value::Double(1_152_921_504_606_846_976.0), "1152921504606846976");
         check(Value::Double(0.1), "0.1");
         check(Value::Double(1.5e-15), "0.0000000000000015");

@@ -387,12 +387,15 @@ impl Index {
 
     /// True or NULL.
     fn odd_expression(&self) -> String {
-        let (low, high) = (key::ODD.0.escape_ascii(), key::ODD.1.escape_ascii());
-        let odd = (0..self.fields().count()).map(|position| {
-            let column = quote(&self.column(position));
-            format!("{column} >= '{low}' and {column} < '{high}'")
-        });
-        format!("if({},true,null)", odd.collect::<Vec<_>>().join(" or "))
+        let texts: Vec<String> =
+            (0..self.fields().count()).map(|position| quote(&self.text_column(position))).collect();
+        let source = |text| key::Source { text, decimal: None, bytes: self.bytes(), unique: self.spec.unique };
+        let odd = key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>());
+        match &self.filter {
+            // What the index does not have is not in its way.
+            Some(_) => format!("if({} is null,null,{odd})", quote(&self.column(0))),
+            None => odd,
+        }
     }
 }
 

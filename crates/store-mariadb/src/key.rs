@@ -95,6 +95,29 @@ impl Source<'_> {
         )
     }
 
+    /// Whether any of these fields may have a key without a place ([`ODD`]): true or NULL, and true of few that do have one (numbers
+    /// that nobody but hands would spell so). Told by the texts alone: who asks MariaDB for a generated column has its expression walked
+    /// through, in each statement, with those of all columns that it is computed from, and those of keys are long.
+    pub fn any_odd(fields: &[Source<'_>]) -> String {
+        let (mut texts, mut shortest) = (Vec::new(), usize::MAX);
+        for Source { text, bytes, .. } in fields {
+            texts.push(format!("if(left({text},1)='\"' and octet_length(json_unquote({text}))<={bytes},null,{text})"));
+            shortest = shortest.min(*bytes);
+        }
+        let bare = |pattern: &'static str| pattern.trim_start_matches('^').trim_end_matches('$');
+        // Four characters for three bytes, the last of them padded.
+        let quads = (shortest - BINARY_FRAME) / 4 - 1;
+        format!(
+            "if(concat_ws(';',{texts}) regexp '^(({NUMBER_PLACED}|true|false|null|{OBJECT_ID}|{DATE}\
+             |{{\"[$]date\":{{\"[$]numberLong\":\"-[1-9][0-9]{{0,17}}\"}}}}\
+             |{{\"[$]binary\":{{\"base64\":\"([A-Za-z0-9+/]{{4}}){{0,{quads}}}([A-Za-z0-9+/]{{2}}==|[A-Za-z0-9+/]{{3}}=)?\",\"subType\":\"[0-9a-f]{{2}}\"}}}})\
+             (;|$))*$',null,true)",
+            texts = texts.join(","),
+            OBJECT_ID = bare(OBJECT_ID),
+            DATE = bare(DATE),
+        )
+    }
+
     /// Whether the value is of the kinds that most are, whose keys [`Source::plain_expression`] gives: none, null, a string without escapes that is
     /// not too long, a whole number of up to 18 digits, an ObjectId.
     pub fn plain_condition(&self) -> String {
@@ -148,7 +171,7 @@ impl Source<'_> {
              {decimal}when left({text},9)='{{\"$number' then case substring_index({text},':',-1) \
              when '\"NaN\"}}' then '30' when '\"Infinity\"}}' then '39' when '\"-Infinity\"}}' then '31' end \
              when octet_length({text})<={bytes} and {text} regexp '{BINARY}' \
-             then concat('J',unhex(lpad(hex(octet_length({binary})),8,0)),unhex(substr({text},char_length({text})-4,2)),{binary}) \
+             then concat('J',unhex(concat(lpad(hex(octet_length({binary})),8,0),substr({text},-5,2))),{binary}) \
              when {text} regexp '{DOCUMENT}' then {document} end",
             date = number::integer_bytes(&format!("json_value({text},'$.$date.$numberLong')")),
         )
@@ -167,6 +190,16 @@ const DATE: &str = concat!(
 
 /// Binary data.
 const BINARY: &str = r#"^{"[$]binary":{"base64":"[A-Za-z0-9+/=]*","subType":"[0-9a-f]{2}"}}$"#;
+/// Characters of [`BINARY`] besides the data's.
+const BINARY_FRAME: usize = 41;
+
+/// Numbers that have a place, by their JSON text: whole ones, those without an exponent, those with one, and those of other types. Less than what
+/// [`number::expression`] takes, so that the text alone tells.
+const NUMBER_PLACED: &str = concat!(
+    r#"-?([0-9]{1,18}|([1-8][0-9]|9[01])[0-9]{17})([.]0)?|-?[1-9][0-9]{0,17}[.][0-9]{1,60}|-?0([.]0{1,60}|[.]0{0,15}[1-9][0-9]{0,40}|e0)"#,
+    r#"|-?[1-9]([.][0-9]{1,40})?e(-?0?[1-9]|-?1[0-6]|0|17)|-?[1-8]([.][0-9]{1,40})?e18"#,
+    r#"|{"[$]numberDecimal":"-?[0-9]{1,18}([.][0-9]{1,15})?"}|{"[$]number(Double|Decimal)":"(NaN|-?Infinity)"}"#,
+);
 
 /// What is certainly no wrapper: a document without fields, or whose first name has neither a dollar nor an escape in front.
 const DOCUMENT: &str = r#"^{[[:space:]]*("[^$\\\\]|})"#;

@@ -378,6 +378,7 @@ fn answers_are_the_same_with_indexes() {
         let things = Namespace::new(database, "things");
         let all = documents(&mut runner(1), 150, odd);
         insert_by_sql(&server, &client, &things, &all, indexes());
+        check_odd(&server, database, odd);
         let used = check(&client, &things, &all, 400);
         for path in ["a", "a.x"] {
             let given = check_values(&client, &things, path, &all);
@@ -387,6 +388,24 @@ fn answers_are_the_same_with_indexes() {
         assert!(odd || used.orders > 50, "{used:?}");
         let used = check_queries(&client, &things, &all, 150, several_places());
         assert!(odd || used.merges > 75, "{used:?}");
+    }
+}
+
+/// The column that says whether an index of several fields is in order says so of all rows, and of no more than there are reasons for.
+fn check_odd(server: &Server, database: &str, expected: bool) {
+    let columns = server.sql(&format!(
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{database}' AND COLUMN_NAME LIKE '%.odd'"
+    ));
+    assert!(!columns.trim().is_empty());
+    for index in columns.lines().filter_map(|column| column.strip_suffix(".odd")) {
+        let out_of_place = |field| format!("coalesce(`{index}.{field}` >= 'D' and `{index}.{field}` < 'H', false)");
+        let keys = format!("({} or {})", out_of_place(0), out_of_place(1));
+        let counts = server.sql(&format!(
+            "SELECT SUM({keys} and `{index}.odd` is null), SUM({keys}) > 0, SUM(`{index}.odd` is not null and not {keys}) FROM {database}.things"
+        ));
+        let counts: Vec<&str> = counts.split_whitespace().collect();
+        assert_eq!(counts[..2], ["0", if expected { "1" } else { "0" }], "{index}: {counts:?}");
+        assert!(expected || counts[2] == "0", "{index}: {counts:?}");
     }
 }
 

@@ -14,14 +14,20 @@ const PIECE_BITS: u32 = 56;
 const PLACES_MAX: u32 = 34;
 /// Doubles nearer to zero than 2^-56, but for zero, have digits past the pieces.
 const TINY: &str = "1.4e-17";
+/// The last double below 2^63.
+const LARGE: &str = "9223372036854774784e0";
 
 /// The whole part's bytes.
 pub(super) fn integer_bytes(number: &str) -> String {
     format!("unhex(lpad(hex({number}^{SIGN}),16,0))")
 }
 
-fn piece_bytes(number: &str) -> String {
-    format!("unhex(lpad(hex({number}),14,0))")
+/// The pieces of a number in hexadecimal digits, as bytes: its whole part and, as far as they are not zero, two of its fraction.
+fn pieces_bytes(whole: &str, first: &str, second: &str) -> String {
+    format!(
+        "concat('35',unhex(regexp_replace(concat(lpad(hex({whole}^{SIGN}),16,0),lpad(hex({first}),14,0),lpad(hex({second}),14,0)),\
+         '(0{{14}}){{1,2}}$','')))"
+    )
 }
 
 /// The key of a number's JSON text. In arithmetic, MariaDB takes the text as a double; in the operator `^`, as an int64. A double comes
@@ -32,27 +38,21 @@ pub(super) fn expression(text: &str) -> String {
         "case when {text} regexp '^-?[0-9]{{1,19}}$' then \
          if(cast({text} as decimal(20)) between -{SIGN} and 9223372036854775807,concat('35',{integer}),null) \
          when {text} regexp '^-?[0-9]{{1,40}}([.][0-9]{{1,60}})?(e-?[0-9]{{1,2}})?$' \
-         and abs({text})<9223372036854775807e0 and (abs({text})>{TINY} or {text}=0e0) then \
-         concat('35',{floor},if({text}=floor({text}),'',concat({first},if({scaled}=floor({scaled}),'',{second})))) end",
+         and (abs({text}) between {TINY} and {LARGE} or {text}=0e0) then {pieces} end",
         integer = integer_bytes(text),
-        floor = integer_bytes(&format!("cast(floor({text})+0e0 as signed)")),
-        first = piece_bytes(&format!(
-            "if(abs({text})<1e0,cast(floor({scaled})+0e0 as signed)&{PIECE_MASK},\
-             cast(({text}-floor({text}))*{PIECE}e0 as unsigned))"
-        )),
-        second = piece_bytes(&format!("floor(({scaled}-floor({scaled}))*{PIECE}e0)")),
+        pieces = pieces_bytes(
+            &format!("cast(floor({text})+0e0 as signed)"),
+            // Of a number from 1 on all that is left of it, of one below what it has of the first piece.
+            &format!("cast(floor({scaled}%{PIECE}) as signed)&{PIECE_MASK}"),
+            &format!("floor(({scaled}-floor({scaled}))*{PIECE}e0)"),
+        ),
     )
 }
 
 /// The key of a DECIMAL(65,30).
 pub(super) fn decimal_expression(decimal: &str) -> String {
     let scaled = format!("(({decimal}-floor({decimal}))*{PIECE})");
-    format!(
-        "concat('35',{floor},if({decimal}=floor({decimal}),'',concat({first},if({scaled}=floor({scaled}),'',{second}))))",
-        floor = integer_bytes(&format!("floor({decimal})")),
-        first = piece_bytes(&format!("floor({scaled})")),
-        second = piece_bytes(&format!("floor(({scaled}-floor({scaled}))*{PIECE})")),
-    )
+    pieces_bytes(&format!("floor({decimal})"), &format!("floor({scaled})"), &format!("floor({scaled}%1*{PIECE})"))
 }
 
 pub(super) fn signed_bytes(number: i64) -> [u8; 8] {
