@@ -208,12 +208,14 @@ impl CheckpointShared {
 impl Checkpointer {
     pub fn start(shared: &Shared) -> rusqlite::Result<Checkpointer> {
         let connection = connection::open(&shared.path, Role::Checkpointer, &shared.options)?;
+        // Open until the writer is gone: closing it takes SQLite's lock from the process.
+        let file = File::open(&shared.path).map_err(|_| rusqlite::Error::InvalidPath(shared.path.clone()))?;
         let shared = Arc::new(CheckpointShared::default());
         let in_thread = shared.clone();
         let thread = std::thread::Builder::new()
             .name("sqlite-checkpoint".into())
             .stack_size(512 << 10)
-            .spawn(move || run_checkpointer(&in_thread, &connection))
+            .spawn(move || run_checkpointer(&in_thread, &connection, &file))
             .map_err(|_| rusqlite::Error::InvalidQuery)?;
         Ok(Checkpointer { shared, thread: Some(thread) })
     }
@@ -231,7 +233,7 @@ impl Checkpointer {
     }
 }
 
-fn run_checkpointer(shared: &CheckpointShared, connection: &Connection) {
+fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &File) {
     loop {
         let mut guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !shared.asked.load(Ordering::Acquire) && !shared.stopping.load(Ordering::Acquire) {
@@ -245,6 +247,10 @@ fn run_checkpointer(shared: &CheckpointShared, connection: &Connection) {
         shared.asked.store(false, Ordering::Release);
         if let Err(error) = checkpoint(connection, "PASSIVE") {
             tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+        }
+        // SQLite syncs the file only where all of the log is in it. Who begins the log anew would be left to wait for all that was moved so far.
+        if let Err(error) = file.sync_data() {
+            tracing::warn!(%error, "the file could not be synced");
         }
         shared.busy.store(false, Ordering::Release);
     }

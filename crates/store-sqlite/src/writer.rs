@@ -23,7 +23,7 @@ mod retry;
 mod rows;
 
 use crate::catalog::{Catalog, Collection, Index};
-use crate::engine::Shared;
+use crate::engine::{Options, Shared};
 use crate::failure::{Attempt, Failure};
 use crate::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
@@ -77,6 +77,7 @@ pub fn start(
         checkpoints,
         log_pages,
         log_pages_asked: 0,
+        log_is_long: false,
         next_seq: AHashMap::new(),
         deltas: AHashMap::new(),
         scratch: Vec::new(),
@@ -118,6 +119,8 @@ pub struct Writer {
     /// Pages in the write-ahead log, as of the last commit; and when the last checkpoint was asked for.
     log_pages: Arc<AtomicU64>,
     log_pages_asked: u64,
+    /// The log is to begin anew once that checkpoint is done.
+    log_is_long: bool,
     /// Buffers used again and again: a new document, a key.
     scratch: Vec<u8>,
     key: Vec<u8>,
@@ -363,29 +366,40 @@ impl Writer {
         }
     }
 
-    /// Has the log moved into the file in the background; where writers outrun that, moves it here, so that it begins anew.
+    /// Has the log moved into the file in the background and begun anew when it is long, which has to be done here: but for what was written
+    /// meanwhile it has been moved by then, so that nobody waits for the disk to take all of it.
     fn keep_log_short(&mut self) {
-        let options = &self.shared.options;
-        let page = u64::from(options.page_bytes);
+        let Options { page_bytes, checkpoint_bytes, log_bytes_max, .. } = self.shared.options;
         let pages = self.log_pages.load(Ordering::Relaxed);
         if pages < self.log_pages_asked {
             // The log has begun anew.
             self.log_pages_asked = 0;
+            self.log_is_long = false;
         }
-        if (pages - self.log_pages_asked) * page < options.checkpoint_bytes {
+        if self.log_is_long && self.checkpoints.is_idle() {
+            self.begin_log_anew();
+        }
+        if (pages - self.log_pages_asked) * u64::from(page_bytes) < checkpoint_bytes {
             return;
         }
         self.log_pages_asked = pages;
-        let bytes = pages * page;
-        if bytes >= 2 * options.log_bytes_max {
+        let bytes = pages * u64::from(page_bytes);
+        if bytes >= 2 * log_bytes_max {
             // The disk does not keep up with the writers, so they wait for it.
             self.checkpoints.wait_until_idle(DISK_PATIENCE);
-        }
-        if bytes < options.log_bytes_max || !self.checkpoints.is_idle() {
+            self.begin_log_anew();
+        } else {
             self.checkpoints.ask();
+            self.log_is_long = bytes >= log_bytes_max;
+        }
+    }
+
+    /// A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
+    fn begin_log_anew(&mut self) {
+        self.log_is_long = false;
+        if !self.checkpoints.is_idle() {
             return;
         }
-        // A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
         let restarted = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
         if let Err(error) = restarted {
             tracing::debug!(%error, "the write-ahead log could not be begun anew");
