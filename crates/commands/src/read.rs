@@ -299,6 +299,14 @@ impl Reader {
         self.pipeline.is_some()
     }
 
+    /// Whether no more is asked of the store than how many documents there are, if it can tell.
+    pub fn counts(&self) -> bool {
+        matches!(self.source, Source::Scan { position: None, .. })
+            && self.limit.is_none()
+            && self.describer.is_none()
+            && self.pipeline.as_ref().is_some_and(|pipeline| pipeline.execution.counts())
+    }
+
     /// Whether the store leaves filtering to be done here.
     pub fn residual(&self) -> bool {
         self.residual.is_some()
@@ -455,6 +463,7 @@ impl Reader {
             if !self.drain_pipeline(running, batch)? {
                 return Ok(());
             }
+            let counts = self.counts();
             let Some(pipeline) = &mut self.pipeline else { return Ok(()) };
             if self.source.is_exhausted() {
                 if pipeline.finished {
@@ -470,10 +479,8 @@ impl Reader {
                 self.source = Source::List(VecDeque::new());
                 continue;
             }
-            if let Source::Scan { plan, position: None, exhausted } = &mut self.source
-                && self.limit.is_none()
-                && self.describer.is_none()
-                && pipeline.execution.counts()
+            if counts
+                && let Source::Scan { plan, exhausted, .. } = &mut self.source
                 && let Some(number) = running.within(store.count(&**plan, None)).await?
             {
                 pipeline.execution.push_number(number)?;

@@ -14,24 +14,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Examined;
 
+/// A statement with its parameters.
+pub(crate) type Statement<'p> = (Arc<str>, Vec<Param<'p>>);
+
 /// How many documents a plan gives, where the server can tell, `enough` at the most.
 pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Option<u64>) -> Result<Option<u64>> {
     let facts = store::Plan::facts(plan);
-    let (Some(table), false) = (&plan.table, facts.view) else { return Ok((!facts.view).then_some(0)) };
+    if plan.table.is_none() || facts.view {
+        return Ok((!facts.view).then_some(0));
+    }
     let rows = match &plan.access {
         Access::Nothing => return Ok(Some(0)),
         Access::Rows(rows) => rows,
         Access::Union(_) => return Ok(None),
     };
-    let counting = rows.index.as_ref().and_then(|index| Some((index, index.counting.as_deref()?)));
-    let counted = match counting {
-        Some((index, counting)) => {
-            let mut lease = store.pool.lease().await?;
+    let Some(statements) = statements(plan, enough) else { return Ok(None) };
+    let mut lease = store.pool.lease().await?;
+    let counted = match rows.index.as_ref().and_then(|index| index.counting.as_deref()) {
+        Some(counting) => {
             let watch = match plan.counts_closely.load(Ordering::Relaxed) {
                 true => Some(Watch::begin(&mut lease).await?),
                 false => None,
             };
-            let counted = by_index(&mut lease, table, index, counting, enough).await;
+            let counted = by_index(&mut lease, counting, &statements).await;
             let keys = Examined { keys: *counted.as_ref().unwrap_or(&0), seeks: 1, ..Examined::default() };
             rows.tally.add(match watch {
                 Some(watch) if counted.is_ok() => watch.end(&mut lease).await?.of_keys(),
@@ -39,11 +44,10 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
             });
             counted
         }
-        None if facts.exact && rows.condition.is_none() => {
-            let mut lease = store.pool.lease().await?;
-            by_ids(&mut lease, table, rows).await
+        None => {
+            statements.iter().for_each(|(sql, params)| lease.queue_execute(sql, params));
+            number(&mut lease).await
         }
-        None => return Ok(None),
     };
     match counted {
         Err(failure) if failure.is_missing_table() => Ok(Some(0)),
@@ -52,42 +56,48 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
     }
 }
 
-async fn by_ids(connection: &mut Connection, table: &Table, rows: &Rows) -> Result<u64> {
-    match &rows.ids {
-        None => connection.queue_execute(&table.statements.count, &[]),
-        Some(ids) => {
-            let length = padded(ids.len());
-            let last = ids.last().map(Vec::as_slice).unwrap_or_default();
-            let mut params: Vec<Param<'_>> = ids.iter().map(|id| Param::Text(id)).collect();
-            params.resize(length, Param::Text(last));
-            let marks = ",?".repeat(length - 1);
-            let sql = format!("SELECT COUNT(*) FROM {} WHERE id IN (?{marks})", table.quoted);
-            connection.queue_execute(&sql.into(), &params);
-        }
+/// The statements that count what a plan finds: one, or by an index one of the keys that all match, and one for the documents whose key does
+/// not tell. `None` where all have to be read.
+pub(crate) fn statements(plan: &MariaDbPlan, enough: Option<u64>) -> Option<Vec<Statement<'_>>> {
+    let (Some(table), Access::Rows(rows)) = (&plan.table, &plan.access) else { return None };
+    match rows.index.as_ref().and_then(|index| Some((index, index.counting.as_deref()?))) {
+        Some((index, counting)) => Some(of_keys(table, index, counting, enough).into()),
+        None if store::Plan::facts(plan).exact && rows.condition.is_none() => Some(vec![of_ids(table, rows)]),
+        None => None,
     }
-    number(connection).await
 }
 
-/// The keys that all match are counted; documents whose key does not tell are looked at.
-async fn by_index(
-    connection: &mut Connection,
-    table: &Table,
-    index: &IndexScan,
-    counting: &Counting,
-    enough: Option<u64>,
-) -> Result<u64> {
+fn of_ids<'p>(table: &Table, rows: &'p Rows) -> Statement<'p> {
+    let Some(ids) = &rows.ids else { return (table.statements.count.clone(), Vec::new()) };
+    let length = padded(ids.len());
+    let last = ids.last().map(Vec::as_slice).unwrap_or_default();
+    let mut params: Vec<Param<'_>> = ids.iter().map(|id| Param::Text(id)).collect();
+    params.resize(length, Param::Text(last));
+    let marks = ",?".repeat(length - 1);
+    (format!("SELECT COUNT(*) FROM {} WHERE id IN (?{marks})", table.quoted).into(), params)
+}
+
+fn of_keys<'p>(table: &Table, index: &IndexScan, counting: &'p Counting, enough: Option<u64>) -> [Statement<'p>; 2] {
     let from = index.source(table);
     let filter = |condition: &Condition| format!("WHERE {}", condition.sql);
     let matching = counting.matching.as_ref().map(filter).unwrap_or_default();
     let column = table.row_key.column();
-    let sql: Arc<str> = match enough {
-        Some(_) => format!("SELECT COUNT(*) FROM (SELECT k.{column} FROM {from} {matching} LIMIT ?) AS found").into(),
-        None => format!("SELECT COUNT(*) FROM {from} {matching}").into(),
+    let keys = match enough {
+        Some(_) => format!("SELECT COUNT(*) FROM (SELECT k.{column} FROM {from} {matching} LIMIT ?) AS found"),
+        None => format!("SELECT COUNT(*) FROM {from} {matching}"),
     };
     let params = counting.matching.iter().flat_map(Condition::params).chain(enough.map(Param::Unsigned));
-    connection.queue_execute_anew(&sql, &params.collect::<Vec<_>>());
-    let sql: Arc<str> = format!("SELECT doc FROM {from} {}", filter(&counting.odd)).into();
-    connection.queue_execute(&sql, &counting.odd.params().collect::<Vec<_>>());
+    let documents = format!("SELECT doc FROM {from} {}", filter(&counting.odd));
+    [(keys.into(), params.collect()), (documents.into(), counting.odd.params().collect())]
+}
+
+async fn by_index(connection: &mut Connection, counting: &Counting, statements: &[Statement<'_>]) -> Result<u64> {
+    for (position, (sql, params)) in statements.iter().enumerate() {
+        match position {
+            0 => connection.queue_execute_anew(sql, params),
+            _ => connection.queue_execute(sql, params),
+        }
+    }
     let mut count = number(connection).await?;
     let mut bson = Vec::new();
     while let Event::Row(range) = connection.next().await? {

@@ -3,12 +3,14 @@
 mod bounds;
 
 use crate::connection::Event;
+use crate::count::{self, Statement};
 use crate::failure::Result;
 use crate::keyed::Keyed;
 use crate::keyed::near::Rings;
 use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
 use crate::spelling;
 use crate::store::MariaDbStore;
+use crate::table::Table;
 use document::{Doc, DocBuf, DocWriter, Value};
 use query::Predicate;
 use query::fulltext::TextSearch;
@@ -315,20 +317,13 @@ fn direction(forward: bool) -> &'static str {
     if forward { "forward" } else { "backward" }
 }
 
-/// The statements of a plan and what MariaDB says to each; `None` where there is nothing to ask for.
-pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<Option<DocBuf>> {
+/// The statements of a plan and what MariaDB says to each, those that count if it is `counted`; `None` where there is nothing to ask for.
+pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool) -> Result<Option<DocBuf>> {
     let Some(table) = plan.table.as_ref().filter(|_| plan.all_rows().next().is_some()) else { return Ok(None) };
+    let counting = if counted { count::statements(plan, None) } else { None };
     let mut lease = store.pool.lease().await?;
     let mut said = Vec::new();
-    for rows in plan.all_rows() {
-        let sql = match plan.single_id() {
-            Some(_) => table.statements.by_id.clone(),
-            None => rows.statement(table, false, PAGE_ROWS),
-        };
-        let mut params = rows.params(table, None, PAGE_ROWS);
-        if plan.single_id().is_some() {
-            params.truncate(1);
-        }
+    for (sql, params) in counting.unwrap_or_else(|| plan.all_rows().map(|rows| reading(plan, table, rows)).collect()) {
         lease.queue_execute(&Arc::from(format!("EXPLAIN FORMAT=JSON {sql}")), &params);
         let mut explained = Vec::new();
         while let Event::Row(range) = lease.next().await? {
@@ -352,6 +347,17 @@ pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<Opti
             }
         }
     })))
+}
+
+fn reading<'p>(plan: &MariaDbPlan, table: &Table, rows: &'p Rows) -> Statement<'p> {
+    let mut params = rows.params(table, None, PAGE_ROWS);
+    match plan.single_id() {
+        Some(_) => {
+            params.truncate(1);
+            (table.statements.by_id.clone(), params)
+        }
+        None => (rows.statement(table, false, PAGE_ROWS), params),
+    }
 }
 
 /// MariaDB's text as JSON: it prints keys, which are bytes, as they are.

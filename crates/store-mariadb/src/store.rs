@@ -258,8 +258,12 @@ impl DocumentStore for MariaDbStore {
         told(async move { count::count(self, own(plan)?, enough).await })
     }
 
-    fn explain<'a>(&'a self, plan: &'a dyn Plan) -> LocalBoxFuture<'a, error::Result<Option<(&'static str, DocBuf)>>> {
-        told(async move { Ok(explain::ask(self, own(plan)?).await?.map(|said| ("mariadb", said))) })
+    fn explain<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        counted: bool,
+    ) -> LocalBoxFuture<'a, error::Result<Option<(&'static str, DocBuf)>>> {
+        told(async move { Ok(explain::ask(self, own(plan)?, counted).await?.map(|said| ("mariadb", said))) })
     }
 
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {

@@ -146,9 +146,13 @@ pub trait DocumentStore {
     }
 
     /// What the engine below makes of a plan, where there is one that has an `explain` of its own: the name of the field it is shown
-    /// in, and what it says.
-    fn explain<'a>(&'a self, plan: &'a dyn Plan) -> LocalBoxFuture<'a, Result<Option<(&'static str, DocBuf)>>> {
-        let _ = plan;
+    /// in, and what it says. `counted`: no more is asked of it than a number ([`DocumentStore::count`]).
+    fn explain<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        counted: bool,
+    ) -> LocalBoxFuture<'a, Result<Option<(&'static str, DocBuf)>>> {
+        let _ = (plan, counted);
         Box::pin(std::future::ready(Ok(None)))
     }
 

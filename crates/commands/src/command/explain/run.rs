@@ -82,10 +82,10 @@ pub async fn tell(
         }
     };
     let Some(plan) = plan else { return Ok(0) };
-    let counted = matches!(way, Way::Count { .. });
+    let counted = matches!(way, Way::Count { .. }) || reader.as_ref().is_some_and(Reader::counts);
     let subject = Subject { namespace, plan, predicate, filter, stages: above, counted, index_filter_set };
     subject.write_plan(writer);
-    if let Some((name, said)) = store.explain(&*subject.plan).await? {
+    if let Some((name, said)) = store.explain(&*subject.plan, counted).await? {
         writer.append(name, &said);
     }
     if verbosity == Verbosity::Planner {
