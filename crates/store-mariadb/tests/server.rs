@@ -274,6 +274,20 @@ fn the_server_computes_the_same_id() {
         .unwrap();
 }
 
+#[test]
+fn ids_that_no_double_is_near_to_are_their_own() {
+    let Some(server) = server() else { return };
+    let (client, things) = (Client::open(server.engine()), namespace("far_ids"));
+    let decimal = |coefficient, exponent| document::Decimal128::from_parts(false, coefficient, exponent).unwrap();
+    let ids = [(0, 0), (1, -400), (15, -6170), (1, 400), (15, 6100), (1, 18), (1, 17), (5, -1), (1, -40)];
+    let documents: Vec<DocBuf> =
+        ids.map(|(digits, exponent)| doc! { "_id": Value::Decimal128(decimal(digits, exponent)) }).into();
+    client.insert(&things, &documents).unwrap().statements.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    for document in &documents {
+        assert_eq!(client.find(&things, document).unwrap(), std::slice::from_ref(document));
+    }
+}
+
 /// Spellings of an `_id` as it may stand in the front of a document: Selkie's own, those near to it, and JSON that people write.
 fn id_spelling() -> impl Strategy<Value = String> {
     let hand_written = prop_oneof![
