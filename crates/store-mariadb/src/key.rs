@@ -63,9 +63,7 @@ pub(crate) struct Source<'s> {
 
 /// A Decimal128 of so few digits that its key says all about it, as a decimal of MariaDB's; else NULL.
 pub(crate) fn decimal_expression(text: &str) -> String {
-    format!(
-        "if({text} regexp '^{{\"[$]numberDecimal\":\"-?[0-9]{{1,18}}([.][0-9]{{1,15}})?\"}}$',cast(json_value({text},'$.$numberDecimal') as decimal(65,30)),null)"
-    )
+    format!("if({text} regexp '^{DECIMAL}$',cast(json_value({text},'$.$numberDecimal') as decimal(65,30)),null)")
 }
 
 impl Source<'_> {
@@ -88,7 +86,7 @@ impl Source<'_> {
         format!(
             "case when {id} regexp '^-?[0-9]{{1,18}}$' then concat('35',{integer}) \
              when left({id},1)='\"' and char_length({id}) < {chars} then concat(_binary'A',substr({id},2,char_length({id})-2)) \
-             when {id} regexp '{OBJECT_ID}' then concat('K',unhex(substr({id},10,24))) else {general} end",
+             when {id} regexp '^{OBJECT_ID}$' then concat('K',unhex(substr({id},10,24))) else {general} end",
             integer = number::integer_bytes(id),
             chars = id_text::ID_CHARS_MAX,
             general = self.expression(),
@@ -104,17 +102,14 @@ impl Source<'_> {
             texts.push(format!("if(left({text},1)='\"' and octet_length(json_unquote({text}))<={bytes},null,{text})"));
             shortest = shortest.min(*bytes);
         }
-        let bare = |pattern: &'static str| pattern.trim_start_matches('^').trim_end_matches('$');
         // Four characters for three bytes, the last of them padded.
         let quads = (shortest - BINARY_FRAME) / 4 - 1;
         format!(
-            "if(concat_ws(';',{texts}) regexp '^(({NUMBER_PLACED}|true|false|null|{OBJECT_ID}|{DATE}\
-             |{{\"[$]date\":{{\"[$]numberLong\":\"-[1-9][0-9]{{0,17}}\"}}}}\
+            "if(concat_ws(';',{texts}) regexp '^(({NUMBER_PLACED}|{DECIMAL}|true|false|null|{OBJECT_ID}|{DATE}\
+             |{EARLY_DATE}\
              |{{\"[$]binary\":{{\"base64\":\"([A-Za-z0-9+/]{{4}}){{0,{quads}}}([A-Za-z0-9+/]{{2}}==|[A-Za-z0-9+/]{{3}}=)?\",\"subType\":\"[0-9a-f]{{2}}\"}}}})\
              (;|$))*$',null,true)",
             texts = texts.join(","),
-            OBJECT_ID = bare(OBJECT_ID),
-            DATE = bare(DATE),
         )
     }
 
@@ -124,7 +119,7 @@ impl Source<'_> {
         let Source { text, bytes, .. } = self;
         format!(
             "({text} is null or (left({text},1)='\"' and octet_length({text})<={} and locate('\\\\',{text})=0) \
-             or {text} regexp '^(-?[0-9]{{1,18}}|{{\"[$]oid\":\"[0-9a-fA-F]{{24}}\"}}|null)$')",
+             or {text} regexp '^(-?[0-9]{{1,18}}|{OBJECT_ID}|null)$')",
             bytes + 2,
         )
     }
@@ -165,9 +160,9 @@ impl Source<'_> {
             format!("when {decimal} is not null then {} ", number::decimal_expression(decimal))
         });
         format!(
-            "case when {text} regexp '{OBJECT_ID}' then concat('K',unhex(substr({text},10,24))) \
-             when {text} regexp '{DATE}' then concat('M5',cast(substr({text},11,char_length({text})-13) as binary)) \
-             when {text} regexp '^{{\"[$]date\":{{\"[$]numberLong\":\"-[1-9][0-9]{{0,17}}\"}}}}$' then concat('M1',{date}) \
+            "case when {text} regexp '^{OBJECT_ID}$' then concat('K',unhex(substr({text},10,24))) \
+             when {text} regexp '^{DATE}$' then concat('M5',cast(substr({text},11,char_length({text})-13) as binary)) \
+             when {text} regexp '^{EARLY_DATE}$' then concat('M1',{date}) \
              {decimal}when left({text},9)='{{\"$number' then case substring_index({text},':',-1) \
              when '\"NaN\"}}' then '30' when '\"Infinity\"}}' then '39' when '\"-Infinity\"}}' then '31' end \
              when octet_length({text})<={bytes} and {text} regexp '{BINARY}' \
@@ -179,13 +174,19 @@ impl Source<'_> {
 }
 
 /// An ObjectId.
-const OBJECT_ID: &str = r#"^{"[$]oid":"[0-9a-fA-F]{24}"}$"#;
+const OBJECT_ID: &str = r#"{"[$]oid":"[0-9a-fA-F]{24}"}"#;
+
+/// A Decimal128 of so few digits that its key says all about it.
+const DECIMAL: &str = r#"{"[$]numberDecimal":"-?[0-9]{1,18}([.][0-9]{1,15})?"}"#;
+
+/// A date before 1970.
+const EARLY_DATE: &str = r#"{"[$]date":{"[$]numberLong":"-[1-9][0-9]{0,17}"}}"#;
 
 /// A date from 1970 to 2999 that there is, as the gateway spells it.
 const DATE: &str = concat!(
-    r#"^{"[$]date":"((19[789]|2[0-9]{2})[0-9]-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"#,
+    r#"{"[$]date":"((19[789]|2[0-9]{2})[0-9]-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"#,
     r#"|(?!2[1235679]00|19[0-6])(19|2[0-9])([02468][048]|[13579][26])-02-29)"#,
-    r#"T([01][0-9]|2[0-3])(:[0-5][0-9]){2}([.](?!000)[0-9]{3})?Z"}$"#
+    r#"T([01][0-9]|2[0-3])(:[0-5][0-9]){2}([.](?!000)[0-9]{3})?Z"}"#
 );
 
 /// Binary data.
@@ -193,12 +194,12 @@ const BINARY: &str = r#"^{"[$]binary":{"base64":"[A-Za-z0-9+/=]*","subType":"[0-
 /// Characters of [`BINARY`] besides the data's.
 const BINARY_FRAME: usize = 41;
 
-/// Numbers that have a place, by their JSON text: whole ones, those without an exponent, those with one, and those of other types. Less than what
-/// [`number::expression`] takes, so that the text alone tells.
+/// Numbers that have a place, by their JSON text: whole ones, those without an exponent, those with one, NaN and the infinities. Less than what
+/// [`number::expression`] takes, so that the text alone tells. Decimals are in [`DECIMAL`].
 const NUMBER_PLACED: &str = concat!(
     r#"-?([0-9]{1,18}|([1-8][0-9]|9[01])[0-9]{17})([.]0)?|-?[1-9][0-9]{0,17}[.][0-9]{1,60}|-?0([.]0{1,60}|[.]0{0,15}[1-9][0-9]{0,40}|e0)"#,
     r#"|-?[1-9]([.][0-9]{1,40})?e(-?0?[1-9]|-?1[0-6]|0|17)|-?[1-8]([.][0-9]{1,40})?e18"#,
-    r#"|{"[$]numberDecimal":"-?[0-9]{1,18}([.][0-9]{1,15})?"}|{"[$]number(Double|Decimal)":"(NaN|-?Infinity)"}"#,
+    r#"|{"[$]number(Double|Decimal)":"(NaN|-?Infinity)"}"#,
 );
 
 /// What is certainly no wrapper: a document without fields, or whose first name has neither a dollar nor an escape in front.
