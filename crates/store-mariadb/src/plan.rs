@@ -11,6 +11,7 @@ use crate::explain;
 use crate::keyed::Keyed;
 use crate::keyed::near::Rings;
 use crate::names::quote;
+use crate::planner::probe_value;
 use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
 use document::DocBuf;
@@ -297,7 +298,7 @@ impl Rows {
         // Whoever asks something besides does so of the first page.
         let hope = self.index.as_ref().and_then(|index| index.hope).filter(|_| probe.is_some());
         let hope = hope.map(|rows| format!(" ROWS EXAMINED {rows}")).unwrap_or_default();
-        let probe = probe.map(|probe| format!(", ({probe})")).unwrap_or_default();
+        let probe = probe.map(|probe| format!(", {}", probe_value(probe))).unwrap_or_default();
         if let Some(merged) = self.merged() {
             return self.merged_statement(table, &merged.branches, after, &probe);
         }

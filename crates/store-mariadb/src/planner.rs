@@ -17,6 +17,7 @@ mod other_keys;
 mod repeated;
 
 pub(crate) use bounds::{Bounds, KeyRange};
+pub(crate) use candidate::probe_value;
 pub(crate) use repeated::Repeated;
 
 use crate::choices::Question;

@@ -419,9 +419,17 @@ impl<'t> Candidate<'t> {
     }
 }
 
-/// The query for the largest value of a column: no row if there is none but NULL.
+/// Behind a query for the largest value: no row if there is none but NULL.
+const IF_ANY: &str = " HAVING largest IS NOT NULL";
+
+/// The query for the largest value of a column, if there is one.
 fn largest(column: &str, source: &str, condition: &str) -> Arc<str> {
-    format!("SELECT MAX({column}) AS largest FROM {source}{condition} HAVING largest IS NOT NULL").into()
+    format!("SELECT MAX({column}) AS largest FROM {source}{condition}{IF_ANY}").into()
+}
+
+/// A probe as a value in another query: what gives no row is NULL there in any case, and the server has less to do.
+pub(crate) fn probe_value(probe: &str) -> String {
+    format!("({})", probe.strip_suffix(IF_ANY).unwrap_or(probe))
 }
 
 /// The rows of one document for each key of an index's first field, those of all whose key does not tell (it has no place, or is that
