@@ -104,6 +104,34 @@ def test_what_is_examined_follows_from_what_is_returned(filled, name):
     assert stats["totalKeysExamined"] > 0
 
 
+@pytest.mark.parametrize(
+    "low, high",
+    [
+        ({"rank": 100}, {"rank": 160}),
+        ({"rank": DOCUMENTS - 50}, None),
+        (None, {"rank": 50}),
+        ({"kind": 4, "rank": 10}, {"kind": 4, "rank": DOCUMENTS // 10}),
+        ({"_id": 100}, {"_id": 160}),
+    ],
+)
+def test_min_and_max_are_a_stretch_of_an_index(filled, low, high):
+    ends = {name: end for name, end in (("min", low), ("max", high)) if end}
+    key = dict.fromkeys(low or high, ASCENDING)
+    command = {"find": filled.name, "hint": key, **ends}
+    stats = filled.database.command("explain", command, verbosity="executionStats")["executionStats"]
+    first, last = (tuple(end.values()) if end else None for end in (low, high))
+    inside = {
+        number
+        for number in range(DOCUMENTS)
+        for found in [tuple(document(number)[field] for field in key)]
+        if (first is None or first <= found) and (last is None or found < last)
+    }
+    found = filled.database.command({**command, "batchSize": DOCUMENTS})["cursor"]["firstBatch"]
+    assert {one["_id"] for one in found} == inside
+    assert stats["nReturned"] == len(inside) > 0
+    assert stats["totalDocsExamined"] <= 1.1 * len(inside) + 10
+
+
 def test_counting_and_different_values(filled):
     assert filled.count_documents({"kind": 3}) == len(list(filled.find({"kind": 3})))
     assert filled.count_documents({"rank": {"$gte": 10, "$lt": 500}}) == 490

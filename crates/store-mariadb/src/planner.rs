@@ -355,6 +355,8 @@ pub(crate) struct Wanted<'q> {
     conditions: Vec<(&'q str, &'q Test)>,
     /// Those on elements of arrays, which the conditions have as a whole.
     elements: Vec<ElementCondition<'q>>,
+    /// `min` and `max`: the stretch of the hinted index that is read.
+    stretch: Option<&'q query::sort::KeyRange>,
     /// There is more to the filter.
     incomplete: bool,
     sort: Option<&'q query::Sort>,
@@ -389,6 +391,7 @@ impl<'q> Wanted<'q> {
                 self.incomplete = true;
                 expression.implied().iter().for_each(|(path, test)| self.read_test(path, test));
             }
+            Node::KeyRange(range) => (self.stretch, self.incomplete) = (Some(&**range), true),
             _ => self.incomplete = true,
         }
     }

@@ -292,8 +292,7 @@ fn stretch(
     let mut plan = choice::forced(collection, Candidate::new(collection, index, &whole), &whole);
     if let Access::Index(scan) = &mut plan.access {
         for interval in &mut scan.intervals {
-            interval.low = range.low().map_or_else(|| std::mem::take(&mut interval.low), <[u8]>::to_vec);
-            interval.high = range.high().map_or_else(|| std::mem::take(&mut interval.high), <[u8]>::to_vec);
+            (interval.low, interval.high) = (range.low().to_vec(), range.high().to_vec());
         }
     }
     plan

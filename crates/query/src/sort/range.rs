@@ -7,16 +7,15 @@ use error::Result;
 use std::sync::Arc;
 
 /// The keys from `low` (with it) to `high` (without it), in the bytes of [`Sort::key`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Within {
-    pub low: Option<Vec<u8>>,
-    pub high: Option<Vec<u8>>,
+    low: Vec<u8>,
+    high: Vec<u8>,
 }
 
 impl Within {
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.low.as_ref().is_none_or(|low| low.as_slice() <= key)
-            && self.high.as_ref().is_none_or(|high| key < high.as_slice())
+        (self.low.as_slice()..self.high.as_slice()).contains(&key)
     }
 }
 
@@ -25,25 +24,38 @@ impl Within {
 pub struct KeyRange {
     order: Sort,
     within: Arc<Within>,
+    min: Option<DocBuf>,
+    max: Option<DocBuf>,
 }
 
+/// An end of a stretch: a value, and whether it belongs to it.
+pub type End<'v> = Option<(Value<'v>, bool)>;
+
 impl KeyRange {
-    /// `order`: that of the index ([`Sort::of_index`]); `min` and `max` have its fields.
+    /// `order`: that of the index ([`Sort::of_index`]); `min` and `max` have its fields. Without them it begins with the first key that there
+    /// can be, and ends before the last one, so that MaxKey does not belong to it.
     pub fn new(order: Sort, min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> KeyRange {
-        let key = |bound: Doc<'_>| {
+        let key = |values: &mut dyn Iterator<Item = Value<'_>>| {
             let mut key = Vec::new();
-            for (part, value) in order.parts.iter().zip(bound.values()) {
+            for (part, value) in order.parts.iter().zip(values) {
                 keys::encode(Some(value), part.ascending, &order.collation, &mut key);
             }
             key
         };
-        let within = Arc::new(Within { low: min.map(key), high: max.map(key) });
-        KeyRange { order: Sort { within: Some(within.clone()), ..order }, within }
+        let outermost = |last: bool| {
+            let value = move |part: &SortPart| if part.ascending == last { Value::MaxKey } else { Value::MinKey };
+            key(&mut order.parts.iter().map(value))
+        };
+        let low = min.map_or_else(|| outermost(false), |min| key(&mut min.values()));
+        let high = max.map_or_else(|| outermost(true), |max| key(&mut max.values()));
+        let within = Arc::new(Within { low, high });
+        let order = Sort { within: Some(within.clone()), ..order };
+        KeyRange { order, within, min: min.map(Doc::to_owned), max: max.map(Doc::to_owned) }
     }
 
     /// Whether `max` is not behind `min`, so that there is nothing in between.
     pub fn is_empty(&self) -> bool {
-        matches!((&self.within.low, &self.within.high), (Some(low), Some(high)) if low >= high)
+        self.within.low >= self.within.high
     }
 
     /// The order of the keys; a document stands where its first key in the range does.
@@ -51,14 +63,25 @@ impl KeyRange {
         &self.order
     }
 
-    /// The first key that belongs to the range; `None` where all do from the first on.
-    pub fn low(&self) -> Option<&[u8]> {
-        self.within.low.as_deref()
+    /// The first key that belongs to the range.
+    pub fn low(&self) -> &[u8] {
+        &self.within.low
     }
 
     /// The first key that does not belong to it any more.
-    pub fn high(&self) -> Option<&[u8]> {
-        self.within.high.as_deref()
+    pub fn high(&self) -> &[u8] {
+        &self.within.high
+    }
+
+    /// Between which values that field of a key lies, the lower one first, if all fields before it are the same at both ends of the range.
+    pub fn ends(&self, field: usize) -> (End<'_>, End<'_>) {
+        let (Some(part), is_last) = (self.order.parts.get(field), field + 1 == self.order.parts.len()) else {
+            return (None, None);
+        };
+        // Behind a value of `max` there may be lower ones in the fields to come.
+        let first = self.min.as_ref().and_then(|min| min.as_doc().values().nth(field)).map(|value| (value, true));
+        let last = self.max.as_ref().and_then(|max| max.as_doc().values().nth(field)).map(|value| (value, !is_last));
+        if part.ascending { (first, last) } else { (last, first) }
     }
 
     pub fn contains(&self, document: Doc<'_>) -> Result<bool> {
@@ -118,6 +141,15 @@ mod tests {
         }
         assert!(range("{a: 1}", Some("{a: 2}"), Some("{a: 2}")).is_empty());
         assert!(range("{a: -1}", Some("{a: 2}"), Some("{a: 3}")).is_empty());
+    }
+
+    #[test]
+    fn its_fields_lie_between_values() {
+        let range = range("{a: 1, b: -1}", Some("{a: 1, b: 4}"), Some("{a: 2, b: 3}"));
+        let (one, two, three, four) = (Value::Int32(1), Value::Int32(2), Value::Int32(3), Value::Int32(4));
+        assert_eq!(range.ends(0), (Some((one, true)), Some((two, true))));
+        assert_eq!(range.ends(1), (Some((three, false)), Some((four, true))));
+        assert_eq!(range.ends(2), (None, None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::key;
 use document::{Kind, Value, ValueBuf};
 use query::predicate::{Beginning, Test};
+use query::sort;
 
 /// Values compared with at once; a longer list is left to the evaluator.
 const POINTS_MAX: usize = 2_000;
@@ -57,6 +58,36 @@ impl Bounds {
     pub fn of_one(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
         let mut here = conditions.iter().filter(|(other, _)| *other == path);
         here.find_map(|(_, test)| Bounds::of_test(test, bytes))
+    }
+
+    /// The bounds of an index's fields by `min` and `max`: those that are the same in both, and the one behind them.
+    pub fn of_stretch(range: &sort::KeyRange, fields: usize) -> Vec<Bounds> {
+        let mut bounds = Vec::new();
+        for field in 0..fields {
+            let (low, high) = range.ends(field);
+            let goes_on = matches!((low, high), (Some((low, _)), Some((high, _))) if is_same(low, high));
+            let low = low.map_or_else(|| key::NULLS.0.to_vec(), low_edge);
+            let high = high.map_or_else(|| key::END.to_vec(), high_edge);
+            bounds.push(Bounds::between(low, high));
+            if !goes_on {
+                break;
+            }
+        }
+        bounds
+    }
+
+    /// All keys of a stretch, whatever their types.
+    fn between(low: Vec<u8>, high: Vec<u8>) -> Bounds {
+        let excludes_missing = low.as_slice() >= key::NULLS.1;
+        let whole = KeyRange { low, high };
+        let placed = [KeyRange::of((key::NULLS.0, key::ODD.0)), KeyRange::of((key::ODD.1, key::END))];
+        let plain = intersections(&[whole], &placed);
+        Bounds {
+            conditions: 0,
+            excludes_missing,
+            excludes_arrays: false,
+            ..Bounds::new(plain, vec![KeyRange::of(key::ODD)], false)
+        }
     }
 
     /// Whether it is about booleans and null alone, which many documents share.
@@ -184,7 +215,7 @@ impl Bounds {
         Bounds::new(vec![plain], vec![odd, KeyRange::of(key::HIDING)], beginning.is_all)
     }
 
-    fn and(self, other: Bounds) -> Bounds {
+    pub fn and(self, other: Bounds) -> Bounds {
         Bounds {
             plain: intersections(&self.plain, &other.plain),
             odd: intersections(&self.odd, &other.odd),
@@ -208,6 +239,39 @@ fn intersections(left: &[KeyRange], right: &[KeyRange]) -> Vec<KeyRange> {
         }
     }
     both
+}
+
+/// Whether the values have one place, which no others have.
+fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
+    let place = |value| key::place(value).filter(|(_, exact)| *exact);
+    place(one).is_some_and(|one| place(other).is_some_and(|other| one == other))
+}
+
+/// The first key of a stretch from a value on.
+fn low_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
+    match key::place(value) {
+        Some((place, exact)) if exact && !included => key::behind(place),
+        Some((place, _)) => place,
+        None => around(value).0.to_vec(),
+    }
+}
+
+/// The first key behind a stretch up to a value.
+fn high_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
+    match key::place(value) {
+        Some((place, exact)) if exact && !included => place,
+        Some((place, _)) => key::behind(place),
+        None => around(value).1.to_vec(),
+    }
+}
+
+/// Where the keys of values begin and end that have the type of one without a place.
+fn around(value: Value<'_>) -> (&'static [u8], &'static [u8]) {
+    match value {
+        Value::Undefined | Value::Null => key::NULLS,
+        Value::Document(_) | Value::Array(_) => key::ODD,
+        _ => (key::NULLS.0, key::END),
+    }
 }
 
 /// All keys that a range condition with a value of this kind can match: those of its own type.

@@ -9,7 +9,7 @@ use crate::names::quote;
 use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Merged, Rows, merged_column, padded, source};
 use crate::pushdown::{Condition, Operand};
 use crate::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
-use query::Predicate;
+use query::{Predicate, sort};
 use std::sync::Arc;
 use store::{IndexSpec, PlanFacts, Tally};
 
@@ -47,10 +47,14 @@ pub(super) struct Candidate<'t> {
 impl<'t> Candidate<'t> {
     /// `forced`: by a hint, so that even an index that leaves documents out is used, as MongoDB does.
     pub fn new(index: Option<&'t Index>, table: &'t Table, wanted: &Wanted<'_>, forced: bool) -> Candidate<'t> {
+        let mut fields = fields(index, wanted);
+        if let Some(stretch) = wanted.stretch.filter(|_| forced) {
+            keep_within(&mut fields, stretch);
+        }
         let mut candidate = Candidate {
             index,
             table,
-            fields: fields(index, wanted),
+            fields,
             exact: false,
             forward: true,
             sorted: wanted.sort.is_none(),
@@ -482,6 +486,19 @@ fn fields<'t>(index: Option<&'t Index>, wanted: &Wanted<'_>) -> Vec<Field<'t>> {
         }
     };
     index.fields().zip(&index.key_columns).map(field).collect()
+}
+
+/// Narrows the fields of the hinted index to what `min` and `max` leave. Elements of arrays are no longer looked up: which of them has to
+/// lie there the fields together tell.
+fn keep_within(fields: &mut [Field<'_>], stretch: &sort::KeyRange) {
+    let bounds = Bounds::of_stretch(stretch, fields.len());
+    fields.iter_mut().for_each(|field| field.element = None);
+    for (field, bounds) in fields.iter_mut().zip(bounds) {
+        field.bounds = Some(match field.bounds.take() {
+            Some(own) => own.and(bounds),
+            None => bounds,
+        });
+    }
 }
 
 fn is_one_point(field: &Field<'_>) -> bool {
