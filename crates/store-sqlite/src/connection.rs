@@ -58,8 +58,7 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     }
     // A negative cache size counts KiB instead of pages.
     connection.pragma_update(None, "cache_size", -(cache_kib as i64))?;
-    let is_mapped = matches!(role, Role::Writer | Role::MappedReader);
-    map(&connection, if is_mapped { options.mmap_bytes } else { 0 })?;
+    map(&connection, if role == Role::MappedReader { options.mmap_bytes } else { 0 })?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;

@@ -30,8 +30,7 @@ pub struct Options {
     pub writer_cache_bytes: usize,
     /// Page size of a new file.
     pub page_bytes: u32,
-    /// How much of the file is mapped into memory, for documents of several pages and for the writer; 0: none. SQLite takes 2 GB at
-    /// the most.
+    /// How much of the file is mapped into memory for documents of several pages; 0: none. SQLite takes 2 GB at the most.
     pub mmap_bytes: u64,
     /// The write-ahead log is brought into the file in the background when it grows by this much.
     pub checkpoint_bytes: u64,

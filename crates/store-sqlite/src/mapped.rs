@@ -1,17 +1,14 @@
-//! Connections that have the file mapped into memory: a worker's way to documents of several pages, and the writer's.
+//! A worker's way to documents of several pages: a connection that has the file mapped into memory.
 //!
 //! SQLite reads all but the first page of such a document from the file, by one system call per page, and where it keeps them it
-//! copies them twice. From a mapping it takes them with neither. For documents that fit a page a worker's other connection is better:
+//! copies them twice. From a mapping it takes them with neither. For documents that fit a page the other connection is better:
 //! it finds what it has read before without looking into the log, and a mapping begins anew whenever something was written.
-//!
-//! The writer copies its pages from the mapping. That is a system call less for each; and where the system has not got the file in
-//! memory, as behind a start, it reads the pages around one as well, which it does not for reads here and there.
 //!
 //! A disk that fails under a mapping ends the process, where a read would give an error. What was acknowledged is in the log.
 
 use crate::catalog::Collection;
 use crate::connection::{self, Role};
-use crate::engine::{Options, Shared};
+use crate::engine::Shared;
 use crate::failure::{Attempt, engine_error};
 use error::Result;
 use rusqlite::Connection;
@@ -54,19 +51,13 @@ impl Mapped {
         }
         self.read_bytes.set(0);
         match self.connection.get() {
-            Some(connection) => Ok(keep_small(connection, &shared.options)?),
-            None => Ok(()),
+            Some(connection) if mapped_bytes().is_none_or(|bytes| bytes > MAPPED_BYTES_MAX) => {
+                connection::map(connection, 0)?;
+                Ok(connection::map(connection, shared.options.mmap_bytes)?)
+            }
+            _ => Ok(()),
         }
     }
-}
-
-/// Lets go of a connection's mapping where too much of mappings is in memory, and begins it anew.
-pub fn keep_small(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
-    if options.mmap_bytes > 0 && mapped_bytes().is_none_or(|bytes| bytes > MAPPED_BYTES_MAX) {
-        connection::map(connection, 0)?;
-        connection::map(connection, options.mmap_bytes)?;
-    }
-    Ok(())
 }
 
 /// How much of files, the program's own among them, is in the process's memory; `None` where the system does not say (proc(5), statm).

@@ -25,7 +25,6 @@ mod rows;
 use crate::catalog::{Catalog, Collection, Index};
 use crate::engine::{Options, Shared};
 use crate::failure::{Attempt, Failure};
-use crate::mapped;
 use crate::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
 use document::Doc;
@@ -166,7 +165,6 @@ impl Writer {
                         self.roll_back();
                     }
                     self.sync.note_commit();
-                    self.keep_mapping_small();
                 }
                 Job::CatchUp(collection, indexes, reply) => {
                     // A client that has gone away does not wait for the answer.
@@ -385,7 +383,6 @@ impl Writer {
             return;
         }
         self.log_pages_asked = pages;
-        self.keep_mapping_small();
         let bytes = pages * u64::from(page_bytes);
         if bytes >= 2 * log_bytes_max {
             // The disk does not keep up with the writers, so they wait for it.
@@ -394,13 +391,6 @@ impl Writer {
         } else {
             self.checkpoints.ask();
             self.log_is_long = bytes >= log_bytes_max;
-        }
-    }
-
-    /// To be called now and then, and behind what may have read much of the file.
-    fn keep_mapping_small(&self) {
-        if let Err(error) = mapped::keep_small(&self.connection, &self.shared.options) {
-            tracing::debug!(%error, "the mapping of the file could not be begun anew");
         }
     }
 

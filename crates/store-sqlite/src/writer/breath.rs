@@ -37,7 +37,6 @@ impl Writer {
             }
         };
         self.answer([(write, outcome)]);
-        self.keep_mapping_small();
     }
 
     /// Whether others may come in between while the running statement looks for its documents.
