@@ -56,7 +56,6 @@ def normal(value, key=""):
 def normal_message(text: str) -> str:
     """Without what MongoDB's planner saw, in a spelling of its own."""
     text = re.sub(r"ns=\S+Tree: .*\nSort: .*\nProj: .*\n(Collation: .*\n)? ", "", text)
-    text = re.sub(r"Index build failed: \S+: Collection \S+ \( \S+ \) :: caused by :: ", "", text)
     return re.sub(r"cursor (id )?\d+", "cursor", UUID.sub("<uuid>", text))
 
 

@@ -60,6 +60,8 @@ COMMANDS = [
     find({"a": 3}, projection={"a": 1}),
     find({"a": 3}, projection={"x": {"$add": [1, "$a"]}}),
     find({"a": {"$lt": 5}}, hint={"b": 1, "s": -1}),
+    find({}, hint={"a": 1}, min={"a": 3}, max={"a": 5}),
+    find({"n": {"$mod": [2, 0]}}, hint={"b": 1, "s": -1}, min={"b": 3, "s": "n"}, sort={"b": -1, "s": 1}),
     SON(find="nothing", filter={"a": 1}),
     count({}),
     count({"a": 3}),

@@ -67,10 +67,19 @@ pub fn car(number: u64) -> DocBuf {
     }
 }
 
+/// The cars `first..first + count`.
+pub fn cars(first: u64, count: u64) -> Vec<DocBuf> {
+    (first..first + count).map(car).collect()
+}
+
+/// The insert command for these documents.
+pub fn insert(collection: &str, documents: &[DocBuf]) -> Message {
+    Message::with_sequence(doc! { "insert": collection }, "documents", documents.iter().map(DocBuf::as_doc))
+}
+
 /// The insert command for the cars `first..first + count`.
 pub fn insert_cars(collection: &str, first: u64, count: u64) -> Message {
-    let cars: Vec<DocBuf> = (first..first + count).map(car).collect();
-    Message::with_sequence(doc! { "insert": collection }, "documents", cars.iter().map(DocBuf::as_doc))
+    insert(collection, &cars(first, count))
 }
 
 /// Drops the collection and loads it with `count` cars.

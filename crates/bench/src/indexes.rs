@@ -1,21 +1,30 @@
 //! What indexes are worth: queries, sorts, inserts and updates of a large collection with three secondary indexes, against any
 //! number of servers in turns.
 
+mod plain_table;
+
 use crate::client::Connection;
-use crate::dataset::{SplitMix, car, load_cars};
+use crate::dataset::{SplitMix, cars, insert, load_cars};
 use crate::idle::wait_until_idle;
 use crate::message::{Message, check_ok, cursor_batch};
 use crate::report::{Report, Row, Samples};
+use crate::sql::SqlTarget;
 use crate::target::{Target, TargetArgs};
 use crate::turns::TurnArgs;
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, DocBuf, doc};
+use plain_table::PlainTable;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct IndexesArgs {
     #[command(flatten)]
     pub target: TargetArgs,
+
+    /// A MariaDB, `mysql://user:password@host:port`, in which the same is timed by prepared statements on a plain table: what the
+    /// server takes without a gateway
+    #[arg(long, value_name = "URL")]
+    pub sql: Option<String>,
 
     /// Documents of the collection
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
@@ -80,14 +89,35 @@ const WORKS: [(Work, &str); 10] = [
     (Work::UpdateOnDisk, "update of an indexed field by _id, j: true"),
 ];
 
+/// The name of [`IndexesArgs::sql`] in the report.
+const PLAIN_TABLE: &str = "MariaDB, plain table";
+
 struct Contestant {
     target: Target,
-    connection: Connection,
+    way: Way,
     samples: Vec<Samples>,
     building: Samples,
     inserted: u64,
     random: SplitMix,
     documents: u64,
+}
+
+/// How it is asked.
+enum Way {
+    Mongo(Connection),
+    Sql(PlainTable),
+}
+
+/// What it is asked.
+enum Request {
+    /// What stands behind the table's name in SQL, where the query has a form in it.
+    Query(Message, Option<&'static str>),
+    Insert(Vec<DocBuf>),
+    Update {
+        id: i32,
+        year: i32,
+        on_disk: bool,
+    },
 }
 
 pub fn run(args: &IndexesArgs) -> Result<()> {
@@ -97,8 +127,11 @@ pub fn run(args: &IndexesArgs) -> Result<()> {
 }
 
 fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
-    let prepare = |target: &Target| Contestant::prepare(target, args.documents).with_context(|| target.name.clone());
+    let prepare = |target: &Target| Contestant::by_mongo(target, args.documents).with_context(|| target.name.clone());
     let mut contestants = args.target.targets()?.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    if let Some(url) = &args.sql {
+        contestants.push(Contestant::by_sql(url, args.documents).context(PLAIN_TABLE)?);
+    }
     // What loading left to be written is no query's.
     wait_until_idle(LOADED_SETTLING_MAX);
     let timed = |work: &Work| args.work.is_empty() || args.work.contains(work);
@@ -107,6 +140,9 @@ fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
             for index in 0..contestants.len() {
                 let count = contestants.len();
                 let contestant = &mut contestants[(turn + index) % count];
+                if !contestant.does(*work) {
+                    continue;
+                }
                 let done = contestant.time(number, *work, requests);
                 done.with_context(|| format!("{}: {name}", contestant.target.name))?;
             }
@@ -114,39 +150,54 @@ fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
     }
     let works = WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)).flat_map(|(number, (work, name))| {
         let throughput = *work == Work::Insert;
-        contestants.iter().map(move |one| one.samples[number].row(name, &one.target, throughput))
+        let timed = contestants.iter().filter(|one| one.does(*work));
+        timed.map(move |one| one.samples[number].row(name, &one.target, throughput))
     });
     let building = contestants.iter().map(|one| one.building.row("createIndexes, three", &one.target, false));
     Ok(works.chain(building).collect())
 }
 
 impl Contestant {
-    fn prepare(target: &Target, documents: u64) -> Result<Contestant> {
+    fn by_mongo(target: &Target, documents: u64) -> Result<Contestant> {
         let mut connection = Connection::open(&target.address)?;
         connection.handshake()?;
         load_cars(&mut connection, COLLECTION, documents)?;
+        Self::prepare(target.clone(), Way::Mongo(connection), documents)
+    }
+
+    fn by_sql(url: &str, documents: u64) -> Result<Contestant> {
+        let sql = SqlTarget::parse(url)?;
+        Self::prepare(sql.named(PLAIN_TABLE), Way::Sql(PlainTable::load(&sql, documents)?), documents)
+    }
+
+    /// Indexes what is loaded.
+    fn prepare(target: Target, mut way: Way, documents: u64) -> Result<Contestant> {
         let mut building = Samples::new()?;
-        let started = Samples::start(target);
+        let started = Samples::start(&target);
         let before = Instant::now();
-        check_ok(connection.round_trip(&create_indexes())?)?;
+        match &mut way {
+            Way::Mongo(connection) => drop(check_ok(connection.round_trip(&create_indexes())?)?),
+            Way::Sql(table) => table.create_indexes()?,
+        }
         building.record(before.elapsed());
-        building.stop(target, started);
+        building.stop(&target, started);
         let samples = WORKS
             .iter()
             .map(|(work, _)| if *work == Work::Insert { Samples::of_many(INSERTED) } else { Samples::new() })
             .collect::<Result<_>>()?;
-        let random = SplitMix(documents);
-        Ok(Contestant { target: target.clone(), connection, samples, building, inserted: 0, random, documents })
+        Ok(Contestant { target, way, samples, building, inserted: 0, random: SplitMix(documents), documents })
+    }
+
+    /// Whether it has a way to do that.
+    fn does(&self, work: Work) -> bool {
+        matches!(self.way, Way::Mongo(_)) || work != Work::Sample
     }
 
     fn time(&mut self, number: usize, work: Work, count: u64) -> Result<()> {
         let started = Samples::start(&self.target);
         for _ in 0..count {
-            let message = self.message(work);
-            let before = Instant::now();
-            let reply = self.connection.round_trip(&message)?;
-            self.samples[number].record(before.elapsed());
-            check(work, reply)?;
+            let request = self.request(work);
+            self.samples[number].record(self.way.ask(request)?);
         }
         // What a server puts off until nothing comes in is work that inserts make, and no read's that comes behind them.
         let settle = || {
@@ -158,30 +209,84 @@ impl Contestant {
         Ok(())
     }
 
-    fn message(&mut self, work: Work) -> Message {
+    fn request(&mut self, work: Work) -> Request {
         match work {
-            Work::Toyotas => find(doc! { "Make": "Toyota" }, doc! {}, FOUND_MAX),
-            Work::FirstOfMany => find(doc! {}, doc! { "Year": 1, "Make": 1 }, 10),
-            Work::LastOfMany => find(doc! {}, doc! { "Year": -1, "Make": -1 }, 10),
-            Work::LatestOfFound => find(doc! { "Make": "Toyota" }, doc! { "createdAt": -1 }, 20),
+            Work::Toyotas => Request::Query(
+                find(doc! { "Make": "Toyota" }, doc! {}, FOUND_MAX),
+                Some("WHERE `Make` = 'Toyota' LIMIT 1000"),
+            ),
+            Work::FirstOfMany => {
+                let message = find(doc! {}, doc! { "Year": 1, "Make": 1 }, 10);
+                Request::Query(message, Some("ORDER BY `Year`, `Make` LIMIT 10"))
+            }
+            Work::LastOfMany => {
+                let message = find(doc! {}, doc! { "Year": -1, "Make": -1 }, 10);
+                Request::Query(message, Some("ORDER BY `Year` DESC, `Make` DESC LIMIT 10"))
+            }
+            Work::LatestOfFound => {
+                let message = find(doc! { "Make": "Toyota" }, doc! { "createdAt": -1 }, 20);
+                Request::Query(message, Some("WHERE `Make` = 'Toyota' ORDER BY `createdAt` DESC LIMIT 20"))
+            }
             Work::Either => {
                 let (make, year) = (doc! { "Make": "Volvo" }, doc! { "Year": 2001 });
-                find(doc! { "$or": &document::array![&make, &year] }, doc! {}, 100)
+                let message = find(doc! { "$or": &document::array![&make, &year] }, doc! {}, 100);
+                Request::Query(message, Some("WHERE `Make` = 'Volvo' OR `Year` = 2001 LIMIT 100"))
             }
-            Work::Range => find(doc! { "Year": 2000, "Make": &doc! { "$gte": "T" } }, doc! {}, 100),
+            Work::Range => {
+                let message = find(doc! { "Year": 2000, "Make": &doc! { "$gte": "T" } }, doc! {}, 100);
+                Request::Query(message, Some("WHERE `Year` = 2000 AND `Make` >= 'T' LIMIT 100"))
+            }
             Work::Sample => {
                 let pipeline = document::array![&doc! { "$sample": &doc! { "size": 10 } }];
-                Message::command(doc! { "aggregate": COLLECTION, "pipeline": &pipeline, "cursor": &doc! {} })
+                let command = doc! { "aggregate": COLLECTION, "pipeline": &pipeline, "cursor": &doc! {} };
+                Request::Query(Message::command(command), None)
             }
             Work::Insert => {
                 self.inserted += INSERTED;
-                insert(self.documents + self.inserted)
+                Request::Insert(cars(self.documents + self.inserted, INSERTED))
             }
             Work::Update | Work::UpdateOnDisk => {
                 let id = self.random.below(self.documents) as i32;
                 let year = 1992 + self.random.below(29) as i32;
-                update(id, year, work == Work::UpdateOnDisk)
+                Request::Update { id, year, on_disk: work == Work::UpdateOnDisk }
             }
+        }
+    }
+}
+
+impl Way {
+    /// How long it took from before the request was sent until its reply was read.
+    fn ask(&mut self, request: Request) -> Result<Duration> {
+        match self {
+            Way::Mongo(connection) => {
+                let is_query = matches!(request, Request::Query(..));
+                let message = request.into_message();
+                let before = Instant::now();
+                let reply = connection.round_trip(&message)?;
+                let took = before.elapsed();
+                check(reply, is_query)?;
+                Ok(took)
+            }
+            Way::Sql(table) => {
+                let before = Instant::now();
+                match request {
+                    Request::Query(_, sql) => table.query(sql.context("no such query in SQL")?)?,
+                    Request::Insert(cars) => table.insert(&cars)?,
+                    // How durable it is, is a setting of the server.
+                    Request::Update { id, year, on_disk: _ } => table.update(id, year)?,
+                }
+                Ok(before.elapsed())
+            }
+        }
+    }
+}
+
+impl Request {
+    fn into_message(self) -> Message {
+        match self {
+            Request::Query(message, _) => message,
+            Request::Insert(cars) => insert(COLLECTION, &cars),
+            Request::Update { id, year, on_disk } => update(id, year, on_disk),
         }
     }
 }
@@ -190,11 +295,6 @@ fn find(filter: DocBuf, sort: DocBuf, limit: i32) -> Message {
     Message::command(
         doc! { "find": COLLECTION, "filter": &filter, "sort": &sort, "limit": limit, "batchSize": limit, "singleBatch": true },
     )
-}
-
-fn insert(first: u64) -> Message {
-    let cars: Vec<DocBuf> = (first..first + INSERTED).map(car).collect();
-    Message::with_sequence(doc! { "insert": COLLECTION }, "documents", cars.iter().map(DocBuf::as_doc))
 }
 
 fn update(id: i32, year: i32, on_disk: bool) -> Message {
@@ -222,16 +322,16 @@ fn create_indexes() -> Message {
     }))
 }
 
-fn check(work: Work, reply: &[u8]) -> Result<()> {
+fn check(reply: &[u8], is_query: bool) -> Result<()> {
     let body = check_ok(reply)?;
-    if matches!(work, Work::Insert | Work::Update | Work::UpdateOnDisk) {
-        return match body.get("writeErrors") {
-            Some(errors) => bail!("{errors:?}"),
-            None => Ok(()),
+    if is_query {
+        return match cursor_batch(body)?.1.elements().next() {
+            Some(_) => Ok(()),
+            None => bail!("nothing found"),
         };
     }
-    match cursor_batch(body)?.1.elements().next() {
-        Some(_) => Ok(()),
-        None => bail!("nothing found"),
+    match body.get("writeErrors") {
+        Some(errors) => bail!("{errors:?}"),
+        None => Ok(()),
     }
 }

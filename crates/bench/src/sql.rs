@@ -3,7 +3,8 @@
 mod compressed;
 
 use crate::client::Address;
-use crate::target::percent_decode;
+use crate::process::listening_pid;
+use crate::target::{Target, percent_decode};
 use anyhow::{Context, Result, bail};
 use compressed::Compressed;
 use mariadb_wire::auth_switch::AuthSwitch;
@@ -93,6 +94,16 @@ impl SqlTarget {
             None => bail!("unknown options in the URL of MariaDB: {query}"),
         };
         Ok(SqlTarget { address, user: percent_decode(user), password: percent_decode(password) })
+    }
+
+    /// What is measured of it, under this name.
+    pub fn named(&self, name: &str) -> Target {
+        Target {
+            name: name.to_owned(),
+            address: self.address.clone(),
+            server: listening_pid(&self.address),
+            behind: Vec::new(),
+        }
     }
 }
 

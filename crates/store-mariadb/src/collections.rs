@@ -162,10 +162,13 @@ pub(crate) async fn one(store: &MariaDbStore, namespace: &Namespace) -> Result<O
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
-    let remembered = own_schema::collections(&mut lease, &table.schema, Some(&table.name)).await?;
-    let mut info = describe(&table.schema, &table.name, &remembered);
-    info.name = namespace.collection.to_string();
-    Ok(Some(info))
+    let info = of_table(&mut lease, &table).await?;
+    Ok(Some(CollectionInfo { name: namespace.collection.to_string(), ..info }))
+}
+
+pub(crate) async fn of_table(connection: &mut Connection, table: &Table) -> Result<CollectionInfo> {
+    let remembered = own_schema::collections(connection, &table.schema, Some(&table.name)).await?;
+    Ok(describe(&table.schema, &table.name, &remembered))
 }
 
 /// What a table is as a collection. One that was not made through a gateway gets a UUID made of its name.

@@ -2,6 +2,7 @@
 
 use crate::build::Build;
 use crate::catalog::Look;
+use crate::collections;
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::index::{self, Index, id_index};
@@ -104,7 +105,9 @@ async fn make(
         index::forget(lease, &table.schema, &table.name, &wanted).await?;
     }
     store.catalog.forget(namespace);
-    added?;
+    if let Err(failure) = added {
+        return Err(build_failed(lease, namespace, &table, failure).await?);
+    }
     let furnished = async {
         multikey::prepare_new(store, lease, &table, &wanted).await?;
         keyed::make(store, lease, &table, &wanted, Some(progress)).await
@@ -117,10 +120,22 @@ async fn make(
         undo(store, lease, namespace, &wanted).await?;
         let is_duplicate = matches!(failure.sql_code(), Some(sql::DUPLICATE_ENTRY | sql::COLUMN_NOT_NULL));
         let told = if is_duplicate { duplicate(lease, namespace, &table, &wanted).await? } else { None };
-        return Err(told.unwrap_or(failure));
+        return Err(build_failed(lease, namespace, &table, told.unwrap_or(failure)).await?);
     }
     build.end();
     Ok(outcome)
+}
+
+/// The failure as a client is told of it: a refusal says which build it ended.
+async fn build_failed(
+    lease: &mut Connection,
+    namespace: &Namespace,
+    table: &Table,
+    failure: Failure,
+) -> Result<Failure> {
+    let Failure::Other(error) = failure else { return Ok(failure) };
+    let uuid = collections::of_table(lease, table).await?.uuid;
+    Ok(index_rules::build_failed(namespace, uuid, error).into())
 }
 
 /// How long it is waited for whoever makes indexes of the same collection: as long as that takes.

@@ -10,6 +10,7 @@ use crate::table::Table;
 use document::DocBuf;
 use mariadb_wire::Param;
 use std::sync::Arc;
+use store::catalog::random_uuid;
 
 /// Creates the schema and its tables. `retryable_writes` holds one row per client session: its last retryable write.
 const DEFINITIONS: [&str; 5] = [
@@ -220,12 +221,4 @@ pub(crate) fn text(bytes: &[u8]) -> Result<String> {
 
 pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Failure::Lost("MariaDB sent text that is not UTF-8".into()))
-}
-
-/// A random UUID (version 4).
-pub(crate) fn random_uuid() -> [u8; 16] {
-    let mut uuid: [u8; 16] = rand::random();
-    uuid[6] = uuid[6] & 0x0F | 0x40;
-    uuid[8] = uuid[8] & 0x3F | 0x80;
-    uuid
 }

@@ -294,6 +294,8 @@ fn stretch(
         for interval in &mut scan.intervals {
             (interval.low, interval.high) = (range.low().to_vec(), range.high().to_vec());
         }
+        // `explain` has none to show, as MongoDB.
+        scan.bounds.clear();
     }
     plan
 }

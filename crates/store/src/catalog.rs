@@ -11,6 +11,14 @@ pub struct CollectionInfo {
     pub uuid: [u8; 16],
 }
 
+/// A UUID for something new, of version 4.
+pub fn random_uuid() -> [u8; 16] {
+    let mut uuid: [u8; 16] = rand::random();
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    uuid
+}
+
 /// The collation among a collection's or an index's options.
 pub fn default_collation(options: Doc<'_>) -> Result<Collation> {
     match options.get("collation") {

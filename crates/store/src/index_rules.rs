@@ -1,8 +1,9 @@
 //! What `createIndexes` refuses, in the same words on every store: key patterns that make no index (code 67), and indexes
 //! that clash with one there is (codes 85 and 86).
 
-use crate::duplicate::write_document;
-use crate::{IndexKind, IndexSpec, index_kind};
+use crate::catalog::random_uuid;
+use crate::duplicate::{write_document, write_value};
+use crate::{IndexKind, IndexSpec, Namespace, index_kind};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
@@ -105,6 +106,19 @@ pub fn built_twice(error: Error) -> Error {
         ),
         _ => error,
     }
+}
+
+/// The error of a build that came to a document which the index cannot hold. `uuid` is the collection's; the build has one of its own,
+/// by which nothing can be asked.
+pub fn build_failed(namespace: &Namespace, uuid: [u8; 16], error: Error) -> Error {
+    let (build, uuid) = (uuid_digits(random_uuid()), uuid_digits(uuid));
+    error.context(&format!("Index build failed: {build}: Collection {namespace} ( {uuid} ) :: caused by :: "))
+}
+
+fn uuid_digits(uuid: [u8; 16]) -> String {
+    let mut text = String::new();
+    write_value(Value::Binary { subtype: 4, bytes: &uuid }, &mut text);
+    text.trim_start_matches("UUID(\"").trim_end_matches("\")").to_owned()
 }
 
 /// Whether there are indexes of the kind that a key pattern names.

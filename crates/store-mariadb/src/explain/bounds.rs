@@ -22,6 +22,9 @@ pub(super) fn write(
     forward: bool,
     writer: &mut DocWriter<'_>,
 ) {
+    if has_ends(predicate) {
+        return;
+    }
     let sought = of_fields(spec, arrays, predicate);
     for ((path, direction), sought) in spec.key.as_doc().iter().zip(&sought) {
         let descends = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
@@ -91,10 +94,22 @@ pub(super) fn is_said(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicat
     // Of what has the same hash, not all is the same value.
     let position = spec.key.as_doc().iter().position(|(field, kind)| field == path && kind != Value::String("hashed"));
     let is_exact = || Bounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
-    position.is_some_and(|position| {
+    position.filter(|_| !has_ends(predicate)).is_some_and(|position| {
         let sought = || of_fields(spec, arrays, predicate).swap_remove(position);
         is_exact() && (arrays & 1 << position == 0 || sought().iter().any(|one| std::ptr::eq(one.test, test)))
     })
+}
+
+/// Whether `min` or `max` say which keys are read; MongoDB shows no bounds then, and conditions are left to the filter.
+fn has_ends(predicate: Option<&Predicate>) -> bool {
+    predicate.is_some_and(|predicate| conjuncts(predicate).iter().any(|node| matches!(node, Node::KeyRange(_))))
+}
+
+fn conjuncts(predicate: &Predicate) -> &[Node] {
+    match predicate.root() {
+        Node::And(all) => all.as_slice(),
+        one => std::slice::from_ref(one),
+    }
 }
 
 fn everything() -> Vec<Range> {
@@ -137,11 +152,7 @@ fn ranges_of(sought: &[Sought<'_>]) -> Vec<Range> {
 }
 
 fn of_field<'p>(path: &str, is_array: bool, predicate: &'p Predicate) -> Vec<Sought<'p>> {
-    let nodes = match predicate.root() {
-        Node::And(all) => all.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    let sought = nodes.iter().filter_map(|node| match node {
+    let sought = conjuncts(predicate).iter().filter_map(|node| match node {
         Node::Path { path: other, test } if other.as_str() == path && !is_of_element(test) => {
             Some(Sought { test, element_of: None, ranges: of_test(test)? })
         }

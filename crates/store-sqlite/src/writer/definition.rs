@@ -9,10 +9,10 @@ use crate::catalog::{Collection, Index, index_spec};
 use crate::failure::{Attempt, Failure};
 use crate::multikey::Multikey;
 use crate::views;
-use document::{DocBuf, Value};
+use document::DocBuf;
 use error::{Code, Error, Result};
-use rand::Rng;
 use std::sync::Arc;
+use store::catalog::random_uuid;
 use store::index_rules;
 use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
 
@@ -189,7 +189,9 @@ impl Writer {
                     self.abandon(&before, &built)?;
                 }
                 return Err(match failure {
-                    Failure::Refused(error) => Failure::Refused(build_failed(&collection, error)),
+                    Failure::Refused(error) => {
+                        Failure::Refused(index_rules::build_failed(&collection.namespace, collection.uuid, error))
+                    }
                     failure => failure,
                 });
             }
@@ -315,27 +317,4 @@ fn spelled(document: &DocBuf) -> String {
     let mut text = String::new();
     store::duplicate::write_document(document.as_doc(), &mut text);
     text
-}
-
-fn build_failed(collection: &Collection, error: Error) -> Error {
-    let uuid = |bytes: [u8; 16]| {
-        let mut text = String::new();
-        store::duplicate::write_value(Value::Binary { subtype: 4, bytes: &bytes }, &mut text);
-        text.trim_start_matches("UUID(\"").trim_end_matches("\")").to_owned()
-    };
-    error.context(&format!(
-        "Index build failed: {}: Collection {} ( {} ) :: caused by :: ",
-        uuid(random_uuid()),
-        collection.namespace,
-        uuid(collection.uuid)
-    ))
-}
-
-/// A random UUID, version 4.
-fn random_uuid() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    rand::rng().fill_bytes(&mut bytes);
-    bytes[6] = bytes[6] & 0x0F | 0x40;
-    bytes[8] = bytes[8] & 0x3F | 0x80;
-    bytes
 }
