@@ -54,7 +54,8 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     if role == Role::Writer {
         connection.pragma_update(None, "page_size", options.page_bytes)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "journal_size_limit", options.log_bytes_max as i64)?;
+        // What it grows to while it is moved is left to it: the writer would wait for the system to cut it off.
+        connection.pragma_update(None, "journal_size_limit", 2 * options.log_bytes_max as i64)?;
     }
     // A negative cache size counts KiB instead of pages.
     connection.pragma_update(None, "cache_size", -(cache_kib as i64))?;

@@ -34,7 +34,7 @@ pub struct Options {
     pub mmap_bytes: u64,
     /// The write-ahead log is brought into the file in the background when it grows by this much.
     pub checkpoint_bytes: u64,
-    /// Past this size writers wait until the log is in the file, and it begins anew.
+    /// Past this size the log begins anew once it is in the file; past twice as much writers wait for that. So much stays of it, too.
     pub log_bytes_max: u64,
 }
 

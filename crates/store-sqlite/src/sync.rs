@@ -245,18 +245,47 @@ fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &F
         }
         shared.busy.store(true, Ordering::Release);
         shared.asked.store(false, Ordering::Release);
-        if let Err(error) = checkpoint(connection, "PASSIVE") {
-            tracing::warn!(%error, "the write-ahead log could not be moved into the file");
-        }
-        // SQLite syncs the file only where all of the log is in it. Who begins the log anew would be left to wait for all that was moved so far.
-        if let Err(error) = file.sync_data() {
-            tracing::warn!(%error, "the file could not be synced");
-        }
+        move_log(connection, file);
         shared.busy.store(false, Ordering::Release);
     }
 }
 
-/// Runs a checkpoint. `PASSIVE` waits for nobody; `RESTART` waits for readers, so that the log begins anew.
-pub fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<()> {
-    connection.pragma(None, "wal_checkpoint", mode, |_| Ok(()))
+/// Moves the log into the file, and then what was written meanwhile, until that is little: who begins the log anew is left to do the rest, and
+/// waits for it.
+fn move_log(connection: &Connection, file: &File) {
+    let mut pages_before = None;
+    for _ in 0..MOVES_MAX {
+        let pages = match checkpoint(connection, "PASSIVE") {
+            Ok(pages) => pages,
+            Err(error) => {
+                tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+                return;
+            }
+        };
+        // SQLite syncs the file only where all of the log is in it.
+        if let Err(error) = file.sync_data() {
+            tracing::warn!(%error, "the file could not be synced");
+        }
+        if pages_before.is_some_and(|before| pages - before <= LEFT_PAGES_MAX) {
+            return;
+        }
+        pages_before = Some(pages);
+    }
+}
+
+/// How often in a row what was written meanwhile is moved as well; there is no end to it while somebody writes.
+const MOVES_MAX: usize = 4;
+
+/// So many pages are moved and synced in the time of a few commits.
+const LEFT_PAGES_MAX: i64 = 64;
+
+/// Runs a checkpoint, and gives how many pages of the log are in the file then (-1: there is no log). `PASSIVE` waits for nobody; `RESTART` waits
+/// for readers, so that the log begins anew.
+pub fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<i64> {
+    let mut pages = -1;
+    connection.pragma(None, "wal_checkpoint", mode, |row| {
+        pages = row.get(2)?;
+        Ok(())
+    })?;
+    Ok(pages)
 }
