@@ -5,14 +5,17 @@
 //! to tell a table's columns, so that those who miss the same entry at once wait for the first of them, and those who have one that is no longer fresh make
 //! do with it meanwhile.
 
+mod columns;
+
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::id_text;
 use crate::index::{self, Index};
 use crate::names;
 use crate::own_schema;
-use crate::table::{Column, Table, shape};
+use crate::table::Table;
 use ahash::AHashMap;
+use columns::{Columns, Described};
 use document::Value;
 use error::{Code, Error};
 use mariadb_wire::Param;
@@ -38,7 +41,7 @@ pub(crate) struct Catalog {
     /// Counts the changes of options that the process has made; and how many of them this catalog has seen.
     changes: Arc<AtomicU64>,
     seen: Cell<u64>,
-    columns_of: Arc<str>,
+    columns: Columns,
 }
 
 impl Catalog {
@@ -49,10 +52,7 @@ impl Catalog {
             asked: RefCell::default(),
             changes,
             seen: Cell::new(0),
-            columns_of: "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
-                         COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS \
-                         WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
-                .into(),
+            columns: Columns::new(),
         }
     }
 
@@ -234,9 +234,9 @@ impl Catalog {
 
     /// A table by its own name, not remembered.
     pub async fn by_table_name(&self, connection: &mut Connection, schema: &str, name: &str) -> Result<Option<Table>> {
-        let columns = self.columns(connection, schema, name).await?;
-        let Some(shape) = shape(&columns) else { return Ok(None) };
-        let indexes = index::load(connection, schema, name, &columns).await?;
+        let Described { columns, shape } = &*self.columns.of(connection, schema, name).await?;
+        let Some(shape) = *shape else { return Ok(None) };
+        let indexes = index::load(connection, schema, name, columns).await?;
         Ok(Some(Table::new(schema, name, shape, indexes, None)))
     }
 
@@ -244,16 +244,17 @@ impl Catalog {
     pub async fn look(&self, connection: &mut Connection, namespace: &Namespace) -> Result<Look> {
         let (schema, name) = self.names(namespace)?;
         let asking = Asking::begin(self, namespace);
-        let Some(columns) = self.columns_if_any(connection, schema, &name).await? else {
+        let Some(described) = self.columns.if_any(connection, schema, &name).await? else {
             asking.tell_missing();
             self.forget(namespace);
             return Ok(Look::Nothing);
         };
-        let Some(shape) = shape(&columns) else {
+        let Described { columns, shape } = &*described;
+        let Some(shape) = *shape else {
             self.forget(namespace);
             return Ok(Look::OtherTable);
         };
-        let indexes: Vec<Index> = index::load(connection, schema, &name, &columns).await?;
+        let indexes: Vec<Index> = index::load(connection, schema, &name, columns).await?;
         let known = own_schema::collections(connection, schema, Some(&name)).await?;
         let mut table = Table::new(schema, &name, shape, indexes, None);
         if let Some(known) = known.first() {
@@ -273,51 +274,6 @@ impl Catalog {
         }
         tables.insert(namespace.clone(), (table.clone(), Instant::now()));
         Ok(Look::Collection(table))
-    }
-
-    /// The table's columns; `None` when there is no table, which takes the server a small part of the time that its columns take.
-    ///
-    /// `information_schema` has no columns of a table that cannot be opened just now, and no error either. A table that is there is not
-    /// taken for missing: its documents would be.
-    async fn columns_if_any(
-        &self,
-        connection: &mut Connection,
-        schema: &str,
-        table: &str,
-    ) -> Result<Option<Vec<Column>>> {
-        let look = format!("SELECT 1 FROM {}.{} LIMIT 0", names::quote(schema), names::quote(table));
-        let mut refusal = None;
-        // It may be dropped between the two questions.
-        for _ in 0..2 {
-            connection.queue_query(&look);
-            match connection.finish().await {
-                Ok(_) => {}
-                Err(failure) if failure.is_missing_table() => return Ok(None),
-                Err(failure) if failure.is_lost() => return Err(failure),
-                // Its columns can be read all the same, or it is none of ours.
-                Err(failure) => refusal = Some(failure),
-            }
-            let columns = self.columns(connection, schema, table).await?;
-            if !columns.is_empty() {
-                return Ok(Some(columns));
-            }
-        }
-        // MariaDB says so of tables that are not there as well.
-        if refusal.as_ref().is_some_and(Failure::is_access_denied) {
-            return Ok(None);
-        }
-        let untold = || Error::internal(format!("MariaDB does not tell the columns of {schema}.{table}")).into();
-        Err(refusal.unwrap_or_else(untold))
-    }
-
-    async fn columns(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Vec<Column>> {
-        let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
-        connection.queue_execute(&self.columns_of, &params);
-        let mut columns = Vec::new();
-        while let Event::Row(range) = connection.next().await? {
-            columns.push(Column::read(&mut connection.row(range)?)?);
-        }
-        Ok(columns)
     }
 }
 
