@@ -116,6 +116,30 @@ def test_tables_of_others_are_left_alone(db, sql):
     assert sql("SELECT COUNT(*) FROM invoices") == ((1,),)
 
 
+def test_a_table_that_sql_alters_is_looked_at_again(db, sql):
+    """Within five seconds, also where its definition was known and still the same the time before."""
+    db.c.insert_many([{"_id": n, "a": n} for n in range(20)])
+    db.c.create_index("a")
+
+    def stage():
+        plan = db.c.find({"a": 5}).explain()["queryPlanner"]["winningPlan"]
+        return plan.get("inputStage", plan)["stage"]
+
+    assert stage() == "IXSCAN"
+    time.sleep(5.5)
+    db.c.insert_one({"_id": 20})
+    assert stage() == "IXSCAN"
+    keys = sql("SELECT DISTINCT index_name FROM information_schema.STATISTICS "
+               "WHERE table_schema = DATABASE() AND table_name = 'c' AND index_name LIKE '%~%'")
+    columns = sql("SELECT column_name FROM information_schema.COLUMNS "
+                  "WHERE table_schema = DATABASE() AND table_name = 'c' AND column_name LIKE '%~%'")
+    drops = [f"DROP KEY `{name}`" for (name,) in keys] + [f"DROP COLUMN `{name}`" for (name,) in columns]
+    sql(f"ALTER TABLE c {', '.join(drops)}")
+    time.sleep(5.5)
+    assert stage() == "COLLSCAN"
+    assert db.c.find_one({"a": 5})["_id"] == 5
+
+
 def test_names_are_quoted(db):
     for name in ("with space", "with`tick", "with.dot", "with'quote", "with;semi", "select", "ÄÖÜ", "a" * 60):
         db[name].insert_one({"_id": name})

@@ -51,8 +51,9 @@ impl Columns {
             return Ok(described);
         }
         let described = Rc::new(Described::new(self.told(connection, schema, table).await?));
-        // It may have been altered between the two questions.
-        if let Some(definition) = definition
+        // One that cannot be opened may be shown all the same; one that is told may have been altered between the two questions.
+        if !described.columns.is_empty()
+            && let Some(definition) = definition
             && self::definition(connection, &quoted).await? == Some(definition)
         {
             let mut known = self.known.borrow_mut();
