@@ -234,9 +234,9 @@ impl Catalog {
 
     /// A table by its own name, not remembered.
     pub async fn by_table_name(&self, connection: &mut Connection, schema: &str, name: &str) -> Result<Option<Table>> {
-        let Described { columns, shape } = &*self.columns.of(connection, schema, name).await?;
+        let Described { columns, keys, shape } = &*self.columns.of(connection, schema, name).await?;
         let Some(shape) = *shape else { return Ok(None) };
-        let indexes = index::load(connection, schema, name, columns).await?;
+        let indexes = index::load(connection, schema, name, columns, keys).await?;
         Ok(Some(Table::new(schema, name, shape, indexes, None)))
     }
 
@@ -249,12 +249,12 @@ impl Catalog {
             self.forget(namespace);
             return Ok(Look::Nothing);
         };
-        let Described { columns, shape } = &*described;
+        let Described { columns, keys, shape } = &*described;
         let Some(shape) = *shape else {
             self.forget(namespace);
             return Ok(Look::OtherTable);
         };
-        let indexes: Vec<Index> = index::load(connection, schema, &name, columns).await?;
+        let indexes: Vec<Index> = index::load(connection, schema, &name, columns, keys).await?;
         let known = own_schema::collections(connection, schema, Some(&name)).await?;
         let mut table = Table::new(schema, &name, shape, indexes, None);
         if let Some(known) = known.first() {

@@ -1,9 +1,9 @@
 //! Secondary indexes: generated columns that hold the keys of a document's fields, and an ordinary MariaDB index over them.
 //!
 //! For each field there is a column with the JSON text that the path leads to, so that the document is searched once, and one with the
-//! [`key`] of that text. Both are stored, because a virtual one would be computed again for each row that is read, changed or purged
-//! (2,000 rows by index: 77 ms instead of 15), and be it only for a key that goes by it: what is stored says something of a row without its
-//! document. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a
+//! [`key`] of that text, for all indexes over the field ([`columns`]). Both are stored, because a virtual one would be computed again for each row
+//! that is read, changed or purged (2,000 rows by index: 77 ms instead of 15), and be it only for a key that goes by it: what is stored says something
+//! of a row without its document. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a
 //! place.
 //!
 //! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
@@ -11,8 +11,10 @@
 //! ([`crate::multikey`]). A CHECK constraint keeps arrays out of a unique index until there is one.
 
 mod arrays;
+mod columns;
 
 pub(crate) use arrays::{has_number, meets_array};
+pub(crate) use columns::json_path;
 
 use crate::connection::Connection;
 use crate::failure::Result;
@@ -23,7 +25,9 @@ use crate::names::quote;
 use crate::own_schema;
 use crate::partial::Filter;
 use crate::plan::KeyColumn;
-use crate::table::Column;
+use crate::table::{Column, Table};
+use ahash::{AHashMap, AHashSet};
+use columns::{Columns, Definition, FieldColumns, text_expression};
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::shape::index_spec;
@@ -34,15 +38,6 @@ use query::predicate::Test;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::{IndexKind, IndexSpec, places};
-
-/// Bytes of an index's key that are worth having, of those that MariaDB allows (3,072): a row may have 65,535 in all of its columns.
-const KEY_BYTES_WANTED: usize = 960;
-
-/// What MariaDB allows, less some room.
-const KEY_BYTES_MAX: usize = 3_000;
-
-/// Columns from this length on may be kept outside of a row's page, which has little room.
-const COLUMN_BYTES_MIN: usize = 256;
 
 /// Fields of one index: MariaDB has 32 columns in a key, the row's own among them.
 const FIELDS_MAX: usize = 31;
@@ -58,6 +53,7 @@ pub(crate) struct Index {
     pub sql_name: String,
     /// Which documents it has, if it is partial.
     filter: Option<Filter>,
+    columns: Columns,
     /// The columns with the keys of the fields.
     pub key_columns: Box<[KeyColumn]>,
     /// The table with the values of arrays, if there is one.
@@ -82,7 +78,7 @@ pub(crate) struct Index {
 impl Index {
     pub fn new(spec: IndexSpec) -> Index {
         let hash = Sha256::digest(&spec.name);
-        let front: String = spec.name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect();
+        let front = columns::front(&spec.name);
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
         let text = TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new);
         // What is kept has been read before, when it was asked for.
@@ -97,14 +93,15 @@ impl Index {
             IndexKind::Hashed | IndexKind::Ordered => IndexShape::new(spec.clone()).ok().map(Arc::new),
             _ => None,
         };
-        let key_columns = spec.key.as_doc().iter().enumerate().map(|(position, (_, direction))| {
-            let descends = number(direction).is_some_and(|direction| direction < 0.0);
-            KeyColumn::named(&key_column(&sql_name, position), descends)
-        });
-        let key_columns = key_columns.collect();
+        let filter = Filter::of(spec.spec.as_doc());
+        let columns = match of_columns {
+            true => Columns::of_fields(&spec, &sql_name, filter.as_ref()),
+            false => Columns::of_index(&spec, &sql_name, filter.as_ref()),
+        };
         Index {
-            key_columns,
-            filter: Filter::of(spec.spec.as_doc()),
+            key_columns: key_columns(&spec, &columns),
+            columns,
+            filter,
             spec: Arc::new(spec),
             sql_name,
             values: None,
@@ -197,36 +194,30 @@ impl Index {
     }
 
     /// The column with the keys of a field.
-    pub fn column(&self, position: usize) -> String {
-        key_column(&self.sql_name, position)
+    pub fn column(&self, position: usize) -> &str {
+        &self.columns.fields[position].key
     }
 
-    /// The column with the JSON text of a field. Its name stands in an expression dozens of times, so it is short.
-    pub fn text_column(&self, position: usize) -> String {
-        let hash = Sha256::digest(&self.spec.name);
-        let mut number = hash.iter().take(4).fold(0u32, |number, byte| number << 8 | u32::from(*byte));
-        let mut name = String::from("~");
-        for _ in 0..5 {
-            name.extend(char::from_digit(number % 36, 36));
-            number /= 36;
-        }
-        format!("{name}{position}")
+    /// The column with the JSON text of a field.
+    pub fn text_column(&self, position: usize) -> &str {
+        &self.columns.fields[position].text
     }
 
-    /// The column with the value of a field as a decimal, if it is one.
-    fn decimal_column(&self, position: usize) -> String {
-        format!("{}d", self.text_column(position))
+    fn column_names(&self) -> impl Iterator<Item = &str> {
+        // Another kind of index has nothing but what marks it.
+        let marker = (!self.has_columns).then(|| self.column(0));
+        let all = self.has_columns.then(|| self.columns.names());
+        marker.into_iter().chain(all.into_iter().flatten())
     }
 
     /// The column, and the MariaDB index over it, that tell whether a field has a key without a place; where there are several fields.
-    pub fn odd_column(&self) -> Option<String> {
-        (self.fields().nth(1).is_some()).then(|| format!("{}.odd", self.sql_name))
+    pub fn odd_column(&self) -> Option<&str> {
+        self.columns.odd.as_deref()
     }
 
-    /// Length of each column, less the byte in front; see [`key::expression`].
+    /// Length of each key, less the byte in front.
     pub fn bytes(&self) -> usize {
-        let fields = self.fields().count().max(1);
-        (KEY_BYTES_WANTED / fields).max(COLUMN_BYTES_MIN).min(KEY_BYTES_MAX / fields - 1)
+        self.columns.bytes
     }
 
     /// Error 67 for what cannot be an index here.
@@ -291,132 +282,49 @@ impl Index {
         }
     }
 
-    /// What ALTER TABLE adds, for [`create_clause`]. `relaxed`: nothing in them says that the index is unique.
-    fn clauses(&self, relaxed: bool) -> Vec<String> {
-        if !self.has_keys() {
-            let marker = quote(&self.column(0));
-            return vec![format!("ADD COLUMN {marker} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE")];
-        }
+    /// What ALTER TABLE adds for the index besides columns. `relaxed`: nothing in it says that the index is unique.
+    fn key_clauses(&self, relaxed: bool) -> Vec<String> {
         let mut clauses = Vec::new();
-        for (position, path) in self.fields().enumerate() {
-            clauses.push(format!(
-                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED INVISIBLE",
-                quote(&self.text_column(position)),
-                text_expression(path),
-            ));
-            clauses.push(format!(
-                "ADD COLUMN {} DECIMAL(65,30) AS ({}) STORED INVISIBLE",
-                quote(&self.decimal_column(position)),
-                key::decimal_expression(&quote(&self.text_column(position))),
-            ));
+        let unique = self.spec.unique && !relaxed;
+        for (position, field) in self.columns.fields.iter().enumerate().filter(|_| unique) {
+            let (constraint, column) = (quote(&self.constraint(position)), quote(&field.key));
+            let array = key::ARRAY;
+            clauses.push(format!("ADD CONSTRAINT {constraint} CHECK ({column} IS NULL OR {column} <> {array})"));
         }
-        for (position, path) in self.filter.iter().flat_map(Filter::paths).enumerate() {
-            let (text, key) = self.filter_columns(position);
-            clauses.push(format!(
-                "ADD COLUMN {} LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED INVISIBLE",
-                quote(&text),
-                text_expression(path),
-            ));
-            clauses.push(Filter::key_clause(&text, &key));
-        }
-        for position in 0..self.fields().count() {
-            let column = quote(&self.column(position));
-            clauses.push(format!(
-                "ADD COLUMN {column} VARBINARY({}) AS ({}) STORED INVISIBLE",
-                self.bytes() + 1,
-                self.key_expression(position),
-            ));
-            if self.spec.unique && !relaxed {
-                let constraint = quote(&format!("{}.array{position}", self.sql_name));
-                clauses.push(format!(
-                    "ADD CONSTRAINT {constraint} CHECK ({column} IS NULL OR {column} <> {})",
-                    key::ARRAY
-                ));
-            }
-        }
-        let kind = if self.spec.unique && !relaxed { "UNIQUE KEY" } else { "KEY" };
+        let kind = if unique { "UNIQUE KEY" } else { "KEY" };
         clauses.push(format!("ADD {kind} {} ({})", quote(&self.sql_name), self.key_parts()));
-        if let Some(odd) = self.odd_column().map(|odd| quote(&odd)) {
-            clauses.push(format!("ADD COLUMN {odd} BOOLEAN AS ({}) STORED INVISIBLE", self.odd_expression()));
-            clauses.push(format!("ADD KEY {odd} ({odd})"));
-        }
+        clauses.extend(self.odd_column().map(|odd| format!("ADD KEY {0} ({0})", quote(odd))));
         clauses
+    }
+
+    /// The constraint that keeps a field of a unique index from meeting arrays.
+    fn constraint(&self, position: usize) -> String {
+        format!("{}.array{position}", self.sql_name)
     }
 
     fn key_parts(&self) -> String {
         let part = |(position, column): (usize, &KeyColumn)| {
-            format!("{}{}", quote(&self.column(position)), if column.descends { " DESC" } else { "" })
+            format!("{}{}", quote(self.column(position)), if column.descends { " DESC" } else { "" })
         };
         self.key_columns.iter().enumerate().map(part).collect::<Vec<_>>().join(",")
     }
 
     /// The statement that makes a plain index of a unique one, which another table watches over from now on.
     pub fn relaxing_clause(&self, table: &str) -> String {
-        let constraint = |position| quote(&format!("{}.array{position}", self.sql_name));
         let constraints = (0..self.fields().count())
-            .map(|position| format!("DROP CONSTRAINT IF EXISTS {}, ", constraint(position)))
+            .map(|position| format!("DROP CONSTRAINT IF EXISTS {}, ", quote(&self.constraint(position))))
             .collect::<String>();
         let name = quote(&self.sql_name);
         format!("ALTER TABLE {table} {constraints}DROP KEY {name}, ADD KEY {name} ({})", self.key_parts())
     }
-
-    fn key_expression(&self, position: usize) -> String {
-        let text = quote(&self.text_column(position));
-        let decimal = quote(&self.decimal_column(position));
-        let (bytes, unique) = (self.bytes(), self.spec.unique);
-        let key = key::Source { text: &text, decimal: Some(&decimal), bytes, unique }.expression();
-        // A sparse index has the documents that have one of its fields.
-        let all: Vec<String> = (0..self.fields().count()).map(|other| quote(&self.text_column(other))).collect();
-        let missing = match (self.spec.sparse, all.as_slice()) {
-            (false, _) => "'2'".into(),
-            (true, [_]) => "null".into(),
-            (true, all) => format!("if(coalesce({}) is null,null,'2')", all.join(",")),
-        };
-        let key = format!("if({text} is null,{missing},{key})");
-        match &self.filter {
-            Some(filter) => format!("if({},{key},null)", filter.expression(|position| self.filter_columns(position))),
-            None => key,
-        }
-    }
-
-    /// The columns with the text and the key of a field that the filter looks at.
-    fn filter_columns(&self, position: usize) -> (String, String) {
-        let name = self.text_column(position);
-        (format!("{name}f"), format!("{name}g"))
-    }
-
-    /// True or NULL.
-    fn odd_expression(&self) -> String {
-        let texts: Vec<String> =
-            (0..self.fields().count()).map(|position| quote(&self.text_column(position))).collect();
-        let source = |text| key::Source { text, decimal: None, bytes: self.bytes(), unique: self.spec.unique };
-        let odd = key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>());
-        match &self.filter {
-            // What the index does not have is not in its way.
-            Some(_) => format!("if({} is null,null,{odd})", quote(&self.column(0))),
-            None => odd,
-        }
-    }
 }
 
-fn key_column(index: &str, position: usize) -> String {
-    format!("{index}.{position}")
-}
-
-/// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way. Without blanks, as
-/// the keys' expressions look for wrappers: MariaDB puts some into what it takes out of a document.
-fn text_expression(path: &str) -> String {
-    let components: Vec<&str> = path.split('.').collect();
-    let whole = format!("json_compact(json_extract(`doc`,'{}'))", json_path(components.iter().copied()));
-    if components.len() == 1 {
-        return whole;
-    }
-    let mut arrays = String::new();
-    for depth in 1..components.len() {
-        let above = json_path(components[..depth].iter().copied());
-        arrays.push_str(&format!(" when left(json_extract(`doc`,'{above}'),1)='[' then '['"));
-    }
-    format!("coalesce({whole},case{arrays} end)")
+fn key_columns(spec: &IndexSpec, columns: &Columns) -> Box<[KeyColumn]> {
+    let directions = spec.key.as_doc().iter().map(|(_, direction)| number(direction));
+    let column = |(field, direction): (&FieldColumns, Option<f64>)| {
+        KeyColumn::named(&field.key, direction.is_some_and(|direction| direction < 0.0))
+    };
+    columns.fields.iter().zip(directions).map(column).collect()
 }
 
 fn number(value: Value<'_>) -> Option<f64> {
@@ -428,17 +336,6 @@ fn number(value: Value<'_>) -> Option<f64> {
     }
 }
 
-/// A path in MariaDB's notation. The components have been looked at by [`Index::check`].
-pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String {
-    let mut path = String::from("$");
-    for component in components {
-        path.push_str(".\"");
-        path.push_str(component);
-        path.push('"');
-    }
-    path
-}
-
 /// A unique index on MariaDB holds elements of arrays, but what lies in arrays within them is more than SQL takes apart.
 pub(crate) fn array_in_unique() -> Error {
     let message = "a unique index on MariaDB cannot hold documents with an array within an array on the path of an indexed field, nor \
@@ -448,48 +345,70 @@ pub(crate) fn array_in_unique() -> Error {
 
 /// The statement that adds indexes, all or none. `relaxed`: the names of those that something else keeps unique.
 pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) -> String {
-    let clauses = |index: &Index| index.clauses(relaxed.contains(&index.sql_name.as_str()));
-    let clauses: Vec<String> = indexes.iter().flat_map(clauses).collect();
-    format!("ALTER TABLE {table} {}", clauses.join(", "))
-}
-
-/// The statement that drops indexes.
-pub(crate) fn drop_clause(table: &str, indexes: &[Index]) -> String {
-    let mut clauses = Vec::new();
+    let (mut columns, mut keys, mut added) = (Vec::new(), Vec::new(), AHashSet::new());
     for index in indexes {
-        if !index.has_columns {
-            clauses.push(format!("DROP COLUMN {}", quote(&index.column(0))));
+        if !index.has_keys() {
+            columns.push(format!("ADD COLUMN {} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE", quote(index.column(0))));
             continue;
         }
-        clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
-        for position in 0..index.fields().count() {
-            if index.spec.unique {
-                clauses.push(format!(
-                    "DROP CONSTRAINT IF EXISTS {}",
-                    quote(&format!("{}.array{position}", index.sql_name))
-                ));
+        for Definition { name, sql, shared } in index.columns.definitions(&index.spec, index.filter.as_ref()) {
+            if added.insert(name) {
+                let unless = if shared { "IF NOT EXISTS " } else { "" };
+                columns.push(format!("ADD COLUMN {unless}{} {sql}", quote(name)));
             }
-            clauses.push(format!("DROP COLUMN {}", quote(&index.column(position))));
-            clauses.push(format!("DROP COLUMN {}", quote(&index.decimal_column(position))));
-            clauses.push(format!("DROP COLUMN {}", quote(&index.text_column(position))));
         }
-        for position in 0..index.filter.as_ref().map_or(0, |filter| filter.paths().count()) {
-            let (text, key) = index.filter_columns(position);
-            clauses.push(format!("DROP COLUMN {}, DROP COLUMN {}", quote(&key), quote(&text)));
-        }
-        if let Some(odd) = index.odd_column() {
-            clauses.push(format!("DROP KEY {0}, DROP COLUMN {0}", quote(&odd)));
-        }
+        keys.extend(index.key_clauses(relaxed.contains(&index.sql_name.as_str())));
     }
-    format!("ALTER TABLE {table} {}", clauses.join(", "))
+    columns.append(&mut keys);
+    format!("ALTER TABLE {table} {}", columns.join(", "))
 }
 
-/// The indexes of a table: those remembered whose columns are there.
+/// The statement that drops indexes of a table, and the columns that no others have.
+pub(crate) fn drop_clause(table: &Table, indexes: &[Index]) -> String {
+    let is_dropped = |index: &Index| indexes.iter().any(|dropped| dropped.sql_name == index.sql_name);
+    let kept = table.indexes.iter().filter(|index| !is_dropped(index)).flat_map(Index::column_names);
+    let mut done: AHashSet<&str> = kept.collect();
+    let mut clauses = Vec::new();
+    for index in indexes {
+        if index.has_columns {
+            clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
+            clauses.extend(index.odd_column().map(|odd| format!("DROP KEY {}", quote(odd))));
+            let unique = (0..index.fields().count()).filter(|_| index.spec.unique);
+            clauses.extend(
+                unique.map(|position| format!("DROP CONSTRAINT IF EXISTS {}", quote(&index.constraint(position)))),
+            );
+        }
+        for name in index.column_names() {
+            if done.insert(name) {
+                clauses.push(format!("DROP COLUMN {}", quote(name)));
+            }
+        }
+    }
+    format!("ALTER TABLE {} {}", table.quoted, clauses.join(", "))
+}
+
+/// Error 67 for fields that cannot both be indexed: the names of their columns, which are made of hashes, are the same.
+pub(crate) fn check_apart(known: &[Index], wanted: &[Index]) -> error::Result<()> {
+    let mut paths = AHashMap::new();
+    for index in known.iter().chain(wanted) {
+        for path in index.fields().chain(index.filter.iter().flat_map(Filter::paths)) {
+            let other = *paths.entry(columns::text_name(path)).or_insert(path);
+            if other != path {
+                let message = format!("an index on MariaDB cannot be on '{path}' where another is on '{other}'");
+                return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The indexes of a table: those remembered that are there, by the table's columns and the names of its keys.
 pub(crate) async fn load(
     connection: &mut Connection,
     schema: &str,
     table: &str,
     columns: &[Column],
+    keys: &[String],
 ) -> Result<Vec<Index>> {
     if !columns.iter().any(|column| column.name.contains('~')) {
         return Ok(Vec::new());
@@ -506,11 +425,16 @@ pub(crate) async fn load(
             index.owed = tables.as_deref().and_then(Values::read_owed);
             index.keys = tables.as_deref().and_then(KeyTable::read);
             let find = |name: &str| columns.iter().find(|column| column.name == name);
-            let text = find(&index.text_column(0));
-            index.has_columns = text.is_some();
+            let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
+            if find(&earlier.fields[0].text).is_some() {
+                index.key_columns = key_columns(&index.spec, &earlier);
+                index.columns = earlier;
+            }
+            let text = find(index.text_column(0));
             index.stands_alone = text.is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
-            let first = find(&index.column(0));
-            if first.is_some_and(|column| column.data_type == "varbinary") {
+            let has_key = !index.has_keys() || keys.contains(&index.sql_name);
+            if has_key && find(index.column(0)).is_some_and(|column| column.data_type == "varbinary") {
+                index.has_columns = text.is_some();
                 indexes.push(index);
             }
         }
@@ -557,4 +481,24 @@ pub(crate) fn id_index() -> IndexSpec {
     let key = document::doc! { "_id": 1 };
     let spec = document::doc! { "v": 2, "key": &key, "name": "_id_" };
     IndexSpec { name: "_id_".into(), key, unique: true, sparse: false, spec }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::doc;
+
+    fn index(path: &str) -> Index {
+        let key = DocBuf::build(|writer| writer.append(path, 1));
+        let spec = doc! { "v": 2, "key": &key, "name": "i" };
+        Index::new(IndexSpec { name: "i".into(), key, unique: false, sparse: false, spec })
+    }
+
+    #[test]
+    fn fields_whose_columns_have_one_name_are_not_both_indexed() {
+        let [one, other, same] = ["field30687", "field76524", "field30687"].map(index);
+        assert_eq!(columns::text_name("field30687"), columns::text_name("field76524"));
+        assert!(check_apart(std::slice::from_ref(&one), &[same, index("a")]).is_ok());
+        assert_eq!(check_apart(&[one], &[other]).unwrap_err().code(), Code::CANNOT_CREATE_INDEX);
+    }
 }

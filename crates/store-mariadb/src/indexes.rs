@@ -75,6 +75,7 @@ impl Wanted {
         };
         let indexes: Vec<Index> = new.into_iter().map(Index::new).collect();
         indexes.iter().try_for_each(Index::check)?;
+        index::check_apart(&table.indexes, &indexes)?;
         if let Some(index) =
             indexes.iter().find(|index| index.is_nothing_without_keys() && !keyed::is_suitable(index, &table))
         {
@@ -183,7 +184,7 @@ async fn undo(
 async fn take_away(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     multikey::drop_all(connection, table, indexes).await?;
     keyed::drop_all(connection, table, indexes).await?;
-    connection.queue_query(&index::drop_clause(&table.quoted, indexes));
+    connection.queue_query(&index::drop_clause(table, indexes));
     connection.finish().await?;
     index::forget(connection, &table.schema, &table.name, indexes).await
 }

@@ -136,7 +136,7 @@ pub(crate) async fn prepare_new(
 ) -> Result<()> {
     for index in indexes.iter().filter(|index| is_suitable(index, table)) {
         let array = key::ARRAY;
-        let bit = |position| format!("COALESCE({} = {array}, 0) << {position}", quote(&index.column(position)));
+        let bit = |position| format!("COALESCE({} = {array}, 0) << {position}", quote(index.column(position)));
         let bits = (0..index.fields().count()).map(bit).collect::<Vec<_>>().join(" | ");
         let sql = format!("SELECT BIT_OR({bits}) FROM {} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
         connection.queue_execute(&sql.into(), &[]);

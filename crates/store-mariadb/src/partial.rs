@@ -48,18 +48,17 @@ impl Filter {
         self.conditions.iter().map(|(path, _)| path.as_str())
     }
 
-    /// What ALTER TABLE adds for the key that a condition looks at, from the column with the text.
-    pub fn key_clause(text: &str, column: &str) -> String {
-        let (text, column) = (quote(text), quote(column));
+    /// What the key that a condition looks at is, from the column with the text.
+    pub fn key_definition(text: &str) -> String {
+        let text = quote(text);
         let key = key::Source { text: &text, decimal: None, bytes: BYTES, unique: false }.expression();
-        format!("ADD COLUMN {column} VARBINARY({}) AS (if({text} is null,'2',{key})) STORED INVISIBLE", BYTES + 1)
+        format!("VARBINARY({}) AS (if({text} is null,'2',{key})) STORED INVISIBLE", BYTES + 1)
     }
 
-    /// Whether a document belongs to the index, by the columns with the texts and those with the keys.
-    pub fn expression(&self, columns: impl Fn(usize) -> (String, String)) -> String {
-        let parts = self.conditions.iter().enumerate().map(|(position, (path, test))| {
-            let (text, key) = columns(position);
-            let (text, key) = (quote(&text), quote(&key));
+    /// Whether a document belongs to the index, by the columns with the text and the key that each condition looks at.
+    pub fn expression(&self, columns: &[(String, String)]) -> String {
+        let parts = self.conditions.iter().zip(columns).map(|((path, test), (text, key))| {
+            let (text, key) = (quote(text), quote(key));
             match test {
                 Test::Exists => format!("{text} is not null"),
                 test => match Bounds::of(path, &[(path, test)], BYTES) {

@@ -391,22 +391,32 @@ fn answers_are_the_same_with_indexes() {
     }
 }
 
-/// The column that says whether an index of several fields is in order says so of all rows, and of no more than there are reasons for.
+/// The columns that say whether a field's keys, and an index of several fields, are in order say so of all rows, and of no more than there are
+/// reasons for.
 fn check_odd(server: &Server, database: &str, expected: bool) {
     let columns = server.sql(&format!(
         "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{database}' AND COLUMN_NAME LIKE '%.odd'"
     ));
-    assert!(!columns.trim().is_empty());
-    for index in columns.lines().filter_map(|column| column.strip_suffix(".odd")) {
-        let out_of_place = |field| format!("coalesce(`{index}.{field}` >= 'D' and `{index}.{field}` < 'H', false)");
-        let keys = format!("({} or {})", out_of_place(0), out_of_place(1));
+    let (mut fields, mut indexes) = (0, 0);
+    for odd in columns.lines() {
+        let name = odd.strip_suffix(".odd").unwrap_or_default();
+        let keys = server.sql(&format!(
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{database}' AND INDEX_NAME = '{name}'"
+        ));
+        let of_index: Vec<&str> = keys.lines().collect();
+        let of_field = format!("{name}.key");
+        let keys = if of_index.is_empty() { vec![of_field.as_str()] } else { of_index };
+        *(if keys.len() == 1 { &mut fields } else { &mut indexes }) += 1;
+        let out_of_place = keys.iter().map(|key| format!("coalesce(`{key}` >= 'D' and `{key}` < 'H', false)"));
+        let keys = format!("({})", out_of_place.collect::<Vec<_>>().join(" or "));
         let counts = server.sql(&format!(
-            "SELECT SUM({keys} and `{index}.odd` is null), SUM({keys}) > 0, SUM(`{index}.odd` is not null and not {keys}) FROM {database}.things"
+            "SELECT SUM({keys} and `{odd}` is null), SUM({keys}) > 0, SUM(`{odd}` is not null and not {keys}) FROM {database}.things"
         ));
         let counts: Vec<&str> = counts.split_whitespace().collect();
-        assert_eq!(counts[..2], ["0", if expected { "1" } else { "0" }], "{index}: {counts:?}");
-        assert!(expected || counts[2] == "0", "{index}: {counts:?}");
+        assert_eq!(counts[..2], ["0", if expected { "1" } else { "0" }], "{odd}: {counts:?}");
+        assert!(expected || counts[2] == "0", "{odd}: {counts:?}");
     }
+    assert!(fields > 1 && indexes > 0, "{columns}");
 }
 
 /// Makes indexes, and has SQL write the documents that they refuse, which are those with arrays side by side.

@@ -21,6 +21,7 @@ pub(super) struct Columns {
     /// By schema and name, as they stand in statements. True of a table for as long as its definition is the same.
     known: RefCell<AHashMap<String, (Definition, Rc<Described>)>>,
     tell: Arc<str>,
+    tell_keys: Arc<str>,
 }
 
 /// A hash of the statement that makes a table.
@@ -29,6 +30,8 @@ type Definition = [u8; 32];
 /// What the columns are, but for the expressions of generated ones, and what they make of the table.
 pub(super) struct Described {
     pub columns: Vec<Column>,
+    /// The names of the table's keys, but for the primary one.
+    pub keys: Vec<String>,
     pub shape: Option<Shape>,
 }
 
@@ -40,6 +43,9 @@ impl Columns {
                    COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS \
                    WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
                 .into(),
+            tell_keys: "SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS \
+                        WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND INDEX_NAME <> 'PRIMARY'"
+                .into(),
         }
     }
 
@@ -50,7 +56,7 @@ impl Columns {
         if let Some(described) = self.remembered(&quoted, definition) {
             return Ok(described);
         }
-        let described = Rc::new(Described::new(self.told(connection, schema, table).await?));
+        let described = Rc::new(self.told(connection, schema, table).await?);
         // One that cannot be opened may be shown all the same; one that is told may have been altered between the two questions.
         if !described.columns.is_empty()
             && let Some(definition) = definition
@@ -113,23 +119,28 @@ impl Columns {
         known.get(quoted).filter(|(known, _)| definition == Some(*known)).map(|(_, described)| described.clone())
     }
 
-    async fn told(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Vec<Column>> {
+    async fn told(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Described> {
         let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
         connection.queue_execute(&self.tell, &params);
-        let mut columns = Vec::new();
+        connection.queue_execute(&self.tell_keys, &params);
+        let (mut columns, mut keys) = (Vec::new(), Vec::new());
         while let Event::Row(range) = connection.next().await? {
             columns.push(Column::read(&mut connection.row(range)?)?);
         }
-        Ok(columns)
+        while let Event::Row(range) = connection.next().await? {
+            let name = connection.row(range)?.next_bytes()?.unwrap_or_default();
+            keys.push(String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(Described::new(columns, keys))
     }
 }
 
 impl Described {
-    fn new(mut columns: Vec<Column>) -> Described {
+    fn new(mut columns: Vec<Column>, keys: Vec<String>) -> Described {
         let shape = shape(&columns);
         // They are long.
         columns.iter_mut().for_each(|column| column.generation = None);
-        Described { columns, shape }
+        Described { columns, keys, shape }
     }
 }
 

@@ -120,7 +120,7 @@ impl Plain {
         let (mut conditions, mut keys) = (Vec::new(), Vec::new());
         for (position, path) in index.fields().enumerate() {
             match rest_within(path, place) {
-                None => keys.push(elsewhere(&quote(&index.column(position)))),
+                None => keys.push(elsewhere(&quote(index.column(position)))),
                 Some(rest) if rest.contains('.') => return None,
                 Some(_) => {
                     let text = format!("e.v{position}");
@@ -152,7 +152,7 @@ pub(super) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> Str
 /// Whether an update leaves all keys as they were: where there are arrays, all that they lie in.
 pub(super) fn unchanged(index: &Index) -> String {
     let columns = (0..index.fields().count()).map(|position| {
-        let column = quote(&index.column(position));
+        let column = quote(index.column(position));
         format!("OLD.{column} <=> NEW.{column}")
     });
     let fields = places(index).into_iter().filter(|place| !place.contains('.'));
@@ -165,7 +165,7 @@ pub(super) fn unchanged(index: &Index) -> String {
 pub(crate) fn has_array(index: &Index, row: &str) -> String {
     let array = key::ARRAY;
     let fields =
-        (0..index.fields().count()).map(|position| format!("{row}.{} = {array}", quote(&index.column(position))));
+        (0..index.fields().count()).map(|position| format!("{row}.{} = {array}", quote(index.column(position))));
     fields.collect::<Vec<_>>().join(" OR ")
 }
 
@@ -207,7 +207,7 @@ pub(super) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&
 /// The keys of all fields for an element.
 fn keys(index: &Index, row: &str, place: &str) -> String {
     let key = |(position, path): (usize, &str)| match rest_within(path, place) {
-        None => format!("{row}.{}", quote(&index.column(position))),
+        None => format!("{row}.{}", quote(index.column(position))),
         // There may be arrays on the way.
         Some(rest) if rest.contains('.') => key::ARRAY.to_owned(),
         Some(_) => element_key(index, &format!("e.v{position}")),

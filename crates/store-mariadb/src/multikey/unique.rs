@@ -80,7 +80,7 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
 }
 
 fn index_column(index: &Index, row: &str, position: usize) -> String {
-    format!("{row}.{}", quote(&index.column(position)))
+    format!("{row}.{}", quote(index.column(position)))
 }
 
 /// Inserts the keys of the document that a trigger is about, if the index has it. To put elements in order and to drop those that are there
@@ -168,7 +168,7 @@ fn but_missing(index: &Index, row: &str, place: &str) -> String {
         return String::new();
     }
     let missing = index.fields().enumerate().map(|(position, path)| match rest_within(path, place) {
-        None => format!("{row}.{} IS NULL", quote(&index.text_column(position))),
+        None => format!("{row}.{} IS NULL", quote(index.text_column(position))),
         Some("") => "FALSE".to_owned(),
         Some(_) => format!("e.v{position} IS NULL"),
     });

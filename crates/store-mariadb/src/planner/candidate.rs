@@ -409,7 +409,7 @@ impl<'t> Candidate<'t> {
     fn probe(&self) -> Arc<str> {
         let (low, high) = (key::ODD.0.escape_ascii(), key::ODD.1.escape_ascii());
         if let Some(odd) = self.index.and_then(Index::odd_column) {
-            return largest(&quote(&odd), &source(self.table, &odd), "");
+            return largest(&quote(odd), &source(self.table, odd), "");
         }
         let source = source(self.table, self.key());
         let Some(KeyColumn { name, descends }) = self.fields.first().map(|field| &field.column) else {
@@ -439,7 +439,7 @@ pub(crate) fn probe_value(probe: &str) -> String {
 /// The rows of one document for each key of an index's first field, those of all whose key does not tell (it has no place, or is that
 /// of null, which missing fields have too), and that of one without the field.
 pub(super) fn of_values(index: &Index, table: &Table) -> [Rows; 3] {
-    let (column, text) = (quote(&index.column(0)), quote(&index.text_column(0)));
+    let (column, text) = (quote(index.column(0)), quote(index.text_column(0)));
     let edges =
         || [key::NULLS.0, key::NULLS.1, key::ODD.0, key::ODD.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");

@@ -1,0 +1,225 @@
+//! The columns of an index: their names, and what they are computed from.
+//!
+//! What says something of a field is computed once for all indexes over it: its JSON text, that as a decimal, its key, and, for indexes over
+//! several fields, whether the key has no place. An index that leaves documents out, or tells apart what has no place, has keys of
+//! its own.
+
+use crate::key;
+use crate::names::quote;
+use crate::partial::Filter;
+use sha2::{Digest, Sha256};
+use store::IndexSpec;
+
+/// What MariaDB allows an index's key (3,072), less some room.
+const KEY_BYTES_MAX: usize = 3_000;
+
+/// Length of a field's key, less the byte in front.
+const FIELD_BYTES: usize = 480;
+
+/// An index over more fields has no room for their keys.
+const FIELDS_SHARED_MAX: usize = KEY_BYTES_MAX / (FIELD_BYTES + 1);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Columns {
+    pub fields: Box<[FieldColumns]>,
+    /// Of each field that a filter looks at, the columns with its text and its key.
+    filtered: Box<[(String, String)]>,
+    /// The column that tells whether a field has a key without a place, where there are several fields. So is an index over it named.
+    pub odd: Option<String>,
+    /// Length of each key, less the byte in front.
+    pub bytes: usize,
+    /// The keys, and what tells whether they have a place, are other indexes' as well.
+    shares_keys: bool,
+}
+
+/// The columns that say something of one field.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldColumns {
+    /// Its JSON text. The name stands in an expression dozens of times, so it is short.
+    pub text: String,
+    /// Its value as a decimal, if it is one.
+    decimal: String,
+    pub key: String,
+    /// Whether its key has no place; only where keys are shared.
+    odd: String,
+}
+
+/// A column as ALTER TABLE adds it.
+pub(super) struct Definition<'c> {
+    pub name: &'c str,
+    pub sql: String,
+    /// Another index may have made it.
+    pub shared: bool,
+}
+
+impl Columns {
+    pub fn of_fields(spec: &IndexSpec, sql_name: &str, filter: Option<&Filter>) -> Columns {
+        let count = spec.key.as_doc().iter().count();
+        let shares_keys = !spec.unique && !spec.sparse && filter.is_none() && count <= FIELDS_SHARED_MAX;
+        let field = |(position, (path, _)): (usize, (&str, _))| {
+            let text = text_name(path);
+            let named = format!("{}{text}", front(path));
+            FieldColumns {
+                decimal: format!("{text}d"),
+                key: if shares_keys { format!("{named}.key") } else { format!("{sql_name}.{position}") },
+                odd: format!("{named}.odd"),
+                text,
+            }
+        };
+        let filtered = filter.iter().flat_map(|filter| filter.paths()).enumerate();
+        Columns {
+            fields: spec.key.as_doc().iter().enumerate().map(field).collect(),
+            filtered: filtered
+                .map(|(position, path)| (text_name(path), format!("{sql_name}.filter{position}")))
+                .collect(),
+            odd: (count > 1).then(|| format!("{sql_name}.odd")),
+            bytes: FIELD_BYTES.min(KEY_BYTES_MAX / count.max(1) - 1),
+            shares_keys,
+        }
+    }
+
+    /// Those of an index that has nothing in common with others: one that an earlier version made, or that no field's column is of use to.
+    pub fn of_index(spec: &IndexSpec, sql_name: &str, filter: Option<&Filter>) -> Columns {
+        let count = spec.key.as_doc().iter().count().max(1);
+        let text = |position| format!("{}{position}", short_name(&spec.name, 4, 5));
+        let field = |position| FieldColumns {
+            text: text(position),
+            decimal: format!("{}d", text(position)),
+            key: format!("{sql_name}.{position}"),
+            odd: String::new(),
+        };
+        let filtered = filter.iter().flat_map(|filter| filter.paths()).enumerate();
+        Columns {
+            fields: (0..count).map(field).collect(),
+            filtered: filtered
+                .map(|(position, _)| (format!("{}f", text(position)), format!("{}g", text(position))))
+                .collect(),
+            odd: (count > 1).then(|| format!("{sql_name}.odd")),
+            bytes: (960 / count).max(256).min(KEY_BYTES_MAX / count - 1),
+            shares_keys: false,
+        }
+    }
+
+    /// The names of all columns, some of them more than once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let fields = self.fields.iter().flat_map(|field| {
+            let odd = Some(field.odd.as_str()).filter(|_| self.shares_keys && self.odd.is_some());
+            [&*field.key, &*field.decimal, &*field.text].into_iter().chain(odd)
+        });
+        let filtered = self.filtered.iter().flat_map(|(text, key)| [&**key, &**text]);
+        self.odd.as_deref().into_iter().chain(fields).chain(filtered)
+    }
+
+    /// Columns behind what they are computed from. Another index's filter may look at a field of this one, so some may be there twice.
+    pub fn definitions(&self, spec: &IndexSpec, filter: Option<&Filter>) -> Vec<Definition<'_>> {
+        let mut all = Vec::new();
+        let mut add = |name, sql, shared| all.push(Definition { name, sql, shared });
+        for (field, (path, _)) in self.fields.iter().zip(spec.key.as_doc().iter()) {
+            let decimal = key::decimal_expression(&quote(&field.text));
+            add(&*field.text, text_definition(path), true);
+            add(&field.decimal, format!("DECIMAL(65,30) AS ({decimal}) STORED INVISIBLE"), true);
+        }
+        for ((text, key), path) in self.filtered.iter().zip(filter.iter().flat_map(|filter| filter.paths())) {
+            add(text, text_definition(path), true);
+            add(key, Filter::key_definition(text), false);
+        }
+        for (position, field) in self.fields.iter().enumerate() {
+            let key = self.key_expression(position, spec, filter);
+            add(&field.key, format!("VARBINARY({}) AS ({key}) STORED INVISIBLE", self.bytes + 1), self.shares_keys);
+        }
+        let Some(odd) = &self.odd else { return all };
+        let flag = |expression: String| format!("BOOLEAN AS ({expression}) STORED INVISIBLE");
+        if self.shares_keys {
+            for field in &*self.fields {
+                add(&field.odd, flag(self.odd_expression(std::slice::from_ref(field), spec)), true);
+            }
+            let flags: Vec<String> = self.fields.iter().map(|field| quote(&field.odd)).collect();
+            add(odd, flag(format!("coalesce({})", flags.join(","))), false);
+        } else {
+            let any = self.odd_expression(&self.fields, spec);
+            // What the index does not have is not in its way.
+            let outside = filter.map(|_| format!("if({} is null,null,{any})", quote(&self.fields[0].key)));
+            add(odd, flag(outside.unwrap_or(any)), false);
+        }
+        all
+    }
+
+    fn key_expression(&self, position: usize, spec: &IndexSpec, filter: Option<&Filter>) -> String {
+        let FieldColumns { text, decimal, .. } = &self.fields[position];
+        let (text, decimal) = (quote(text), quote(decimal));
+        let source = key::Source { text: &text, decimal: Some(&decimal), bytes: self.bytes, unique: spec.unique };
+        // A sparse index has the documents that have one of its fields.
+        let all: Vec<String> = self.fields.iter().map(|field| quote(&field.text)).collect();
+        let missing = match (spec.sparse, all.as_slice()) {
+            (false, _) => "'2'".into(),
+            (true, [_]) => "null".into(),
+            (true, all) => format!("if(coalesce({}) is null,null,'2')", all.join(",")),
+        };
+        let key = format!("if({text} is null,{missing},{})", source.expression());
+        match filter {
+            Some(filter) => format!("if({},{key},null)", filter.expression(&self.filtered)),
+            None => key,
+        }
+    }
+
+    /// True or NULL.
+    fn odd_expression(&self, fields: &[FieldColumns], spec: &IndexSpec) -> String {
+        let texts: Vec<String> = fields.iter().map(|field| quote(&field.text)).collect();
+        let source = |text| key::Source { text, decimal: None, bytes: self.bytes, unique: spec.unique };
+        key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>())
+    }
+}
+
+/// The column with the JSON text of a field.
+pub(super) fn text_name(path: &str) -> String {
+    short_name(path, 8, 6)
+}
+
+/// What a longer name begins with, so that it says what it is about.
+pub(super) fn front(name: &str) -> String {
+    name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect()
+}
+
+/// A tilde and as many digits and small letters, from that many bytes of a hash.
+fn short_name(of: &str, bytes: usize, digits: usize) -> String {
+    let hash = Sha256::digest(of);
+    let mut number = hash.iter().take(bytes).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+    let mut name = String::from("~");
+    for _ in 0..digits {
+        name.extend(char::from_digit((number % 36) as u32, 36));
+        number /= 36;
+    }
+    name
+}
+
+fn text_definition(path: &str) -> String {
+    let text = text_expression(path);
+    format!("LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({text}) STORED INVISIBLE")
+}
+
+/// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way. Without blanks, as
+/// the keys' expressions look for wrappers: MariaDB puts some into what it takes out of a document.
+pub(super) fn text_expression(path: &str) -> String {
+    let components: Vec<&str> = path.split('.').collect();
+    let whole = format!("json_compact(json_extract(`doc`,'{}'))", json_path(components.iter().copied()));
+    if components.len() == 1 {
+        return whole;
+    }
+    let mut arrays = String::new();
+    for depth in 1..components.len() {
+        let above = json_path(components[..depth].iter().copied());
+        arrays.push_str(&format!(" when left(json_extract(`doc`,'{above}'),1)='[' then '['"));
+    }
+    format!("coalesce({whole},case{arrays} end)")
+}
+
+/// A path in MariaDB's notation. The components have been looked at by [`super::Index::check`].
+pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String {
+    let mut path = String::from("$");
+    for component in components {
+        path.push_str(".\"");
+        path.push_str(component);
+        path.push('"');
+    }
+    path
+}

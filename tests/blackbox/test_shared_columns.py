@@ -1,0 +1,162 @@
+"""Indexes on MariaDB whose fields are those of others: what they have in common in the table, and what is left of it when one goes."""
+
+import hashlib
+from itertools import permutations
+
+import bson
+import pymysql
+import pytest
+from bson import Int64
+
+pytestmark = pytest.mark.mariadb_only
+
+
+@pytest.fixture
+def sql(server, db):
+    """Runs SQL in the test's database."""
+
+    def run(statement: str, *parameters):
+        with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return cursor.fetchall()
+
+    return run
+
+
+@pytest.fixture
+def columns(sql, db):
+    """The columns of a collection's indexes."""
+
+    def names():
+        rows = sql(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'things' "
+            "AND COLUMN_NAME LIKE '%%~%%'", db.name,
+        )
+        return {name for (name,) in rows}
+
+    return names
+
+
+VALUES = [None, 1, 2.5, Int64(2**53), "x", "y" * 479, "y" * 481, "y" * 600, True, {"d": 1}]
+
+
+def fill(db):
+    things = [{"_id": number, "a": a, "b": b} for number, (a, b) in enumerate((a, b) for a in VALUES for b in VALUES)]
+    db.things.insert_many([*things, {"_id": 1000, "a": 1}, {"_id": 1001, "b": 1}])
+
+
+def check(db, names):
+    """Every index that is there finds what is found without any, in the same order."""
+    filters = [{"a": {"$gt": 1}}, {"a": "x", "b": {"$gte": "x"}}, {"b": {"$in": ["y" * 479, "y" * 600, 2.5]}}, {"a": None}]
+    for filter in filters:
+        expected = sorted(one["_id"] for one in db.things.find(filter, hint={"$natural": 1}))
+        assert expected
+        for name in names:
+            assert sorted(one["_id"] for one in db.things.find(filter, hint=name)) == expected, (filter, name)
+    for sort in ([("a", 1), ("b", 1), ("_id", 1)], [("b", -1), ("a", 1), ("_id", 1)]):
+        expected = [one["_id"] for one in db.things.find({"a": "x"}, hint={"$natural": 1}).sort(sort)]
+        assert [one["_id"] for one in db.things.find({"a": "x"}).sort(sort)] == expected
+
+
+def test_a_field_has_its_columns_once(db, sql, columns):
+    db.things.create_index("a", name="one")
+    assert len(columns()) == 3
+    db.things.create_index([("a", 1), ("b", 1)], name="two")
+    # Those of `b`, and of both fields and the index whether keys are in order.
+    assert len(columns()) == 3 + 3 + 3
+    fill(db)
+    db.things.create_index([("b", -1), ("a", 1)], name="back")
+    assert len(columns()) == 9 + 1
+    sql("INSERT INTO things (doc) VALUES (%s)", '{"_id": 2000, "a": "x", "b": "xyz"}')
+    check(db, ["one", "two", "back"])
+    # Keys of their own.
+    db.things.create_index("a", name="some", sparse=True)
+    db.things.create_index([("a", 1), ("b", 1), ("_id", 1)], name="each", unique=True)
+    db.things.create_index("b", name="few", partialFilterExpression={"a": {"$gt": 1}})
+    assert {name for name in columns() if name.startswith("some~")} == {f"{sql_name('some')}.0"}
+    check(db, ["one", "two", "back", "each"])
+    assert db.things.count_documents({"a": {"$gt": 1}}, hint="few") == db.things.count_documents({"a": {"$gt": 1}})
+    for name, left in [("two", {"one", "back", "some", "each", "few"}), ("one", {"back", "some", "each", "few"})]:
+        db.things.drop_index(name)
+        assert {one["name"] for one in db.things.list_indexes()} - {"_id_"} == left
+        check(db, left & {"one", "back", "each"})
+    db.things.drop_index("back")
+    # What a partial index looks at goes with it and not before.
+    db.things.drop_index("each")
+    assert db.things.count_documents({"a": {"$gt": 1}}, hint="few") == db.things.count_documents({"a": {"$gt": 1}})
+    db.things.drop_indexes()
+    assert columns() == set()
+    check(db, [])
+
+
+def test_many_indexes_over_few_fields(db, columns):
+    db.things.insert_one({"_id": 1, "a": 1, "b": 2, "c": 3})
+    keys = [[(path, 1) for path in paths] for paths in permutations("abcd", 3)]
+    for key in keys:
+        db.things.create_index(key)
+    assert len(list(db.things.list_indexes())) == 1 + len(keys)
+    assert len(columns()) == 4 * 4 + len(keys)
+    assert db.things.find_one({"c": 3, "b": 2}) == {"_id": 1, "a": 1, "b": 2, "c": 3}
+    db.things.drop_indexes()
+    assert columns() == set()
+
+
+def test_an_index_over_a_known_field_is_built_beside_writers(db, sql):
+    """A table that is copied is another one; while it is, writers wait."""
+
+    def table():
+        return sql("SELECT TABLE_ID FROM information_schema.INNODB_SYS_TABLES WHERE NAME = %s", f"{db.name}/things")
+
+    fill(db)
+    db.things.create_index("a")
+    before = table()
+    db.things.create_index([("a", -1)], name="down")
+    assert table() == before
+    check(db, ["a_1", "down"])
+    db.things.create_index("b")
+    assert table() != before
+
+
+def test_what_sql_drops_is_no_index(db, sql):
+    """One key of several over the same columns."""
+    fill(db)
+    db.things.create_index("a", name="one")
+    db.things.create_index([("a", -1)], name="down")
+    sql(f"ALTER TABLE things DROP KEY `{sql_name('down')}`")
+    assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one"]
+    db.things.create_index([("a", -1)], name="down")
+    check(db, ["one", "down"])
+
+
+def sql_name(name: str) -> str:
+    return f"{name}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def test_an_index_of_an_earlier_version(db, sql, columns):
+    """Columns for each index, named after it; here with keys for strings only."""
+    letters = [{"_id": number, "a": letter} for number, letter in enumerate("hello world, how are you")]
+    db.things.insert_many(letters)
+    number = int(hashlib.sha256(b"old").hexdigest()[:8], 16)
+    text = "~" + "".join("0123456789abcdefghijklmnopqrstuvwxyz"[number // 36**place % 36] for place in range(5)) + "0"
+    old = sql_name("old")
+    sql(
+        f"ALTER TABLE things ADD COLUMN `{text}` LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin "
+        "AS (json_compact(json_extract(`doc`,'$.\"a\"'))) STORED INVISIBLE, "
+        f"ADD COLUMN `{text}d` DECIMAL(65,30) AS (NULL) STORED INVISIBLE, "
+        f"ADD COLUMN `{old}.0` VARBINARY(961) AS (concat(_binary'A',json_unquote(`{text}`))) STORED INVISIBLE, "
+        f"ADD KEY `{old}` (`{old}.0`)"
+    )
+    spec = bson.encode({"v": 2, "key": {"a": 1}, "name": "old"})
+    sql("INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (%s, 'things', 1, %s, %s)",
+        db.name, old, pymysql.Binary(spec))
+    earlier = columns()
+    assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "old"]
+    db.things.create_index([("a", 1), ("b", 1)], name="new")
+    expected = [one["_id"] for one in letters if one["a"] > "n"]
+    for name in ("old", "new"):
+        found = db.things.find({"a": {"$gt": "n"}}, hint=name)
+        assert found.explain()["queryPlanner"]["winningPlan"]["inputStage"]["indexName"] == name
+        assert sorted(one["_id"] for one in db.things.find({"a": {"$gt": "n"}}, hint=name)) == expected
+    db.things.drop_index("old")
+    assert not columns() & earlier and columns()
+    assert sorted(one["_id"] for one in db.things.find({"a": {"$gt": "n"}}, hint="new")) == expected
