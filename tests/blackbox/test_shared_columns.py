@@ -7,6 +7,7 @@ import bson
 import pymysql
 import pytest
 from bson import Int64
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
 pytestmark = pytest.mark.mariadb_only
 
@@ -160,3 +161,71 @@ def test_an_index_of_an_earlier_version(db, sql, columns):
     db.things.drop_index("old")
     assert not columns() & earlier and columns()
     assert sorted(one["_id"] for one in db.things.find({"a": {"$gt": "n"}}, hint="new")) == expected
+
+
+def test_what_a_table_has_no_room_for_gateways_compute(db, sql, columns):
+    """One command with more fields than MariaDB has room for, and more of them afterwards."""
+    fields = [f"field{number}" for number in range(30)]
+    db.things.insert_many([{"_id": n, **{name: n * at % 101 for at, name in enumerate(fields, 1)}} for n in range(500)])
+    db.command("createIndexes", "things", indexes=[{"key": {name: 1}, "name": name} for name in fields])
+    for key, options in [({"field0": 1, "last": -1}, {}), ({"last": 1}, {"sparse": True}), ({"last": 1, "field1": 1}, {})]:
+        db.things.create_index(list(key.items()), **options)
+    sql("INSERT INTO things (doc) VALUES (%s)", '{"_id": 1000, "field29": 7, "last": [1, "x"]}')
+    db.things.insert_one({"_id": 1001, "field29": 7, "last": "x"})
+    names = [one["name"] for one in db.things.list_indexes()]
+    assert names == ["_id_", *fields, "field0_1_last_-1", "last_1", "last_1_field1_1"]
+    kept = {name for name in columns() if name.endswith(".0")}
+    assert 10 < len(kept) < 20 and len(columns()) > 3 * (30 - len(kept))
+    for at, name in enumerate(fields, 1):
+        filters = [{name: 7}, {name: {"$gt": 95}}, {name: {"$in": [3, 5]}}, {name: None}]
+        for filter in filters:
+            expected = sorted(one["_id"] for one in db.things.find(filter, hint={"$natural": 1}))
+            explained = db.things.find(filter).explain()
+            assert sorted(one["_id"] for one in db.things.find(filter)) == expected, filter
+            assert "COLLSCAN" not in str(explained["queryPlanner"]["winningPlan"]), filter
+            assert explained["executionStats"]["totalDocsExamined"] <= 1.1 * len(expected) + 10, filter
+        ascending = [one["_id"] for one in db.things.find({}, hint={"$natural": 1}).sort([(name, 1), ("_id", 1)]).limit(10)]
+        assert [one["_id"] for one in db.things.find().sort([(name, 1), ("_id", 1)]).limit(10)] == ascending
+    assert [one["_id"] for one in db.things.find({"last": "x"}).sort("_id")] == [1000, 1001]
+    assert db.things.count_documents({}, hint="last_1") == 2
+    with pytest.raises(OperationFailure) as refused:
+        db.things.create_index("another", unique=True)
+    assert refused.value.code == 67 and "no room" in str(refused.value)
+    with pytest.raises(OperationFailure) as refused:
+        db.things.create_index([("field29", 1), ("last", 1)], unique=True)
+    assert refused.value.code == 67
+    assert [one["name"] for one in db.things.list_indexes()] == names
+    # Where there is room again, it is taken.
+    for name in fields[:5]:
+        db.things.drop_index(name)
+    db.things.create_index("another", unique=True, sparse=True)
+    db.things.insert_one({"_id": 1002, "another": 1})
+    with pytest.raises(DuplicateKeyError):
+        db.things.insert_one({"_id": 1003, "another": 1})
+    db.things.drop_indexes()
+    assert columns() == set()
+    assert not [name for (name,) in sql("SHOW TABLES") if "~" in name]
+
+
+def test_without_triggers_there_is_room_for_fewer_indexes(own_server, mariadb):
+    """An index that would serve nothing is refused."""
+    mariadb.sql("CREATE USER IF NOT EXISTS calm@localhost IDENTIFIED BY 'x'")
+    mariadb.sql("GRANT ALL ON *.* TO calm@localhost")
+    mariadb.sql("REVOKE TRIGGER ON *.* FROM calm@localhost")
+
+    class Calm:
+        def url(self):
+            return mariadb.url().replace("root@", "calm:x@")
+
+    with own_server(mariadb=Calm()).client() as client:
+        things = client["calm"]["things"]
+        things.insert_one({"_id": 1, "field0": 1})
+        made = 0
+        with pytest.raises(OperationFailure) as refused:
+            for made in range(40):
+                things.create_index(f"field{made}")
+        assert refused.value.code == 67 and "TRIGGER" in str(refused.value)
+        assert len(list(things.list_indexes())) == 1 + made and 15 < made < 25
+        things.insert_one({"_id": 2, "field0": 1})
+        assert things.count_documents({"field0": 1}) == 2
+        client.drop_database("calm")

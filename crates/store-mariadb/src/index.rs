@@ -17,7 +17,7 @@ pub(crate) use arrays::{has_number, meets_array};
 pub(crate) use columns::json_path;
 
 use crate::connection::Connection;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::key;
 use crate::keyed::KeyTable;
 use crate::multikey::Values;
@@ -70,6 +70,8 @@ pub(crate) struct Index {
     refusing: Option<Arc<IndexShape>>,
     /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
     has_columns: bool,
+    /// Columns could have its keys, but the table has no room for them.
+    spilled: bool,
     kind: IndexKind,
     /// What a text index says of documents.
     text: Option<Arc<TextIndex>>,
@@ -77,6 +79,16 @@ pub(crate) struct Index {
 
 impl Index {
     pub fn new(spec: IndexSpec) -> Index {
+        Index::of(spec, true)
+    }
+
+    /// An index of which gateways compute the keys because a table has no room for its columns; `None` where it has to have them.
+    pub fn spilled(spec: IndexSpec) -> Option<Index> {
+        let index = Index::of(spec, false);
+        (index.spilled && index.shape.is_some() && !index.spec.unique).then_some(index)
+    }
+
+    fn of(spec: IndexSpec, has_room: bool) -> Index {
         let hash = Sha256::digest(&spec.name);
         let front = columns::front(&spec.name);
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
@@ -84,8 +96,9 @@ impl Index {
         // What is kept has been read before, when it was asked for.
         let kind = IndexKind::of(&spec).unwrap_or(IndexKind::Ordered);
         let collation = store::catalog::default_collation(spec.spec.as_doc());
-        let of_columns =
+        let suits_columns =
             matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
+        let of_columns = suits_columns && (has_room || kind == IndexKind::Hashed);
         let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
         let refusing = match kind {
             IndexKind::Ordered if shape.is_some() => shape.clone(),
@@ -109,6 +122,7 @@ impl Index {
             stands_alone: false,
             keys: None,
             has_columns: of_columns,
+            spilled: suits_columns && !of_columns,
             shape,
             refusing,
             kind,
@@ -255,13 +269,24 @@ impl Index {
 
     /// Whether it says nothing to documents, so that it would be good for nothing if it did not serve queries.
     pub fn is_nothing_without_keys(&self) -> bool {
-        matches!(self.kind, IndexKind::Wildcard(_))
+        matches!(self.kind, IndexKind::Wildcard(_)) || self.spilled
     }
 
     /// Error 67, of a table that cannot have what an index needs beside it.
     pub fn without_keys(&self, table: &str) -> Error {
         let message = format!("the table {table} cannot have an index of the kind '{}'", self.kind.name());
         Error::new(Code::CANNOT_CREATE_INDEX, message)
+    }
+
+    /// What is told where the tables with an index's keys cannot be made, without which it would be good for nothing.
+    pub fn without_triggers(&self, failure: Failure) -> Failure {
+        if !self.spilled {
+            return failure;
+        }
+        let message = format!(
+            "a table in MariaDB has no room for the columns of so many indexes, and the triggers that others need cannot be made: {failure}"
+        );
+        Error::new(Code::CANNOT_CREATE_INDEX, message).into()
     }
 
     fn check_without_keys(&self) -> error::Result<()> {
@@ -419,21 +444,25 @@ pub(crate) async fn load(
     own_schema::query(connection, &sql.into(), &params, |row| {
         if let [Some(spec), values] = row {
             let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
+            let find = |name: &str| columns.iter().find(|column| column.name == name);
             let mut index = Index::new(index_spec(spec));
+            let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
+            let marker = find(&earlier.fields[0].key);
+            let has_key = keys.contains(&index.sql_name);
+            if find(&earlier.fields[0].text).is_some() {
+                index.key_columns = key_columns(&index.spec, &earlier);
+                index.columns = earlier;
+            } else if !has_key && marker.is_some_and(|marker| marker.extra.starts_with("VIRTUAL GENERATED")) {
+                index = Index::spilled((*index.spec).clone()).unwrap_or(index);
+            }
             let tables = values.clone().map(own_schema::text_of).transpose()?;
             index.values = tables.as_deref().and_then(Values::read);
             index.owed = tables.as_deref().and_then(Values::read_owed);
             index.keys = tables.as_deref().and_then(KeyTable::read);
-            let find = |name: &str| columns.iter().find(|column| column.name == name);
-            let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
-            if find(&earlier.fields[0].text).is_some() {
-                index.key_columns = key_columns(&index.spec, &earlier);
-                index.columns = earlier;
-            }
             let text = find(index.text_column(0));
             index.stands_alone = text.is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
-            let has_key = !index.has_keys() || keys.contains(&index.sql_name);
-            if has_key && find(index.column(0)).is_some_and(|column| column.data_type == "varbinary") {
+            let first = find(index.column(0));
+            if first.is_some_and(|column| column.data_type == "varbinary") && (has_key || !index.has_keys()) {
                 index.has_columns = text.is_some();
                 indexes.push(index);
             }

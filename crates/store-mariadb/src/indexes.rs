@@ -9,6 +9,7 @@ use crate::index::{self, Index, id_index};
 use crate::keyed;
 use crate::multikey;
 use crate::named_lock;
+use crate::names::quote;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
@@ -106,9 +107,10 @@ async fn make(
         index::forget(lease, &table.schema, &table.name, &wanted).await?;
     }
     store.catalog.forget(namespace);
-    if let Err(failure) = added {
-        return Err(build_failed(lease, namespace, &table, failure).await?);
-    }
+    let wanted = match added {
+        Ok(added) => added,
+        Err(failure) => return Err(build_failed(lease, namespace, &table, failure).await?),
+    };
     let furnished = async {
         multikey::prepare_new(store, lease, &table, &wanted).await?;
         keyed::make(store, lease, &table, &wanted, Some(progress)).await
@@ -202,18 +204,25 @@ fn existing(table: &Table) -> Vec<IndexSpec> {
     std::iter::once(id_index()).chain(table.indexes.iter().map(|index| (*index.spec).clone())).collect()
 }
 
+/// Adds indexes to a table. Gives them as it has them: see [`fitted`].
 async fn add(
     connection: &mut Connection,
     namespace: &Namespace,
     table: &Arc<Table>,
     wanted: &[Index],
     build: &Build<'_>,
-) -> Result<()> {
+) -> Result<Vec<Index>> {
     for index in wanted.iter().filter(|index| index.is_choosy()) {
         check_documents(connection, table, index).await?;
     }
-    connection.queue_query(&index::create_clause(&table.quoted, wanted, &[]));
+    let mut wanted = wanted.to_vec();
+    connection.queue_query(&index::create_clause(&table.quoted, &wanted, &[]));
     let mut made = build.watch(connection.finish()).await;
+    if made.as_ref().is_err_and(has_no_room) {
+        wanted = fitted(connection, table, &wanted).await?;
+        connection.queue_query(&index::create_clause(&table.quoted, &wanted, &[]));
+        made = build.watch(connection.finish()).await;
+    }
     let has_table = |index: &Index| !index.spec.unique || multikey::is_suitable(index, table);
     if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(sql::CHECK_VIOLATED))
         && wanted.iter().all(has_table)
@@ -225,28 +234,60 @@ async fn add(
                 relaxed.push(index.sql_name.as_str());
             }
         }
-        connection.queue_query(&index::create_clause(&table.quoted, wanted, &relaxed));
+        connection.queue_query(&index::create_clause(&table.quoted, &wanted, &relaxed));
         made = build.watch(connection.finish()).await;
     }
     match made {
         Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
-            Err(duplicate(connection, namespace, table, wanted).await?.unwrap_or(failure))
+            Err(duplicate(connection, namespace, table, &wanted).await?.unwrap_or(failure))
         }
         Err(failure) if failure.sql_code() == Some(sql::CHECK_VIOLATED) => Err(index::array_in_unique().into()),
-        Err(failure)
-            if matches!(
-                failure.sql_code(),
-                Some(sql::DEFINITION_TOO_LARGE | sql::ROW_TOO_LARGE | sql::TOO_MANY_KEYS)
-            ) =>
-        {
-            let message = format!("a table in MariaDB has no room for so many indexes: {failure}");
-            Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into())
-        }
-        outcome => outcome.map(drop_ok),
+        Err(failure) if has_no_room(&failure) => Err(no_room(&failure)),
+        outcome => outcome.map(|_| wanted),
     }
 }
 
-fn drop_ok(_: mariadb_wire::ok::OkPacket) {}
+fn has_no_room(failure: &Failure) -> bool {
+    matches!(failure.sql_code(), Some(sql::DEFINITION_TOO_LARGE | sql::ROW_TOO_LARGE | sql::TOO_MANY_KEYS))
+}
+
+fn no_room(failure: &Failure) -> Failure {
+    let message = format!("a table in MariaDB has no room for so many indexes: {failure}");
+    Error::new(Code::CANNOT_CREATE_INDEX, message).into()
+}
+
+/// Indexes of which a table has no room for all: those that come first keep their columns, of the others gateways compute the keys. What there
+/// is room for is tried with a table without rows, which takes no time. Error 67 where one has to have columns.
+async fn fitted(connection: &mut Connection, table: &Table, wanted: &[Index]) -> Result<Vec<Index>> {
+    let trial = format!("{}.{}", quote(&table.schema), quote(TRIAL));
+    let outcome = fitted_into(connection, table, wanted, &trial).await;
+    if outcome.as_ref().is_err_and(Failure::is_lost) {
+        return outcome;
+    }
+    connection.queue_query(&format!("DROP TEMPORARY TABLE IF EXISTS {trial}"));
+    connection.finish().await?;
+    outcome
+}
+
+/// The name of a temporary table, which no other connection sees.
+const TRIAL: &str = "~trial~";
+
+async fn fitted_into(connection: &mut Connection, table: &Table, wanted: &[Index], trial: &str) -> Result<Vec<Index>> {
+    connection.queue_query(&format!("CREATE TEMPORARY TABLE {trial} LIKE {}", table.quoted));
+    connection.finish().await?;
+    let mut fitted = Vec::with_capacity(wanted.len());
+    for index in wanted {
+        connection.queue_query(&index::create_clause(trial, std::slice::from_ref(index), &[]));
+        fitted.push(match connection.finish().await {
+            Ok(_) => index.clone(),
+            Err(failure) if has_no_room(&failure) => Index::spilled((*index.spec).clone())
+                .filter(|index| keyed::is_suitable(index, table))
+                .ok_or_else(|| no_room(&failure))?,
+            Err(failure) => return Err(failure),
+        });
+    }
+    Ok(fitted)
+}
 
 /// The error of the first document that an index could not hold; whether there are any that had to be looked at.
 async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<bool> {

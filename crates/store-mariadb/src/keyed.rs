@@ -1,4 +1,4 @@
-//! Indexes whose keys SQL cannot compute: over words, over places, over all fields, and with a collation.
+//! Indexes whose keys SQL cannot compute: over words, over places, over all fields, and with a collation; and those whose columns a table has no room for.
 //!
 //! Gateways compute them ([`index_keys`]) and keep them in a table beside the collection's, a row per key. Whoever writes a document, a gateway
 //! or an SQL client, leaves no more than a note: triggers put the row's number into a second table, of rows that are pending. Reading by the
@@ -144,7 +144,8 @@ async fn make_each<'i>(
         made.push((index, keys.clone()));
         match create(connection, table, &keys).await {
             Ok(()) => {}
-            Err(failure) if failure.is_lost() || index.is_nothing_without_keys() => return Err(failure),
+            Err(failure) if failure.is_lost() => return Err(failure),
+            Err(failure) if index.is_nothing_without_keys() => return Err(index.without_triggers(failure)),
             Err(failure) => {
                 made.pop();
                 remember(connection, table, index, None).await?;
