@@ -126,6 +126,9 @@ def test_what_sql_drops_is_no_index(db, sql):
     sql(f"ALTER TABLE things DROP KEY `{sql_name('down')}`")
     assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one"]
     db.things.create_index([("a", -1)], name="down")
+    # Nor is what nobody can read.
+    sql("INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (%s, 'things', 9, 'x', 'none')", db.name)
+    assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one", "down"]
     check(db, ["one", "down"])
 
 

@@ -446,6 +446,10 @@ pub(crate) async fn load(
             let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
             let find = |name: &str| columns.iter().find(|column| column.name == name);
             let mut index = Index::new(index_spec(spec));
+            if index.fields().next().is_none() {
+                tracing::warn!("selkie.indexes has no specification that can be read for an index of {schema}.{table}");
+                return Ok(());
+            }
             let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
             let marker = find(&earlier.fields[0].key);
             let has_key = keys.contains(&index.sql_name);
