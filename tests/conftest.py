@@ -129,6 +129,18 @@ def db(session_client, database_name):
 
 
 @pytest.fixture
+def sql(server, db):
+    """Runs SQL in the test's database."""
+
+    def run(statement: str, *parameters):
+        with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return cursor.fetchall()
+
+    return run
+
+
+@pytest.fixture
 def compressed_db(server, compressor, database_name):
     """An empty database through a connection with this compressor."""
     options = {} if compressor == "none" else {"compressors": compressor}

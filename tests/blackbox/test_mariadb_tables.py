@@ -15,18 +15,6 @@ from support.mariadb import MariadbServer
 pytestmark = pytest.mark.mariadb_only
 
 
-@pytest.fixture
-def sql(server, db):
-    """Runs SQL in the test's database."""
-
-    def run(statement: str, *parameters):
-        with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
-            cursor.execute(statement, parameters or None)
-            return cursor.fetchall()
-
-    return run
-
-
 def test_documents_are_json_that_sql_can_use(db, sql):
     db.cars.insert_many(
         [{"_id": n, "Make": make, "price": n * 1000, "extra": {"doors": 4}, "tags": ["a", "b"]}

@@ -12,16 +12,9 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 pytestmark = pytest.mark.mariadb_only
 
 
-@pytest.fixture
-def sql(server, db):
-    """Runs SQL in the test's database."""
-
-    def run(statement: str, *parameters):
-        with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
-            cursor.execute(statement, parameters or None)
-            return cursor.fetchall()
-
-    return run
+def sql_name(name: str) -> str:
+    """The name of an index's key."""
+    return f"{name}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 @pytest.fixture
@@ -130,10 +123,6 @@ def test_what_sql_drops_is_no_index(db, sql):
     sql("INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (%s, 'things', 9, 'x', 'none')", db.name)
     assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one", "down"]
     check(db, ["one", "down"])
-
-
-def sql_name(name: str) -> str:
-    return f"{name}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def test_an_index_of_an_earlier_version(db, sql, columns):
