@@ -221,3 +221,14 @@ def test_without_triggers_there_is_room_for_fewer_indexes(own_server, mariadb):
         things.insert_one({"_id": 2, "field0": 1})
         assert things.count_documents({"field0": 1}) == 2
         client.drop_database("calm")
+
+
+def test_what_was_remembered_of_a_table_that_sql_dropped(db, sql):
+    """Tables with the elements of arrays, which went with it."""
+    for _ in range(2):
+        db.things.create_index("a", name="one")
+        db.things.insert_many([{"_id": 1, "a": ["x", "y"]}, {"_id": 2, "a": "y"}])
+        assert [one["_id"] for one in db.things.find({"a": "y"}, hint="one").sort("_id")] == [1, 2]
+        elements = [name for (name,) in sql("SHOW TABLES LIKE '~elements~%'")]
+        assert len(elements) == 1
+        sql(f"DROP TABLE things, `{elements[0]}`")

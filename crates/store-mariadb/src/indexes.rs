@@ -100,6 +100,8 @@ async fn make(
     if wanted.is_empty() {
         return Ok(outcome);
     }
+    // What is remembered of indexes that are not there, of a table that SQL dropped, is true of no new one.
+    index::forget(lease, &table.schema, &table.name, &wanted).await?;
     index::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
     let build = Build::begin(store, lease, namespace, &wanted, progress).await?;
     let added = add(lease, namespace, &table, &wanted, &build).await;
