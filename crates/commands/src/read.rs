@@ -289,9 +289,9 @@ impl Reader {
         }
     }
 
-    /// Whether the store leaves the sorting to be done here.
-    pub fn sorts_here(&self) -> bool {
-        self.sort.is_some()
+    /// What the documents are sorted by here, where the store does not give them in order.
+    pub fn sorts_by(&self) -> Option<&Sort> {
+        self.sort.as_ref()
     }
 
     /// Whether what is read goes through a pipeline.

@@ -62,13 +62,12 @@ pub async fn tell(
     let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
     let (plan, reader) = match &way {
         Way::Read => {
-            let sort = request.sort.clone();
             let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
             let reader = Reader::open(store, namespace, request).await?;
-            if let Some(sort) = sort.filter(|_| reader.sorts_here()) {
+            if let Some(sort) = reader.sorts_by() {
                 // It keeps no more than is asked for, so that it limits as well.
                 above.retain(|stage| !matches!(stage, Stage::Limit(_)));
-                above.push(stages::of_sort(&sort, limit));
+                above.push(stages::of_sort(sort, limit));
             }
             (reader.plan().cloned(), Some(reader))
         }

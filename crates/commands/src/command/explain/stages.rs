@@ -2,7 +2,7 @@
 
 use crate::arguments;
 use document::{Doc, DocBuf, DocWriter, Value};
-use query::Sort;
+use query::{Meta, Sort};
 use store::explain::append_count;
 
 /// What is done to the documents that the plan below gives.
@@ -54,11 +54,20 @@ pub fn of_find(command: Doc<'_>) -> Vec<Stage> {
     stages
 }
 
-/// The stage of a sort in memory.
+/// The stage of a sort in memory. Metadata has no field to be named by.
 pub fn of_sort(sort: &Sort, limit: Option<u64>) -> Stage {
+    let computed = |place: usize, meta: Meta, writer: &mut DocWriter<'_>| {
+        writer.document(&format!("$computed{place}")).append("$meta", meta.name());
+    };
     let pattern = DocBuf::build(|writer| {
-        for part in sort.parts() {
-            writer.append(part.path.as_str(), if part.ascending { 1 } else { -1 });
+        if sort.is_by_distance() {
+            computed(0, Meta::GeoNearDistance, writer);
+        }
+        for (place, part) in sort.parts().iter().enumerate() {
+            match part.meta {
+                Some(meta) => computed(place, meta, writer),
+                None => writer.append(part.path.as_str(), if part.ascending { 1 } else { -1 }),
+            }
         }
     });
     Stage::Sort { pattern, limit }
