@@ -161,8 +161,8 @@ impl<'c> Binding<'c> {
     /// Whether no document that matches is left out of the index.
     fn is_complete(&self, wanted: &Wanted<'_>) -> bool {
         let Some(shape) = self.shape else { return true };
-        let implied = shape.partial.as_ref().is_none_or(|partial| implies::implies(wanted, partial, self.fields));
-        implied && (!shape.spec.sparse || (0..self.fields.len()).any(|at| self.excludes_missing(at, wanted)))
+        implies::keeps_all(shape, wanted)
+            && (!shape.spec.sparse || (0..self.fields.len()).any(|at| self.excludes_missing(at, wanted)))
     }
 
     fn excludes_missing(&self, at: usize, wanted: &Wanted<'_>) -> bool {

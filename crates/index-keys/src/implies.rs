@@ -1,12 +1,17 @@
 //! Whether a query asks for nothing but what a partial index has.
 
-use crate::IndexField;
 use crate::bounds::{self, Ground};
 use crate::ranges;
 use crate::wanted::{Scope, Wanted};
+use crate::{IndexField, IndexShape};
 use document::Collation;
 use query::Predicate;
 use query::predicate::{Node, Test};
+
+/// Whether an index, if it is a partial one, leaves out no document that is wanted.
+pub fn keeps_all(shape: &IndexShape, wanted: &Wanted<'_>) -> bool {
+    shape.partial.as_ref().is_none_or(|filter| implies(wanted, filter, &shape.fields))
+}
 
 /// Whether every document that is wanted matches the index's filter.
 pub fn implies(wanted: &Wanted<'_>, filter: &Predicate, fields: &[IndexField]) -> bool {

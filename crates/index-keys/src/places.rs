@@ -1,26 +1,95 @@
 //! Conditions on places, by indexes over the sphere and over the plane.
 
+use crate::binding::has_position;
+use crate::bounds::{self, Bounds, Ground};
 use crate::keys::{KEY_END, plane, sphere};
-use crate::wanted::Wanted;
-use crate::{IndexShape, Interval};
+use crate::wanted::{Scope, Wanted};
+use crate::wildcard::Narrowed;
+use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
 use query::geo::{CellRange, Near, Region, cover};
 use query::predicate::Test;
 use store::places::grid;
 use store::{FieldKind, IndexKind};
 
-/// Whether keys begin with the places at a path.
-pub fn leads(shape: &IndexShape, path: &str) -> bool {
-    shape
-        .fields
-        .first()
-        .is_some_and(|field| field.path == path && matches!(field.kind, FieldKind::Sphere | FieldKind::Plane))
+/// Combinations of values in front of places that are looked up one by one, each with all of the cells.
+const FRONTS_MAX: usize = 64;
+
+/// What a query says of the fields that an index has in front of its first places. Nothing where the places lead.
+#[derive(Clone, Debug)]
+pub struct Front {
+    bounds: Vec<FieldBounds>,
+    /// What keys begin with, where all of the fields have to equal some values: once for each combination.
+    prefixes: Option<Vec<Vec<u8>>>,
 }
 
-/// The keys of all documents that meet a condition on a region, if the index leads with its path and can tell it.
-pub fn region(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Vec<Interval>> {
-    wanted.conditions.iter().find_map(|condition| match condition.test {
-        Test::Geometry(region) if leads(shape, &condition.path) => region_intervals(shape, region),
-        _ => None,
+impl Front {
+    /// `None` where other places stand first in the index, or none do.
+    pub fn new(shape: &IndexShape, path: &str, wanted: &Wanted<'_>) -> Option<Front> {
+        let is_place = |field: &IndexField| matches!(field.kind, FieldKind::Sphere | FieldKind::Plane);
+        let (before, _) = shape.fields.split_at(shape.fields.iter().position(is_place)?);
+        if shape.fields[before.len()].path != path {
+            return None;
+        }
+        let bounds: Vec<FieldBounds> = before.iter().map(|field| bounds_of(field, wanted)).collect();
+        let combinations = bounds.iter().map(Vec::len).fold(1, usize::saturating_mul);
+        let are_points = bounds.iter().flatten().all(Range::is_point) && combinations <= FRONTS_MAX;
+        let prefixes = || crate::intervals::build(before, &bounds).0.into_iter().map(|keys| keys.low).collect();
+        Some(Front { prefixes: are_points.then(prefixes), bounds })
+    }
+
+    /// Whether the query demands single values of all the fields.
+    pub fn is_known(&self) -> bool {
+        self.prefixes.is_some()
+    }
+
+    fn is_bound(&self) -> bool {
+        self.bounds.first().is_some_and(|ranges| !ranges.iter().any(Range::is_everything))
+    }
+
+    /// The keys of places within these cells, behind any of the values in front.
+    fn with(&self, cells: &[Interval]) -> Vec<Interval> {
+        let behind = |prefix: &Vec<u8>, cell: &Interval| Interval {
+            low: [prefix.as_slice(), &cell.low].concat(),
+            high: [prefix.as_slice(), &cell.high].concat(),
+        };
+        let prefixes = self.prefixes.iter().flatten();
+        prefixes.flat_map(|prefix| cells.iter().map(move |cell| behind(prefix, cell))).collect()
+    }
+
+    /// Per field of the index: the ranges of those in front; of the places none, if cells are looked up; all of those behind.
+    pub fn all_bounds(&self, shape: &IndexShape) -> Vec<(String, FieldBounds)> {
+        let places = if self.is_known() { Vec::new() } else { vec![Range::everything()] };
+        let rest = std::iter::once(places).chain(std::iter::repeat(vec![Range::everything()]));
+        let paths = shape.fields.iter().map(|field| field.path.clone());
+        paths.zip(self.bounds.iter().cloned().chain(rest)).collect()
+    }
+}
+
+/// The ranges that the narrowest of a query's conditions on a field leaves. Of an array there is a key for each of its elements, so that
+/// several conditions may be met by different ones.
+fn bounds_of(field: &IndexField, wanted: &Wanted<'_>) -> FieldBounds {
+    let ground = Ground { collation: &field.collation, single: false };
+    let here = wanted.conditions.iter().filter(|it| it.path == field.path && it.scope == Scope::DOCUMENT);
+    let found = here.filter_map(|condition| bounds::of(condition.test, ground)).filter(|bounds| !bounds.universal);
+    let narrowest = found.min_by_key(|bounds| (!bounds.is_points(), bounds.ranges.len()));
+    match narrowest {
+        Some(Bounds { ranges, .. }) if !has_position(field) => ranges,
+        _ => vec![Range::everything()],
+    }
+}
+
+/// The keys of all documents that meet a condition on a region, if the index tells it: where nothing stands in front of its places, or what
+/// does is bound as well.
+pub fn region(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
+    wanted.conditions.iter().find_map(|condition| {
+        let Test::Geometry(region) = condition.test else { return None };
+        let front = Front::new(shape, &condition.path, wanted)?;
+        let intervals = match front.is_known() {
+            true => front.with(&region_intervals(shape, region)?),
+            false if front.is_bound() => crate::intervals::build(&shape.fields, &front.bounds).0,
+            false => return None,
+        };
+        Some(Narrowed { intervals, bounds: front.all_bounds(shape) })
     })
 }
 
@@ -32,12 +101,12 @@ fn region_intervals(shape: &IndexShape, region: &Region) -> Option<Vec<Interval>
     }
 }
 
-/// Where an index that leads with places keeps those from one distance to another.
-pub fn ring(shape: &IndexShape, near: &Near, inner: f64, outer: f64) -> Vec<Interval> {
-    match &shape.kind {
+/// Where an index keeps places from one distance to another, behind what a query says of the fields in front of them.
+pub fn ring(shape: &IndexShape, near: &Near, front: &Front, inner: f64, outer: f64) -> Vec<Interval> {
+    front.with(&match &shape.kind {
         IndexKind::Plane(options) => plane_intervals(&near.ring_on_plane(&grid(options), inner, outer)),
         _ => sphere_intervals(&near.ring_on_sphere(inner, outer)),
-    }
+    })
 }
 
 fn sphere_intervals(ranges: &[CellRange]) -> Vec<Interval> {

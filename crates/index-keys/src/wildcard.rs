@@ -51,7 +51,9 @@ fn bounds_of(test: &Test, field: &IndexField) -> Option<Bounds> {
         | Test::LessOrEqual(value)
         | Test::Greater(value)
         | Test::GreaterOrEqual(value) => std::slice::from_ref(value),
-        Test::In(list) if list.regexes().is_empty() => list.values(),
+        Test::In(list) => list.values(),
+        // Of strings, and of those in arrays, the index has each.
+        Test::Regex(_) => &[],
         _ => return None,
     };
     if !operands.iter().all(|value| is_plain(value.kind())) {

@@ -167,7 +167,10 @@ impl Index {
             (Some(text), _) => text.check(document),
             (None, Some(shape)) if self.may_refuse(document) => keys::index_keys(document, shape).map(drop),
             (None, Some(_)) => Ok(()),
-            (None, None) => places::check(document, &self.spec, &self.kind),
+            (None, None) => match self.shape.as_ref().filter(|shape| shape.partial.is_some()) {
+                Some(shape) => keys::index_keys(document, shape).map(drop),
+                None => places::check(document, &self.spec, &self.kind),
+            },
         }
     }
 
@@ -296,10 +299,6 @@ impl Index {
         };
         if self.spec.unique {
             return refuse("cannot be unique");
-        }
-        let places = matches!(self.kind, IndexKind::Sphere(_) | IndexKind::Plane(_));
-        if places && self.spec.spec.as_doc().get("partialFilterExpression").is_some() {
-            return refuse("cannot be partial");
         }
         match self.spec.spec.as_doc().get("textIndexVersion").and_then(number) {
             Some(version) if version < 3.0 => refuse("has to be of version 3"),

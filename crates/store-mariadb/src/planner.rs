@@ -33,10 +33,12 @@ use document::path::Path;
 use document::{Doc, Value};
 use elements::ElementCondition;
 use error::Error;
+use index_keys::implies::keeps_all;
+use index_keys::wanted;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
-use store::{Allowed, IndexSpec, Namespace, PlanFacts, Query, near};
+use store::{Allowed, Namespace, PlanFacts, Query, near};
 
 /// More ids than this are looked for by reading everything.
 const IDS_MAX: usize = 16_384;
@@ -119,17 +121,17 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
     if query.sort.and_then(query::Sort::natural).is_some() {
         return Err(near::not_natural("sort order"));
     }
-    let hinted = |spec: &IndexSpec| match query.hint {
-        Some(Value::String(name)) => name == spec.name,
-        Some(Value::Document(key)) if !key.is_empty() => same_key(key, spec.key.as_doc()),
-        _ => true,
+    let hinted = |index: &Index| match query.hint {
+        Some(Value::String(name)) => name == index.spec.name,
+        Some(Value::Document(key)) if !key.is_empty() => same_key(key, index.spec.key.as_doc()),
+        _ => index.shape.as_ref().is_none_or(|shape| keeps_all(shape, &wanted::Wanted::of(query))),
     };
     if wanted.natural.is_some() {
         return Err(near::not_natural("hint"));
     }
     let is_bound = |path: &str| wanted.conditions.iter().any(|(bound, _)| *bound == path);
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
-    match shown.find(|index| near::serves(&index.spec, index.kind(), near, is_bound) && hinted(&index.spec)) {
+    match shown.find(|index| near::serves(&index.spec, index.kind(), near, is_bound) && hinted(index)) {
         Some(index) => near::check_center(index.kind(), near),
         None => Err(near::no_index(namespace, near)),
     }

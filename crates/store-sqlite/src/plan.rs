@@ -6,6 +6,7 @@ use document::{Doc, DocBuf};
 use error::Result;
 use index_keys::key_filter::KeyFilter;
 use index_keys::keys::{self, Key};
+use index_keys::places::Front;
 use index_keys::{FieldBounds, IndexField, Interval};
 use query::fulltext::TextSearch;
 use query::geo::Near;
@@ -40,11 +41,13 @@ pub enum Access {
     Near(NearScan),
 }
 
-/// An index that leads with the places whose distance is asked for.
+/// An index with the places whose distance is asked for.
 #[derive(Debug)]
 pub struct NearScan {
     pub index: Arc<Index>,
     pub near: Arc<Near>,
+    /// What its keys begin with in front of the places.
+    pub front: Front,
 }
 
 #[derive(Debug)]

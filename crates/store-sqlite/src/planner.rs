@@ -84,7 +84,7 @@ fn choose(
     if let Some(plan) = text::plan(collection, &wanted) {
         return Ok(plan);
     }
-    if let Some(plan) = places::by_distance(collection, query, &wanted)? {
+    if let Some(plan) = places::by_distance(collection, query, &wanted, measure)? {
         return Ok(plan);
     }
     if let Some(plan) = hinted(collection, query, &wanted)? {

@@ -27,9 +27,9 @@ impl Ring {
         Ring { inner: near.min, width: farthest(near, kind) * FIRST_PART }
     }
 
-    /// Where it ends. However narrow, a ring goes on from where it begins.
-    pub fn outer(&self) -> f64 {
-        (self.inner + self.width).max(self.inner.next_up())
+    /// Where it ends: at the greatest distance that is wanted, at the latest. However narrow, a ring goes on from where it begins.
+    pub fn outer(&self, near: &Near) -> f64 {
+        (self.inner + self.width).min(near.max.next_up()).max(self.inner.next_up())
     }
 
     /// Whether anything that is wanted can be as far away.
@@ -38,13 +38,13 @@ impl Ring {
     }
 
     /// The one behind it, which had so many documents.
-    pub fn next(&self, documents: usize) -> Ring {
+    pub fn next(&self, near: &Near, documents: usize) -> Ring {
         let width = match documents {
             few if few < RING_DOCUMENTS.start => self.width * 4.0,
             many if many > RING_DOCUMENTS.end => self.width / 2.0,
             _ => self.width,
         };
-        Ring { inner: self.outer(), width }
+        Ring { inner: self.outer(near), width }
     }
 }
 

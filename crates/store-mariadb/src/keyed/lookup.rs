@@ -10,9 +10,10 @@ use crate::table::Table;
 use document::Doc;
 use index_keys::binding::Binding;
 use index_keys::keys::{KEY_END, end_of_prefix};
+use index_keys::places::Front;
 use index_keys::wanted::Wanted;
 use index_keys::wildcard::Narrowed;
-use index_keys::{FieldBounds, IndexShape, Interval, intervals, keys, places, search, wildcard};
+use index_keys::{FieldBounds, IndexShape, Interval, Range, implies, intervals, keys, places, search, wildcard};
 use query::Predicate;
 use query::fulltext::TextSearch;
 use query::geo::{EARTH_RADIUS_METERS, Near};
@@ -86,8 +87,8 @@ struct Sought {
     /// Rows with arrays are among those that are read.
     with_arrays: bool,
     search: Option<Arc<TextSearch>>,
-    /// By which distances, where the nearest are wanted first.
-    near: Option<Arc<Near>>,
+    /// By which distances, behind what, where the nearest are wanted first.
+    near: Option<(Arc<Near>, Front)>,
     /// How much it narrows.
     worth: usize,
 }
@@ -113,21 +114,25 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
         let bounds = paths.zip(binding.bounds).collect();
         return Some(Sought { bounds, worth, with_arrays: arrays != u64::MAX, ..of(intervals) });
     }
-    if !hinted && shape.partial.is_some() {
+    if !hinted && !implies::keeps_all(shape, wanted) {
         return None;
     }
-    let serves = |near: &&Arc<Near>| {
-        places::leads(shape, near.path.as_str()) && near::serves(&shape.spec, &shape.kind, near, |_| false)
+    let near = query.predicate.near().filter(|near| near::serves(&shape.spec, &shape.kind, near, |_| true));
+    let worth_of = |bounds: &[(String, FieldBounds)]| {
+        1 + 2 * bounds.iter().take_while(|(_, ranges)| !ranges.is_empty() && ranges.iter().all(Range::is_point)).count()
     };
-    let near = query.predicate.near().filter(serves);
-    let region = || places::region(shape, wanted).map(of);
+    let with_front = |Narrowed { intervals, bounds }| Sought { worth: worth_of(&bounds), bounds, ..of(intervals) };
+    let region = || places::region(shape, wanted).map(with_front);
     // All that is within a greatest distance is read at once, unless only the nearest are wanted.
     let is_bounded = |near: &Near| near.max < PI * EARTH_RADIUS_METERS;
     let in_order = query.sort.is_none_or(query::Sort::is_empty);
     let ring = || {
         let near = near.filter(|near| in_order || is_bounded(near))?;
+        let front = Front::new(shape, near.path.as_str(), wanted).filter(Front::is_known)?;
         let one_by_one = in_order && (query.limit.is_some() || !is_bounded(near));
-        Some(Sought { near: one_by_one.then(|| near.clone()), ..of(places::ring(shape, near, near.min, near.max)) })
+        let intervals = places::ring(shape, near, &front, near.min, near.max);
+        let sought = with_front(Narrowed { intervals, bounds: front.all_bounds(shape) });
+        Some(Sought { near: one_by_one.then(|| (near.clone(), front)), ..sought })
     };
     let by_any_field =
         || wildcard::narrowed(shape, wanted).map(|Narrowed { intervals, bounds }| Sought { bounds, ..of(intervals) });
@@ -138,7 +143,7 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
 fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
     let keys = index.keys.clone().unwrap_or_else(KeyTable::new);
     let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
-    let rings = sought.near.zip(index.shape.clone()).map(|(near, shape)| Rings { near, shape });
+    let rings = sought.near.zip(index.shape.clone()).map(|((near, front), shape)| Rings { near, shape, front });
     let pending = keys.pending(table);
     let only = index.shape.clone().filter(|_| hinted);
     let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, only, keys };

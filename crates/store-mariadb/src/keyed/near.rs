@@ -11,7 +11,8 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use document::Doc;
-use index_keys::{IndexShape, places};
+use index_keys::IndexShape;
+use index_keys::places::{self, Front};
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use query::geo::Near;
@@ -27,6 +28,8 @@ const HELD_BYTES_MAX: usize = 8 << 20;
 pub(crate) struct Rings {
     pub near: Arc<Near>,
     pub shape: Arc<IndexShape>,
+    /// What the index has in front of the places.
+    pub front: Front,
 }
 
 /// Where in the order of distances a scan stands.
@@ -98,7 +101,7 @@ pub(crate) async fn scan(
                 Flow::StopBefore => return Ok(ScanEnd::Stopped(reached.position())),
             }
         }
-        reached = Reached { ring: ring.next(found.len()), seq: None };
+        reached = Reached { ring: ring.next(&rings.near, found.len()), seq: None };
     }
     Ok(ScanEnd::Exhausted)
 }
@@ -110,8 +113,8 @@ async fn within(
     (table, rows, rings): (&Arc<Table>, &Rows, &Rings),
     reached: Reached,
 ) -> Result<Vec<Held>> {
-    let (inner, outer) = (reached.ring.inner, reached.ring.outer());
-    let condition = places_of(&places::ring(&rings.shape, &rings.near, inner, outer), u64::MAX);
+    let (inner, outer) = (reached.ring.inner, reached.ring.outer(&rings.near));
+    let condition = places_of(&places::ring(&rings.shape, &rings.near, &rings.front, inner, outer), u64::MAX);
     let in_ring = Rows { condition: Some(condition.into()), ..rows.clone() };
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {

@@ -3,7 +3,7 @@
 use crate::plan::{IndexScan, NearScan};
 use crate::planner;
 use document::{Collation, DocWriter, Value};
-use index_keys::{FieldBounds, Interval, Range};
+use index_keys::{FieldBounds, IndexField, IndexShape, Interval, Range};
 use query::predicate::Test;
 use store::explain::range_text;
 use store::{FieldKind, IndexSpec};
@@ -12,9 +12,8 @@ use store::{FieldKind, IndexSpec};
 const CELLS_MAX: usize = 100;
 
 pub fn write(scan: &IndexScan, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
-    let kind = scan.index.as_ref().and_then(|index| index.fields.first()).map(|field| field.kind);
-    if let Some(kind @ (FieldKind::Sphere | FieldKind::Plane)) = kind {
-        return write_places(kind, &scan.intervals, spec, writer);
+    if let Some(index) = scan.index.as_ref().filter(|index| has_places(index)) {
+        return write_with_places(index, &scan.bounds, &scan.intervals, writer);
     }
     let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
     for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {
@@ -38,9 +37,8 @@ pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
 
 /// The rings around a point that may be read, as one.
 pub fn write_rings(scan: &NearScan, writer: &mut DocWriter<'_>) {
-    let kind = scan.index.fields.first().map_or(FieldKind::Sphere, |field| field.kind);
-    let intervals = planner::ring(&scan.index, &scan.near, scan.near.min, scan.near.max);
-    write_places(kind, &intervals, &scan.index.spec, writer);
+    let intervals = planner::ring(&scan.index, &scan.near, &scan.front, scan.near.min, scan.near.max);
+    write_with_places(&scan.index, &scan.front.all_bounds(&scan.index), &intervals, writer);
 }
 
 /// Whether keys from one to another are read, and nothing in between left out.
@@ -81,28 +79,61 @@ fn ascends(direction: Value<'_>) -> bool {
         && !matches!(direction, Value::Double(number) if number < 0.0)
 }
 
-fn write_places(kind: FieldKind, intervals: &[Interval], spec: &IndexSpec, writer: &mut DocWriter<'_>) {
-    let mut fields = spec.key.as_doc().iter().map(|(path, _)| path);
-    let mut array = writer.array(fields.next().unwrap_or_default());
+fn has_places(index: &IndexShape) -> bool {
+    index.fields.iter().any(is_place)
+}
+
+fn is_place(field: &IndexField) -> bool {
+    matches!(field.kind, FieldKind::Sphere | FieldKind::Plane)
+}
+
+/// The cells of the first field with places, which are the same behind each combination of values in front of it, and the ranges of the
+/// other fields.
+fn write_with_places(
+    index: &IndexShape,
+    bounds: &[(String, FieldBounds)],
+    intervals: &[Interval],
+    writer: &mut DocWriter<'_>,
+) {
+    let first = intervals.first().map_or(&[][..], |first| &first.low);
+    for (at, field) in index.fields.iter().enumerate() {
+        let mut array = writer.array(&field.path);
+        match bounds.get(at).map(|(_, ranges)| ranges) {
+            Some(ranges) if ranges.is_empty() && is_place(field) => {
+                let front = front_of(index, at, first);
+                let cells = intervals.iter().take_while(|interval| interval.low.starts_with(front)).take(CELLS_MAX);
+                cells.for_each(|cell| array.push(&*cells_text(field.kind, cell, front.len())));
+            }
+            None => array.push("[MinKey, MaxKey]"),
+            Some(ranges) => range_texts(ranges, field.ascending).iter().for_each(|text| array.push(text.as_str())),
+        }
+    }
+}
+
+/// What a key begins with in front of the field at this place.
+fn front_of<'k>(index: &IndexShape, at: usize, key: &'k [u8]) -> &'k [u8] {
+    let behind = index.fields[..at]
+        .iter()
+        .try_fold(key, |rest, field| document::key::split(rest, !field.ascending).map(|(_, behind)| behind));
+    &key[..key.len() - behind.unwrap_or(key).len()]
+}
+
+fn cells_text(kind: FieldKind, Interval { low, high }: &Interval, skipped: usize) -> String {
     let cell = |key: &[u8], skipped: usize| {
         let bytes = key.get(skipped..skipped + 8).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(u64::MAX, u64::from_be_bytes)
     };
-    for Interval { low, high } in intervals.iter().take(CELLS_MAX) {
-        array.push(&*match kind {
-            FieldKind::Plane => {
-                let (first, last) = (cell(low, 0), cell(high, 0).wrapping_sub(1));
-                format!("[BinData(128, {first:016X}), BinData(128, {last:016X})]")
-            }
-            _ => {
-                // Behind the byte that marks a cell.
-                let (first, last) = (cell(low, 1), cell(high, 1).wrapping_sub(1));
-                format!("[{}, {}]", first as i64, last as i64)
-            }
-        });
+    match kind {
+        FieldKind::Plane => {
+            let (first, last) = (cell(low, skipped), cell(high, skipped).wrapping_sub(1));
+            format!("[BinData(128, {first:016X}), BinData(128, {last:016X})]")
+        }
+        _ => {
+            // Behind the byte that marks a cell.
+            let (first, last) = (cell(low, skipped + 1), cell(high, skipped + 1).wrapping_sub(1));
+            format!("[{}, {}]", first as i64, last as i64)
+        }
     }
-    drop(array);
-    fields.for_each(|path| writer.array(path).push("[MinKey, MaxKey]"));
 }
 
 /// `[1, 5)`, in the direction of the scan.

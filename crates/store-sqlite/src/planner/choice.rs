@@ -8,14 +8,15 @@
 //! of which that is known goes before it, unless it costs much more.
 
 use super::candidate::Candidate;
-use super::union::{self, Unions};
+use super::union::{Branch, Unions};
 use super::wanted::Wanted;
-use super::{Measure, special_scan, with_access};
+use super::{Measure, special_scan, text, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
-use index_keys::{FieldBounds, Range};
+use index_keys::{FieldBounds, Range, implies};
 use std::sync::Arc;
+use store::IndexKind;
 use store::selectivity::{self, GUESS_WORTH, Measured, SORT_COST};
 
 /// Keys counted of one way at the most.
@@ -49,12 +50,11 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
         keys: f64::NAN,
         access: found.access,
     }));
-    let usable = collection.indexes.iter().filter(|index| index.partial.is_none() && !index.hidden);
-    ways.extend(usable.filter_map(|index| special_scan(index, wanted)).map(|scan| Way {
-        access: Access::Index(scan),
+    ways.extend(special_scans(collection, wanted).map(|scan| Way {
         exact: false,
         sorted: wanted.sort.is_none(),
-        shape: 1.0,
+        shape: special_shape(&scan),
+        access: Access::Index(scan),
         keys: f64::NAN,
     }));
     if ways.len() > 1 {
@@ -85,6 +85,12 @@ pub fn of_use<'c>(collection: &'c Collection, wanted: &Wanted<'_>) -> Vec<Candid
     let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
     let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
     (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(Candidate::is_of_use).collect()
+}
+
+/// The scans by indexes of other kinds.
+fn special_scans<'c>(collection: &'c Collection, wanted: &'c Wanted<'_>) -> impl Iterator<Item = IndexScan> + 'c {
+    let usable = collection.indexes.iter().filter(|index| index.is_usable() && implies::keeps_all(index, wanted));
+    usable.filter_map(|index| special_scan(index, wanted))
 }
 
 /// The plan by an index that a hint asks for.
@@ -119,6 +125,18 @@ fn single(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Way {
     };
     let shape = candidate.points as f64 + if candidate.ranged { 0.5 } else { 0.0 };
     Way { access, exact: candidate.exact, sorted: candidate.is_sorted(wanted), shape, keys: f64::NAN }
+}
+
+/// As [`Way::shape`]. Places have no ranges of values, and count as a point; that an index over all fields names the field does not count.
+fn special_shape(scan: &IndexScan) -> f64 {
+    let named = scan.index.as_ref().is_some_and(|index| matches!(index.kind, IndexKind::Wildcard(_)));
+    let mut bounds = scan.bounds.iter().map(|(_, ranges)| ranges).skip(usize::from(named)).peekable();
+    let mut points = 0.0;
+    while bounds.next_if(|ranges| ranges.iter().all(Range::is_point)).is_some() {
+        points += 1.0;
+    }
+    let ranged = bounds.next().is_some_and(|ranges| !ranges.iter().any(Range::is_everything));
+    points + if ranged { 0.5 } else { 0.0 }
 }
 
 fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, measure: Measure<'_>) {
@@ -203,25 +221,21 @@ impl Way {
 }
 
 /// The best of the indexes that narrow the search, for a branch of a disjunction.
-pub fn best_branch<'c>(
-    collection: &'c Collection,
-    wanted: &Wanted<'_>,
-    measure: Measure<'_>,
-) -> Option<union::Branch<'c>> {
-    let mut candidates = of_use(collection, wanted);
-    candidates.retain(|candidate| candidate.narrows());
-    // One that gives the order lets the branches be merged.
-    let sorted = |candidate: &Candidate<'_>| candidate.order.as_ref().is_some_and(|order| order.leading == 0);
-    if wanted.sort.is_some() && candidates.iter().any(sorted) {
-        candidates.retain(sorted);
+pub fn best_branch(collection: &Collection, wanted: &Wanted<'_>, measure: Measure<'_>) -> Option<Branch> {
+    let candidates = of_use(collection, wanted);
+    let mut branches: Vec<Branch> = candidates.into_iter().filter(|it| it.narrows()).map(Branch::of).collect();
+    if wanted.sort.is_some() && branches.iter().any(Branch::is_sorted) {
+        // One that gives the order lets the branches be merged.
+        branches.retain(Branch::is_sorted);
+    } else {
+        branches.extend(special_scans(collection, wanted).map(Branch::of_other_kind));
+        branches.extend(text::scan(collection, wanted).map(Branch::of_other_kind));
     }
-    let counted = candidates.len() > 1;
-    let keys = |candidate: &Candidate<'_>| match counted {
-        true => measure(collection, &candidate.scan(), KEYS_COUNTED_MAX),
+    let counted = branches.len() > 1;
+    let keys = |branch: &Branch| match counted {
+        true => measure(collection, &branch.scan, KEYS_COUNTED_MAX),
         false => 0,
     };
-    let branches = candidates.into_iter().map(|candidate| (keys(&candidate), candidate));
-    branches
-        .min_by_key(|(keys, candidate)| (*keys, usize::MAX - candidate.points))
-        .map(|(_, candidate)| union::Branch { scan: candidate.scan(), candidate })
+    let measured = branches.into_iter().map(|branch| (keys(&branch), branch));
+    measured.min_by_key(|(keys, branch)| (*keys, usize::MAX - branch.points)).map(|(_, branch)| branch)
 }

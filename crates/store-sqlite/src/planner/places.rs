@@ -1,18 +1,25 @@
 //! Conditions on places, by indexes over the sphere and over the plane.
 
-use super::{NATURAL, Wanted};
+use super::{Measure, NATURAL, Wanted, choice, natural, with_access};
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, NearScan, SqlitePlan};
 use document::Value;
 use error::Result;
-use index_keys::Interval;
 use index_keys::keys::KEY_END;
-use index_keys::places::{leads, region};
+use index_keys::places::{Front, region};
+use index_keys::wildcard::Narrowed;
+use index_keys::{Interval, implies};
+use query::Sort;
 use std::sync::Arc;
-use store::{PlanFacts, Query, Tally, near};
+use store::{Query, near};
 
 /// The plan for documents by their distance. Errors 291 and 2 where no index tells it, or another order is asked for.
-pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) -> Result<Option<SqlitePlan>> {
+pub fn by_distance(
+    collection: &Arc<Collection>,
+    query: &Query<'_>,
+    wanted: &Wanted<'_>,
+    measure: Measure<'_>,
+) -> Result<Option<SqlitePlan>> {
     let Some(near) = query.predicate.near() else { return Ok(None) };
     if wanted.natural.is_some() {
         return Err(near::not_natural("sort order"));
@@ -23,38 +30,37 @@ pub fn by_distance(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wan
     let hinted = |index: &Index| match query.hint {
         Some(Value::String(name)) => name == index.spec.name,
         Some(Value::Document(key)) if !key.is_empty() => store::index_rules::same_key(key, index.spec.key.as_doc()),
-        _ => index.partial.is_none(),
+        _ => implies::keeps_all(index, wanted),
     };
     let is_bound = |path: &str| wanted.conditions.iter().any(|condition| condition.path == path);
-    let serves =
-        |index: &&Arc<Index>| !index.hidden && near::serves(&index.spec, &index.kind, near, is_bound) && hinted(index);
+    let serves = |index: &&Arc<Index>| {
+        index.is_usable() && near::serves(&index.spec, &index.kind, near, is_bound) && hinted(index)
+    };
     let Some(any) = collection.indexes.iter().find(serves) else {
         super::hinted(collection, query, wanted)?;
         return Err(near::no_index(&collection.namespace, near));
     };
     near::check_center(&any.kind, near)?;
-    let access = match collection.indexes.iter().filter(serves).find(|index| leads(index, near.path.as_str())) {
-        Some(index) => Access::Near(NearScan { index: index.clone(), near: near.clone() }),
-        // The places stand behind other fields: everything is read, and sorted by who asked.
-        None => Access::Natural { forward: true },
+    let scan_by = |index: &Arc<Index>| {
+        let front = Front::new(index, near.path.as_str(), wanted).filter(Front::is_known)?;
+        Some(NearScan { index: index.clone(), near: near.clone(), front })
     };
-    let sorted = match query.sort {
-        Some(sort) if sort.is_by_distance() => matches!(access, Access::Near(_)),
-        _ => wanted.sort.is_none(),
-    };
-    let facts = PlanFacts { exact: false, sorted, view: false };
-    Ok(Some(SqlitePlan {
-        facts,
-        collection: Some(collection.clone()),
-        access,
-        tailable: false,
-        tally: Tally::default(),
-    }))
+    if let Some(scan) = collection.indexes.iter().filter(serves).find_map(scan_by) {
+        let sorted = wanted.sort.is_none() || query.sort.is_some_and(Sort::is_by_distance);
+        return Ok(Some(with_access(collection, false, sorted, Access::Near(scan))));
+    }
+    // What stands in front of the places is not known by its value: all that meets the other conditions is read, and sorted by who asked.
+    let mut all = wanted.clone();
+    all.limit = None;
+    let mut plan = choice::best(collection, &all, measure).unwrap_or_else(|| natural(collection, &all, true));
+    plan.facts.sorted &= !query.sort.is_some_and(Sort::is_by_distance);
+    Ok(Some(plan))
 }
 
-/// The scan by this index, if it leads with the path of a condition on a region that it can tell.
+/// The scan by this index, if it can tell a condition on a region.
 pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    Some(IndexScan::new(Some(index.clone()), region(index, wanted)?))
+    let Narrowed { intervals, bounds } = region(index, wanted)?;
+    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// All that an index holds, whatever its kind, as a hint may ask for.

@@ -1,17 +1,17 @@
 //! Searches by words.
 
 use super::Wanted;
-use crate::catalog::Collection;
+use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use index_keys::search::{Terms, terms};
+use query::fulltext::TextSearch;
 use std::sync::Arc;
 use store::{PlanFacts, Tally};
 
 /// The plan for a search that must hold; `None` where there is none, or it stands in an `$or`.
 pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan> {
     let search = wanted.text?;
-    let index =
-        collection.indexes.iter().find(|index| index.spec.name == *search.index.name && index.text.is_some())?;
+    let index = index_of(collection, search)?;
     let Terms { intervals, exact } = terms(index, search, wanted)?;
     let facts = PlanFacts { exact, sorted: wanted.sort.is_none(), view: false };
     let search = wanted.text.cloned();
@@ -23,4 +23,15 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
         tailable: false,
         tally: Tally::default(),
     })
+}
+
+/// The scan for the words of a branch of a disjunction; what it finds is not scored by it.
+pub fn scan(collection: &Collection, wanted: &Wanted<'_>) -> Option<IndexScan> {
+    let search = wanted.text?;
+    let index = index_of(collection, search)?;
+    Some(IndexScan::new(Some(index.clone()), terms(index, search, wanted)?.intervals))
+}
+
+fn index_of<'c>(collection: &'c Collection, search: &TextSearch) -> Option<&'c Arc<Index>> {
+    collection.indexes.iter().find(|index| index.spec.name == *search.index.name && index.text.is_some())
 }

@@ -1,6 +1,7 @@
 //! A disjunction as a union of scans, one for each of its branches.
 
 use super::candidate::Candidate;
+use super::order::Order;
 use super::wanted::Wanted;
 use super::{Measure, choice, ranges};
 use crate::catalog::Collection;
@@ -26,10 +27,31 @@ pub struct Found {
     pub sorted: bool,
 }
 
-/// A branch with the index that serves it.
-pub struct Branch<'c> {
-    pub candidate: Candidate<'c>,
+/// A branch by the index that serves it.
+pub struct Branch {
     pub scan: IndexScan,
+    /// Every document that it gives matches the branch, and what stands beside the disjunction.
+    exact: bool,
+    order: Option<Order>,
+    /// Leading fields that are bound to points.
+    pub points: usize,
+}
+
+impl Branch {
+    pub fn of(candidate: Candidate<'_>) -> Branch {
+        let (scan, exact, points) = (candidate.scan(), candidate.exact, candidate.points);
+        Branch { scan, exact, order: candidate.order, points }
+    }
+
+    /// By an index that is not ordered by values.
+    pub fn of_other_kind(scan: IndexScan) -> Branch {
+        Branch { scan, exact: false, order: None, points: 0 }
+    }
+
+    /// Whether the one scan gives the order that is asked for.
+    pub fn is_sorted(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.leading == 0)
+    }
 }
 
 impl<'q> Unions<'_, 'q> {
@@ -46,18 +68,15 @@ impl<'q> Unions<'_, 'q> {
             let wanted = self.wanted.branch(branch);
             choice::best_branch(self.collection, &wanted, self.measure)
         };
-        let found: Vec<Branch<'_>> = branches.iter().map(find).collect::<Option<_>>()?;
-        let exact = found.iter().all(|branch| branch.candidate.exact);
+        let found: Vec<Branch> = branches.iter().map(find).collect::<Option<_>>()?;
+        let exact = found.iter().all(|branch| branch.exact);
         if let Some(scan) = on_one_index(&found) {
             return Some(Found { access: Access::Index(scan), exact, sorted: self.wanted.sort.is_none() });
         }
         if found.len() > BRANCHES_MAX {
             return None;
         }
-        let order = |branch: &Branch<'_>| {
-            let order = branch.candidate.order.as_ref().filter(|order| order.leading == 0)?;
-            Some(order.fields.clone())
-        };
+        let order = |branch: &Branch| branch.order.as_ref().filter(|_| branch.is_sorted()).map(|it| it.fields.clone());
         let merged: Option<Vec<_>> = found.iter().map(order).collect();
         let sorted = self.wanted.sort.is_none() || merged.is_some();
         let merged = merged.filter(|_| self.wanted.sort.is_some());
@@ -67,17 +86,16 @@ impl<'q> Unions<'_, 'q> {
 }
 
 /// Branches on the first field of one index are ranges of it, and make a single scan. (With a sort they may be of more use merged.)
-fn on_one_index(branches: &[Branch<'_>]) -> Option<IndexScan> {
+fn on_one_index(branches: &[Branch]) -> Option<IndexScan> {
     let (first, others) = branches.split_first()?;
-    let same = |other: &Branch<'_>| match (&first.scan.index, &other.scan.index) {
+    let same = |other: &Branch| match (&first.scan.index, &other.scan.index) {
         (None, None) => true,
         (Some(one), Some(other)) => one.id == other.id,
         _ => false,
     };
-    let mergeable = |branch: &Branch<'_>| {
-        let order = branch.candidate.order.is_some();
+    let mergeable = |branch: &Branch| {
         let bounds = branch.scan.bounds.iter().skip(1);
-        !order
+        branch.order.is_none()
             && branch.scan.filter.is_none()
             && bounds.into_iter().all(|(_, ranges)| ranges.iter().any(Range::is_everything))
     };

@@ -49,7 +49,7 @@ impl Slice<'_, '_> {
         let mut reached = self.cursor.place.row.as_ref().map_or(start, Reached::read);
         while reached.ring().is_wanted(&scan.near, kind) {
             let ring = reached.ring();
-            let found = self.ring(scan, reached, ring.outer())?;
+            let found = self.ring(scan, reached, ring.outer(&scan.near))?;
             let count = found.len();
             for (number, (distance, seq)) in found.into_iter().enumerate() {
                 let taken = Reached { distance, seq, ..reached };
@@ -66,7 +66,7 @@ impl Slice<'_, '_> {
                     return Ok(SliceEnd::Paused);
                 }
             }
-            let Ring { inner, width } = ring.next(count);
+            let Ring { inner, width } = ring.next(&scan.near, count);
             reached = Reached { distance: inner, width, seq: i64::MIN };
             self.cursor.place.take(reached.seq, &reached.key());
             if self.is_late() {
@@ -84,7 +84,7 @@ impl Slice<'_, '_> {
     fn ring(&mut self, scan: &NearScan, from: Reached, outer: f64) -> Attempt<Vec<(f64, i64)>> {
         let mut found = Vec::new();
         let mut seen = AHashSet::new();
-        for Interval { low, high } in planner::ring(&scan.index, &scan.near, from.distance, outer) {
+        for Interval { low, high } in planner::ring(&scan.index, &scan.near, &scan.front, from.distance, outer) {
             let mut statement = self.connection.prepare_cached(&scan.index.sql.forward)?;
             let mut rows = statement.query((&low, i64::MIN, &high))?;
             self.examined.seeks += 1;
