@@ -38,6 +38,9 @@ const HOPE_WORTH: f64 = 4.0;
 const HOPE_TIMES: u64 = 3;
 const HOPE_DOCUMENTS: u64 = 1_000;
 
+/// So many documents one behind the other cost as much as one that an index leads to.
+const ALL_WORTH: f64 = 3.0;
+
 /// How long it is remembered that a hope was in vain.
 const VAIN_FOR: Duration = Duration::from_secs(600);
 
@@ -146,14 +149,30 @@ pub(crate) struct Question {
 /// An index, and what it can do.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Way {
-    /// Where rows are looked for, and by which condition.
+    /// Where rows are looked for, and by which condition; nowhere in particular, if it is all of them.
     pub stretches: Vec<(String, Condition)>,
     /// The fields that say which.
     pub leading: Vec<String>,
     pub sorted: bool,
     pub exact: bool,
-    /// It may look at every document there is.
-    pub hopes: bool,
+    pub kind: WayKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WayKind {
+    /// By the stretches of an index.
+    Index,
+    /// Along the order of an index: it may look at every document there is.
+    Hope,
+    /// All documents, one behind the other.
+    All,
+}
+
+impl Way {
+    /// All documents. `ordered`: an order is asked for, which it does not give.
+    pub fn all(ordered: bool) -> Way {
+        Way { stretches: Vec::new(), leading: Vec::new(), sorted: !ordered, exact: false, kind: WayKind::All }
+    }
 }
 
 impl Shape {
@@ -215,7 +234,7 @@ impl Choices {
 
     /// Each way of a question costs so much.
     fn note(&self, question: &Question, costs: &[f64]) {
-        let hoping = question.ways.iter().position(|way| way.hopes);
+        let hoping = question.ways.iter().position(|way| way.kind == WayKind::Hope);
         let mut shapes = self.lock();
         if shapes.len() >= SHAPES_MAX && !shapes.contains_key(&question.shape) {
             shapes.clear();
@@ -234,13 +253,22 @@ impl Choices {
             let rows = rows_of(connection, question).await?;
             let mut rows = rows.into_iter();
             let of_way = |way: &Way| rows.by_ref().take(way.stretches.len()).sum::<f64>();
-            let keys: Vec<f64> = question.ways.iter().map(of_way).collect();
+            let mut keys: Vec<f64> = question.ways.iter().map(of_way).collect();
             let documents = rows.next().unwrap_or(f64::INFINITY);
+            let is_all = |way: &Way| way.kind == WayKind::All;
+            for (keys, _) in keys.iter_mut().zip(&question.ways).filter(|(_, way)| is_all(way)) {
+                *keys = documents;
+            }
+            let scattered = if question.ways.iter().any(is_all) { ALL_WORTH } else { 1.0 };
             let told = question.ways.iter().zip(&keys).map(|(way, keys)| (way.leading.iter().collect(), *keys));
             let matches = selectivity::matches::<&String>(told, documents);
             let cost = |(way, keys): (&Way, f64)| {
                 let cost = Measured { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches);
-                if way.hopes { cost * HOPE_WORTH } else { cost }
+                match way.kind {
+                    WayKind::Index => cost * scattered,
+                    WayKind::Hope => cost * HOPE_WORTH,
+                    WayKind::All => cost,
+                }
             };
             let costs: Vec<f64> = question.ways.iter().zip(keys).map(cost).collect();
             self.note(question, &costs);
@@ -359,12 +387,12 @@ mod tests {
     #[test]
     fn what_was_hoped_in_vain_is_not_hoped_again_for_these_values() {
         let choices = Choices::default();
-        let ways = [false, true].map(|hopes| Way {
+        let ways = [WayKind::Index, WayKind::Hope].map(|kind| Way {
             stretches: Vec::new(),
             leading: Vec::new(),
-            sorted: hopes,
+            sorted: kind == WayKind::Hope,
             exact: false,
-            hopes,
+            kind,
         });
         let question = |values| Question { ways: ways.clone().into(), ..question(values) };
         choices.note(&question(1), &[5_000.0, 100.0]);

@@ -87,7 +87,7 @@ impl Filter {
 }
 
 fn is_decided(path: &str, test: &Test) -> bool {
-    matches!(test, Test::Exists) || Bounds::of(path, &[(path, test)], BYTES).is_some()
+    matches!(test, Test::Exists) || Bounds::of(path, &[(path, test)], BYTES).is_some_and(|bounds| !bounds.wide)
 }
 
 /// Whether each of the ranges asked for lies within one of those kept.

@@ -1,5 +1,7 @@
 //! From the conditions on a field to ranges of its keys.
 
+mod wide;
+
 use crate::key;
 use document::{Kind, Value, ValueBuf};
 use query::predicate::{Beginning, Test};
@@ -45,6 +47,8 @@ pub(crate) struct Bounds {
     pub excludes_missing: bool,
     /// Only values within an array may match, not an array as a whole.
     pub excludes_arrays: bool,
+    /// Most documents may lie in them: see [`wide`].
+    pub wide: bool,
 }
 
 impl Bounds {
@@ -130,13 +134,16 @@ impl Bounds {
             Test::LessOrEqual(value) => Bounds::of_range(value.as_value(), false, true, bytes),
             Test::Greater(value) => Bounds::of_range(value.as_value(), true, false, bytes),
             Test::GreaterOrEqual(value) => Bounds::of_range(value.as_value(), true, true, bytes),
-            Test::Regex(regex) => Some(Bounds::of_beginning(&regex.beginning()?, bytes)),
-            _ => None,
+            Test::Regex(regex) => match regex.beginning() {
+                Some(beginning) => Some(Bounds::of_beginning(&beginning, bytes)),
+                None => wide::of_test(test, bytes),
+            },
+            _ => wide::of_test(test, bytes),
         }
     }
 
     fn new(plain: Vec<KeyRange>, odd: Vec<KeyRange>, exact: bool) -> Bounds {
-        Bounds { plain, odd, conditions: 1, exact, excludes_missing: true, excludes_arrays: true }
+        Bounds { plain, odd, conditions: 1, exact, excludes_missing: true, excludes_arrays: true, wide: false }
     }
 
     pub fn is_points(&self) -> bool {
@@ -223,6 +230,7 @@ impl Bounds {
             exact: self.exact && other.exact,
             excludes_missing: self.excludes_missing || other.excludes_missing,
             excludes_arrays: self.excludes_arrays && other.excludes_arrays,
+            wide: self.wide && other.wide,
         }
     }
 }

@@ -130,6 +130,11 @@ impl<'t> Candidate<'t> {
         self.fields.iter().any(|field| field.bounds.is_some())
     }
 
+    /// Whether most documents may lie in the stretches that are read, so that reading all of them is better.
+    pub fn is_wide(&self) -> bool {
+        self.leading().next().is_some_and(|(_, bounds)| bounds.wide)
+    }
+
     /// Whether there is a document at the most that it finds, so that nothing can be better.
     pub fn is_one_document(&self) -> bool {
         self.index.is_none_or(|index| index.spec.unique) && self.fields.iter().all(is_one_point)

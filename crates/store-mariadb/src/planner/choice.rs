@@ -5,6 +5,8 @@
 //! remembered ([`crate::choices`]), so that most queries are planned without asking. As long as nothing has been said, the shape of the
 //! bounds decides.
 //!
+//! Where an index that most documents may be in is all there is, reading all of them is its rival.
+//!
 //! A sort with a limit has one more rival: an index that gives its order and says nothing of the filter. If many documents match, enough of those that
 //! come first in the order do. That is hoped, not known: such a plan looks at so many rows at the most, and is made again if they are not enough
 //! ([`crate::ahead`]).
@@ -12,7 +14,7 @@
 use super::Wanted;
 use super::candidate::Candidate;
 use super::shown;
-use crate::choices::{Chosen, Known, Question, Way};
+use crate::choices::{Chosen, Known, Question, Way, WayKind};
 use crate::index::Index;
 use crate::plan::Written;
 use crate::table::Table;
@@ -78,12 +80,17 @@ pub(super) fn best<'t>(
         // Where there are no rivals it is the first.
         rivals = if rivals.is_empty() { vec![0, hope] } else { [&rivals[..], &[hope]].concat() };
     }
+    if rivals.is_empty() && !candidates.is_empty() {
+        rivals.push(0);
+    }
+    let in_order = |at: &usize| wanted.sort.is_some() && candidates[*at].is_sorted();
+    let or_all = hope.is_none() && rivals.iter().all(|at| candidates[*at].is_wide()) && !rivals.iter().any(in_order);
     let position = match rivals.as_slice() {
-        [] => 0,
-        [only] => *only,
-        several => several[chosen(several, &candidates, table, wanted, limit, asking)],
+        [] => return None,
+        [only] if !or_all => *only,
+        several => several[chosen(several, or_all, &candidates, table, wanted, limit, asking)?],
     };
-    let mut best = (position < candidates.len()).then(|| candidates.swap_remove(position))?;
+    let mut best = candidates.swap_remove(position);
     if hope == Some(position) {
         best.hope = asking.chosen.borrow().as_ref().map(Chosen::hope);
     }
@@ -121,15 +128,16 @@ fn rivals(candidates: &[Candidate<'_>]) -> Vec<usize> {
     few.iter().copied().filter(|at| !loses(at)).collect()
 }
 
-/// Which of the rivals it is, by what is known of them.
+/// Which of the rivals it is, by what is known of them; `None`, if that may be (`or_all`), where reading everything is better.
 fn chosen(
     rivals: &[usize],
+    or_all: bool,
     candidates: &[Candidate<'_>],
     table: &Table,
     wanted: &Wanted<'_>,
     limit: Option<u64>,
     asking: &Asking,
-) -> usize {
+) -> Option<usize> {
     let (mut shape, mut values) = (table.choices.hasher().build_hasher(), table.choices.hasher().build_hasher());
     (limit.map(u64::checked_ilog2), wanted.sort.is_some(), wanted.conditions.len()).hash(&mut shape);
     for candidate in rivals.iter().map(|at| &candidates[*at]) {
@@ -147,7 +155,7 @@ fn chosen(
         Known::Choice { way, chosen } => {
             *asking.chosen.borrow_mut() = chosen;
             asking.decision.set(Some(Decision { shape, values, way }));
-            way.min(rivals.len() - 1)
+            if or_all { Some(way).filter(|way| *way < rivals.len()) } else { Some(way.min(rivals.len() - 1)) }
         }
         Known::Nothing => {
             let way = |at: &usize| {
@@ -157,12 +165,13 @@ fn chosen(
                     leading: candidate.leading().map(|(path, _)| path.to_owned()).collect(),
                     sorted: candidate.is_sorted(),
                     exact: candidate.exact,
-                    hopes: candidate.leading().next().is_none(),
+                    kind: if candidate.leading().next().is_none() { WayKind::Hope } else { WayKind::Index },
                 }
             };
-            let ways = rivals.iter().map(way).collect();
+            let all = or_all.then(|| Way::all(wanted.sort.is_some()));
+            let ways = rivals.iter().map(way).chain(all).collect();
             asking.questions.borrow_mut().push(Question { shape, values, limit, table: table.quoted.clone(), ways });
-            0
+            (!or_all).then_some(0)
         }
     }
 }
