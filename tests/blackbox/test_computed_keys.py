@@ -121,6 +121,16 @@ def on_plane(rng):
     return {"flat": {"$near": corner, **farthest}}
 
 
+def on_sphere_behind(rng):
+    """A place, and what stands in front of it in the indexes of this kind."""
+    others = {"a": comparison(rng)} if rng.random() < 0.6 else {"list.k": comparison(rng), "b": comparison(rng)}
+    return {**on_sphere(rng), **others}
+
+
+def on_sphere_of_some(rng):
+    return {**on_sphere(rng), "a": {"$gt": "blue"}}
+
+
 KINDS = {
     "collation": ([({"a": 1}, {"collation": ENGLISH})], of_values),
     "collation, compound": ([({"words": 1, "list.k": -1}, {"collation": ENGLISH}), ({"list.k": 1, "list.v": 1}, {"collation": ENGLISH})], of_values),
@@ -132,7 +142,10 @@ KINDS = {
     "no room, partial": ([({"a": 1}, {"partialFilterExpression": {"a": {"$gt": "b"}}})], of_values),
     "text": ([({"words": "text", "a": "text"}, {"default_language": "none"})], of_words),
     "2dsphere": ([({"at": "2dsphere"}, {})], on_sphere),
+    "2dsphere, compound": ([({"a": 1, "at": "2dsphere"}, {}), ({"list.k": -1, "b": 1, "at": "2dsphere", "words": 1}, {})], on_sphere_behind),
+    "2dsphere, of some": ([({"at": "2dsphere"}, {"partialFilterExpression": {"a": {"$gt": "b"}}})], on_sphere_of_some),
     "2d": ([({"flat": "2d"}, {})], on_plane),
+    "all fields, partial": ([({"$**": 1}, {"partialFilterExpression": {"a": {"$gt": "b"}}})], of_values),
     "all fields": ([({"$**": 1}, {})], of_values),
     "some fields": ([({"$**": 1}, {"wildcardProjection": {"a": 1, "list": 1}})], of_values),
     "fields within one": ([({"list.$**": 1}, {})], of_values),
@@ -187,7 +200,8 @@ def expected_of(plain, asked, options):
         center = near["$geometry"]["coordinates"] if path == "at" else near
         farthest = (near if path == "at" else condition).get("$maxDistance", math.inf)
         away = {one["_id"]: distance(one, path, center) for one in documents}
-        return {number for number, there in away.items() if there is not None and there <= farthest}
+        others = plain.find({other: test for other, test in asked.items() if other != path}, {"_id": 1})
+        return {one["_id"] for one in others if away[one["_id"]] is not None and away[one["_id"]] <= farthest}
     return {one["_id"] for one in plain.find(asked, {"_id": 1}, **options)}
 
 
@@ -298,6 +312,64 @@ def test_the_nearest_are_found_without_reading_the_others(db, path):
         figures = db.command("explain", find, verbosity="executionStats")["executionStats"]
         assert figures["nReturned"] == 10
         assert figures["totalDocsExamined"] <= NEAREST / 2, figures["totalDocsExamined"]
+
+
+@pytest.mark.parametrize("front", [{"half": 1}, {"tenth": -1, "half": 1}], ids=["one field", "two fields"])
+def test_places_are_found_behind_other_fields(db, front):
+    """By the cells of the places, behind each of the values that are asked for."""
+    rng = random.Random(f"{SEED} behind {front}")
+    db.things.insert_many([{**one, "tenth": one["_id"] % 10} for one in many_places(rng)])
+    db.things.create_index([*front.items(), ("at", "2dsphere")])
+    documents = list(db.things.find())
+    for values in ({"half": 1, "tenth": 3}, {"half": {"$in": [0, 1]}, "tenth": {"$in": [3, 4]}}):
+        has = lambda one: all(one[name] in (asked["$in"] if isinstance(asked, dict) else [asked]) for name, asked in values.items())
+        center = [rng.uniform(-40, 40), rng.uniform(-40, 40)]
+        away = {one["_id"]: distance(one, "at", center) for one in documents if has(one)}
+        nearest = sorted(away, key=lambda number: (away[number], number))
+        farthest = (away[nearest[30]] + away[nearest[31]]) / 2
+        circle = {"at": {"$geoWithin": {"$centerSphere": [center, farthest / 6378100]}}, **values}
+        near = {"at": {"$near": {"$geometry": {"type": "Point", "coordinates": center}, "$maxDistance": farthest}}, **values}
+        assert {one["_id"] for one in db.things.find(circle)} == set(nearest[:31]), (SEED, center)
+        assert [one["_id"] for one in db.things.find(near)] == nearest[:31], (SEED, center)
+        assert [one["_id"] for one in db.things.find(near).limit(5)] == nearest[:5], (SEED, center)
+        for question, limit in ((circle, 0), (near, 0), (near, 5)):
+            explained = db.command("explain", {"find": "things", "filter": question, "limit": limit}, verbosity="executionStats")
+            assert "2dsphere" in json.dumps(explained["queryPlanner"]["winningPlan"])
+            # Fields that the index does not have leave more to look at.
+            others = 5 if "tenth" not in front else 1
+            assert explained["executionStats"]["totalDocsExamined"] <= 31 * 5 * others, (question, limit)
+
+
+def test_a_front_of_many_values_is_read_as_such(db):
+    """Places behind a range are not looked up, but the range is."""
+    db.things.insert_many(many_places(random.Random(f"{SEED} many")))
+    db.things.create_index([("half", 1), ("at", "2dsphere")])
+    circle = {"$geoWithin": {"$centerSphere": [[0, 0], 0.5]}}
+    for front in ({"$gt": 0}, {"$in": [1, *range(5, 90)]}):
+        question = {"half": front, "at": circle}
+        figures = db.command("explain", {"find": "things", "filter": question}, verbosity="executionStats")["executionStats"]
+        expected = [one["_id"] for one in db.things.find({"half": 1, "at": circle})]
+        assert figures["nReturned"] == len(expected) == len(list(db.things.find(question)))
+        assert figures["totalDocsExamined"] <= NEAREST / 2
+    near = {"half": {"$gt": 0}, "at": {"$near": {"$geometry": {"type": "Point", "coordinates": [1, 1]}}}}
+    by_one = [one["_id"] for one in db.things.find({**near, "half": 1})]
+    assert [one["_id"] for one in db.things.find(near)] == by_one
+
+
+def test_no_farther_than_is_asked_for_is_read(db):
+    rng = random.Random(f"{SEED} farthest")
+    db.things.insert_many(many_places(rng))
+    db.things.create_index({"at": "2dsphere"})
+    documents = list(db.things.find())
+    center = [rng.uniform(-40, 40), rng.uniform(-40, 40)]
+    nearest = sorted(documents, key=lambda one: (distance(one, "at", center), one["_id"]))
+    farthest = (distance(nearest[150], "at", center) + distance(nearest[151], "at", center)) / 2
+    near = {"at": {"$near": {"$geometry": {"type": "Point", "coordinates": center}, "$maxDistance": farthest}}}
+    figures = db.command("explain", {"find": "things", "filter": near}, verbosity="executionStats")["executionStats"]
+    assert figures["nReturned"] == 151 and figures["totalDocsExamined"] <= 151 * 5
+    exactly = distance(nearest[20], "at", center)
+    near["at"]["$near"]["$maxDistance"] = exactly * 1.0000001
+    assert [one["_id"] for one in db.things.find(near)] == [one["_id"] for one in nearest[:21]]
 
 
 def test_many_in_one_place_are_all_found(db):

@@ -284,6 +284,33 @@ def test_what_is_past_its_time_is_found_by_its_index(db, filled):
 
 
 @pytest.mark.selkie_only
+@pytest.mark.parametrize("key", [{"n": 1}, {"n": "hashed"}, {"at": "2dsphere"}, {"flat": "2d"}, {"$**": 1}], ids=str)
+def test_an_index_is_of_no_use_before_it_is_built(own_server, key):
+    """Who reads meanwhile finds all there is."""
+    server = own_server()
+    documents = 40_000
+    point = lambda number: [number % 300 / 10, number // 300 / 10]
+    with server.client() as client, server.client() as reader, ThreadPoolExecutor() as threads:
+        things = client["building"]["things"]
+        for first in range(0, documents, 10_000):
+            numbers = range(first, first + 10_000)
+            things.insert_many([{"_id": number, "n": number % 100, "at": {"type": "Point", "coordinates": point(number)}, "flat": point(number)}
+                                for number in numbers])
+        circle = {"$geoWithin": {"$centerSphere": [[5, 5], 0.02]}}
+        questions = [{"n": 7}, {"at": circle}, {"flat": {"$geoWithin": {"$box": [[3, 3], [5, 5]]}}}]
+        expected = [things.count_documents(question) for question in questions]
+        assert all(expected)
+        build = threads.submit(things.create_index, list(key.items()))
+        polls = 0
+        while not build.done():
+            found = [sum(1 for _ in reader["building"]["things"].find(question, {"_id": 1})) for question in questions]
+            assert found == expected
+            polls += 1
+        build.result()
+        assert polls
+
+
+@pytest.mark.selkie_only
 def test_a_build_shows_how_far_it_is(own_server):
     server = own_server()
     documents = 60_000
