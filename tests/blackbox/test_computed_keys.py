@@ -128,7 +128,7 @@ def on_sphere_behind(rng):
 
 
 def on_sphere_of_some(rng):
-    return {**on_sphere(rng), "a": {"$gt": "blue"}}
+    return {**on_sphere(rng), "b": {"$exists": True}}
 
 
 KINDS = {
@@ -143,7 +143,7 @@ KINDS = {
     "text": ([({"words": "text", "a": "text"}, {"default_language": "none"})], of_words),
     "2dsphere": ([({"at": "2dsphere"}, {})], on_sphere),
     "2dsphere, compound": ([({"a": 1, "at": "2dsphere"}, {}), ({"list.k": -1, "b": 1, "at": "2dsphere", "words": 1}, {})], on_sphere_behind),
-    "2dsphere, of some": ([({"at": "2dsphere"}, {"partialFilterExpression": {"a": {"$gt": "b"}}})], on_sphere_of_some),
+    "2dsphere, of some": ([({"at": "2dsphere"}, {"partialFilterExpression": {"b": {"$exists": True}}})], on_sphere_of_some),
     "2d": ([({"flat": "2d"}, {})], on_plane),
     "all fields, partial": ([({"$**": 1}, {"partialFilterExpression": {"a": {"$gt": "b"}}})], of_values),
     "all fields": ([({"$**": 1}, {})], of_values),

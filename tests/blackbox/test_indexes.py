@@ -291,7 +291,8 @@ def test_an_index_is_of_no_use_before_it_is_built(own_server, key):
     documents = 40_000
     point = lambda number: [number % 300 / 10, number // 300 / 10]
     with server.client() as client, server.client() as reader, ThreadPoolExecutor() as threads:
-        things = client["building"]["things"]
+        things = client["half_built"]["things"]
+        things.drop()
         for first in range(0, documents, 10_000):
             numbers = range(first, first + 10_000)
             things.insert_many([{"_id": number, "n": number % 100, "at": {"type": "Point", "coordinates": point(number)}, "flat": point(number)}
@@ -303,11 +304,12 @@ def test_an_index_is_of_no_use_before_it_is_built(own_server, key):
         build = threads.submit(things.create_index, list(key.items()))
         polls = 0
         while not build.done():
-            found = [sum(1 for _ in reader["building"]["things"].find(question, {"_id": 1})) for question in questions]
+            found = [sum(1 for _ in reader["half_built"]["things"].find(question, {"_id": 1})) for question in questions]
             assert found == expected
             polls += 1
         build.result()
         assert polls
+        client.drop_database("half_built")
 
 
 @pytest.mark.selkie_only

@@ -25,6 +25,7 @@ use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
 use drain::{DRAINED_AT_ONCE, drain};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{IndexKind, Progress};
 
 /// Begin the names of the tables.
@@ -43,8 +44,12 @@ const ARRAYS: u8 = 0;
 /// In place of them, for a document whose keys are not known: every lookup reads it.
 const UNKNOWN: [u8; 9] = [ARRAYS, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
 
-/// A read that finds more rows pending has them drained first.
+/// A read that finds more rows pending has some of them drained first.
 const PENDING_MAX: u64 = 100;
+
+/// So many times in a row may others be in the way of a build, which then waits a little.
+const CONTENTIONS_MAX: u32 = 100;
+const CONTENTION_PAUSE: Duration = Duration::from_millis(5);
 
 /// The tables of an index, as they are remembered.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,9 +161,18 @@ async fn make_each<'i>(
         }
         keys.ready = true;
         remember(connection, table, index, Some(&keys)).await?;
-        let mut done = 0;
+        let (mut done, mut refused) = (0, 0);
         loop {
-            let drained = drain(connection, table, index, &mut keys).await?;
+            let drained = match drain(connection, table, index, &mut keys).await {
+                // Reads drain as well. What was rolled back is pending still.
+                Err(failure) if failure.is_contention() && refused < CONTENTIONS_MAX => {
+                    refused += 1;
+                    tokio::time::sleep(CONTENTION_PAUSE).await;
+                    continue;
+                }
+                drained => drained?,
+            };
+            refused = 0;
             done += drained;
             if let Some(progress) = progress {
                 progress.set(done as u64);
@@ -190,12 +204,21 @@ async fn create(connection: &mut Connection, table: &Table, keys: &KeyTable) -> 
         trigger("INSERT", "NEW"),
         trigger("UPDATE", "NEW"),
         trigger("DELETE", "OLD"),
-        // Writers need not wait for it: what they write is noted by the triggers.
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
-        format!("INSERT IGNORE INTO {pending} SELECT seq FROM {main}"),
     ] {
         connection.queue_query(&sql);
         connection.finish().await?;
+    }
+    for refused in 0.. {
+        // Writers need not wait for it: what they write is noted by the triggers.
+        connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+        connection.finish().await?;
+        connection.queue_query(&format!("INSERT IGNORE INTO {pending} SELECT seq FROM {main}"));
+        match connection.finish().await {
+            Err(failure) if failure.is_contention() && refused < CONTENTIONS_MAX => {
+                tokio::time::sleep(CONTENTION_PAUSE).await;
+            }
+            outcome => return outcome.map(drop),
+        }
     }
     Ok(())
 }

@@ -158,14 +158,14 @@ type Choice = (Access, PlanFacts, Option<Arc<str>>);
 fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, order: Order, asking: &Asking) -> Choice {
     let Some(key) = repeated::key(table, query, order) else { return choose(table, query, wanted, asking) };
     if let Some(remembered) = table.repeated.choice(&key)
-        && remembered.decision.is_none_or(|decision| decision.is_made_again(table, asking))
+        && remembered.decisions.iter().all(|decision| decision.is_made_again(table, asking))
     {
         *asking.written.borrow_mut() = remembered.written.clone();
         return remembered.choice();
     }
     let choice = choose(table, query, wanted, asking);
     if asking.questions.borrow().is_empty() {
-        table.repeated.note(key, &choice, asking.decision.get());
+        table.repeated.note(key, &choice, asking.decisions.take());
     }
     choice
 }
@@ -195,6 +195,11 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &A
         && let Some(rows) = keyed::of_query(table, query, None)
     {
         return by_keys(rows, wanted);
+    }
+    if let Some(best) = &best
+        && let Some(choice) = by_branches(table, query, wanted, best, asking)
+    {
+        return choice;
     }
     if let Some(candidate) = best {
         if !candidate.is_sorted()
@@ -320,8 +325,7 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &As
     let branches = branches_of(query.predicate.root())?;
     let mut parts = Vec::with_capacity(branches.len());
     for branch in branches {
-        let mut part = Wanted { sort: None, ..Wanted::default() };
-        part.read(branch);
+        let part = Wanted::of_branch(branch);
         let all = match ids_in(branch, table) {
             Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
             None => match choice::best(table, &part, None, asking) {
@@ -335,6 +339,30 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &As
     // What the branches look at is not told apart.
     asking.chosen.take();
     Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
+}
+
+/// The union, where an index serves what stands beside the `$or` as well, but finds more documents.
+fn by_branches(
+    table: &Arc<Table>,
+    query: &Query<'_>,
+    wanted: &Wanted<'_>,
+    best: &Candidate<'_>,
+    asking: &Asking,
+) -> Option<Choice> {
+    if !best.is_bounded() || best.is_one_document() || wanted.sort.is_some() && best.is_sorted() {
+        return None;
+    }
+    let chosen = asking.chosen.take();
+    let branches: Vec<Wanted<'_>> = branches_of(query.predicate.root())?.iter().map(Wanted::of_branch).collect();
+    let found = branches.iter().map(|branch| Some((choice::best(table, branch, None, asking)?, branch)));
+    let found: Option<Vec<(Candidate<'_>, &Wanted<'_>)>> = found.collect();
+    let better =
+        found.is_some_and(|found| choice::is_better_by_branches(best, &found, table, wanted, query.limit, asking));
+    if better {
+        return union(table, query, wanted, asking);
+    }
+    asking.chosen.replace(chosen);
+    None
 }
 
 /// The branches of the `$or` that all documents must match, if there are not too many.
@@ -375,6 +403,13 @@ impl<'q> Wanted<'q> {
         let sort = sort.filter(|sort| sort.natural().is_none());
         let mut wanted = Wanted { sort, natural, ordered: order == Order::ByIndex, ..Wanted::default() };
         wanted.read(query.predicate.root());
+        wanted
+    }
+
+    /// What one branch of a disjunction wants, for itself.
+    fn of_branch(branch: &'q Node) -> Wanted<'q> {
+        let mut wanted = Wanted::default();
+        wanted.read(branch);
         wanted
     }
 

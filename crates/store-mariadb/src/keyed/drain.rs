@@ -23,6 +23,9 @@ use store::Namespace;
 /// Rows of one transaction.
 pub(super) const DRAINED_AT_ONCE: usize = 256;
 
+/// Rows that a read has drained at the most, before it goes on: it looks at the others besides.
+const DRAINED_BY_READ_MAX: usize = 2_048;
+
 /// How long after a write its rows are drained: others may follow.
 const DRAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -32,7 +35,8 @@ const KEYS_AT_ONCE: usize = 512;
 /// A row of the table of keys.
 type KeyRow = (Vec<u8>, u64);
 
-/// Has the rows that are pending in the indexes of a plan drained, if they are many: they are read besides what is looked for.
+/// Has the rows that are pending in the indexes of a plan drained, if they are many: they are read besides what is looked for. Of very many, as
+/// while an index is being built, some are left to be drained beside requests.
 pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
     let Some(table) = &plan.table else { return Ok(()) };
     for keyed in plan.all_rows().filter_map(Rows::keyed) {
@@ -43,9 +47,15 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
         let of_keys = |index: &&Index| index.keys.as_ref().is_some_and(|keys| keys.name() == keyed.keys.name());
         let Some(index) = table.indexes.iter().find(of_keys) else { continue };
         let mut lease = store.pool.lease().await?;
-        match drain_all(&mut lease, table, index).await {
-            Ok(true) => store.catalog.note_change(),
-            Ok(false) => {}
+        match drain_some(&mut lease, table, index, DRAINED_BY_READ_MAX).await {
+            Ok(Drained { arrays, all }) => {
+                if arrays {
+                    store.catalog.note_change();
+                }
+                if !all {
+                    bring_up_later(store, &plan.namespace);
+                }
+            }
             Err(failure) => tracing::debug!("keys of {} are behind: {failure}", table.quoted),
         }
     }
@@ -64,13 +74,13 @@ pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
         tokio::task::spawn_local(async move {
             tokio::time::sleep(DRAIN_AFTER).await;
             let Some(index) = table.indexes.get(at) else { return };
-            let mut drained = Ok(false);
+            let mut drained = Ok(Drained { arrays: false, all: true });
             if let Ok(mut lease) = pool.lease().await {
-                drained = drain_all(&mut lease, &table, index).await;
+                drained = drain_some(&mut lease, &table, index, usize::MAX).await;
                 draining.borrow_mut().remove(&name);
                 // What was written at the last moment, by somebody who saw that this was going on.
                 if drained.is_ok() {
-                    drained = drain_all(&mut lease, &table, index).await;
+                    drained = drain_some(&mut lease, &table, index, usize::MAX).await;
                 }
             }
             draining.borrow_mut().remove(&name);
@@ -81,14 +91,27 @@ pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
     }
 }
 
-/// Drains all rows; gives whether arrays have turned up where there were none before.
-async fn drain_all(connection: &mut Connection, table: &Table, index: &Index) -> Result<bool> {
-    let Some(mut keys) = index.keys.clone() else { return Ok(false) };
-    let before = keys.arrays;
-    while drain(connection, table, index, &mut keys).await? == DRAINED_AT_ONCE {
+/// What came of draining.
+struct Drained {
+    /// Arrays have turned up where there were none before.
+    arrays: bool,
+    /// No rows are left but what others are at.
+    all: bool,
+}
+
+/// Drains so many rows and a few more at the most.
+async fn drain_some(connection: &mut Connection, table: &Table, index: &Index, at_most: usize) -> Result<Drained> {
+    let Some(mut keys) = index.keys.clone() else { return Ok(Drained { arrays: false, all: true }) };
+    let (before, mut count) = (keys.arrays, 0);
+    let all = loop {
+        let drained = drain(connection, table, index, &mut keys).await?;
+        count += drained;
+        if drained < DRAINED_AT_ONCE || count >= at_most {
+            break drained < DRAINED_AT_ONCE;
+        }
         tokio::task::yield_now().await;
-    }
-    Ok(keys.arrays != before)
+    };
+    Ok(Drained { arrays: keys.arrays != before, all })
 }
 
 /// Drains some rows; gives how many. Fewer than [`DRAINED_AT_ONCE`]: none is left but what others are at.

@@ -129,7 +129,11 @@ impl Bounds {
     fn of_test(test: &Test, bytes: usize) -> Option<Bounds> {
         match test {
             Test::Equal(value) => Bounds::of_points(std::slice::from_ref(value), bytes),
-            Test::In(list) if list.regexes().is_empty() => Bounds::of_points(list.values(), bytes),
+            Test::In(list) => {
+                let beginnings =
+                    list.regexes().iter().map(|regex| Some(Bounds::of_beginning(&regex.beginning()?, bytes)));
+                beginnings.fold(Bounds::of_points(list.values(), bytes), |all, one| Some(all?.or(one?)))
+            }
             Test::Less(value) => Bounds::of_range(value.as_value(), false, false, bytes),
             Test::LessOrEqual(value) => Bounds::of_range(value.as_value(), false, true, bytes),
             Test::Greater(value) => Bounds::of_range(value.as_value(), true, false, bytes),
@@ -233,6 +237,34 @@ impl Bounds {
             wide: self.wide && other.wide,
         }
     }
+}
+
+impl Bounds {
+    /// Bounds for one condition of which any part may hold.
+    fn or(self, other: Bounds) -> Bounds {
+        Bounds {
+            plain: union([self.plain, other.plain].concat()),
+            odd: union([self.odd, other.odd].concat()),
+            conditions: 1,
+            exact: self.exact && other.exact,
+            excludes_missing: self.excludes_missing && other.excludes_missing,
+            excludes_arrays: self.excludes_arrays && other.excludes_arrays,
+            wide: self.wide || other.wide,
+        }
+    }
+}
+
+/// The same keys by disjoint, ascending ranges.
+fn union(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+    ranges.sort_by(|left, right| left.low.cmp(&right.low));
+    let mut disjoint: Vec<KeyRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match disjoint.last_mut() {
+            Some(last) if range.low < last.high => last.high = std::mem::take(&mut last.high).max(range.high),
+            _ => disjoint.push(range),
+        }
+    }
+    disjoint
 }
 
 fn intersections(left: &[KeyRange], right: &[KeyRange]) -> Vec<KeyRange> {

@@ -18,19 +18,23 @@ use crate::choices::{Chosen, Known, Question, Way, WayKind};
 use crate::index::Index;
 use crate::plan::Written;
 use crate::table::Table;
-use std::cell::{Cell, RefCell};
+use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Who wants more documents than this has all that match sorted: most orders are not gone along so far.
 const HOPED_ROWS_MAX: u64 = 1_000;
 
+/// All that a plan was decided by.
+pub(super) type Decisions = SmallVec<[Decision; 1]>;
+
 /// What has to be asked before a plan is as good as it can be; and by what has been asked it is made.
 #[derive(Default)]
 pub(crate) struct Asking {
     pub questions: RefCell<Vec<Question>>,
     pub chosen: RefCell<Option<Chosen>>,
-    pub decision: Cell<Option<Decision>>,
+    pub decisions: RefCell<Decisions>,
     pub written: RefCell<Option<Arc<Written>>>,
 }
 
@@ -138,40 +142,94 @@ fn chosen(
     limit: Option<u64>,
     asking: &Asking,
 ) -> Option<usize> {
-    let (mut shape, mut values) = (table.choices.hasher().build_hasher(), table.choices.hasher().build_hasher());
-    (limit.map(u64::checked_ilog2), wanted.sort.is_some(), wanted.conditions.len()).hash(&mut shape);
-    for candidate in rivals.iter().map(|at| &candidates[*at]) {
-        (candidate.name(), candidate.is_sorted(), candidate.exact).hash(&mut shape);
+    let mut query = Hashes::new(table, wanted, limit);
+    rivals.iter().for_each(|at| query.note(&candidates[*at]));
+    let ways = || {
+        let all = or_all.then(|| Way::all(wanted.sort.is_some()));
+        rivals.iter().map(|at| way(&candidates[*at], wanted)).chain(all).collect()
+    };
+    match decide(table, query, limit, asking, ways) {
+        None => (!or_all).then_some(0),
+        Some(way) if or_all => Some(way).filter(|way| *way < rivals.len()),
+        Some(way) => Some(way.min(rivals.len() - 1)),
+    }
+}
+
+/// Whether the branches of a disjunction, each by its own index, find fewer documents than an index on what stands beside it.
+pub(super) fn is_better_by_branches(
+    best: &Candidate<'_>,
+    branches: &[(Candidate<'_>, &Wanted<'_>)],
+    table: &Table,
+    wanted: &Wanted<'_>,
+    limit: Option<u64>,
+    asking: &Asking,
+) -> bool {
+    let mut query = Hashes::new(table, wanted, limit);
+    "$or".hash(&mut query.shape);
+    std::iter::once(best).chain(branches.iter().map(|(branch, _)| branch)).for_each(|candidate| query.note(candidate));
+    let ways = || {
+        let stretches = branches.iter().flat_map(|(branch, wanted)| branch.stretches(wanted)).collect();
+        let (leading, sorted) = (Vec::new(), wanted.sort.is_none());
+        vec![way(best, wanted), Way { stretches, leading, sorted, exact: false, kind: WayKind::Index }]
+    };
+    decide(table, query, limit, asking, ways) == Some(1)
+}
+
+fn way(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Way {
+    Way {
+        stretches: candidate.stretches(wanted),
+        leading: candidate.leading().map(|(path, _)| path.to_owned()).collect(),
+        sorted: candidate.is_sorted(),
+        exact: candidate.exact,
+        kind: if candidate.leading().next().is_none() { WayKind::Hope } else { WayKind::Index },
+    }
+}
+
+/// What tells queries apart whose ways are to be compared: by what the ways can do, and by the values besides.
+struct Hashes {
+    shape: ahash::AHasher,
+    values: ahash::AHasher,
+}
+
+impl Hashes {
+    fn new(table: &Table, wanted: &Wanted<'_>, limit: Option<u64>) -> Hashes {
+        let hasher = || table.choices.hasher().build_hasher();
+        let mut hashes = Hashes { shape: hasher(), values: hasher() };
+        (limit.map(u64::checked_ilog2), wanted.sort.is_some(), wanted.conditions.len()).hash(&mut hashes.shape);
+        hashes
+    }
+
+    fn note(&mut self, candidate: &Candidate<'_>) {
+        (candidate.name(), candidate.is_sorted(), candidate.exact).hash(&mut self.shape);
         for (path, bounds) in candidate.leading() {
             // Lists of about as many values are alike.
-            (path, bounds.is_points(), bounds.plain.len().checked_ilog2()).hash(&mut shape);
+            (path, bounds.is_points(), bounds.plain.len().checked_ilog2()).hash(&mut self.shape);
             for range in bounds.plain.iter().chain(&bounds.odd) {
-                (&range.low, &range.high).hash(&mut values);
+                (&range.low, &range.high).hash(&mut self.values);
             }
         }
     }
-    let (shape, values) = (shape.finish(), values.finish());
+}
+
+/// The number of the best of some ways; `None` where MariaDB has to be asked first.
+fn decide(
+    table: &Table,
+    query: Hashes,
+    limit: Option<u64>,
+    asking: &Asking,
+    ways: impl FnOnce() -> Vec<Way>,
+) -> Option<usize> {
+    let (shape, values) = (query.shape.finish(), query.values.finish());
     match table.choices.known(shape, values) {
         Known::Choice { way, chosen } => {
             *asking.chosen.borrow_mut() = chosen;
-            asking.decision.set(Some(Decision { shape, values, way }));
-            if or_all { Some(way).filter(|way| *way < rivals.len()) } else { Some(way.min(rivals.len() - 1)) }
+            asking.decisions.borrow_mut().push(Decision { shape, values, way });
+            Some(way)
         }
         Known::Nothing => {
-            let way = |at: &usize| {
-                let candidate = &candidates[*at];
-                Way {
-                    stretches: candidate.stretches(wanted),
-                    leading: candidate.leading().map(|(path, _)| path.to_owned()).collect(),
-                    sorted: candidate.is_sorted(),
-                    exact: candidate.exact,
-                    kind: if candidate.leading().next().is_none() { WayKind::Hope } else { WayKind::Index },
-                }
-            };
-            let all = or_all.then(|| Way::all(wanted.sort.is_some()));
-            let ways = rivals.iter().map(way).chain(all).collect();
-            asking.questions.borrow_mut().push(Question { shape, values, limit, table: table.quoted.clone(), ways });
-            (!or_all).then_some(0)
+            let (table, ways) = (table.quoted.clone(), ways());
+            asking.questions.borrow_mut().push(Question { shape, values, limit, table, ways });
+            None
         }
     }
 }

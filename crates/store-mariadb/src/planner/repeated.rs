@@ -4,7 +4,7 @@
 //! table's definition, and where indexes were compared ([`crate::choices`]), that comparison has to say the same again. A query is remembered
 //! the second time that it comes, so that those which never do again cost no more than looking.
 
-use super::choice::Decision;
+use super::choice::Decisions;
 use super::{Choice, Order, other_keys};
 use crate::plan::{Access, Written};
 use crate::table::Table;
@@ -47,7 +47,7 @@ pub(super) struct Remembered {
     access: Access,
     facts: PlanFacts,
     probe: Option<Arc<str>>,
-    pub decision: Option<Decision>,
+    pub decisions: Decisions,
     /// Where one statement is all there is.
     pub written: Option<Arc<Written>>,
 }
@@ -68,7 +68,7 @@ impl Repeated {
     }
 
     /// Remembers a choice that nothing has been carried out by yet.
-    pub(super) fn note(&self, key: Key, (access, facts, probe): &Choice, decision: Option<Decision>) {
+    pub(super) fn note(&self, key: Key, (access, facts, probe): &Choice, decisions: Decisions) {
         let hash = self.state.hash_one(&key);
         let mut known = self.lock();
         known.seen.resize(SEEN_PLACES, Default::default());
@@ -84,7 +84,7 @@ impl Repeated {
         }
         let written = matches!(access, Access::Rows(_)).then(Arc::default);
         let (access, probe) = (access.clone(), probe.clone());
-        known.plans.insert(key, Arc::new(Remembered { access, facts: *facts, probe, decision, written }));
+        known.plans.insert(key, Arc::new(Remembered { access, facts: *facts, probe, decisions, written }));
     }
 }
 
@@ -229,19 +229,19 @@ mod tests {
         let key = |number: u64| Key::from_slice(&number.to_le_bytes());
         for times in 0..2 {
             assert!(repeated.choice(&key(7)).is_none(), "{times}");
-            repeated.note(key(7), &choice, None);
+            repeated.note(key(7), &choice, Decisions::new());
         }
         assert!(repeated.choice(&key(7)).is_some());
 
         let (repeated, many) = (Repeated::default(), PLANS_MAX as u64 / 2);
         for _ in 0..2 {
-            (0..many).for_each(|number| repeated.note(key(number), &choice, None));
+            (0..many).for_each(|number| repeated.note(key(number), &choice, Decisions::new()));
         }
         let known = (0..many).filter(|number| repeated.choice(&key(*number)).is_some()).count() as u64;
         assert!(known > many * 9 / 10, "{known} of {many} that come in turns");
 
         for number in 0..2 * PLANS_MAX as u64 {
-            (0..2).for_each(|_| repeated.note(key(number), &choice, None));
+            (0..2).for_each(|_| repeated.note(key(number), &choice, Decisions::new()));
         }
         assert!(repeated.lock().plans.len() <= PLANS_MAX);
     }

@@ -39,7 +39,7 @@ fn front(pattern: &str, options: &str) -> Option<(String, bool)> {
         None => (pattern.strip_prefix('^')?, false),
     };
     // With several lines, `^` is at the beginning of each.
-    let unknown = |option: char| !(matches!(option, 's' | 'x') || option == 'm' && whole_text);
+    let unknown = |option: char| !(matches!(option, 's' | 'u' | 'x') || option == 'm' && whole_text);
     if rest.contains('|') || options.contains(unknown) {
         return None;
     }
@@ -94,6 +94,7 @@ mod tests {
         check("^abc", "m", None);
         check("\\Aabc", "m", Some(("abc", true)));
         check("^abc", "s", Some(("abc", true)));
+        check("^abc", "u", Some(("abc", true)));
         check("^ab c # d", "x", Some(("ab", false)));
         check("^ab(?#c)*d", "", Some(("a", false)));
         check("^abc.*", "", Some(("abc", false)));
@@ -125,7 +126,7 @@ mod tests {
         fn what_matches_begins_so(
             pattern in r"\^(ab|[abc #\n.+*?$]|\\[dQEw.]|\(\?#b\)|\{0,1\}|\[ab\]|\(a\)){1,6}",
             text in "[abc #\n.]{0,6}",
-            options in "[sx]?",
+            options in "[sux]?",
         ) {
             let Some(beginning) = Beginning::of(&pattern, &options) else { return Ok(()) };
             let Ok(engine) = compile(&pattern, &options) else { return Ok(()) };

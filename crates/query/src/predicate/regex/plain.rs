@@ -23,9 +23,10 @@ impl Plain {
     }
 }
 
-/// `None` for a pattern with more to it, and for one without text. What `.` means is of no concern to text, so the option `s` is not either.
+/// `None` for a pattern with more to it, and for one without text. What `.` means is of no concern to text, so the option `s` is not either;
+/// and text is Unicode whether or not `u` says so.
 pub(super) fn of(pattern: &str, options: &str) -> Option<Plain> {
-    if options.contains(|option| option != 's') {
+    if options.contains(|option| !matches!(option, 's' | 'u')) {
         return None;
     }
     let rest = pattern.strip_prefix('^');
@@ -73,7 +74,7 @@ mod tests {
     proptest! {
         /// As the engine has it.
         #[test]
-        fn matches_are_the_engines(pattern in r"\^?([ab\n]|\\\.){1,3}\$?", text in "[ab.\n]{0,5}", options in "s?") {
+        fn matches_are_the_engines(pattern in r"\^?([ab\n]|\\\.){1,3}\$?", text in "[ab.\n]{0,5}", options in "s?u?") {
             let Some(plain) = of(&pattern, &options) else { return Ok(()) };
             let engine = compile(&pattern, &options).unwrap();
             if plain.at_start || plain.at_end {
