@@ -352,8 +352,8 @@ fn by_branches(
     if !best.is_bounded() || best.is_one_document() || wanted.sort.is_some() && best.is_sorted() {
         return None;
     }
-    let chosen = asking.chosen.take();
     let branches: Vec<Wanted<'_>> = branches_of(query.predicate.root())?.iter().map(Wanted::of_branch).collect();
+    let chosen = asking.chosen.take();
     let found = branches.iter().map(|branch| Some((choice::best(table, branch, None, asking)?, branch)));
     let found: Option<Vec<(Candidate<'_>, &Wanted<'_>)>> = found.collect();
     let better =
