@@ -3,17 +3,18 @@
 //! Source: <https://www.mongodb.com/docs/manual/core/index-ttl/>
 //!
 //! One worker of the process does it. A document goes when the date in the indexed field, or the earliest of several, lies
-//! far enough back; documents without a date stay.
+//! far enough back; documents without a date stay, and so do those that a partial index leaves out.
 
 use crate::arguments::number_to_i64;
 use crate::clock;
 use crate::command::time_series::OPTION;
 use crate::server::Worker;
-use document::{Doc, DocBuf, Value};
+use document::{Doc, DocBuf, DocWriter, Value};
 use error::Result;
 use query::{Context, Predicate};
 use std::rc::Rc;
 use std::time::Duration;
+use store::catalog::default_collation;
 use store::rules::CLUSTERED_INDEX;
 use store::{DeleteStatement, IndexSpec, Namespace, ReturnImage, Statements, WriteBatch};
 
@@ -43,11 +44,13 @@ pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
             let namespace = Namespace::new(&database.name, &collection.name);
             let options = collection.options.as_doc();
             if let Some(filter) = expired_by_id(options, now_ms).or_else(|| expired_buckets(options, now_ms)) {
-                deleted += delete(worker, &namespace, &filter, now_ms).await?;
+                deleted += delete(worker, &namespace, &filter, &Context::at(now_ms)).await?;
             }
             for index in worker.store.indexes(&namespace).await?.unwrap_or_default() {
                 if let Some(filter) = expired(&index, now_ms) {
-                    deleted += delete(worker, &namespace, &filter, now_ms).await?;
+                    let collation = default_collation(index.spec.as_doc())?;
+                    let context = Context { collation, ..Context::at(now_ms) };
+                    deleted += delete(worker, &namespace, &filter, &context).await?;
                 }
             }
         }
@@ -55,15 +58,19 @@ pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
     Ok(deleted)
 }
 
-/// The filter that finds what has expired; `None` for an index without a time to live. Indexes of several fields have none.
+/// The filter, by the index's collation, that finds what has expired; `None` for an index without a time to live. Indexes of several fields
+/// have none.
 fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
     let seconds = number_to_i64(index.spec.as_doc().get("expireAfterSeconds")?)?;
     let mut fields = index.key.as_doc().elements();
     let field = fields.next().filter(|_| fields.next().is_none())?;
     let limit_ms = now_ms.saturating_sub(seconds.saturating_mul(1000));
     // Less than a date is only another date.
-    let filter = |writer: &mut document::DocWriter<'_>| {
-        writer.document(field.key()).append("$lt", Value::DateTime(limit_ms));
+    let is_over = DocBuf::build(|writer| writer.document(field.key()).append("$lt", Value::DateTime(limit_ms)));
+    let kept = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);
+    let filter = |writer: &mut DocWriter<'_>| {
+        let mut all = writer.array("$and");
+        [Some(is_over.as_doc()), kept].into_iter().flatten().for_each(|condition| all.push(condition));
     };
     (field.key() != "_id").then(|| DocBuf::build(filter))
 }
@@ -85,9 +92,9 @@ fn expired_buckets(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
     Some(DocBuf::build(|writer| writer.document(&path).append("$lte", limit)))
 }
 
-async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, now_ms: i64) -> Result<u64> {
+async fn delete(worker: &Worker, namespace: &Namespace, filter: &DocBuf, context: &Context) -> Result<u64> {
     let statement = DeleteStatement {
-        predicate: Predicate::parse(filter.as_doc(), &Context::at(now_ms))?,
+        predicate: Predicate::parse(filter.as_doc(), context)?,
         sort: None,
         one: false,
         hint: None,
