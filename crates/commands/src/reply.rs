@@ -33,8 +33,8 @@ pub fn write_write_error(index: usize, error: &Error, errors: &mut ArrayWriter<'
     let mut writer = errors.document();
     writer.append("index", index as i32);
     writer.append("code", error.code().0);
-    append_details(error, &mut writer);
     writer.append("errmsg", error.message());
+    append_details(error, &mut writer);
 }
 
 fn append_details(error: &Error, writer: &mut DocWriter<'_>) {
