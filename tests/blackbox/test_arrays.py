@@ -96,7 +96,7 @@ def test_of_value(rng, depth=0):
     if kind == 7:
         return {"$regex": rng.choice(["^a", "^x", "b"])}
     if kind == 8:
-        return {rng.choice(["$ne", "$not"]): {"$gt": 1}} if rng.random() < 0.3 else {"$exists": rng.random() < 0.8}
+        return what_most_meet(rng)
     if kind == 9:
         return {"$elemMatch": test_of_value(rng, 1)}
     if kind == 10:
@@ -105,6 +105,15 @@ def test_of_value(rng, depth=0):
 
 
 test_of_value.__test__ = False
+
+
+def what_most_meet(rng):
+    types = ["string", "number", "null", "array", "object", "bool"]
+    return rng.choice([
+        {"$ne": scalar(rng)}, {"$ne": {"$gt": 1}}, {"$nin": [scalar(rng), scalar(rng)]}, {"$not": {"$gt": scalar(rng)}},
+        {"$exists": rng.random() < 0.8}, {"$exists": True, "$in": [scalar(rng), scalar(rng)]},
+        {"$type": rng.sample(types, 2)}, {"$type": "number", "$gt": scalar(rng)}, {"$mod": [2, 0]},
+    ])
 
 
 def condition(rng):

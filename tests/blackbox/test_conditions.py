@@ -28,6 +28,7 @@ def document(number: int) -> dict:
         "day": START + datetime.timedelta(hours=number),
         "maybe": f"m{number}" if rare else None,
         "few": {"x": 1} if rare else [] if number % 2 else 5,
+        "tags": [number % 350, -1],
     }
     if rare:
         made["seldom"] = number
@@ -42,7 +43,7 @@ def things(server):
         collection = client["conditions"]["things"]
         collection.drop()
         collection.insert_many([document(number) for number in range(DOCUMENTS)])
-        for key in ("plain", "flag", "kind", "day", "maybe", "often", "few", "seldom"):
+        for key in ("plain", "flag", "kind", "day", "maybe", "often", "few", "tags", "seldom"):
             collection.create_index(key, sparse=key == "seldom")
         for key, kind in (("hashed", "hashed"), ("in.$**", 1), ("at", "2dsphere"), ("flat", "2d"), ("words", "text")):
             collection.create_index([(key, kind)])
@@ -79,6 +80,7 @@ UNCOMMON = {
     "has one of two types": {"kind": {"$type": ["string", "bool"]}},
     "is not above": {"day": {"$not": {"$gt": START + datetime.timedelta(hours=20)}}},
     "leaves a remainder": {"seldom": {"$mod": [800, 0]}},
+    "an array is there and has a value": {"tags": {"$exists": True, "$in": [7]}},
     "is there": {"seldom": {"$exists": True}},
     "is not there": {"often": {"$exists": False}},
     "is not null, and more": {"maybe": {"$ne": None}, "hashed": {"$gte": 0}},

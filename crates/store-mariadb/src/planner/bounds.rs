@@ -58,10 +58,12 @@ impl Bounds {
         here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).reduce(Bounds::and)
     }
 
-    /// The bounds of one condition alone: another element of an array may meet the others.
-    pub fn of_one(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
-        let mut here = conditions.iter().filter(|(other, _)| *other == path);
-        here.find_map(|(_, test)| Bounds::of_test(test, bytes))
+    /// The bounds of one condition alone, as another element of an array may meet the others: of one that a value within an array meets, and the
+    /// array as a whole does not.
+    pub fn of_element(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
+        let here = conditions.iter().filter(|(other, _)| *other == path);
+        let found = here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).filter(|bounds| bounds.excludes_arrays);
+        found.min_by_key(|bounds| bounds.wide)
     }
 
     /// The bounds of an index's fields by `min` and `max`: those that are the same in both, and the one behind them.

@@ -128,7 +128,6 @@ fn condition_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize
     fields.position(|path| rest_within(path, place).is_some() && of_one(path, wanted, index.bytes()).is_some())
 }
 
-/// The bounds of one condition that a value within an array meets, and the array as a whole does not.
 fn of_one(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
-    Bounds::of_one(path, &wanted.conditions, bytes).filter(|bounds| bounds.excludes_arrays)
+    Bounds::of_element(path, &wanted.conditions, bytes)
 }

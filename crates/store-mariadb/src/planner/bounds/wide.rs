@@ -1,6 +1,6 @@
 //! Conditions that most documents may meet: what is not equal to something, is there, has a type, or is read to be known.
 //!
-//! Of an array they ask something about all elements, or about the array itself, so that all arrays are read.
+//! Of an array a negation asks something about all elements, and presence about the array itself, so that all arrays are read.
 
 use super::{Bounds, KeyRange};
 use crate::key;
@@ -9,16 +9,16 @@ use query::predicate::{Test, TypeSet};
 
 pub(super) fn of_test(test: &Test, bytes: usize) -> Option<Bounds> {
     let bounds = match test {
-        Test::Not(inner) => of_negation(inner, bytes)?,
+        Test::Not(inner) => Bounds { excludes_arrays: false, ..of_negation(inner, bytes)? },
         // A null that is there has the key of one that is not.
-        Test::Exists => Bounds { exact: false, excludes_missing: true, ..of_all_but(&[]) },
+        Test::Exists => Bounds { exact: false, excludes_missing: true, excludes_arrays: false, ..of_all_but(&[]) },
         Test::Type(types) => of_types(*types)?,
         Test::Mod { .. } => Bounds { exact: false, ..of_kinds([Kind::Double].into_iter()) },
         // Which strings, only the pattern knows.
         Test::Regex(_) => Bounds { exact: false, ..of_kinds([Kind::String].into_iter()) },
         _ => return None,
     };
-    Some(Bounds { excludes_arrays: false, wide: true, ..bounds })
+    Some(Bounds { wide: true, ..bounds })
 }
 
 fn of_negation(test: &Test, bytes: usize) -> Option<Bounds> {
@@ -96,7 +96,7 @@ fn of_kinds(kinds: impl Iterator<Item = Kind>) -> Bounds {
             }
             Kind::Null | Kind::Undefined => {
                 bounds.plain.push(KeyRange::of(key::NULLS));
-                (bounds.exact, bounds.excludes_missing) = (false, false);
+                (bounds.exact, bounds.excludes_missing, bounds.excludes_arrays) = (false, false, false);
             }
             Kind::String => {
                 bounds.plain.push(KeyRange::of(key::STRINGS));
