@@ -313,6 +313,38 @@ def test_an_index_is_of_no_use_before_it_is_built(own_server, key):
 
 
 @pytest.mark.selkie_only
+def test_a_build_can_be_stopped(own_server):
+    """By its time, or by who kills it: then there is no index."""
+    server = own_server()
+    documents = 80_000
+    with server.client() as client, ThreadPoolExecutor() as threads:
+        things = client["stopped"]["things"]
+        things.drop()
+        for first in range(0, documents, 10_000):
+            things.insert_many([{"_id": number, "n": number, "s": f"{number:080}", "w": {"x": number % 90, "y": "w"}}
+                                for number in range(first, first + 10_000)])
+        for key in ({"s": 1, "n": -1}, {"$**": 1}):
+            indexes = [{"key": {"n": 1}, "name": "first"}, {"key": key, "name": "second"}]
+            with pytest.raises(pymongo.errors.OperationFailure) as stopped:
+                things.database.command("createIndexes", "things", indexes=indexes, maxTimeMS=60)
+            assert stopped.value.code == 50
+            build = threads.submit(things.database.command, "createIndexes", "things", indexes=indexes)
+            found = []
+            while not found and not build.done():
+                found = client.admin.command({"currentOp": 1, "command.createIndexes": "things"})["inprog"]
+            client.admin.command("killOp", op=found[0]["opid"])
+            with pytest.raises(pymongo.errors.OperationFailure) as stopped:
+                build.result()
+            assert stopped.value.code == 11601
+            assert list(things.index_information()) == ["_id_"]
+        things.update_many({"_id": {"$lt": 10}}, {"$set": {"n": -1}})
+        assert things.count_documents({"n": -1}) == 10
+        things.create_index("n")
+        assert things.count_documents({"n": -1}) == 10
+        client.drop_database("stopped")
+
+
+@pytest.mark.selkie_only
 def test_a_build_shows_how_far_it_is(own_server):
     server = own_server()
     documents = 60_000
@@ -323,7 +355,7 @@ def test_a_build_shows_how_far_it_is(own_server):
         build = threads.submit(things.create_index, [("s", 1), ("n", -1)])
         seen = []
         while not build.done():
-            operations = client.admin.command("currentOp", {"command.createIndexes": "things"})["inprog"]
+            operations = client.admin.command({"currentOp": 1, "command.createIndexes": "things"})["inprog"]
             seen += [one for one in operations if "progress" in one]
         assert build.result() == "s_1_n_-1"
     assert seen and all(one["msg"].startswith("Index Build") for one in seen)

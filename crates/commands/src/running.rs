@@ -112,6 +112,16 @@ impl Running {
         .await
     }
 
+    /// Waits for `work`, and has it stop where the operation is killed or its time is up; then it is for `work` to end, with nothing half done.
+    pub async fn stopping<T>(&self, progress: &Progress, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            self.check().unwrap_or_else(|reason| progress.stop(reason));
+            work.as_mut().poll(context)
+        })
+        .await
+    }
+
     /// Lets others see how far it is.
     pub fn show(&self, progress: &Arc<Progress>) {
         let _ = self.progress.set(progress.clone());

@@ -1,7 +1,7 @@
 //! Watching MariaDB build indexes, which is one long statement: how far it is, by its own account.
 
 use crate::connection::{Connection, Event};
-use crate::failure::Result;
+use crate::failure::{Failure, Result, sql};
 use crate::figures;
 use crate::index::Index;
 use crate::store::MariaDbStore;
@@ -52,13 +52,22 @@ impl<'b> Build<'b> {
         Ok(Build { store, namespace, names, progress, documents, connection, begun: Instant::now() })
     }
 
-    /// Waits for the statement that builds.
+    /// Waits for the statement that builds. Where it is to stop, the server is asked to end it; then it fails for that reason.
     pub async fn watch<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         let mut told = Instant::now();
         loop {
             if let Ok(done) = tokio::time::timeout(LOOK_EVERY, work.as_mut()).await {
-                return done;
+                let interrupted = |failure: &Failure| failure.sql_code() == Some(sql::QUERY_INTERRUPTED);
+                return match self.progress.check() {
+                    Err(reason) if done.as_ref().is_err_and(interrupted) => Err(reason.into()),
+                    _ => done,
+                };
+            }
+            if self.progress.check().is_err()
+                && let Err(failure) = self.interrupt().await
+            {
+                tracing::warn!(index = %self.names, namespace = %self.namespace, "the build cannot be interrupted: {failure}");
             }
             // Who cannot be asked is not: the statement goes on all the same.
             let Ok(Some(thousandths)) = self.ask().await else { continue };
@@ -69,6 +78,12 @@ impl<'b> Build<'b> {
                 tracing::info!(index = %names, %namespace, percent, "index build goes on");
             }
         }
+    }
+
+    async fn interrupt(&self) -> Result<()> {
+        let mut lease = self.store.pool.lease().await?;
+        lease.queue_query(&format!("KILL QUERY {}", self.connection));
+        lease.finish().await.map(drop)
     }
 
     async fn ask(&self) -> Result<Option<u64>> {

@@ -176,6 +176,7 @@ async fn make_each<'i>(
             done += drained;
             if let Some(progress) = progress {
                 progress.set(done as u64);
+                progress.check()?;
             }
             if drained < DRAINED_AT_ONCE {
                 break;

@@ -1,5 +1,7 @@
-//! How far something is that takes long, for whoever looks from elsewhere.
+//! How far something is that takes long, for whoever looks from elsewhere, and may want it to stop.
 
+use error::{Error, Result};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// So many of so many documents.
@@ -7,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
+    /// Why it is to stop.
+    stopped: OnceLock<Error>,
 }
 
 impl Progress {
@@ -25,6 +29,16 @@ impl Progress {
     pub fn get(&self) -> Option<(u64, u64)> {
         let total = self.total.load(Relaxed);
         (total > 0).then(|| (self.done.load(Relaxed).min(total), total))
+    }
+
+    /// Has it stop, for this reason, where it can.
+    pub fn stop(&self, reason: Error) {
+        let _ = self.stopped.set(reason);
+    }
+
+    /// Fails with the reason, once it is to stop.
+    pub fn check(&self) -> Result<()> {
+        self.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 
     pub fn percent(&self) -> u64 {

@@ -116,7 +116,8 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         .filter(|spec| known.iter().all(|known| known.name != spec.name))
         .map(|spec| spec.key.clone())
         .collect();
-    let outcome = call.worker.store.build_indexes(&namespace, specs, progress).await?;
+    let build = call.worker.store.build_indexes(&namespace, specs, progress.clone());
+    let outcome = call.running.stopping(&progress, build).await?;
     made.iter().for_each(|key| call.worker.server.begin_index(&namespace, key.as_doc()));
     reply.append("numIndexesBefore", (outcome.indexes_before - clusters) as i32);
     reply.append("numIndexesAfter", (outcome.indexes_after - clusters) as i32);

@@ -108,6 +108,7 @@ impl Writer {
                         Ok(if bytes > BYTES_MAX { Flow::StopAfter } else { Flow::Continue })
                     })?;
                 self.progress.set(seen);
+                self.progress.check()?;
                 if end != SliceEnd::Paused {
                     break end;
                 }
@@ -130,6 +131,7 @@ impl Writer {
 
     fn enter_keys(&mut self, collection: &Collection, index: &Arc<Index>, chunk: &[(Key, i64)]) -> Attempt<()> {
         for some in chunk.chunks(KEYS_PER_LOOK) {
+            self.progress.check()?;
             for (key, seq) in some {
                 if !self.build.as_ref().is_some_and(|build| build.touched.contains(seq)) {
                     self.enter_key(collection, index, key, *seq)?;

@@ -157,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes indexes, all of them or, on an error, none.
+    /// Makes indexes, all of them or, on an error, or if it is to stop, none.
     pub fn create_indexes(
         &mut self,
         namespace: &Namespace,
@@ -165,6 +165,12 @@ impl Writer {
         progress: Arc<Progress>,
     ) -> Attempt<CreateIndexesOutcome> {
         self.progress = progress;
+        let outcome = self.make_indexes(namespace, specs);
+        self.progress = Arc::default();
+        outcome
+    }
+
+    fn make_indexes(&mut self, namespace: &Namespace, specs: Vec<IndexSpec>) -> Attempt<CreateIndexesOutcome> {
         let created_collection = self.catalog.get(namespace).is_none();
         let existing =
             self.catalog.get(namespace).map_or_else(|| vec![crate::catalog::id_index()], |it| it.index_specs());
