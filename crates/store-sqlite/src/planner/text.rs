@@ -3,6 +3,7 @@
 use super::Wanted;
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
+use index_keys::implies;
 use index_keys::search::{Terms, terms};
 use query::fulltext::TextSearch;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
 /// The scan for the words of a branch of a disjunction; what it finds is not scored by it.
 pub fn scan(collection: &Collection, wanted: &Wanted<'_>) -> Option<IndexScan> {
     let search = wanted.text?;
-    let index = index_of(collection, search)?;
+    let index = index_of(collection, search).filter(|index| implies::keeps_all(index, wanted))?;
     Some(IndexScan::new(Some(index.clone()), terms(index, search, wanted)?.intervals))
 }
 
