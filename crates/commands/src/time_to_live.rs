@@ -47,15 +47,21 @@ pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
                 deleted += delete(worker, &namespace, &filter, &Context::at(now_ms)).await?;
             }
             for index in worker.store.indexes(&namespace).await?.unwrap_or_default() {
-                if let Some(filter) = expired(&index, now_ms) {
-                    let collation = default_collation(index.spec.as_doc())?;
-                    let context = Context { collation, ..Context::at(now_ms) };
-                    deleted += delete(worker, &namespace, &filter, &context).await?;
+                match expire_by(worker, &namespace, &index, now_ms).await {
+                    Ok(count) => deleted += count,
+                    // What is wrong with one is no reason to keep what others let go.
+                    Err(error) => tracing::warn!(%namespace, index = %index.name, %error, "an index's documents stay"),
                 }
             }
         }
     }
     Ok(deleted)
+}
+
+async fn expire_by(worker: &Worker, namespace: &Namespace, index: &IndexSpec, now_ms: i64) -> Result<u64> {
+    let Some(filter) = expired(index, now_ms) else { return Ok(0) };
+    let collation = default_collation(index.spec.as_doc())?;
+    delete(worker, namespace, &filter, &Context { collation, ..Context::at(now_ms) }).await
 }
 
 /// The filter, by the index's collation, that finds what has expired; `None` for an index without a time to live. Indexes of several fields

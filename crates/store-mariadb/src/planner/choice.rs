@@ -143,6 +143,7 @@ fn chosen(
     asking: &Asking,
 ) -> Option<usize> {
     let mut query = Hashes::new(table, wanted, limit);
+    or_all.hash(&mut query.shape);
     rivals.iter().for_each(|at| query.note(&candidates[*at]));
     let ways = || {
         let all = or_all.then(|| Way::all(wanted.sort.is_some()));
