@@ -66,6 +66,8 @@ pub enum Work {
     Either,
     /// A hundred by equality and range
     Range,
+    /// How many there are of each of three makes: fields of an index and no others
+    Grouped,
     /// Ten by chance
     Sample,
     /// A thousand new documents at a time
@@ -76,13 +78,14 @@ pub enum Work {
     UpdateOnDisk,
 }
 
-const WORKS: [(Work, &str); 10] = [
+const WORKS: [(Work, &str); 11] = [
     (Work::Toyotas, "indexed Make = Toyota, 1000 of them"),
     (Work::FirstOfMany, "sort by index, limit 10"),
     (Work::LastOfMany, "sort by index, descending, limit 10"),
     (Work::LatestOfFound, "Make = Toyota, sort by another index, limit 20"),
     (Work::Either, "$or of two indexes, limit 100"),
     (Work::Range, "equality and range, limit 100"),
+    (Work::Grouped, "$group of three makes, by one index"),
     (Work::Sample, "$sample of 10"),
     (Work::Insert, "insert with 3 indexes, 1000 at a time"),
     (Work::Update, "update of an indexed field by _id"),
@@ -190,7 +193,7 @@ impl Contestant {
 
     /// Whether it has a way to do that.
     fn does(&self, work: Work) -> bool {
-        matches!(self.way, Way::Mongo(_)) || work != Work::Sample
+        matches!(self.way, Way::Mongo(_)) || !matches!(work, Work::Sample | Work::Grouped)
     }
 
     fn time(&mut self, number: usize, work: Work, count: u64) -> Result<()> {
@@ -236,11 +239,12 @@ impl Contestant {
                 let message = find(doc! { "Year": 2000, "Make": &doc! { "$gte": "T" } }, doc! {}, 100);
                 Request::Query(message, Some("WHERE `Year` = 2000 AND `Make` >= 'T' LIMIT 100"))
             }
-            Work::Sample => {
-                let pipeline = document::array![&doc! { "$sample": &doc! { "size": 10 } }];
-                let command = doc! { "aggregate": COLLECTION, "pipeline": &pipeline, "cursor": &doc! {} };
-                Request::Query(Message::command(command), None)
+            Work::Grouped => {
+                let makes = document::array!["Saab", "Toyota", "Volvo"];
+                let group = doc! { "_id": "$Make", "cars": &doc! { "$sum": 1 } };
+                aggregate(&[doc! { "$match": &doc! { "Make": &doc! { "$in": &makes } } }, doc! { "$group": &group }])
             }
+            Work::Sample => aggregate(&[doc! { "$sample": &doc! { "size": 10 } }]),
             Work::Insert => {
                 self.inserted += INSERTED;
                 Request::Insert(cars(self.documents + self.inserted, INSERTED))
@@ -295,6 +299,17 @@ fn find(filter: DocBuf, sort: DocBuf, limit: i32) -> Message {
     Message::command(
         doc! { "find": COLLECTION, "filter": &filter, "sort": &sort, "limit": limit, "batchSize": limit, "singleBatch": true },
     )
+}
+
+fn aggregate(stages: &[DocBuf]) -> Request {
+    let command = DocBuf::build(|writer| {
+        writer.append("aggregate", COLLECTION);
+        let mut pipeline = writer.array("pipeline");
+        stages.iter().for_each(|stage| pipeline.push(stage));
+        drop(pipeline);
+        writer.append("cursor", &doc! {});
+    });
+    Request::Query(Message::command(command), None)
 }
 
 fn update(id: i32, year: i32, on_disk: bool) -> Message {

@@ -130,6 +130,7 @@ impl Reader {
             sort: sort.as_ref().filter(|_| by_fields),
             limit: limit.filter(|_| by_fields),
             hint: request.hint,
+            fields: request.fields.as_ref().filter(|_| by_fields && request.needs.is_empty()),
         };
         let plan = store.plan(namespace, query).await?;
         if request.afresh {

@@ -22,6 +22,7 @@
 //! Changing any of this makes stored keys worthless: the format is part of the embedded store's files.
 
 mod number;
+mod read;
 mod split;
 
 use crate::collation::Collator;
@@ -31,6 +32,7 @@ use crate::value::Value;
 use crate::{DEPTH_MAX, ObjectId};
 use number::{encode_decimal, encode_double, encode_integer};
 
+pub use read::{Told, read, tells};
 pub use split::split;
 
 /// First bytes. `00` and `FF` are left out, so that nothing sorts outside of all keys but the empty key and `FF`.

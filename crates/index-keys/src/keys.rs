@@ -18,6 +18,13 @@ use store::IndexKind;
 
 pub type Key = SmallVec<[u8; 40]>;
 
+/// All parts of an index's paths, as bits.
+pub const PARTS: u64 = SYMBOL - 1;
+/// Noted beside the parts of paths that meet an array: one of the keys is of a symbol, which has the key of a string.
+pub const SYMBOL: u64 = 1 << crate::shape::PARTS_MAX;
+/// The same for a number that is no 32-bit integer, but may have the key of one.
+pub const OTHER_NUMBER: u64 = 2 << crate::shape::PARTS_MAX;
+
 /// Greater than every key.
 pub const KEY_END: &[u8] = &[0xFF; 48];
 
@@ -63,7 +70,8 @@ pub fn index_keys(document: Doc<'_>, index: &IndexShape) -> Result<Vec<Key>> {
     index_keys_noting(document, index, &mut 0)
 }
 
-/// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`IndexField::part_before`] counts them.
+/// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`IndexField::part_before`] counts them,
+/// [`SYMBOL`] and [`OTHER_NUMBER`].
 pub fn index_keys_noting(document: Doc<'_>, index: &IndexShape, arrays: &mut u64) -> Result<Vec<Key>> {
     if let Some(partial) = &index.partial
         && !partial.matches(document)?
@@ -114,14 +122,21 @@ fn for_each_key(
         IndexKind::Sphere(options) => sphere::for_each_key(document, index, options, give),
         IndexKind::Plane(options) => plane::for_each_key(document, index, options, give),
         IndexKind::Ordered => {
-            let mut buffer = Vec::with_capacity(40);
-            ordered::for_each_key(document, &index.fields, index.spec.sparse, arrays, &mut |values| {
+            let (mut buffer, mut others) = (Vec::with_capacity(40), 0);
+            let visited = ordered::for_each_key(document, &index.fields, index.spec.sparse, arrays, &mut |values| {
                 buffer.clear();
                 for (value, field) in values.iter().zip(&index.fields) {
                     encode_field(*value, field, &mut buffer);
+                    others |= match value.kind() {
+                        Kind::Symbol => SYMBOL,
+                        Kind::Double | Kind::Int64 | Kind::Decimal128 => OTHER_NUMBER,
+                        _ => 0,
+                    };
                 }
                 give(&buffer, values);
-            })
+            });
+            *arrays |= others;
+            visited
         }
     }
 }

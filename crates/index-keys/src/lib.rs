@@ -7,10 +7,11 @@
 //! In reading order: [`shape`] (an index as its specification has it), [`keys`] (a document's keys, a module per kind of index); [`wanted`]
 //! takes a query apart into conditions; [`bounds`] makes ranges of values of a condition (with [`ranges`]), [`binding`] of all those on an
 //! index's fields, and [`intervals`] ranges of keys of these (with [`key_filter`] for what they leave open); [`implies`] has
-//! partial indexes, and [`places`], [`search`] and [`wildcard`] what indexes of other kinds tell.
+//! partial indexes, [`covered`] queries that keys answer, and [`places`], [`search`] and [`wildcard`] what indexes of other kinds tell.
 
 pub mod binding;
 pub mod bounds;
+pub mod covered;
 pub mod implies;
 pub mod intervals;
 pub mod key_filter;

@@ -7,7 +7,7 @@ use query::{Context, Predicate};
 use store::{FieldKind, IndexKind, IndexSpec};
 
 /// Parts of paths that there are bits for. Where an index has more, any array counts for all of them.
-pub const PARTS_MAX: u32 = 60;
+pub const PARTS_MAX: u32 = 59;
 
 #[derive(Clone, Debug)]
 pub struct IndexShape {

@@ -1,6 +1,7 @@
 //! A query, as far as planning reads it.
 
 use query::Sort;
+use query::aggregate::Fields;
 use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use query::sort::KeyRange;
@@ -46,6 +47,8 @@ pub struct Wanted<'q> {
     pub natural: Option<bool>,
     /// How many documents are of use at the most.
     pub limit: Option<u64>,
+    /// The only fields of documents that are looked at.
+    pub fields: Option<&'q Fields>,
     /// The stretch of the hinted index that `min` and `max` ask for.
     pub range: Option<&'q KeyRange>,
     /// An index filter does not allow the index on `_id`, but for one document by its `_id`.
@@ -65,6 +68,7 @@ impl<'q> Wanted<'q> {
             sort,
             natural: sort.and_then(Sort::natural),
             limit: query.limit,
+            fields: query.fields,
             range: None,
             without_id: false,
             scopes: 0,

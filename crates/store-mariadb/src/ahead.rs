@@ -129,7 +129,9 @@ pub(crate) async fn ask(
     if !may {
         return Ok(May::No);
     }
-    table.document_bytes.note(bytes, found.ends.len());
+    if rows.covered.is_none() {
+        table.document_bytes.note(bytes, found.ends.len());
+    }
     // The scan looks for others behind them, if it was no more than hoped that there are enough.
     found.all = !hopes && received < limit && found.ends.len() as u64 == received;
     plan.ahead.keep(found);

@@ -140,6 +140,8 @@ impl Stages<'_> {
             (rows.rings(), rows.found.as_ref().and_then(|found| found.spec.as_ref()))
         {
             self.write_rings(rows, rings, spec, writer);
+        } else if rows.covered.is_some() && looked.documents == 0 {
+            self.write_scan(rows, predicate, looked, writer);
         } else if rows.ids.is_some() || rows.index.is_some() || rows.found.is_some() {
             writer.append("stage", "FETCH");
             about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
@@ -217,7 +219,11 @@ impl Stages<'_> {
     fn write_scan(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
         let different = rows.gives_different();
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
-        self.about.write_figures(|_| looked.entries, writer);
+        let covered = rows.covered.is_some() && looked.documents == 0;
+        if covered {
+            self.about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
+        }
+        self.about.write_figures(|ran| if covered { ran.found } else { looked.entries }, writer);
         let id;
         let (spec, arrays) = match &rows.index {
             Some(index) => (&*index.spec, index.arrays),

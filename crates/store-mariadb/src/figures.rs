@@ -138,7 +138,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     }
     drop(lease);
     let everything = Predicate::everything();
-    let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+    let query = Query::of(&everything);
     let plan = planner::plan(namespace, Some(table), &query, Order::ByNone)?.plan;
     let mut bson = Vec::new();
     let mut take = |_: &[u8], json: &[u8]| {

@@ -62,6 +62,13 @@ impl Handlers {
         Examined { keys: self.judged.max(self.key + self.step), seeks: self.key, ..Examined::default() }
     }
 
+    /// The counters where keys were read, and of so many of the rows that came the documents, each by a search of its own.
+    pub fn of_covered(self, received: u64, fetched: u64) -> Examined {
+        let (key, step) = (self.key.saturating_sub(fetched), self.step);
+        let keys = self.judged.max(key + step).max(received);
+        Examined { keys, entries: received, documents: fetched, seeks: key }
+    }
+
     /// The counters in MongoDB's terms, for so many rows, of which so many were joined to keys. A search finds a key, and so does a step, but for the last one of a range.
     pub fn examined(self, rows: &Rows, received: u64, joined: u64) -> Examined {
         let Handlers { key, step, random, judged } = self;

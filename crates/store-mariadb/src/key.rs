@@ -19,6 +19,7 @@
 //! Numbers are equal across types, and so are their keys: doubles are exact to 112 binary places, decimals to 15 decimal ones.
 
 mod number;
+pub(crate) mod told;
 
 use crate::id_text;
 use crate::spelling;

@@ -11,7 +11,7 @@ use crate::explain;
 use crate::keyed::Keyed;
 use crate::keyed::near::Rings;
 use crate::names::quote;
-use crate::planner::probe_value;
+use crate::planner::{Covered, probe_value};
 use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
 use document::DocBuf;
@@ -84,6 +84,8 @@ pub(crate) struct Rows {
     pub index: Option<Arc<IndexScan>>,
     /// Only rows for which this holds: all documents that match, and perhaps others.
     pub condition: Option<Arc<Condition>>,
+    /// Keys of the index are read in the place of documents.
+    pub covered: Option<Arc<Covered>>,
     pub forward: bool,
     pub tally: Tally,
 }
@@ -258,7 +260,8 @@ impl Rows {
 
     /// The whole table by row key.
     pub fn all(forward: bool) -> Rows {
-        Rows { ids: None, found: None, index: None, condition: None, forward, tally: Tally::default() }
+        let tally = Tally::default();
+        Rows { ids: None, found: None, index: None, condition: None, covered: None, forward, tally }
     }
 
     /// The rows whose keys are found elsewhere.
@@ -284,7 +287,7 @@ impl Rows {
     ///
     /// In an index that is read backwards MariaDB (10.11) fetches each row before it looks at its keys (no index condition pushdown). In
     /// large pages of it documents are joined to the keys that are left, where some may be dropped. Where other indexes' keys are looked at as
-    /// well they are joined to the rows that are left, too.
+    /// well they are joined to the rows that are left, too. Where keys are read in the place of documents, only those are joined that are needed.
     pub fn statement(&self, table: &Table, after: bool, limit: u64) -> Arc<str> {
         self.statement_with(table, after, limit, None)
     }
@@ -313,7 +316,12 @@ impl Rows {
         if let Some(index) = &self.index {
             // Left alone, the server would rather read the rows in order, in the hope of meeting enough of them soon.
             from = index.source(table);
-            if self.joins(table, limit) {
+            if let Some(covered) = &self.covered {
+                let untold = covered.untold(&index.columns);
+                let on = format!("documents.{key} = k.{key} AND ({untold})");
+                from.push_str(&format!(" LEFT JOIN {} AS documents ON {on}", table.quoted));
+                doc = "documents.doc";
+            } else if self.joins(table, limit) {
                 from.push_str(&format!(" STRAIGHT_JOIN {} AS documents ON documents.{key} = k.{key}", table.quoted));
                 doc = "documents.doc";
             }
@@ -365,7 +373,7 @@ impl Rows {
     pub fn joins(&self, table: &Table, limit: u64) -> bool {
         let of_index =
             |index: &IndexScan| index.merged.is_some() || index.filter.is_some() || self.joins_to_index(table, limit);
-        self.index.as_deref().is_some_and(of_index)
+        self.covered.is_none() && self.index.as_deref().is_some_and(of_index)
     }
 
     /// Whether these keys are read in the index alone; then the statement is to be prepared anew.
@@ -373,7 +381,7 @@ impl Rows {
         let is_large = || limit.saturating_mul(table.document_bytes.get() + ROW_BYTES) >= JOINED_BYTES_MIN;
         // A condition on one column is nothing but ranges of the index.
         let drops = |index: &IndexScan| index.columns.len() > 1 && self.condition.is_some();
-        self.index.as_ref().is_some_and(|index| match &index.merged {
+        self.index.as_ref().filter(|_| self.covered.is_none()).is_some_and(|index| match &index.merged {
             Some(merged) => merged.sorted.is_none(),
             None => !self.forward && drops(index) && index.filter.is_none() && index.covers && is_large(),
         })

@@ -11,6 +11,7 @@
 mod bounds;
 mod candidate;
 mod choice;
+mod covered;
 mod elements;
 mod merge;
 mod other_keys;
@@ -18,6 +19,7 @@ mod repeated;
 
 pub(crate) use bounds::{Bounds, KeyRange};
 pub(crate) use candidate::probe_value;
+pub(crate) use covered::Covered;
 pub(crate) use repeated::Repeated;
 
 use crate::choices::Question;
@@ -35,6 +37,7 @@ use elements::ElementCondition;
 use error::Error;
 use index_keys::implies::keeps_all;
 use index_keys::wanted;
+use query::aggregate::Fields;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
@@ -102,6 +105,7 @@ pub(crate) fn plan(
     let mut plan = MariaDbPlan::new(namespace, Some(whole), access, facts);
     plan.chosen = asking.chosen.take();
     plan.written = asking.written.take();
+    covered::cover(&mut plan, query);
     Ok(Planned { plan, probe, questions: asking.questions.take() })
 }
 
@@ -394,6 +398,8 @@ pub(crate) struct Wanted<'q> {
     natural: Option<bool>,
     /// An index may give the order.
     ordered: bool,
+    /// The only fields of documents that are looked at.
+    fields: Option<&'q Fields>,
 }
 
 impl<'q> Wanted<'q> {
@@ -401,7 +407,8 @@ impl<'q> Wanted<'q> {
         let sort = query.sort.filter(|sort| !sort.is_empty());
         let natural = sort.and_then(query::Sort::natural).or_else(|| hinted_direction(query.hint));
         let sort = sort.filter(|sort| sort.natural().is_none());
-        let mut wanted = Wanted { sort, natural, ordered: order == Order::ByIndex, ..Wanted::default() };
+        let (ordered, fields) = (order == Order::ByIndex, query.fields);
+        let mut wanted = Wanted { sort, natural, ordered, fields, ..Wanted::default() };
         wanted.read(query.predicate.root());
         wanted
     }

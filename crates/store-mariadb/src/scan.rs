@@ -49,6 +49,9 @@ const DRAIN_BYTES_MAX: usize = 16 << 20;
 const SLICE: Duration = Duration::from_millis(2);
 const ROWS_PER_LOOK: usize = 8;
 
+/// So many keys that do not tell their values, and none that does, are taken for all of an index.
+const UNTOLD_MIN: u64 = 32;
+
 /// How far a scan has come.
 struct Progress {
     /// The last row that was taken (or where to begin).
@@ -209,12 +212,13 @@ pub(crate) async fn of(
         },
     };
     let progress = Progress { at, rows: 0, bytes: 0 };
-    let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, recording };
+    let told = Vec::new();
+    let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, fetched: 0, told, recording };
     if let Some(first) = ahead {
         let end = pages.deliver(&first);
         store.spare.set(first.into_spare());
         if let Some(end) = end? {
-            rows.tally.add(rows.examined(pages.received));
+            rows.tally.add(pages.examined());
             return Ok(end);
         }
     }
@@ -230,13 +234,24 @@ pub(crate) async fn of(
     if let Ok(end) = &outcome {
         pages.keep(end);
     }
-    let (received, joined) = (pages.received, pages.joined);
+    if let (Some(_), Some(index)) = (&rows.covered, &rows.index)
+        && pages.fetched >= UNTOLD_MIN
+        && pages.fetched == pages.received
+    {
+        table.untold.note(&index.key);
+    }
+    let (received, joined, fetched) = (pages.received, pages.joined, pages.fetched);
+    let examined = pages.examined();
     let read = match watch {
         // A connection that was given up in the middle of a page tells nothing any more.
         Some(watch) if outcome.is_ok() => watch.end(&mut lease).await.ok(),
         _ => None,
     };
-    rows.tally.add(read.map_or_else(|| rows.examined(received), |read| read.examined(rows, received, joined)));
+    rows.tally.add(match read {
+        None => examined,
+        Some(read) if rows.covered.is_some() => read.of_covered(received, fetched),
+        Some(read) => read.examined(rows, received, joined),
+    });
     match outcome {
         // The table with the values of arrays is gone, and the index with it.
         Err(failure) if failure.is_missing_table() && rows.found.is_some() => {
@@ -329,6 +344,10 @@ struct Pages<'p, 't> {
     received: u64,
     /// Those among them whose documents were fetched behind all keys.
     joined: u64,
+    /// Those among them whose documents were fetched, where keys may do.
+    fetched: u64,
+    /// The text of a document that keys tell.
+    told: Vec<u8>,
     /// Where rows are noted that are to be kept.
     recording: Option<Box<Recording>>,
 }
@@ -349,6 +368,15 @@ impl Pages<'_, '_> {
         }
     }
 
+    /// What it is taken to have looked at.
+    fn examined(&self) -> Examined {
+        let examined = self.rows.examined(self.received);
+        match self.rows.covered {
+            Some(_) => Examined { documents: self.fetched, ..examined },
+            None => examined,
+        }
+    }
+
     /// Gives rows that are here already; how the scan ends, if it does with them.
     fn deliver(&mut self, first: &ahead::Rows) -> Result<Option<ScanEnd>> {
         for row in first.iter() {
@@ -364,7 +392,14 @@ impl Pages<'_, '_> {
         let progress = &mut self.progress;
         self.received += 1;
         let key = row.next_bytes()?.unwrap_or_default();
-        let json = row.next_bytes()?;
+        let mut json = row.next_bytes()?;
+        if let Some(covered) = &self.rows.covered {
+            self.fetched += u64::from(json.is_some());
+            self.told.clear();
+            if json.is_none() && covered.write(row.clone(), &mut self.told)? {
+                json = Some(&self.told);
+            }
+        }
         let flow = match json {
             Some(json) => {
                 progress.bytes += json.len();
@@ -407,7 +442,9 @@ impl Pages<'_, '_> {
             let written = self.plan.written.as_deref();
             self.rows.queue(lease, table, written, self.progress.at.as_ref(), limit as u64);
             let page = self.page(lease, limit, joins).await?;
-            table.document_bytes.note(self.progress.bytes, self.progress.rows);
+            if self.rows.covered.is_none() {
+                table.document_bytes.note(self.progress.bytes, self.progress.rows);
+            }
             match page {
                 Page::Stopped => return Ok(ScanEnd::Stopped(self.progress.position())),
                 Page::Read { rows } if rows < limit && self.plan.tailable => {

@@ -10,8 +10,9 @@ use crate::planner::Repeated;
 use document::{Collation, Doc};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{Malformed, Param};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Cap, Rules, Validator};
 
 /// The column that orders and addresses rows.
@@ -76,9 +77,28 @@ pub(crate) struct Table {
     pub statements: Statements,
     /// How long the documents are that were read last.
     pub document_bytes: DocumentBytes,
+    pub untold: Untold,
     /// Which indexes have served its queries best.
     pub choices: Choices,
     pub repeated: Repeated,
+}
+
+/// The indexes, by MariaDB's names, whose keys did not tell the values that were asked for: documents are read at once next time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Untold(Arc<Mutex<BTreeSet<String>>>);
+
+impl Untold {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn has(&self, index: &str) -> bool {
+        self.lock().contains(index)
+    }
+
+    pub fn note(&self, index: &str) {
+        self.lock().insert(index.to_owned());
+    }
 }
 
 /// The mean length of documents, as far as some have been seen; shared by what is known of a table one time and the next.
@@ -158,6 +178,7 @@ impl Table {
             collation: Collation::SIMPLE,
             statements,
             document_bytes: DocumentBytes::default(),
+            untold: Untold::default(),
             choices: Choices::default(),
             repeated: Repeated::default(),
         }
@@ -169,6 +190,7 @@ impl Table {
         self.choices = known.choices.clone();
         if self.shows_definition() == known.shows_definition() {
             self.repeated = known.repeated.clone();
+            self.untold = known.untold.clone();
         }
     }
 

@@ -39,7 +39,7 @@ struct Asked {
 
 /// What the store gives for a query, read in batches. The limit is what the first of them holds: it makes a difference to plans alone.
 fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<&Sort>, batch: usize) -> Asked {
-    answer(client, things, Query { predicate, sort, limit: Some(batch as u64), hint: None }, batch)
+    answer(client, things, Query { predicate, sort, limit: Some(batch as u64), hint: None, fields: None }, batch)
 }
 
 fn answer(client: &Client, things: &Namespace, query: Query<'_>, batch: usize) -> Asked {
@@ -122,7 +122,7 @@ fn check_queries(
                     );
                 }
             }
-            let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+            let query = Query::of(&predicate);
             let plan = client.run(client.store.plan(things, query)).unwrap();
             if let Some(count) = client.run(client.store.count(&*plan, None)).unwrap() {
                 prop_assert_eq!(count, expected.len() as u64, "{:?}", filter);
@@ -141,11 +141,11 @@ fn check_hinted(client: &Client, things: &Namespace, documents: &[DocBuf], cases
             let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
             let matching = |it: &&DocBuf| predicate.matches(it.as_doc()).unwrap();
             let expected: Vec<DocBuf> = documents.iter().filter(matching).cloned().collect();
-            let query = Query { predicate: &predicate, sort: None, limit: None, hint: Some(Value::String(hint)) };
+            let query = Query { hint: Some(Value::String(hint)), ..Query::of(&predicate) };
             let mut asked = answer(client, things, query, 1000);
             asked.documents.retain(|it| matching(&it));
             prop_assert_eq!(shown(&asked.documents), shown(&expected), "{:?} by {}", filter, hint);
-            let query = Query { predicate: &predicate, sort: None, limit: None, hint: Some(Value::String(hint)) };
+            let query = Query { hint: Some(Value::String(hint)), ..Query::of(&predicate) };
             let plan = client.run(client.store.plan(things, query)).unwrap();
             if let Some(count) = client.run(client.store.count(&*plan, None)).unwrap() {
                 prop_assert_eq!(count, expected.len() as u64, "{:?} by {}", filter, hint);
@@ -158,7 +158,7 @@ fn check_hinted(client: &Client, things: &Namespace, documents: &[DocBuf], cases
 /// For each value of a path there is a document among those that the store gives for them.
 fn check_values(client: &Client, things: &Namespace, path: &str, documents: &[DocBuf]) -> usize {
     let everything = Predicate::everything();
-    let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+    let query = Query::of(&everything);
     let plan = client.run(client.store.plan_different(things, query, path, &document::Collation::SIMPLE)).unwrap();
     let mut sink = Some_(Vec::new(), usize::MAX);
     client.run(client.store.scan(&*plan, None, 16, &mut sink)).unwrap();

@@ -83,7 +83,7 @@ impl Measure {
 
     fn scan(&self, filter: &DocBuf, wanted: usize) -> usize {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(&predicate);
         self.runtime.block_on(async {
             let plan = self.store.plan(&self.namespace, query).await.unwrap();
             let mut sink = Copy(Vec::with_capacity(5 << 20), wanted);
@@ -183,7 +183,7 @@ impl Measure {
 
     fn scan_few(&self, filter: &DocBuf) -> usize {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(&predicate);
         self.runtime.block_on(async {
             let plan = self.store.plan(&self.namespace, query).await.unwrap();
             let mut sink = Copy(Vec::with_capacity(512), 1000);

@@ -157,6 +157,9 @@ impl Stages<'_> {
     }
 
     fn write_fetch(&self, scan: &IndexScan, documents: u64, last: bool, writer: &mut DocWriter<'_>) {
+        if last && scan.is_covered() {
+            return self.write_index_scan(scan, writer);
+        }
         self.begin_fetch(documents, last, writer);
         self.write_index_scan(scan, &mut writer.document("inputStage"));
     }
@@ -202,7 +205,11 @@ impl Stages<'_> {
     fn write_index_scan(&self, scan: &IndexScan, writer: &mut DocWriter<'_>) {
         let looked = scan.tally.get();
         writer.append("stage", if scan.different.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
-        self.about.write_figures(|_| looked.entries, writer);
+        let covered = scan.is_covered();
+        if covered {
+            self.write_filter(writer);
+        }
+        self.about.write_figures(|ran| if covered { ran.found } else { looked.entries }, writer);
         with_index(scan, |spec, multikey, partial| {
             match scan.bounds.as_slice() {
                 // A wildcard is shown as an index on the path that is looked at.

@@ -1,8 +1,9 @@
-//! Which parts of an index's paths have met an array, in any document the index has, or had.
+//! Which parts of an index's paths have met an array, in any document the index has, or had; and whether it has values that share the keys of others.
 //!
 //! Where none has, a document has one key and every condition on the field is about that key. Where one has, conditions may
 //! hold for different elements, and what bounds may be put together follows from where exactly the array is.
 
+use index_keys::keys::{OTHER_NUMBER, PARTS, SYMBOL};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Some part has met an array.
@@ -11,6 +12,20 @@ const ANY: u64 = 1;
 const KNOWN: u64 = 2;
 /// The bits above are those of [`index_keys::IndexField`]'s parts.
 const PARTS_AT: u32 = 2;
+/// What is noted of values that have the keys of others.
+const OTHERS: u64 = (SYMBOL | OTHER_NUMBER) << PARTS_AT;
+/// Such values have been noted from the index's beginning; indexes of earlier versions are without this bit, and may have parts where others are
+/// noted now.
+const NOTES_OTHERS: u64 = 1 << 63;
+
+/// What an index is known to have no others of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain {
+    /// Every text among the keys is a string's.
+    pub texts: bool,
+    /// Every number is a 32-bit integer.
+    pub numbers: bool,
+}
 
 /// Bits that come to be set and stay.
 #[derive(Debug)]
@@ -19,7 +34,7 @@ pub struct Multikey(AtomicU64);
 impl Multikey {
     /// Of a new index.
     pub fn none() -> Multikey {
-        Multikey(AtomicU64::new(KNOWN))
+        Multikey(AtomicU64::new(KNOWN | NOTES_OTHERS))
     }
 
     pub fn from_stored(stored: i64) -> Multikey {
@@ -39,22 +54,67 @@ impl Multikey {
         match self.0.load(Ordering::Acquire) {
             bits if bits & ANY == 0 => 0,
             bits if bits & KNOWN == 0 => u64::MAX,
-            bits => bits >> PARTS_AT,
+            bits if bits & NOTES_OTHERS == 0 && bits & OTHERS != 0 => u64::MAX,
+            bits => bits >> PARTS_AT & PARTS,
         }
     }
 
-    /// Whether nothing changes when these parts are noted.
-    pub fn has(&self, parts: u64) -> bool {
-        let noted = ANY | parts << PARTS_AT;
-        parts == 0 || self.0.load(Ordering::Acquire) & noted == noted
+    /// Which values are known to be those that their keys are taken for.
+    pub fn plain(&self) -> Plain {
+        let bits = self.0.load(Ordering::Acquire);
+        let never = |other: u64| bits & (NOTES_OTHERS | other << PARTS_AT) == NOTES_OTHERS;
+        Plain { texts: never(SYMBOL), numbers: never(OTHER_NUMBER) }
     }
 
-    /// Notes parts; gives what was noted before, for [`Multikey::restore`].
-    pub fn note(&self, parts: u64) -> i64 {
-        self.0.fetch_or(ANY | parts << PARTS_AT, Ordering::AcqRel) as i64
+    /// Whether nothing changes when this is noted.
+    pub fn has(&self, noted: u64) -> bool {
+        let bits = self.0.load(Ordering::Acquire);
+        let noted = noted_in(bits, noted);
+        bits & noted == noted
+    }
+
+    /// Notes parts and other values; gives what was noted before, for [`Multikey::restore`].
+    pub fn note(&self, noted: u64) -> i64 {
+        let noted = noted_in(self.0.load(Ordering::Acquire), noted);
+        self.0.fetch_or(noted, Ordering::AcqRel) as i64
     }
 
     pub fn restore(&self, stored: i64) {
         self.0.store(stored as u64, Ordering::Release);
+    }
+}
+
+/// What is to be noted, as bits beside those that are there.
+fn noted_in(bits: u64, noted: u64) -> u64 {
+    let any = if noted & PARTS == 0 { 0 } else { ANY };
+    let kept = if bits & NOTES_OTHERS == 0 { noted & PARTS } else { noted };
+    any | kept << PARTS_AT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_values_are_noted_beside_arrays() {
+        let multikey = Multikey::none();
+        assert_eq!((multikey.plain(), multikey.is_any()), (Plain { texts: true, numbers: true }, false));
+        multikey.note(SYMBOL);
+        assert!(multikey.has(SYMBOL) && !multikey.has(1) && !multikey.has(OTHER_NUMBER));
+        assert_eq!((multikey.plain(), multikey.is_any()), (Plain { texts: false, numbers: true }, false));
+        multikey.note(OTHER_NUMBER | 1 << 58 | 1);
+        assert_eq!((multikey.is_any(), multikey.parts()), (true, 1 << 58 | 1));
+        let again = Multikey::from_stored(multikey.to_stored());
+        assert!(again.has(SYMBOL | OTHER_NUMBER | 1) && again.plain() == Plain::default());
+    }
+
+    #[test]
+    fn indexes_of_earlier_versions_tell_less() {
+        assert_eq!(Multikey::from_stored(KNOWN as i64).plain(), Plain::default());
+        let early = Multikey::from_stored((KNOWN | ANY | 1 << 5) as i64);
+        assert!(early.has(OTHER_NUMBER));
+        early.note(OTHER_NUMBER | SYMBOL | 1);
+        assert_eq!(early.parts(), 1 << 3 | 1);
+        assert_eq!(Multikey::from_stored((KNOWN | ANY | 1 << 61) as i64).parts(), u64::MAX);
     }
 }

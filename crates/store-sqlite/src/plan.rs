@@ -2,6 +2,7 @@
 
 use crate::catalog::{Collection, Index, IndexSql};
 use crate::explain;
+use crate::multikey::Plain;
 use document::{Doc, DocBuf};
 use error::Result;
 use index_keys::key_filter::KeyFilter;
@@ -13,6 +14,7 @@ use query::geo::Near;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Examined, Explained, Plan, PlanFacts, PlanSummary, Tally, VisitIndex};
 
 #[derive(Debug)]
@@ -63,9 +65,20 @@ pub struct IndexScan {
     pub different: Option<usize>,
     /// What the intervals were made from, per field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
+    /// Keys are given in the place of documents where they tell all that is asked for.
+    pub covered: Option<Covered>,
     /// The search by words that the intervals are for: one for each term.
     pub search: Option<Arc<TextSearch>>,
     pub tally: Tally,
+}
+
+/// What is asked for of documents are fields of the index that is scanned.
+#[derive(Debug)]
+pub struct Covered {
+    /// Which of the index's fields, in its order.
+    pub asked: Vec<bool>,
+    /// The first keys did not tell their values: documents are read from there on.
+    pub in_vain: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -101,6 +114,7 @@ impl IndexScan {
             forward: true,
             different: None,
             bounds: Vec::new(),
+            covered: None,
             search: None,
             tally: Tally::default(),
         }
@@ -112,6 +126,11 @@ impl IndexScan {
             Some(_) => self.intervals.len() > 1,
             None => self.index.as_ref().is_some_and(|index| index.is_multikey()),
         }
+    }
+
+    /// Which values are those that their keys are taken for.
+    pub fn plain(&self) -> Plain {
+        self.index.as_ref().map(|index| index.multikey.plain()).unwrap_or_default()
     }
 
     /// Whether a key is one of those that the scan looks for.
@@ -133,6 +152,16 @@ impl IndexScan {
         };
         keys.retain(|key| self.holds(key));
         Ok(keys)
+    }
+
+    /// Which fields keys are to tell, as long as they do.
+    pub fn covered(&self) -> Option<&Covered> {
+        self.covered.as_ref().filter(|covered| !covered.in_vain.load(Ordering::Relaxed))
+    }
+
+    /// Whether no documents but those are looked at whose keys do not tell all; and none have been so far.
+    pub fn is_covered(&self) -> bool {
+        self.covered().is_some() && self.tally.get().documents == 0
     }
 
     /// The statements that scan the index.

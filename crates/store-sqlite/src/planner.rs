@@ -5,10 +5,12 @@
 //!
 //! In reading order: [`wanted`] takes a query apart into conditions; [`candidate`] sees what an index can do for them, by way of
 //! [`index_keys`] (conditions as ranges of keys) and [`order`] (sorts); [`hashed`], [`places`] and [`by_any_field`] do the same for indexes
-//! of other kinds; [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides.
+//! of other kinds; [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides; [`covered`] sees whether keys will
+//! do in the place of documents.
 
 mod candidate;
 mod choice;
+mod covered;
 mod hashed;
 mod order;
 mod places;
@@ -50,10 +52,12 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
         });
     };
     query.check()?;
-    if let Some(allowed) = query.allowed() {
-        return by_allowed(collection, query, allowed, measure);
-    }
-    choose(collection, query, Wanted::of(query), measure)
+    let mut plan = match query.allowed() {
+        Some(allowed) => by_allowed(collection, query, allowed, measure),
+        None => choose(collection, query, Wanted::of(query), measure),
+    }?;
+    covered::cover(&mut plan, query);
+    Ok(plan)
 }
 
 /// As [`plan`], by the indexes that an index filter leaves. Hints count for nothing then.

@@ -3,11 +3,13 @@
 //! A slice is one statement, begun behind a position and reset before this returns: between slices nothing is held. The
 //! writer runs the same code inside its transaction, in a single slice.
 //!
-//! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`glimpse`] looks at
+//! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`covered`] gives keys in the place of
+//! documents; [`glimpse`] looks at
 //! the beginnings of large documents before the rest of them; [`merge`] brings several
 //! scans together in order.
 
 mod by_keys;
+mod covered;
 mod cursor;
 mod glimpse;
 mod merge;
@@ -16,6 +18,7 @@ mod near;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::plan::{Access, IndexScan, SqlitePlan, Union};
+use covered::Telling;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use glimpse::Glimpse;
@@ -91,7 +94,9 @@ pub fn slice(
     let tailable = plan.tailable;
     let examined = Examined::default();
     let glimpse = Glimpse::default();
-    let mut slice = Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, glimpse, visit };
+    let telling = Telling::default();
+    let mut slice =
+        Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, glimpse, telling, visit };
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
@@ -130,6 +135,7 @@ struct Slice<'s, 'v> {
     rows: usize,
     examined: Examined,
     glimpse: Glimpse<'s>,
+    telling: Telling,
     visit: &'s mut (dyn Visitor + 'v),
 }
 
@@ -241,6 +247,7 @@ impl Slice<'_, '_> {
         while let Some(interval) = scan.interval(self.cursor.place.part) {
             let by_keys = scan.filter.is_some()
                 || scan.different.is_some()
+                || scan.covered().is_some()
                 || glimpse::is_possible(self.visit, self.collection, scan, earlier);
             let end = match by_keys {
                 true => self.interval_by_keys(interval, scan, earlier)?,

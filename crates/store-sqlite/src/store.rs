@@ -195,7 +195,8 @@ impl SqliteStore {
             Statements::Update(all) => {
                 let long = |it: &UpdateStatement| {
                     let hint = it.hint.as_ref().map(ValueBuf::as_value);
-                    let query = Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint };
+                    let query =
+                        Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint, fields: None };
                     self.searches(&collection, &query, !it.multi)
                 };
                 divisible(all.len()) && all.iter().any(long)
@@ -203,7 +204,8 @@ impl SqliteStore {
             Statements::Delete(all) => {
                 let long = |it: &DeleteStatement| {
                     let hint = it.hint.as_ref().map(ValueBuf::as_value);
-                    let query = Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint };
+                    let query =
+                        Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint, fields: None };
                     self.searches(&collection, &query, it.one)
                 };
                 divisible(all.len()) && all.iter().any(long)

@@ -78,7 +78,7 @@ async fn write_meanwhile(store: &Rc<dyn DocumentStore>, done: &std::cell::Cell<b
 
 async fn counted(store: &Rc<dyn DocumentStore>, filter: DocBuf) -> (Option<u64>, String) {
     let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
-    let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+    let query = Query::of(&predicate);
     let namespace = namespace();
     let plan = store.plan(&namespace, query).await.unwrap();
     (store.count(&*plan, None).await.unwrap(), format!("{:?}", plan.winning_plan()))

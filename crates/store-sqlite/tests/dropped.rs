@@ -32,7 +32,7 @@ async fn check(filter: DocBuf, drop_index: bool) -> (String, String) {
     let batch = WriteBatch::new(namespace.clone(), statements);
     store.write(batch).await.unwrap();
     let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
-    let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+    let query = Query::of(&predicate);
     let plan = store.plan(&namespace, query).await.unwrap();
     let end = store.scan(&*plan, None, 1, &mut One).await.unwrap();
     let ScanEnd::Stopped(position) = end else { panic!("{end:?}") };

@@ -61,7 +61,7 @@ fn ids(store: &Rc<dyn DocumentStore>) -> BTreeSet<i32> {
     let namespace = namespace();
     let mut sink = Ids(BTreeSet::new());
     runtime().block_on(async {
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(&predicate);
         let plan = store.plan(&namespace, query).await.unwrap();
         store.scan(&*plan, None, usize::MAX, &mut sink).await.unwrap();
     });

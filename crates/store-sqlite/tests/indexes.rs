@@ -317,7 +317,7 @@ impl World {
         let Ok(predicate) = Predicate::parse(filter.as_doc(), context) else { return };
         let sort = Sort::parse(sort.as_doc(), context).unwrap();
         let limit = random.one_in(3).then(|| 1 + random.below(5));
-        let query = Query { predicate: &predicate, sort: Option::Some(&sort), limit, hint: None };
+        let query = Query { predicate: &predicate, sort: Option::Some(&sort), limit, hint: None, fields: None };
         let plan = self.store.plan(&self.namespace, query).await.unwrap();
         let winning = plan.winning_plan();
         let about = format!("{filter:?} sorted by {:?} under {:?}: {winning:?}", sort.parts(), context.collation);
@@ -343,7 +343,7 @@ impl World {
             assert_eq!(counted, expected.len() as u64, "counting {about}");
         }
         let path = *random.of(&PATHS);
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(&predicate);
         let plan = self.store.plan_different(&self.namespace, query, path, &context.collation).await.unwrap();
         self.count_stages(plan.winning_plan().as_doc());
         let (mut found, _) = self.all(&*plan, 100, None).await;

@@ -44,7 +44,7 @@ async fn large_documents_are_read_as_they_were_written() {
         );
         store.write(batch).await.unwrap().statements.remove(0).unwrap();
         expected.push((id, letter));
-        let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+        let query = Query::of(&everything);
         let plan = store.plan(&namespace, query).await.unwrap();
         let mut all = All::default();
         assert!(matches!(store.scan(&*plan, None, 1, &mut all).await.unwrap(), ScanEnd::Exhausted));

@@ -53,7 +53,7 @@ fn found(store: &Rc<dyn DocumentStore>, filter: DocBuf) -> Vec<i32> {
     let (namespace, predicate) = (namespace(), predicate(filter));
     let mut ids = Ids::default();
     wait(async {
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(&predicate);
         let plan = store.plan(&namespace, query).await.unwrap();
         assert!(format!("{:?}", plan.winning_plan()).contains("IXSCAN"), "{:?}", plan.winning_plan());
         store.scan(&*plan, None, usize::MAX, &mut ids).await.unwrap();

@@ -4,6 +4,7 @@ use crate::index_rules::same_key;
 use crate::{Examined, Explained, IndexSpec, PlanSummary};
 use document::{Doc, DocBuf, Value, doc};
 use error::Result;
+use query::aggregate::Fields;
 use query::{Predicate, Sort};
 use std::any::Any;
 use std::fmt;
@@ -18,6 +19,9 @@ pub struct Query<'a> {
     /// The command's `hint`: an index name or key pattern, as sent. Or, of an index filter that goes before it, an array of the
     /// names and patterns of the only indexes that may be used ([`Query::allowed`]).
     pub hint: Option<Value<'a>>,
+    /// The only fields of the documents that are looked at, those of the predicate and the sort included; `None` for all. What a scan gives may
+    /// have these alone, and has all of them that the document has.
+    pub fields: Option<&'a Fields>,
 }
 
 /// The indexes that an index filter leaves a query.
@@ -40,6 +44,11 @@ impl Allowed<'_> {
 }
 
 impl<'a> Query<'a> {
+    /// All documents that match, whole, in whichever order.
+    pub fn of(predicate: &'a Predicate) -> Query<'a> {
+        Query { predicate, sort: None, limit: None, hint: None, fields: None }
+    }
+
     /// The only indexes that may be used, where not all may. There is no hint then.
     pub fn allowed(&self) -> Option<Allowed<'a>> {
         self.hint.and_then(Value::as_array).map(Allowed)

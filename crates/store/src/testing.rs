@@ -106,7 +106,7 @@ impl Suite {
     fn find_in_batches(&self, filter: &DocBuf, hint: Option<&ValueBuf>, batch: usize) -> Result<Vec<DocBuf>> {
         let predicate = predicate(filter);
         let hint = hint.map(ValueBuf::as_value);
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint };
+        let query = Query { hint, ..Query::of(&predicate) };
         let plan = self.run(self.store.plan(&self.namespace, query))?;
         let mut found = Vec::new();
         let mut after = None;

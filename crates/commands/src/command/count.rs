@@ -105,7 +105,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         false => index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?,
     };
     let hint = index_filters::hint(&filter, arguments.hint);
-    let query = Query { predicate: &predicate, sort: None, limit: enough, hint };
+    let query = Query { predicate: &predicate, sort: None, limit: enough, hint, fields: None };
     let plan = store.plan(&namespace, query).await?;
     if call.reads_afresh() {
         plan.read_afresh();

@@ -46,7 +46,7 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
             (bytes, documents) = (stats.data_bytes, stats.documents);
         } else if let Some(predicate) = predicate {
             let store = &*call.worker.store;
-            let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+            let query = Query::of(&predicate);
             let plan = store.plan(&namespace, query).await?;
             for_each(store, &plan, &predicate, true, call.running, |document: Doc<'_>| {
                 bytes += document.size() as u64;

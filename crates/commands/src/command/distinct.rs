@@ -70,7 +70,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let store = &*call.worker.store;
     let filter = index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);
-    let query = Query { predicate: &predicate, sort: None, limit: None, hint };
+    let query = Query { hint, ..Query::of(&predicate) };
     let plan = store.plan_different(&namespace, query, arguments.key, &context.collation).await?;
     if call.reads_afresh() {
         plan.read_afresh();
@@ -100,7 +100,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     if let Some(mut first) = values.first_keys(arguments.key)? {
         let natural = doc! { "$natural": 1 };
         let hint = Some(Value::Document(natural.as_doc()));
-        let plan = store.plan(&namespace, Query { predicate: &predicate, sort: None, limit: None, hint }).await?;
+        let plan = store.plan(&namespace, Query { hint, ..Query::of(&predicate) }).await?;
         for_each(store, &plan, &predicate, true, call.running, |document| {
             first.take(document, &mut values);
             Ok(Visit::Continue)

@@ -244,6 +244,7 @@ pub async fn explain_aggregate(
     let budget = options::budget(call, arguments.allow_disk_use);
     let request = Request {
         needs: source.needs,
+        fields: source.fields,
         pipeline: runs_whole.then(|| pipeline.start(budget.clone())),
         budget: Some(budget),
         predicate: Some(source.predicate),

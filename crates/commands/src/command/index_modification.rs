@@ -255,7 +255,7 @@ async fn violations(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -
     let store = &*call.worker.store;
     let partial = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);
     let predicate = Predicate::parse(partial.unwrap_or(Doc::EMPTY), &call.context())?;
-    let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+    let query = Query::of(&predicate);
     let plan = store.plan(namespace, query).await?;
     let paths: Vec<Path> = index.key.as_doc().iter().map(|(path, _)| Path::new(path)).collect();
     let mut holders: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();

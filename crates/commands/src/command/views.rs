@@ -79,7 +79,7 @@ async fn read_definitions(call: &Call<'_>, database: &str, filter: Doc<'_>) -> R
     let store = &*call.worker.store;
     let predicate = Predicate::parse(filter, &call.context())?;
     let namespace = views::definitions(database);
-    let plan = store.plan(&namespace, Query { predicate: &predicate, sort: None, limit: None, hint: None }).await?;
+    let plan = store.plan(&namespace, Query::of(&predicate)).await?;
     let mut found = Vec::new();
     for_each(store, &plan, &predicate, true, call.running, |document| {
         found.push(document.to_owned());

@@ -87,6 +87,23 @@ pub(super) fn encode_integer(number: i64, out: &mut Vec<u8>) {
     }
 }
 
+/// The whole number that has this key; `None` where there is a fraction, or it is out of range.
+pub(super) fn whole(key: &[u8]) -> Option<i64> {
+    let (class, bytes) = key.split_first()?;
+    if *class == lead::ZERO {
+        return Some(0);
+    }
+    let negative = *class < lead::ZERO;
+    let width = usize::from(class.abs_diff(lead::ZERO)).checked_sub(usize::from(CLASS_WHOLE))?;
+    if width == 0 || width > 8 || bytes.len() != width {
+        return None;
+    }
+    let flip = if negative { u8::MAX } else { 0 };
+    let shifted = bytes.iter().fold(0_u64, |number, byte| number << 8 | u64::from(byte ^ flip));
+    let magnitude = i64::try_from(shifted >> 1).ok().filter(|_| shifted & 1 == 0)?;
+    Some(if negative { -magnitude } else { magnitude })
+}
+
 pub(super) fn encode_double(number: f64, out: &mut Vec<u8>) {
     let magnitude = number.abs();
     let mut writer = Writer { negative: number < 0.0, out };

@@ -18,6 +18,10 @@ impl Fields {
         self.0.iter().any(|field| field.as_bytes() == name)
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|name| &**name)
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.0.len()
@@ -177,8 +181,10 @@ impl Names {
     fn projection(&mut self, spec: Doc<'_>) -> Option<bool> {
         let includes = includes(spec)?;
         if includes {
-            self.path("_id");
-            spec.elements().for_each(|element| self.path(element.key()));
+            if spec.get("_id").is_none_or(Value::is_truthy) {
+                self.path("_id");
+            }
+            spec.elements().filter(|element| element.key() != "_id").for_each(|element| self.path(element.key()));
             self.expression(Value::Document(spec))?;
         }
         Some(includes)

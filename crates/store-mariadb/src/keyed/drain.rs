@@ -208,9 +208,7 @@ fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut
         found.push((UNKNOWN.to_vec(), seq));
         return 0;
     };
-    if !shape.kind.is_ordered() {
-        arrays = 0;
-    }
+    arrays &= if shape.kind.is_ordered() { keys::PARTS } else { 0 };
     if arrays != 0 {
         found.push(([&[ARRAYS][..], &arrays.to_be_bytes()].concat(), seq));
     }

@@ -68,7 +68,7 @@ pub(crate) fn of_search(table: &Table, query: &Query<'_>) -> Option<Rows> {
 /// The rows by such an index for a branch of an `$or`.
 pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<Rows> {
     let predicate = Predicate::of(branch.clone());
-    of_query(table, &Query { predicate: &predicate, sort: None, limit: None, hint: None }, None)
+    of_query(table, &Query::of(&predicate), None)
 }
 
 fn best(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>, hinted: Option<&Index>) -> Option<Rows> {

@@ -9,6 +9,7 @@ use crate::names::quote;
 use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Merged, Rows, merged_column, padded, source};
 use crate::pushdown::{Condition, Operand};
 use crate::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
+use index_keys::covered;
 use query::{Predicate, sort};
 use std::sync::Arc;
 use store::{IndexSpec, PlanFacts, Tally};
@@ -128,6 +129,11 @@ impl<'t> Candidate<'t> {
 
     pub fn is_bounded(&self) -> bool {
         self.fields.iter().any(|field| field.bounds.is_some())
+    }
+
+    /// Whether its keys have all that is looked at.
+    pub fn covers(&self, wanted: &Wanted<'_>) -> bool {
+        covered::has_all(self.fields.iter().map(|field| field.path), wanted.fields)
     }
 
     /// Whether most documents may lie in the stretches that are read, so that reading all of them is better.
@@ -309,6 +315,7 @@ impl<'t> Candidate<'t> {
             found: None,
             condition: condition.or_else(|| self.present()).map(Arc::new),
             index: Some(Arc::new(IndexScan { counting, filter, hope: self.hope, ..self.scan() })),
+            covered: None,
             forward: self.forward,
             tally: Tally::default(),
         }

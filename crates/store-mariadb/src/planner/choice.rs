@@ -13,6 +13,7 @@
 
 use super::Wanted;
 use super::candidate::Candidate;
+use super::other_keys::has_long_documents;
 use super::shown;
 use crate::choices::{Chosen, Known, Question, Way, WayKind};
 use crate::index::Index;
@@ -76,7 +77,8 @@ pub(super) fn best<'t>(
         .filter(|candidate| candidate.score > 0)
         .collect();
     // The first of the best, as it stands behind.
-    candidates.sort_by_key(|candidate| candidate.score);
+    let covers = has_long_documents(table);
+    candidates.sort_by_key(|candidate| (candidate.score, covers && candidate.covers(wanted)));
     candidates.reverse();
     let mut rivals = rivals(&candidates);
     let hope = hope(&candidates, wanted, limit);

@@ -9,6 +9,7 @@ use super::{Choice, Order, other_keys};
 use crate::plan::{Access, Written};
 use crate::table::Table;
 use ahash::{AHashMap, RandomState};
+use query::aggregate::Fields;
 use query::predicate::{Node, Test};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -112,6 +113,9 @@ fn key_of(has_long_documents: bool, query: &Query<'_>, order: Order) -> Option<K
             write_name(&mut key, if part.ascending { 1 } else { 2 }, part.path.as_str());
         }
     }
+    if has_long_documents {
+        query.fields.into_iter().flat_map(Fields::names).for_each(|name| write_name(&mut key, 5, name));
+    }
     write_node(&mut key, query.predicate.root())?;
     (key.len() <= KEY_BYTES_MAX).then_some(key)
 }
@@ -175,7 +179,11 @@ mod tests {
         let context = Context::at(0);
         let predicate = Predicate::parse(filter.as_doc(), &context).expect("a filter");
         let sort = Sort::parse(sort.as_doc(), &context).expect("a sort");
-        key_of(false, &Query { predicate: &predicate, sort: Some(&sort), limit, hint: None }, Order::ByIndex)
+        key_of(
+            false,
+            &Query { predicate: &predicate, sort: Some(&sort), limit, hint: None, fields: None },
+            Order::ByIndex,
+        )
     }
 
     #[test]
@@ -206,6 +214,19 @@ mod tests {
                     assert_eq!(key_for(filter, sort, limit), key_for(filter, sort, limit));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_is_looked_at_matters_where_documents_are_long() {
+        let (filter, both) = (doc! { "a": 1 }, doc! { "_id": 0, "a": 1, "b": 1 });
+        let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).expect("a filter");
+        let fields = Fields::found(filter.as_doc(), document::Doc::EMPTY, both.as_doc());
+        let all = Query::of(&predicate);
+        let some = Query { fields: fields.as_ref(), ..all };
+        for is_long in [false, true] {
+            let key = |query| key_of(is_long, query, Order::ByIndex).expect("a query whose values say all");
+            assert_eq!(key(&some) != key(&all), is_long);
         }
     }
 

@@ -213,6 +213,7 @@ impl<C: Change> Running<'_, C> {
             sort: statement.sort(),
             limit: (!statement.changes_many() && statement.sort().is_none()).then_some(1),
             hint: statement.hint(),
+            fields: None,
         };
         let plan = self.store.plan_on(self.namespace, table.clone(), &query).await?;
         let Some(table) = table else {

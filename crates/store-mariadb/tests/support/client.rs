@@ -37,7 +37,7 @@ impl Client {
 
     /// What the store gives for a filter, before anybody looks closer.
     pub fn candidates(&self, namespace: &Namespace, predicate: &Predicate) -> error::Result<Vec<DocBuf>> {
-        let query = Query { predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(predicate);
         let plan = self.run(self.store.plan(namespace, query))?;
         let mut sink = All(Vec::new());
         self.run(self.store.scan(&*plan, None, usize::MAX, &mut sink))?;

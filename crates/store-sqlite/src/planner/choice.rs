@@ -14,7 +14,7 @@ use super::{Measure, special_scan, text, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
-use index_keys::{FieldBounds, Range, implies};
+use index_keys::{FieldBounds, Range, covered, implies};
 use std::sync::Arc;
 use store::IndexKind;
 use store::selectivity::{self, GUESS_WORTH, Measured, SORT_COST};
@@ -70,7 +70,11 @@ fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Optio
     let told = || ways.iter().map(|way| (way.leading(collection), way.keys));
     let matches = if guesses { selectivity::matches(told(), collection.documents() as f64) } else { 1.0 };
     let cost = |way: usize| ways[way].cost(wanted, matches);
-    let better = |a: &usize, b: &usize| cost(*a).total_cmp(&cost(*b)).then(ways[*b].shape.total_cmp(&ways[*a].shape));
+    let better = |a: &usize, b: &usize| {
+        let (one, other) = (&ways[*a], &ways[*b]);
+        let by_cost = cost(*a).total_cmp(&cost(*b)).then(other.shape.total_cmp(&one.shape));
+        by_cost.then_with(|| other.covers(collection, wanted).cmp(&one.covers(collection, wanted)))
+    };
     let best = (0..ways.len()).min_by(better)?;
     if !ways[best].is_a_guess(wanted) {
         return Some(best);
@@ -200,6 +204,13 @@ impl Way {
 
     fn is_a_guess(&self, wanted: &Wanted<'_>) -> bool {
         self.measured().is_a_guess(wanted.limit)
+    }
+
+    /// Whether its keys have all that is looked at.
+    fn covers(&self, collection: &Collection, wanted: &Wanted<'_>) -> bool {
+        let Access::Index(scan) = &self.access else { return false };
+        let paths = scan.fields(collection).iter().map(|field| field.path.as_str());
+        !scan.is_multikey() && covered::has_all(paths, wanted.fields)
     }
 
     /// The fields that say which keys it reads.

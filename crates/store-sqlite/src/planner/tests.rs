@@ -36,7 +36,7 @@ fn describe(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>) -> Result<S
 fn describe_in(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>, context: &Context) -> Result<String> {
     let predicate = Predicate::parse(filter.as_doc(), context).unwrap();
     let sort = Sort::parse(sort.as_doc(), context).unwrap();
-    let query = Query { predicate: &predicate, sort: Some(&sort), limit: None, hint };
+    let query = Query { predicate: &predicate, sort: Some(&sort), limit: None, hint, fields: None };
     let plan = plan(Some(&collection()), &query, &|_, _, enough| enough.min(5))?;
     let winning = plan.winning_plan();
     let stage = winning.as_doc().get("inputStage").and_then(Value::as_document).unwrap_or(winning.as_doc());
@@ -138,7 +138,7 @@ fn an_index_can_give_the_order() {
 fn few_matches_are_sorted_and_many_come_in_order() {
     let predicate = Predicate::parse(doc! { "a": 1 }.as_doc(), &Context::at(0)).unwrap();
     let sort = Sort::parse(doc! { "b": 1, "c": -1 }.as_doc(), &Context::at(0)).unwrap();
-    let query = Query { predicate: &predicate, sort: Some(&sort), limit: Some(20), hint: None };
+    let query = Query { predicate: &predicate, sort: Some(&sort), limit: Some(20), hint: None, fields: None };
     let collection = collection();
     collection.counters.documents.store(53_000, std::sync::atomic::Ordering::Relaxed);
     let sorted =
@@ -164,7 +164,7 @@ fn a_hint_decides() {
 fn bounds_are_spelled_as_mongodb_spells_them() {
     let bounds = |filter: DocBuf| {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
-        let query = Query { predicate: &predicate, sort: None, limit: None, hint: None };
+        let query = Query::of(&predicate);
         let winning = plan(Some(&collection()), &query, &|_, _, enough| enough.min(5)).unwrap().winning_plan();
         let stage = winning.as_doc().get("inputStage").and_then(Value::as_document).unwrap();
         let bounds = stage.get("indexBounds").and_then(Value::as_document).unwrap();

@@ -1,5 +1,6 @@
 //! Scans that look at an index's keys before they look at documents, and those that look at nothing else.
 
+use super::covered::Covering;
 use super::cursor::{Place, RowPosition};
 use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob, glimpse};
 use crate::catalog::Collection;
@@ -56,18 +57,29 @@ impl Slice<'_, '_> {
                 return Ok(over.map_or(Next::Leap(target), Next::End));
             }
             self.examined.entries += 1;
+            let covered = scan.covered();
+            let covering = match covered {
+                Some(covered) => self.give_key(scan, covered, &entry)?,
+                None => Covering::Untold,
+            };
+            if let Covering::Given(end) = covering {
+                return Ok(end.map_or(Next::Step, Next::End));
+            }
             if glances && self.is_passed_by(scan, &entry)? {
                 return Ok(self.pass(entry.seq, entry.key).map_or(Next::Step, Next::End));
             }
             let end = with_document(&mut by_seq, collection, entry.seq, |document| {
                 self.examined.documents += 1;
-                match self.is_first(document, entry.key, scan, earlier)? {
-                    true => self.give(entry.seq, entry.key, document),
-                    false => Ok(self.pass(entry.seq, entry.key)),
+                match (self.is_first(document, entry.key, scan, earlier)?, covered) {
+                    (true, Some(covered)) => self.give_asked(scan, covered, &entry, document),
+                    (true, None) => self.give(entry.seq, entry.key, document),
+                    (false, _) => Ok(self.pass(entry.seq, entry.key)),
                 }
             })?;
             Ok(match end.flatten() {
                 Some(end) => Next::End(end),
+                // The next slice reads keys and documents by one statement.
+                None if matches!(covering, Covering::InVain) => Next::End(SliceEnd::Paused),
                 None => scan.behind_the_same(entry.key, collection).map_or(Next::Step, Next::Leap),
             })
         });

@@ -376,7 +376,7 @@ impl Writer {
 
 fn query_of<'q>(target: Target<'q>, limit: Option<u64>) -> Query<'q> {
     let hint = target.hint.map(ValueBuf::as_value);
-    Query { predicate: target.predicate, sort: target.sort, limit, hint }
+    Query { predicate: target.predicate, sort: target.sort, limit, hint, fields: None }
 }
 
 /// How a document matches; `None`: it does not. `exact`: it is known to.

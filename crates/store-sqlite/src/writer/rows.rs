@@ -17,7 +17,7 @@ use store::Cap;
 /// A document's keys, index by index in the collection's order.
 pub struct Entries {
     pub keys: Vec<Vec<Key>>,
-    /// Which parts of each index's paths met an array; nothing where there are no arrays at all.
+    /// What indexes have to note: which parts of their paths met an array, and values that have the keys of others.
     arrays: Vec<(usize, u64)>,
 }
 
@@ -214,7 +214,7 @@ fn entries(collection: &Collection, document: Doc<'_>) -> Attempt<Entries> {
     for (at, index) in collection.indexes.iter().enumerate() {
         let mut arrays = 0;
         entries.keys.push(keys::index_keys_noting(document, index, &mut arrays)?);
-        if arrays != 0 {
+        if !index.multikey.has(arrays) {
             entries.arrays.push((at, arrays));
         }
     }

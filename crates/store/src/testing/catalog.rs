@@ -139,7 +139,7 @@ fn a_view_is_no_collection(suite: &Suite) {
     let define = WriteBatch::new(home.clone(), inserts(&[definition]));
     suite.run(suite.store.write(define)).unwrap().statements.remove(0).unwrap();
     let everything = Predicate::everything();
-    let query = Query { predicate: &everything, sort: None, limit: None, hint: None };
+    let query = Query::of(&everything);
     let plan = suite.run(suite.store.plan(&suite.namespace, query)).unwrap();
     assert!(plan.facts().view);
     assert_eq!(suite.find_in_batches(&doc! {}, None, 1).unwrap_err().code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW);

@@ -72,11 +72,12 @@ pub async fn tell(
             (reader.plan().cloned(), Some(reader))
         }
         Way::Count { enough } => {
-            let query = Query { predicate: &predicate, sort: None, limit: *enough, hint: request.hint.take() };
+            let query =
+                Query { predicate: &predicate, sort: None, limit: *enough, hint: request.hint.take(), fields: None };
             (Some(store.plan(namespace, query).await?), None)
         }
         Way::Different { path, collation } => {
-            let query = Query { predicate: &predicate, sort: None, limit: None, hint: request.hint.take() };
+            let query = Query { hint: request.hint.take(), ..Query::of(&predicate) };
             (Some(store.plan_different(namespace, query, path, collation).await?), None)
         }
     };

@@ -31,6 +31,9 @@ pub enum Stage {
     },
 }
 
+const FAST_COUNT: &str = "RECORD_STORE_FAST_COUNT";
+const SIMPLE_PROJECTION: &str = "PROJECTION_SIMPLE";
+
 /// What came of carrying out the plan below.
 #[derive(Clone, Copy)]
 pub struct Outcome {
@@ -47,7 +50,7 @@ pub fn of_find(command: Doc<'_>) -> Vec<Stage> {
     stages.extend(projection.map(|spec| {
         let simple = spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
             && spec.elements().all(|element| !element.key().contains('.'));
-        let name = if simple { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" };
+        let name = if simple { SIMPLE_PROJECTION } else { "PROJECTION_DEFAULT" };
         Stage::Projection { name, transform: spec.to_owned() }
     }));
     stages.extend(amount("skip").map(|skip| Stage::Skip(skip.unsigned_abs())));
@@ -108,9 +111,9 @@ fn write_from(stages: &[Stage], given: &[u64], outcome: Option<Outcome>, plan: D
         return plan.elements().for_each(|element| writer.append_element(element));
     };
     let input = given.get(1).copied().unwrap_or_default();
-    let fast = matches!(stage, Stage::Count { .. })
-        && plan.get("stage").and_then(Value::as_str) == Some("RECORD_STORE_FAST_COUNT");
-    writer.append("stage", if fast { "RECORD_STORE_FAST_COUNT" } else { stage.name() });
+    let name = stage.name_over(plan.get("stage").and_then(Value::as_str).unwrap_or_default());
+    let fast = name == FAST_COUNT;
+    writer.append("stage", name);
     if let Some(outcome) = outcome {
         append_count("nReturned", given.first().copied().unwrap_or_default(), writer);
         writer.append("executionTimeMillisEstimate", outcome.milliseconds);
@@ -147,8 +150,12 @@ fn write_from(stages: &[Stage], given: &[u64], outcome: Option<Outcome>, plan: D
 }
 
 impl Stage {
-    fn name(&self) -> &'static str {
+    /// Its name over a plan that begins with a stage of that name.
+    fn name_over(&self, plan: &str) -> &'static str {
         match self {
+            Stage::Count { .. } if plan == FAST_COUNT => FAST_COUNT,
+            // No documents were fetched.
+            Stage::Projection { name: SIMPLE_PROJECTION, .. } if plan == "IXSCAN" => "PROJECTION_COVERED",
             Stage::Limit(_) => "LIMIT",
             Stage::Skip(_) => "SKIP",
             Stage::Projection { name, .. } => name,

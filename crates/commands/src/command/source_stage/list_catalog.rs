@@ -141,7 +141,7 @@ fn of_index(index: &IndexSpec, multikey: bool) -> DocBuf {
 async fn is_multikey(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -> Result<bool> {
     let everything = Predicate::everything();
     let hint = Some(Value::String(&index.name));
-    let query = Query { predicate: &everything, sort: None, limit: None, hint };
+    let query = Query { hint, ..Query::of(&everything) };
     let plan = match call.worker.store.plan(namespace, query).await {
         Ok(plan) => plan.winning_plan(),
         // One that is hidden cannot be hinted at.

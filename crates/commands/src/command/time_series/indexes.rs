@@ -124,7 +124,7 @@ pub async fn check_arrays(call: &Call<'_>, series: &Series, spec: Doc<'_>) -> Re
         filter.append(&format!("control.min.{name}"), &document::doc! { "$type": "array" });
         let predicate = Predicate::parse(filter.as_doc(), &call.context())?;
         let store = &*call.worker.store;
-        let query = Query { predicate: &predicate, sort: None, limit: Some(1), hint: None };
+        let query = Query { predicate: &predicate, sort: None, limit: Some(1), hint: None, fields: None };
         let plan = store.plan(&series.buckets, query).await?;
         let mut found = false;
         crate::read::for_each(store, &plan, &predicate, true, call.running, |_| {
