@@ -320,6 +320,25 @@ def test_what_is_examined_follows_from_what_is_returned(assets, name):
         assert (stage["stage"], stage["isMultiKey"]) == ("IXSCAN", True)
 
 
+def test_explain_says_where_arrays_are(server, db):
+    db.things.insert_one({"k": 1, "t": [1, 2], "o": [{"x": {"y": [3]}}]})
+    for key in ([("k", 1)], [("k", 1), ("t", -1)], [("o.x.y", 1)]):
+        db.things.create_index(key)
+
+    def paths(asked: dict, **options) -> dict | None:
+        stage = db.command("explain", {"find": "things", "filter": asked, **options})["queryPlanner"]["winningPlan"]
+        while "inputStage" in stage:
+            stage = stage["inputStage"]
+        return stage.get("multiKeyPaths")
+
+    assert paths({"k": 1}, hint={"k": 1}) == {"k": []}
+    assert paths({"k": 1, "t": 2}, hint={"k": 1, "t": -1}) == {"k": [], "t": ["t"]}
+    assert paths({"_id": {"$gt": 1}}) == {"_id": []}
+    # MariaDB's tables of elements say of which field they are, not of which part of its path.
+    expected = {"o.x.y": ["o", "o.x.y"]} if server.mariadb is None else None
+    assert paths({"o.x.y": 3}) == expected
+
+
 def test_fields_meet_arrays_one_after_the_other(db):
     """Each has a table of its own from then on; statements prepared before know of it."""
     for field in ("a", "b", "c"):

@@ -16,6 +16,7 @@ use query::Predicate;
 use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
+use store::explain::append_multikey_paths;
 use store::{Examined, Explained, FieldKind, IndexSpec, Plan, PlanSummary};
 
 /// The rows of a page as MariaDB is asked to explain it: a usual first batch.
@@ -195,7 +196,7 @@ impl Stages<'_> {
         for branch in branches {
             let mut stage = stages.document();
             stage.append("stage", "IXSCAN");
-            self.write_spec(&branch.spec, false, &mut stage);
+            self.write_spec(&branch.spec, false, None, &mut stage);
             stage.append("direction", direction(branch.forward));
             if let Some(condition) = &branch.condition {
                 stage.append("serverFilter", condition.sql.as_str());
@@ -239,7 +240,7 @@ impl Stages<'_> {
         if let Some(keyed) = rows.keyed() {
             self.write_keyed(spec, keyed, writer);
         } else {
-            self.write_spec(spec, arrays != 0, writer);
+            self.write_spec(spec, arrays != 0, Some(arrays), writer);
             writer.append("direction", direction(rows.forward));
             bounds::write(spec, arrays, predicate, rows.forward, &mut writer.document("indexBounds"));
         }
@@ -260,10 +261,10 @@ impl Stages<'_> {
                     writer.append(path, 1);
                     writer.append(field, 1);
                 });
-                self.write_facts(spec, pattern.as_doc(), keyed.keys.arrays != 0, writer);
+                self.write_facts(spec, pattern.as_doc(), keyed.keys.arrays != 0, None, writer);
             }
             // A document has a key for each of its words.
-            _ => self.write_spec(spec, keyed.keys.arrays != 0 || keyed.search.is_some(), writer),
+            _ => self.write_spec(spec, keyed.keys.arrays != 0 || keyed.search.is_some(), None, writer),
         }
         writer.append("direction", direction(keyed.search.is_none()));
         let mut bounds = writer.document("indexBounds");
@@ -275,18 +276,29 @@ impl Stages<'_> {
     }
 
     fn write_key(&self, index: &IndexScan, writer: &mut DocWriter<'_>) {
-        self.write_spec(&index.spec, index.arrays != 0, writer);
+        self.write_spec(&index.spec, index.arrays != 0, Some(index.arrays), writer);
     }
 
-    fn write_spec(&self, spec: &IndexSpec, multikey: bool, writer: &mut DocWriter<'_>) {
-        self.write_facts(spec, spec.key.as_doc(), multikey, writer);
+    fn write_spec(&self, spec: &IndexSpec, multikey: bool, arrays: Option<u64>, writer: &mut DocWriter<'_>) {
+        self.write_facts(spec, spec.key.as_doc(), multikey, arrays, writer);
     }
 
-    fn write_facts(&self, spec: &IndexSpec, pattern: Doc<'_>, multikey: bool, writer: &mut DocWriter<'_>) {
+    /// `arrays`: which fields have arrays, as bits, where that is known.
+    fn write_facts(
+        &self,
+        spec: &IndexSpec,
+        pattern: Doc<'_>,
+        multikey: bool,
+        arrays: Option<u64>,
+        writer: &mut DocWriter<'_>,
+    ) {
         let options = spec.spec.as_doc();
         writer.append("keyPattern", pattern);
         writer.append("indexName", spec.name.as_str());
         writer.append("isMultiKey", multikey);
+        if let Some(arrays) = arrays.filter(|arrays| *arrays != u64::MAX && are_at_ends(*arrays, pattern)) {
+            append_multikey_paths(pattern, |field, _| arrays & 1 << field != 0, writer);
+        }
         writer.append("isUnique", spec.unique);
         writer.append("isSparse", spec.sparse);
         writer.append("isPartial", options.get("partialFilterExpression").is_some_and(Value::is_truthy));
@@ -305,6 +317,14 @@ impl Stages<'_> {
         };
         is_or && branches.iter().all(is_said)
     }
+}
+
+/// Whether the fields of an ordered index that have arrays are all of the top level: else it is not known at which part of a path they are.
+fn are_at_ends(arrays: u64, key: Doc<'_>) -> bool {
+    let fits = |(field, (path, kind)): (usize, (&str, Value<'_>))| {
+        kind.kind().is_number() && (arrays & 1 << field == 0 || !path.contains('.'))
+    };
+    key.iter().enumerate().all(fits)
 }
 
 /// Whether the keys that are read say all about a condition, but for those of no certain place.

@@ -6,9 +6,11 @@ use crate::catalog::{Index, id_index};
 use crate::plan::{Access, IndexScan, SqlitePlan, Union};
 use crate::planner;
 use document::{Doc, DocBuf, DocWriter, Value};
+use index_keys::IndexField;
 use query::Predicate;
 use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
+use store::explain::append_multikey_paths;
 use store::{Examined, Explained, IndexSpec, Plan};
 
 pub fn stages(plan: &SqlitePlan, about: &Explained<'_>) -> DocBuf {
@@ -68,7 +70,8 @@ impl Stages<'_> {
                 input.append("stage", "IXSCAN");
                 about.write_figures(|_| looked.entries, &mut input);
                 input.append("keyPattern", scan.index.spec.key.as_doc());
-                write_index(&scan.index.spec, scan.index.is_multikey(), scan.index.partial.is_some(), true, &mut input);
+                let (arrays, partial) = (Arrays::of(&scan.index), scan.index.partial.is_some());
+                write_index(&scan.index.spec, arrays, partial, true, &mut input);
                 bounds::write_rings(scan, &mut input.document("indexBounds"));
                 self.write_keys(looked, &mut input);
             }
@@ -88,9 +91,9 @@ impl Stages<'_> {
                 writer.append("stage", "COUNT_SCAN");
                 self.about.write_figures(|_| looked.entries, writer);
                 self.about.write_count("keysExamined", looked.keys, writer);
-                with_index(scan, |spec, multikey, partial| {
+                with_index(scan, |spec, arrays, partial| {
                     writer.append("keyPattern", spec.key.as_doc());
-                    write_facts(spec, multikey, partial, writer);
+                    write_facts(spec, arrays, partial, writer);
                 });
                 bounds::write_start_and_end(scan, &mut writer.document("indexBounds"));
             }
@@ -118,7 +121,7 @@ impl Stages<'_> {
         about.write_figures(|_| looked.entries, &mut input);
         let id = id_index();
         input.append("keyPattern", id.key.as_doc());
-        write_index(&id, false, false, true, &mut input);
+        write_index(&id, Arrays { any: false, parts: Some((&[], 0)) }, false, true, &mut input);
         bounds::write_points(ids, &mut input.document("indexBounds"));
         self.write_keys(looked, &mut input);
     }
@@ -195,7 +198,7 @@ impl Stages<'_> {
             writer.append("stage", "IXSCAN");
             about.write_figures(|_| looked.entries, writer);
             writer.append("keyPattern", index.spec.key.as_doc());
-            write_index(&index.spec, true, index.partial.is_some(), scan.forward, writer);
+            write_index(&index.spec, Arrays { any: true, parts: None }, index.partial.is_some(), scan.forward, writer);
             writer.append("indexBounds", Doc::EMPTY);
             self.write_keys(looked, writer);
         };
@@ -210,7 +213,7 @@ impl Stages<'_> {
             self.write_filter(writer);
         }
         self.about.write_figures(|ran| if covered { ran.found } else { looked.entries }, writer);
-        with_index(scan, |spec, multikey, partial| {
+        with_index(scan, |spec, arrays, partial| {
             match scan.bounds.as_slice() {
                 // A wildcard is shown as an index on the path that is looked at.
                 [(path, _), (field, _)] if path == "$_path" => {
@@ -220,7 +223,7 @@ impl Stages<'_> {
                 }
                 _ => writer.append("keyPattern", spec.key.as_doc()),
             }
-            write_index(spec, multikey, partial, scan.forward, writer);
+            write_index(spec, arrays, partial, scan.forward, writer);
             bounds::write(scan, spec, &mut writer.document("indexBounds"));
         });
         self.write_keys(looked, writer);
@@ -254,21 +257,44 @@ fn bare(test: &Test) -> &Test {
     if let Test::Collated(inner, _) = test { inner } else { test }
 }
 
-fn with_index(scan: &IndexScan, tell: impl FnOnce(&IndexSpec, bool, bool)) {
-    match &scan.index {
-        Some(index) => tell(&index.spec, index.is_multikey(), index.partial.is_some()),
-        None => tell(&id_index(), false, false),
+/// Whether documents of an index have, or had, arrays, and in which parts of its fields' paths, where that is known.
+struct Arrays<'i> {
+    any: bool,
+    parts: Option<(&'i [IndexField], u64)>,
+}
+
+impl Arrays<'_> {
+    fn of(index: &Index) -> Arrays<'_> {
+        let known = Some(index.multikey.parts()).filter(|parts| index.kind.is_ordered() && *parts != u64::MAX);
+        Arrays { any: index.is_multikey(), parts: known.map(|parts| (index.fields.as_slice(), parts)) }
+    }
+
+    fn write(&self, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
+        writer.append("isMultiKey", self.any);
+        let Some((fields, parts)) = self.parts else { return };
+        let is_array = |field: usize, component: usize| {
+            let component = component as u32;
+            fields.get(field).is_some_and(|field| parts & field.parts_between(component, component + 1) != 0)
+        };
+        append_multikey_paths(spec.key.as_doc(), is_array, writer);
     }
 }
 
-fn write_index(spec: &IndexSpec, multikey: bool, partial: bool, forward: bool, writer: &mut DocWriter<'_>) {
-    write_facts(spec, multikey, partial, writer);
+fn with_index(scan: &IndexScan, tell: impl FnOnce(&IndexSpec, Arrays<'_>, bool)) {
+    match &scan.index {
+        Some(index) => tell(&index.spec, Arrays::of(index), index.partial.is_some()),
+        None => tell(&id_index(), Arrays { any: false, parts: Some((&[], 0)) }, false),
+    }
+}
+
+fn write_index(spec: &IndexSpec, arrays: Arrays<'_>, partial: bool, forward: bool, writer: &mut DocWriter<'_>) {
+    write_facts(spec, arrays, partial, writer);
     writer.append("direction", direction(forward));
 }
 
-fn write_facts(spec: &IndexSpec, multikey: bool, partial: bool, writer: &mut DocWriter<'_>) {
+fn write_facts(spec: &IndexSpec, arrays: Arrays<'_>, partial: bool, writer: &mut DocWriter<'_>) {
     writer.append("indexName", spec.name.as_str());
-    writer.append("isMultiKey", multikey);
+    arrays.write(spec, writer);
     writer.append("isUnique", spec.unique);
     writer.append("isSparse", spec.sparse);
     writer.append("isPartial", partial);

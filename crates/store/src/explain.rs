@@ -175,6 +175,19 @@ pub fn range_text(from: (Value<'_>, bool), to: (Value<'_>, bool)) -> String {
     text
 }
 
+/// Writes `multiKeyPaths`: for each of an index's fields the paths at which documents have arrays. `is_array` tells of a field and a component of
+/// its path, both counted from zero.
+pub fn append_multikey_paths(key: Doc<'_>, is_array: impl Fn(usize, usize) -> bool, writer: &mut DocWriter<'_>) {
+    let mut paths = writer.document("multiKeyPaths");
+    for (field, (path, _)) in key.iter().enumerate() {
+        let mut met = paths.array(path);
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        for (_, end) in ends.enumerate().filter(|(component, _)| is_array(field, *component)) {
+            met.push(&path[..end]);
+        }
+    }
+}
+
 /// A count as MongoDB writes it: an int where it fits.
 pub fn append_count(key: &str, count: u64, writer: &mut DocWriter<'_>) {
     match i32::try_from(count) {
