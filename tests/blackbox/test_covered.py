@@ -143,6 +143,14 @@ def test_what_keys_do_not_tell_is_looked_up(things):
     assert found == [at for at in range(100) if at % 2] + sorted(f"a{at}" for at in range(0, 100, 2))
 
 
+def test_nulls_in_front_do_not_keep_others_from_being_told(things):
+    things.insert_many([{"pad": PAD} if at < 60 else {"a": f"a{at}", "pad": PAD} for at in range(120)])
+    list(things.find())
+    assert list(things.find({}, {"_id": 0, "a": 1}).sort("a", 1).limit(50)) == [{}] * 50
+    told = explained(things, {"find": 1, "filter": {"a": {"$gte": "a"}}, "projection": {"_id": 0, "a": 1}})
+    assert (told["executionStats"]["totalDocsExamined"], told["executionStats"]["nReturned"]) == (0, 60)
+
+
 def test_numbers_of_one_type_are_told(server, things):
     things.insert_many([{"c": at - 50, "pad": PAD} for at in range(100)])
     list(things.find())

@@ -213,7 +213,8 @@ pub(crate) async fn of(
     };
     let progress = Progress { at, rows: 0, bytes: 0 };
     let told = Vec::new();
-    let mut pages = Pages { plan, rows, wanted, take, progress, received: 0, joined: 0, fetched: 0, told, recording };
+    let (received, joined, fetched, untold) = (0, 0, 0, 0);
+    let mut pages = Pages { plan, rows, wanted, take, progress, received, joined, fetched, untold, told, recording };
     if let Some(first) = ahead {
         let end = pages.deliver(&first);
         store.spare.set(first.into_spare());
@@ -235,7 +236,7 @@ pub(crate) async fn of(
         pages.keep(end);
     }
     if let (Some(_), Some(index)) = (&rows.covered, &rows.index)
-        && pages.fetched >= UNTOLD_MIN
+        && pages.untold >= UNTOLD_MIN
         && pages.fetched == pages.received
     {
         table.untold.note(&index.key);
@@ -346,6 +347,8 @@ struct Pages<'p, 't> {
     joined: u64,
     /// Those among them whose documents were fetched, where keys may do.
     fetched: u64,
+    /// Those among these whose keys are not null's.
+    untold: u64,
     /// The text of a document that keys tell.
     told: Vec<u8>,
     /// Where rows are noted that are to be kept.
@@ -394,9 +397,11 @@ impl Pages<'_, '_> {
         let key = row.next_bytes()?.unwrap_or_default();
         let mut json = row.next_bytes()?;
         if let Some(covered) = &self.rows.covered {
-            self.fetched += u64::from(json.is_some());
             self.told.clear();
-            if json.is_none() && covered.write(row.clone(), &mut self.told)? {
+            if json.is_some() {
+                self.fetched += 1;
+                self.untold += u64::from(!covered.has_null(row.clone())?);
+            } else if covered.write(row.clone(), &mut self.told)? {
                 json = Some(&self.told);
             }
         }

@@ -5,7 +5,7 @@
 
 use super::other_keys::has_long_documents;
 use crate::failure::Result;
-use crate::key::told;
+use crate::key::{NULLS, told};
 use crate::plan::{Access, KeyColumn, MariaDbPlan};
 use index_keys::covered::asked;
 use mariadb_wire::row::BinaryRow;
@@ -47,6 +47,17 @@ impl Covered {
         let asked = columns.iter().zip(&self.0).filter(|(_, asked)| asked.is_some());
         let untold: Vec<String> = asked.map(|(column, _)| told::untold(&column.name)).collect();
         untold.join(" OR ")
+    }
+
+    /// Whether any of the keys that come next in a row is null's: that says nothing of the index's others.
+    pub fn has_null(&self, mut row: BinaryRow<'_>) -> Result<bool> {
+        for asked in &self.0 {
+            let key = row.next_bytes()?.unwrap_or(NULLS.0);
+            if asked.is_some() && NULLS.0 <= key && key < NULLS.1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Appends the text of a document with the fields asked for, by the keys that come next in a row; false where they do not tell it.
