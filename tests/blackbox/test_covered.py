@@ -144,9 +144,9 @@ def test_what_keys_do_not_tell_is_looked_up(things):
 
 
 def test_nulls_in_front_do_not_keep_others_from_being_told(things):
-    things.insert_many([{"pad": PAD} if at < 60 else {"a": f"a{at}", "pad": PAD} for at in range(120)])
+    things.insert_many([{"pad": PAD} if at < 250 else {"a": f"a{at}", "pad": PAD} for at in range(310)])
     list(things.find())
-    assert list(things.find({}, {"_id": 0, "a": 1}).sort("a", 1).limit(50)) == [{}] * 50
+    assert list(things.find({}, {"_id": 0, "a": 1}).sort("a", 1).limit(200)) == [{}] * 200
     told = explained(things, {"find": 1, "filter": {"a": {"$gte": "a"}}, "projection": {"_id": 0, "a": 1}})
     assert (told["executionStats"]["totalDocsExamined"], told["executionStats"]["nReturned"]) == (0, 60)
 
