@@ -38,7 +38,7 @@ pub(super) fn expression(text: &str) -> String {
         "case when {text} regexp '^-?[0-9]{{1,19}}$' then \
          if(cast({text} as decimal(20)) between -{SIGN} and 9223372036854775807,concat('35',{integer}),null) \
          when {text} regexp '^-?[0-9]{{1,40}}([.][0-9]{{1,60}})?(e-?[0-9]{{1,2}})?$' \
-         and (abs({text}) between {TINY} and {LARGE} or {text}=0e0) then {pieces} end",
+         and (abs({text}) between {TINY} and {LARGE} or {text}=0e0 or {text}=-{SIGN}e0) then {pieces} end",
         integer = integer_bytes(text),
         pieces = pieces_bytes(
             &format!("cast(floor({text})+0e0 as signed)"),
@@ -49,10 +49,11 @@ pub(super) fn expression(text: &str) -> String {
     )
 }
 
-/// The key of a DECIMAL(65,30).
+/// The key of a DECIMAL(65,30). `hex` takes a DECIMAL by way of a double, which has too few digits for a piece, and an integer as it
+/// is; `|0` makes one.
 pub(super) fn decimal_expression(decimal: &str) -> String {
     let scaled = format!("(({decimal}-floor({decimal}))*{PIECE})");
-    pieces_bytes(&format!("floor({decimal})"), &format!("floor({scaled})"), &format!("floor({scaled}%1*{PIECE})"))
+    pieces_bytes(&format!("floor({decimal})"), &format!("floor({scaled})|0"), &format!("floor({scaled}%1*{PIECE})|0"))
 }
 
 pub(super) fn signed_bytes(number: i64) -> [u8; 8] {
@@ -96,7 +97,9 @@ fn append_double(number: f64, key: &mut Vec<u8>) -> bool {
     match number {
         number if number.is_nan() => append_special(b"30", key),
         number if number.is_infinite() => append_special(if number < 0.0 { b"31" } else { b"39" }, key),
-        number if number.abs() >= 9_223_372_036_854_775_808.0 => append_large(number < 0.0, key),
+        // -2^63 is the int64 of that value.
+        number if number >= 9_223_372_036_854_775_808.0 => append_large(false, key),
+        number if number < -9_223_372_036_854_775_808.0 => append_large(true, key),
         number if number == floor => append_parts(number as i64, &[], key),
         number if number.abs() >= 1.0 => append_parts(floor as i64, &[((number - floor) * scale) as u64], key),
         number => {
@@ -121,12 +124,13 @@ fn append_decimal(number: Decimal128, key: &mut Vec<u8>) -> bool {
     let Some((whole, rest, unit, cut)) = split(negative, coefficient, exponent) else {
         return append_large(negative, key);
     };
-    if whole >= 1 << 63 {
+    // -2^63 is the one that has no positive counterpart.
+    if whole >= 1 << 63 && !(negative && rest == 0 && whole == 1 << 63) {
         return append_large(negative, key);
     }
     let (whole, rest) = match (negative, rest) {
         (false, rest) => (whole as i64, rest),
-        (true, 0) => (-(whole as i64), 0),
+        (true, 0) => ((whole as i64).wrapping_neg(), 0),
         // The next whole number below, and what is above it.
         (true, rest) => (-(whole as i64) - 1, unit - rest),
     };
@@ -159,4 +163,31 @@ fn pieces(mut rest: u128, unit: u128) -> [u64; 2] {
         }
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_numbers_of_all_types_have_one_key() {
+        for text in
+            ["0", "1", "-1", "9223372036854775807", "-9223372036854775808", "-4611686018427387904", "0.5", "-0.25"]
+        {
+            let decimal = Decimal128::parse(text).expect("a decimal");
+            let key = |value| {
+                let mut key = Vec::new();
+                append(value, &mut key).then_some(key)
+            };
+            let expected = key(Value::Decimal128(decimal));
+            assert!(expected.is_some(), "{text}");
+            if let Ok(whole) = text.parse() {
+                assert_eq!(key(Value::Int64(whole)), expected, "{text}");
+            }
+            // The greatest int64 is no double.
+            if text != "9223372036854775807" {
+                assert_eq!(key(Value::Double(text.parse().expect("a double"))), expected, "{text}");
+            }
+        }
+    }
 }
