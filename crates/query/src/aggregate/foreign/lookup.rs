@@ -181,8 +181,12 @@ impl Lookup {
         let mut bytes = Vec::new();
         let mut list = ArrayWriter::begin(&mut bytes);
         for value in documents.flat_map(|document| fields.values(document)) {
-            // Lists take regular expressions for patterns.
-            if matches!(value.kind(), Kind::Regex | Kind::Undefined) || known.len() == VALUES_TOGETHER_MAX {
+            // A list takes regular expressions for patterns and refuses documents that look like operators.
+            let is_refused = match value {
+                Value::Document(document) => document.first().is_some_and(|first| first.key().starts_with('$')),
+                value => matches!(value.kind(), Kind::Regex | Kind::Undefined),
+            };
+            if is_refused || known.len() == VALUES_TOGETHER_MAX {
                 return Ok(None);
             }
             key.clear();
