@@ -35,7 +35,7 @@ use std::fmt;
 
 pub use first::json_first_fields_to_bson;
 pub use read::{json_fields_to_bson, json_to_bson};
-pub use write::{bson_to_json, id_text, value_to_json};
+pub use write::{bson_to_json, id_text, name_to_json, value_to_json};
 
 /// Levels of documents and arrays that are spelled out; the document itself is the first. A wrapper adds up to three.
 pub const LEVELS_MAX: usize = 24;

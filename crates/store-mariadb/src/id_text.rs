@@ -281,7 +281,7 @@ const FRONT_PATTERN: &str =
     r#"\\A\\{"_id":\\K(?:(?:0|-?[1-9][0-9]{0,17}+)(?=[,}])|"[^"\\\\]*+"|\\{"[$]oid":"[0-9a-f]{24}"\\})"#;
 
 /// The expression for the value at a JSON path, at most `chars` long. The path becomes part of a statement: it must hold no quote and
-/// no backslash (see `index::json_path`).
+/// no backslash.
 pub(crate) fn expression_of(path: &str, chars: usize) -> String {
     let value = format!("json_extract(`doc`,'{path}')");
     let compact = format!("json_compact({value})");

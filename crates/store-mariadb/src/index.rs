@@ -14,7 +14,6 @@ mod arrays;
 mod columns;
 
 pub(crate) use arrays::{has_number, meets_array};
-pub(crate) use columns::json_path;
 
 use crate::connection::Connection;
 use crate::failure::{Failure, Result};
@@ -253,9 +252,6 @@ impl Index {
         }
         let filtered = self.filter.iter().flat_map(Filter::paths);
         for path in self.fields().chain(filtered) {
-            if path.contains(['\'', '"', '\\', '`', '*']) || path.chars().any(char::is_control) {
-                return refuse(format!("the field '{path}' has a character that an index on MariaDB cannot have"));
-            }
             if path.split('.').count() > LEVELS_MAX {
                 return refuse(format!("the field '{path}' is nested too deep for an index on MariaDB"));
             }

@@ -203,8 +203,8 @@ const NUMBER_PLACED: &str = concat!(
     r#"|{"[$]number(Double|Decimal)":"(NaN|-?Infinity)"}"#,
 );
 
-/// What is certainly no wrapper: a document without fields, or whose first name has neither a dollar nor an escape in front.
-const DOCUMENT: &str = r#"^{[[:space:]]*("[^$\\\\]|})"#;
+/// What is certainly no wrapper: a document without fields, or whose first name begins with neither an escape nor a single dollar.
+const DOCUMENT: &str = r#"^{[[:space:]]*("([^$\\\\]|[$][$])|})"#;
 
 /// The first date that the gateway spells in another way, in milliseconds.
 const YEAR_10000: i64 = 253_402_300_800_000;

@@ -25,6 +25,7 @@ mod handlers;
 mod id_text;
 mod index;
 mod indexes;
+mod json_path;
 mod key;
 mod keyed;
 mod lane;

@@ -12,6 +12,7 @@
 //! Numbers are compared as doubles, so `<` becomes `<=` here: two integers that differ may be one double. Of a field that
 //! stands in a document twice the server sees the first only.
 
+use crate::json_path;
 use crate::spelling;
 use document::{Path, Value, ValueBuf};
 use mariadb_wire::Param;
@@ -186,19 +187,8 @@ fn number(value: Value<'_>) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A path in MariaDB's notation, as a parameter; `None` for names it has no notation for.
+/// Returns a path in MariaDB's notation, as a parameter; `None` where an empty part may stand for the elements of an array.
 fn json_path(path: &Path) -> Option<Vec<u8>> {
-    let mut text = b"$".to_vec();
-    for component in path.components() {
-        if component.is_empty() || component.contains(['"', '\\', '*']) || component.chars().any(char::is_control) {
-            return None;
-        }
-        text.extend_from_slice(b".\"");
-        if component.starts_with('$') {
-            text.push(b'$');
-        }
-        text.extend_from_slice(component.as_bytes());
-        text.push(b'"');
-    }
-    Some(text)
+    let has_empty = path.components().any(str::is_empty);
+    (!has_empty).then(|| json_path::json_path(path.components()).into_bytes())
 }

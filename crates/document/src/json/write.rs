@@ -53,7 +53,14 @@ fn write_array(array: Doc<'_>, out: &mut Vec<u8>, level: usize) {
     out.push(b']');
 }
 
-/// A field's name with its quotes and the colon.
+/// Appends a field's name as documents spell it, with its quotes.
+pub fn name_to_json(name: &str, out: &mut Vec<u8>) {
+    write_name(name.as_bytes(), out);
+    // The colon.
+    out.pop();
+}
+
+/// Appends a field's name with its quotes and the colon.
 #[inline]
 fn write_name(name: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');

@@ -4,6 +4,7 @@
 //! several fields, whether the key has no place. An index that leaves documents out, or tells apart what has no place, has keys of
 //! its own.
 
+use crate::json_path::json_path_literal;
 use crate::key;
 use crate::names::quote;
 use crate::partial::Filter;
@@ -201,25 +202,14 @@ fn text_definition(path: &str) -> String {
 /// the keys' expressions look for wrappers: MariaDB puts some into what it takes out of a document.
 pub(super) fn text_expression(path: &str) -> String {
     let components: Vec<&str> = path.split('.').collect();
-    let whole = format!("json_compact(json_extract(`doc`,'{}'))", json_path(components.iter().copied()));
+    let whole = format!("json_compact(json_extract(`doc`,{}))", json_path_literal(components.iter().copied()));
     if components.len() == 1 {
         return whole;
     }
     let mut arrays = String::new();
     for depth in 1..components.len() {
-        let above = json_path(components[..depth].iter().copied());
-        arrays.push_str(&format!(" when left(json_extract(`doc`,'{above}'),1)='[' then '['"));
+        let above = json_path_literal(components[..depth].iter().copied());
+        arrays.push_str(&format!(" when left(json_extract(`doc`,{above}),1)='[' then '['"));
     }
     format!("coalesce({whole},case{arrays} end)")
-}
-
-/// A path in MariaDB's notation. The components have been looked at by [`super::Index::check`].
-pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String {
-    let mut path = String::from("$");
-    for component in components {
-        path.push_str(".\"");
-        path.push_str(component);
-        path.push('"');
-    }
-    path
 }

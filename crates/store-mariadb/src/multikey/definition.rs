@@ -5,7 +5,8 @@
 //! that meets another array (within an element, or beside the first) has that of an array, which every lookup reads as well.
 
 use super::Values;
-use crate::index::{Index, json_path};
+use crate::index::Index;
+use crate::json_path::json_path_literal;
 use crate::key;
 use crate::names::quote;
 use crate::table::Table;
@@ -136,7 +137,7 @@ impl Plain {
 
 /// How many elements a place's array has.
 pub(super) fn count_of(row: &str, place: &str) -> String {
-    format!("JSON_LENGTH({row}.doc, '{}')", json_path(place.split('.')))
+    format!("JSON_LENGTH({row}.doc, {})", json_path_literal(place.split('.')))
 }
 
 /// What is to be done for the first place where a row has an array.
@@ -174,15 +175,15 @@ pub(super) fn is_array(row: &str, place: &str) -> String {
 }
 
 fn extracted(row: &str, place: &str) -> String {
-    format!("JSON_EXTRACT({row}.doc, '{}')", json_path(place.split('.')))
+    format!("JSON_EXTRACT({row}.doc, {})", json_path_literal(place.split('.')))
 }
 
 /// The elements of a place's array: of each, what the fields within it lead to.
 fn elements(index: &Index, row: &str, place: &str) -> String {
     elements_of(index, row, place, |rest| match rest.contains('.') {
         // There may be arrays on the way.
-        true => "$".to_owned(),
-        false => json_path(std::iter::once(rest).filter(|rest| !rest.is_empty())),
+        true => "'$'".to_owned(),
+        false => json_path_literal(std::iter::once(rest).filter(|rest| !rest.is_empty())),
     })
 }
 
@@ -191,12 +192,12 @@ pub(super) fn array_of(row: &str, place: &str) -> String {
     format!("JSON_COMPACT({})", extracted(row, place))
 }
 
-/// The elements of a place's array (`v`), and in each what the fields within it lead to, by the paths given. An empty array is one element without
+/// The elements of a place's array (`v`), and in each what the fields within it lead to, by the path literals given. An empty array is one element without
 /// any value, so that conditions on fields elsewhere find its document.
 pub(super) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&str) -> String) -> String {
     let columns = index.fields().enumerate().filter_map(|(position, field)| {
         let rest = rest_within(field, place)?;
-        Some(format!("v{position} JSON PATH '{}'", path(rest)))
+        Some(format!("v{position} JSON PATH {}", path(rest)))
     });
     let columns: Vec<String> = std::iter::once("v JSON PATH '$'".to_owned()).chain(columns).collect();
     let array = array_of(row, place);

@@ -11,7 +11,8 @@ use super::definition::{
     Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
 };
 use crate::id_text;
-use crate::index::{Index, json_path};
+use crate::index::Index;
+use crate::json_path::json_path_literal;
 use crate::key;
 use crate::names::quote;
 use crate::table::Table;
@@ -124,7 +125,7 @@ fn plain_keys(index: &Index, row: &str) -> String {
 
 /// The elements of a place's array, and what each field within it leads to.
 fn elements(index: &Index, row: &str, place: &str) -> String {
-    elements_of(index, row, place, |rest| json_path(rest.split('.').filter(|name| !name.is_empty())))
+    elements_of(index, row, place, |rest| json_path_literal(rest.split('.').filter(|name| !name.is_empty())))
 }
 
 /// The keys of all fields for an element. NULL where there are more arrays than the one.
@@ -142,8 +143,8 @@ fn element_keys(index: &Index, row: &str, place: &str) -> String {
         }
         Some(rest) => {
             let names: Vec<&str> = rest.split('.').collect();
-            let within = (1..=names.len()).map(|depth| json_path(names[..depth].iter().copied()));
-            let nested = within.map(|path| format!("COALESCE(LEFT(JSON_EXTRACT(e.v, '{path}'), 1) = '[', FALSE)"));
+            let within = (1..=names.len()).map(|depth| json_path_literal(names[..depth].iter().copied()));
+            let nested = within.map(|path| format!("COALESCE(LEFT(JSON_EXTRACT(e.v, {path}), 1) = '[', FALSE)"));
             let nested = nested.collect::<Vec<_>>().join(" OR ");
             format!("IF({nested}, NULL, {})", element_key(index, &format!("e.v{position}")))
         }

@@ -5,7 +5,7 @@
 //! Each range of old elements is taken of the array alone: in a document that has the field twice, a path with a range finds elements of both.
 
 use super::unseen::{Statement, VALUES_BYTES_MAX, text};
-use crate::index::json_path;
+use crate::json_path::json_path;
 use crate::spelling;
 use crate::table::Table;
 use mariadb_wire::Param;

@@ -4,7 +4,7 @@
 //! another one here.
 
 use super::unseen::{Statement, VALUES_BYTES_MAX, text};
-use crate::index::json_path;
+use crate::json_path::json_path;
 use crate::spelling;
 use crate::table::Table;
 use mariadb_wire::Param;
