@@ -177,10 +177,10 @@ mod tests {
             let decimal = Decimal128::parse(text).expect("a decimal");
             let key = |value| {
                 let mut key = Vec::new();
-                append(value, &mut key).then_some(key)
+                append(value, &mut key);
+                key
             };
             let expected = key(Value::Decimal128(decimal));
-            assert!(expected.is_some(), "{text}");
             if let Ok(whole) = text.parse() {
                 assert_eq!(key(Value::Int64(whole)), expected, "{text}");
             }
