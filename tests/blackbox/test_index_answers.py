@@ -207,6 +207,10 @@ KINDS = {
     "partial, equal": lambda rng, paths: ({paths[0]: 1}, {"partialFilterExpression": {paths[1]: compared(scalar(rng))}}),
     "partial, range": lambda rng, paths: ({paths[0]: 1}, {"partialFilterExpression": {paths[0]: {rng.choice(["$gt", "$lte"]): number(rng)}}}),
     "partial, type": lambda rng, paths: ({paths[0]: 1}, {"partialFilterExpression": {paths[0]: {"$type": rng.choice(["string", "number", "date"])}}}),
+    "partial, either": lambda rng, paths: (
+        {paths[0]: 1}, {"partialFilterExpression": {"$or": [{paths[0]: {"$gt": number(rng)}}, {paths[1]: {"$type": ["string", "null"]}}]}}
+    ),
+    "unique, partial": lambda rng, paths: ({paths[0]: 1}, {"unique": True, "partialFilterExpression": {paths[0]: {"$exists": True, "$type": "string"}}}),
     "unique": lambda rng, paths: ({path: 1 for path in paths}, {"unique": True}),
     "unique, sparse": lambda rng, paths: ({paths[0]: 1}, {"unique": True, "sparse": True}),
     "collation": lambda rng, paths: ({path: 1 for path in paths}, {"collation": {"locale": "en", "strength": 2}}),
@@ -398,21 +402,34 @@ def keep_unique(db, pair, documents, keys, options):
 
 
 def unique_key(given):
-    """What a unique index tells values apart by; `None` where this test does not know."""
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        return ("number", given) if math.isfinite(given) and given == int(given) else None
-    return ("text", given) if isinstance(given, str) else None
+    """What a unique index tells values apart by."""
+    return ("number" if IS_NUMBER(given) else type(given).__name__, given)
 
 
+IS_TEXT, IS_NUMBER = lambda given: isinstance(given, str), lambda given: isinstance(given, (int, float)) and not isinstance(given, bool)
+# Filters of partial indexes, and of which values they hold.
+FILTERS = {
+    "none": (None, lambda given: True),
+    "strings": ({"$type": "string"}, IS_TEXT),
+    "numbers that are there": ({"$exists": True, "$type": "number"}, IS_NUMBER),
+    "several types": ({"$type": ["string", "bool", "null"]}, lambda given: not IS_NUMBER(given)),
+    "above": ({"$gt": 0}, lambda given: IS_NUMBER(given) and given > 0),
+    "either": ([{"$gt": "a"}, {"$lte": 0}], lambda given: IS_TEXT(given) and given > "a" or IS_NUMBER(given) and given <= 0),
+}
+
+
+@pytest.mark.parametrize("filter_", FILTERS)
 @pytest.mark.parametrize("path", ["v", "r.$id", 'a"b', "a.b"])
-def test_a_unique_index_tells_equal_values_and_no_others(db, path):
-    """Values of which it is known which are equal: each equal pair is refused, and no other."""
-    rng = random.Random(f"{SEED} unique {path}")
+def test_a_unique_index_tells_equal_values_and_no_others(db, path, filter_):
+    """Values of which it is known which are equal: each equal pair that the index has is refused, and no other."""
+    rng = random.Random(f"{SEED} unique {path} {filter_}")
     print(f"SELKIE_INDEX_SEED={SEED}")
-    db.things.create_index([(path, 1)], unique=True)
+    asked, holds = FILTERS[filter_]
+    options = {"partialFilterExpression": {"$or": [{path: one} for one in asked]} if isinstance(asked, list) else {path: asked}} if asked else {}
+    db.things.create_index([(path, 1)], unique=True, **options)
     seen = {}
     for number_ in range(150):
-        given = rng.choice([rng.choice(TEXTS), rng.choice([float, int, Int64])(rng.randrange(-40, 40)), float(-(2**63)), Int64(-(2**63))])
+        given = rng.choice([rng.choice(TEXTS), rng.choice([float, int, Int64])(rng.randrange(-40, 40)), float(-(2**63)), Int64(-(2**63)), True, None])
         made = bson.SON(_id=number_)
         put(rng, made, path, given, False)
         key = unique_key(given)
@@ -421,8 +438,12 @@ def test_a_unique_index_tells_equal_values_and_no_others(db, path):
             taken = True
         except pymongo.errors.DuplicateKeyError:
             taken = False
-        assert taken == (key not in seen), (SEED, path, given, seen.get(key))
-        seen.setdefault(key, given)
+        assert taken == (not holds(given) or key not in seen), (SEED, path, asked, given, seen.get(key))
+        if holds(given):
+            seen.setdefault(key, given)
+    for given in seen.values():
+        asked_for = {path: given} if asked is None else {path: given, **options["partialFilterExpression"]} if isinstance(asked, list) else {"$and": [{path: given}, {path: asked}]}
+        assert db.things.count_documents(asked_for) == len([one for one in db.things.find({path: given})]), (SEED, given)
 
 
 def test_prices_are_found(db):

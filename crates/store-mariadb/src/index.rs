@@ -258,8 +258,8 @@ impl Index {
         }
         if self.spec.unique && self.filter.as_ref().is_some_and(|filter| filter.is_undecided) {
             return refuse(
-                "the partialFilterExpression of a unique index on MariaDB may have comparisons, $in and $exists: true, all of which \
-                 must hold"
+                "the partialFilterExpression of a unique index on MariaDB may have comparisons, $in, $exists: true and $type with \
+                 string, number, bool, null, date or objectId"
                     .into(),
             );
         }

@@ -7,7 +7,7 @@
 use crate::json_path::json_path_literal;
 use crate::key;
 use crate::names::quote;
-use crate::partial::Filter;
+use crate::partial::{Filter, FilterColumns};
 use sha2::{Digest, Sha256};
 use store::IndexSpec;
 
@@ -23,8 +23,8 @@ const FIELDS_SHARED_MAX: usize = KEY_BYTES_MAX / (FIELD_BYTES + 1);
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
     pub fields: Box<[FieldColumns]>,
-    /// Of each field that a filter looks at, the columns with its text and its key.
-    filtered: Box<[(String, String)]>,
+    /// What each condition of a filter looks at.
+    filtered: Box<[FilterColumns]>,
     /// The column that tells whether a field has a key without a place, where there are several fields. So is an index over it named.
     pub odd: Option<String>,
     /// Length of each key, less the byte in front.
@@ -67,12 +67,11 @@ impl Columns {
                 text,
             }
         };
-        let filtered = filter.iter().flat_map(|filter| filter.paths()).enumerate();
+        let filtered =
+            filter_columns(filter, |position, path| (text_name(path), format!("{sql_name}.filter{position}")));
         Columns {
             fields: spec.key.as_doc().iter().enumerate().map(field).collect(),
-            filtered: filtered
-                .map(|(position, path)| (text_name(path), format!("{sql_name}.filter{position}")))
-                .collect(),
+            filtered,
             odd: (count > 1).then(|| format!("{sql_name}.odd")),
             bytes: FIELD_BYTES.min(KEY_BYTES_MAX / count.max(1) - 1),
             shares_keys,
@@ -89,12 +88,11 @@ impl Columns {
             key: format!("{sql_name}.{position}"),
             odd: String::new(),
         };
-        let filtered = filter.iter().flat_map(|filter| filter.paths()).enumerate();
+        let filtered =
+            filter_columns(filter, |position, _| (format!("{}f", text(position)), format!("{}g", text(position))));
         Columns {
             fields: (0..count).map(field).collect(),
-            filtered: filtered
-                .map(|(position, _)| (format!("{}f", text(position)), format!("{}g", text(position))))
-                .collect(),
+            filtered,
             odd: (count > 1).then(|| format!("{sql_name}.odd")),
             bytes: (960 / count).max(256).min(KEY_BYTES_MAX / count - 1),
             shares_keys: false,
@@ -107,7 +105,8 @@ impl Columns {
             let odd = Some(field.odd.as_str()).filter(|_| self.shares_keys && self.odd.is_some());
             [&*field.key, &*field.decimal, &*field.text].into_iter().chain(odd)
         });
-        let filtered = self.filtered.iter().flat_map(|(text, key)| [&**key, &**text]);
+        let filtered =
+            self.filtered.iter().flat_map(|columns| columns.key.as_deref().into_iter().chain([&*columns.text]));
         self.odd.as_deref().into_iter().chain(fields).chain(filtered)
     }
 
@@ -120,9 +119,11 @@ impl Columns {
             add(&*field.text, text_definition(path), true);
             add(&field.decimal, format!("DECIMAL(65,30) AS ({decimal}) STORED INVISIBLE"), true);
         }
-        for ((text, key), path) in self.filtered.iter().zip(filter.iter().flat_map(|filter| filter.paths())) {
+        for (FilterColumns { text, key }, path) in self.filtered.iter().zip(filter.iter().flat_map(|it| it.paths())) {
             add(text, text_definition(path), true);
-            add(key, Filter::key_definition(text), false);
+            if let Some(key) = key {
+                add(key, Filter::key_definition(text), false);
+            }
         }
         for (position, field) in self.fields.iter().enumerate() {
             let key = self.key_expression(position, spec, filter);
@@ -169,6 +170,16 @@ impl Columns {
         let source = |text| key::Source { text, decimal: None, bytes: self.bytes, unique: spec.unique };
         key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>())
     }
+}
+
+/// The columns of a filter's conditions; `names`: those with the text and with the key.
+fn filter_columns(filter: Option<&Filter>, names: impl Fn(usize, &str) -> (String, String)) -> Box<[FilterColumns]> {
+    let conditions = filter.iter().flat_map(|filter| filter.conditions()).enumerate();
+    let columns = conditions.map(|(position, condition)| {
+        let (text, key) = names(position, &condition.path);
+        FilterColumns { text, key: condition.compares().then_some(key) }
+    });
+    columns.collect()
 }
 
 /// The column with the JSON text of a field.
