@@ -267,8 +267,8 @@ class Pair:
             rng_limit = rng.choice([0, 3, 20])
             self.same(("sort", asked, order, rng_limit), run)
         if kind == 2:
-            # Of equal numbers of different types it may be any.
-            count = lambda collection: len(collection.distinct(paths[0], asked, **options))
+            # Of equal numbers of different types it may be any; where the index alone is read, a missing field gives null, as in MongoDB.
+            count = lambda collection: len([one for one in collection.distinct(paths[0], asked, **options) if one is not None])
             self.same(("distinct", paths[0], asked), count)
         if kind == 3:
             group = [{"$match": asked}, {"$group": {"_id": None, "n": {"$sum": 1}}}]
