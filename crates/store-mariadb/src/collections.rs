@@ -3,7 +3,7 @@
 use crate::catalog::{Look, not_a_collection};
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result};
-use crate::keyed;
+use crate::keyed::{self, Duplicates};
 use crate::multikey;
 use crate::names::{self, quote};
 use crate::own_schema::{self, Remembered};
@@ -109,7 +109,7 @@ async fn restore_keys(store: &MariaDbStore, connection: &mut Connection, namespa
     store.catalog.forget(namespace);
     let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
     multikey::restore_unique(connection, &table).await?;
-    keyed::make(store, connection, &table, &table.indexes, None).await?;
+    keyed::make(store, connection, &table, &table.indexes, Duplicates::Kept, None).await?;
     store.catalog.forget(namespace);
     store.catalog.note_change();
     Ok(())

@@ -27,7 +27,7 @@ use crate::plan::KeyColumn;
 use crate::table::{Column, Table};
 use ahash::{AHashMap, AHashSet};
 use columns::{Columns, Definition, FieldColumns, text_expression};
-use document::{Doc, DocBuf, Value};
+use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::shape::index_spec;
 use index_keys::{IndexShape, keys};
@@ -84,7 +84,7 @@ impl Index {
     /// An index of which gateways compute the keys because a table has no room for its columns; `None` where it has to have them.
     pub fn spilled(spec: IndexSpec) -> Option<Index> {
         let index = Index::of(spec, false);
-        (index.spilled && index.shape.is_some() && !index.spec.unique).then_some(index)
+        (index.spilled && index.shape.is_some()).then_some(index)
     }
 
     fn of(spec: IndexSpec, has_room: bool) -> Index {
@@ -97,7 +97,10 @@ impl Index {
         let collation = store::catalog::default_collation(spec.spec.as_doc());
         let suits_columns =
             matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
-        let of_columns = suits_columns && (has_room || kind == IndexKind::Hashed);
+        let filter = Filter::of(spec.spec.as_doc());
+        // What a unique index does not have must not be told apart, so its filter has to be decided.
+        let is_decided = !spec.unique || filter.as_ref().is_none_or(|filter| !filter.is_undecided);
+        let of_columns = suits_columns && is_decided && (has_room || kind == IndexKind::Hashed);
         let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
         let refusing = match kind {
             IndexKind::Ordered if shape.is_some() => shape.clone(),
@@ -105,7 +108,6 @@ impl Index {
             IndexKind::Hashed | IndexKind::Ordered => IndexShape::new(spec.clone()).ok().map(Arc::new),
             _ => None,
         };
-        let filter = Filter::of(spec.spec.as_doc());
         let columns = match of_columns {
             true => Columns::of_fields(&spec, &sql_name, filter.as_ref()),
             false => Columns::of_index(&spec, &sql_name, filter.as_ref()),
@@ -159,7 +161,7 @@ impl Index {
 
     /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`places::check`] and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
-        if self.spec.unique && self.fields().any(|path| arrays::nest(document, path)) {
+        if self.spec.unique && self.has_keys() && self.fields().any(|path| arrays::nest(document, path)) {
             return Err(array_in_unique());
         }
         match (&self.text, &self.refusing) {
@@ -239,11 +241,6 @@ impl Index {
     /// Error 67 for what cannot be an index here.
     pub fn check(&self) -> error::Result<()> {
         let refuse = |reason: String| Err(Error::new(Code::CANNOT_CREATE_INDEX, reason));
-        if self.spec.unique && self.spec.spec.as_doc().get("collation").is_some() {
-            return refuse(
-                "a unique index on MariaDB cannot have a collation: its keys are told apart by their bytes".into(),
-            );
-        }
         if !self.has_keys() {
             return self.check_without_keys();
         }
@@ -256,19 +253,22 @@ impl Index {
                 return refuse(format!("the field '{path}' is nested too deep for an index on MariaDB"));
             }
         }
-        if self.spec.unique && self.filter.as_ref().is_some_and(|filter| filter.is_undecided) {
-            return refuse(
-                "the partialFilterExpression of a unique index on MariaDB may have comparisons, $in, $exists: true and $type with \
-                 string, number, bool, null, date or objectId"
-                    .into(),
-            );
-        }
         Ok(())
     }
 
-    /// Whether it says nothing to documents, so that it would be good for nothing if it did not serve queries.
+    /// Whether it is of no use without the tables with its keys: it says nothing to documents, or it is unique by them.
     pub fn is_nothing_without_keys(&self) -> bool {
-        matches!(self.kind, IndexKind::Wildcard(_)) || self.spilled
+        matches!(self.kind, IndexKind::Wildcard(_)) || self.spilled || self.spec.unique && !self.has_keys()
+    }
+
+    /// The tables by which gateways keep the index unique, if they do and not MariaDB: see [`crate::keyed::claims`].
+    pub fn claims(&self) -> Option<&KeyTable> {
+        self.keys.as_ref().filter(|_| self.spec.unique && !self.has_keys())
+    }
+
+    /// How strings are compared in it.
+    pub fn collation(&self) -> Collation {
+        store::catalog::default_collation(self.spec.spec.as_doc()).unwrap_or(Collation::SIMPLE)
     }
 
     /// Error 67, of a table that cannot have what an index needs beside it.
@@ -279,11 +279,13 @@ impl Index {
 
     /// What is told where the tables with an index's keys cannot be made, without which it would be good for nothing.
     pub fn without_triggers(&self, failure: Failure) -> Failure {
-        if !self.spilled {
+        if !self.spilled && !self.spec.unique {
             return failure;
         }
         let message = format!(
-            "a table in MariaDB has no room for the columns of so many indexes, and the triggers that others need cannot be made: {failure}"
+            "the keys of the index '{}' do not fit into columns of the table in MariaDB, and the triggers that it needs instead cannot be \
+             made: {failure}",
+            self.spec.name
         );
         Error::new(Code::CANNOT_CREATE_INDEX, message).into()
     }
@@ -293,7 +295,7 @@ impl Index {
         let refuse = |reason: &str| {
             Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("an index of the kind '{kind}' on MariaDB {reason}")))
         };
-        if self.spec.unique {
+        if self.spec.unique && self.kind != IndexKind::Ordered {
             return refuse("cannot be unique");
         }
         match self.spec.spec.as_doc().get("textIndexVersion").and_then(number) {

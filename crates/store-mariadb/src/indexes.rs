@@ -6,7 +6,7 @@ use crate::collections;
 use crate::connection::{Connection, Event};
 use crate::failure::{Failure, Result, sql};
 use crate::index::{self, Index, id_index};
-use crate::keyed;
+use crate::keyed::{self, Duplicates};
 use crate::multikey;
 use crate::named_lock;
 use crate::names::quote;
@@ -14,7 +14,7 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use ahash::AHashSet;
-use document::{Collation, Doc, DocBuf, Value};
+use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::keys::Key;
 use index_keys::{IndexShape, keys};
@@ -115,7 +115,7 @@ async fn make(
     };
     let furnished = async {
         multikey::prepare_new(store, lease, &table, &wanted).await?;
-        keyed::make(store, lease, &table, &wanted, Some(progress)).await
+        keyed::make(store, lease, &table, &wanted, Duplicates::Refused, Some(progress)).await
     };
     if let Err(failure) = furnished.await {
         store.catalog.forget(namespace);
@@ -352,7 +352,7 @@ async fn first_duplicate(
     }
     Ok(found.map(|(_, values)| {
         let (name, pattern) = (&index.spec.name, index.spec.key.as_doc());
-        store::duplicate::duplicate_key(namespace, name, pattern, values.as_doc(), &Collation::SIMPLE)
+        store::duplicate::duplicate_key(namespace, name, pattern, values.as_doc(), &index.collation())
     }))
 }
 

@@ -8,7 +8,10 @@
 //!
 //! What rows it has of a document: one per key, and one more where arrays in it make what bounds say of one key doubtful
 //! ([`ARRAYS`]), or where its keys are none at all.
+//!
+//! A unique index of this kind has a third table, in which gateways claim keys with the document ([`claims`]).
 
+pub(crate) mod claims;
 mod drain;
 mod lookup;
 pub(crate) mod near;
@@ -31,6 +34,7 @@ use store::{IndexKind, Progress};
 /// Begin the names of the tables.
 const KEYS: &str = "~keys~";
 const PENDING: &str = "~pending~";
+const CLAIMS: &str = "~claims~";
 
 /// Bytes of a key that are kept. What lies behind them is found among others that begin the same.
 const KEY_BYTES_MAX: usize = 750;
@@ -92,6 +96,10 @@ impl KeyTable {
         format!("{}.{}", quote(&table.schema), quote(&format!("{PENDING}{}", self.hash)))
     }
 
+    fn claims(&self, table: &Table) -> String {
+        format!("{}.{}", quote(&table.schema), quote(&format!("{CLAIMS}{}", self.hash)))
+    }
+
     fn trigger(&self, schema: &str, event: &str) -> String {
         format!("{}.{}", quote(schema), quote(&format!("{KEYS}{}.{event}", self.hash)))
     }
@@ -104,7 +112,7 @@ impl KeyTable {
 
 /// Whether a table's name is that of one of these tables: what is written there is written beside a document, or says no more than one does.
 pub(crate) fn is_name(table: &str) -> bool {
-    let hash = table.strip_prefix(KEYS).or_else(|| table.strip_prefix(PENDING));
+    let hash = [KEYS, PENDING, CLAIMS].iter().find_map(|prefix| table.strip_prefix(prefix));
     hash.is_some_and(|hash| hash.len() == 16)
 }
 
@@ -114,6 +122,15 @@ pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
     known && table.row_key == RowKey::Sequence
 }
 
+/// What becomes of two documents with one key, as the tables of a unique index are filled.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Duplicates {
+    /// The statement fails with 1062.
+    Refused,
+    /// The second document has the key without a claim to it: SQL has written it.
+    Kept,
+}
+
 /// Makes the tables of new indexes and fills them. What MariaDB does not let us make is left out where the index is still good for what it
 /// refuses; the failure is given where it is not.
 pub(crate) async fn make(
@@ -121,10 +138,11 @@ pub(crate) async fn make(
     connection: &mut Connection,
     table: &Table,
     indexes: &[Index],
+    duplicates: Duplicates,
     progress: Option<&Progress>,
 ) -> Result<()> {
     let mut made = Vec::new();
-    let outcome = make_each(connection, table, indexes, progress, &mut made).await;
+    let outcome = make_each(connection, table, indexes, duplicates, progress, &mut made).await;
     if outcome.as_ref().is_err_and(|failure| !failure.is_lost()) {
         // None of them is left behind with its triggers.
         for (index, keys) in &made {
@@ -140,6 +158,7 @@ async fn make_each<'i>(
     connection: &mut Connection,
     table: &Table,
     indexes: &'i [Index],
+    duplicates: Duplicates,
     progress: Option<&Progress>,
     made: &mut Vec<(&'i Index, KeyTable)>,
 ) -> Result<()> {
@@ -147,7 +166,7 @@ async fn make_each<'i>(
         let mut keys = KeyTable::new();
         remember(connection, table, index, Some(&keys)).await?;
         made.push((index, keys.clone()));
-        match create(connection, table, &keys).await {
+        match create(connection, table, index, &keys).await {
             Ok(()) => {}
             Err(failure) if failure.is_lost() => return Err(failure),
             Err(failure) if index.is_nothing_without_keys() => return Err(index.without_triggers(failure)),
@@ -163,7 +182,7 @@ async fn make_each<'i>(
         remember(connection, table, index, Some(&keys)).await?;
         let (mut done, mut refused) = (0, 0);
         loop {
-            let drained = match drain(connection, table, index, &mut keys).await {
+            let drained = match drain(connection, table, index, &mut keys, duplicates).await {
                 // Reads drain as well. What was rolled back is pending still.
                 Err(failure) if failure.is_contention() && refused < CONTENTIONS_MAX => {
                     refused += 1;
@@ -187,14 +206,21 @@ async fn make_each<'i>(
 }
 
 /// Makes the tables and the triggers, and has all rows pending: in this order, so that no write is missed.
-async fn create(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<()> {
+async fn create(connection: &mut Connection, table: &Table, index: &Index, keys: &KeyTable) -> Result<()> {
     let (main, own, pending) = (&table.quoted, keys.keys(table), keys.pending(table));
     let trigger = |event: &str, row: &str| {
-        format!(
-            "CREATE TRIGGER {} AFTER {event} ON {main} FOR EACH ROW INSERT IGNORE INTO {pending} VALUES ({row}.seq)",
-            keys.trigger(&table.schema, &event.to_ascii_lowercase())
-        )
+        let note = format!("INSERT IGNORE INTO {pending} VALUES ({row}.seq)");
+        let body = match index.spec.unique && event != "DELETE" {
+            true => format!("BEGIN {} {note}; END", claims::guard(keys)),
+            false => note,
+        };
+        let name = keys.trigger(&table.schema, &event.to_ascii_lowercase());
+        format!("CREATE TRIGGER {name} AFTER {event} ON {main} FOR EACH ROW {body}")
     };
+    if index.spec.unique {
+        connection.queue_query(&claims::definition(table, index, keys));
+        connection.finish().await?;
+    }
     for sql in [
         format!(
             "CREATE TABLE {own} (key_bytes VARBINARY({}) NOT NULL, seq BIGINT UNSIGNED NOT NULL, \
@@ -233,7 +259,7 @@ async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable)
         connection.queue_query(&format!("DROP TRIGGER IF EXISTS {}", keys.trigger(schema, event)));
         connection.finish().await?;
     }
-    for name in [keys.name(), format!("{PENDING}{}", keys.hash)] {
+    for name in [keys.name(), format!("{PENDING}{}", keys.hash), format!("{CLAIMS}{}", keys.hash)] {
         connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(&name)));
         connection.finish().await?;
     }

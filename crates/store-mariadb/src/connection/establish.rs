@@ -43,7 +43,8 @@ const WANTED: Capabilities = Capabilities(
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
      SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1, \
      SESSION tx_isolation = 'READ-COMMITTED', SESSION sql_select_limit = DEFAULT, SESSION time_zone = '+00:00', \
-     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1";
+     SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1, \
+     @selkie_gateway = 1";
 
 /// What a server tells with its answers beside: how a transaction is called in the binary log.
 const TRACKING: &str = "SESSION session_track_system_variables = 'last_gtid', SESSION session_track_schema = 0";

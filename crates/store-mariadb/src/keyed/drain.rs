@@ -4,7 +4,7 @@
 //! takes back their notes. A row's note is locked from the moment on that somebody notes it until the document can be seen, so that a document
 //! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
 
-use super::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, remember};
+use super::{ARRAYS, Duplicates, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, claims, remember};
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
 use crate::index::Index;
@@ -104,7 +104,7 @@ async fn drain_some(connection: &mut Connection, table: &Table, index: &Index, a
     let Some(mut keys) = index.keys.clone() else { return Ok(Drained { arrays: false, all: true }) };
     let (before, mut count) = (keys.arrays, 0);
     let all = loop {
-        let drained = drain(connection, table, index, &mut keys).await?;
+        let drained = drain(connection, table, index, &mut keys, Duplicates::Kept).await?;
         count += drained;
         if drained < DRAINED_AT_ONCE || count >= at_most {
             break drained < DRAINED_AT_ONCE;
@@ -120,11 +120,17 @@ pub(super) async fn drain(
     table: &Table,
     index: &Index,
     keys: &mut KeyTable,
+    duplicates: Duplicates,
 ) -> Result<usize> {
-    let Some(shape) = &index.shape else { return Ok(0) };
+    if index.shape.is_none() {
+        return Ok(0);
+    }
     transact::queue_begin(connection);
     connection.finish().await?;
-    let drained = drain_within(connection, table, shape, keys).await;
+    // What is read behind a lock is to be what is there then, and no gaps are to be locked.
+    connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    connection.finish().await?;
+    let drained = drain_within(connection, table, index, keys, duplicates).await;
     match drained {
         Ok((count, arrays)) => {
             transact::commit(connection).await?;
@@ -143,21 +149,21 @@ pub(super) async fn drain(
     }
 }
 
-/// Gives how many rows there were, and the parts of the index's paths in which they have arrays.
-async fn drain_within(
+/// Enters the keys of some rows that are pending, within a transaction. Gives how many rows there were, and the parts of the index's paths in
+/// which they have arrays.
+pub(super) async fn drain_within(
     connection: &mut Connection,
     table: &Table,
-    shape: &IndexShape,
+    index: &Index,
     keys: &KeyTable,
+    duplicates: Duplicates,
 ) -> Result<(usize, u64)> {
+    let Some(shape) = &index.shape else { return Ok((0, 0)) };
     let (own, pending) = (keys.keys(table), keys.pending(table));
-    // What is read behind a lock is to be what is there then, and no gaps are to be locked.
-    connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
     connection.queue_execute(
         &format!("SELECT seq FROM {pending} LIMIT {DRAINED_AT_ONCE} FOR UPDATE SKIP LOCKED").into(),
         &[],
     );
-    connection.finish().await?;
     let mut rows = Vec::new();
     while let Event::Row(range) = connection.next().await? {
         rows.push(connection.row(range)?.next_u64()?);
@@ -167,7 +173,7 @@ async fn drain_within(
     }
     let (among, params) = among(&rows);
     connection.queue_execute(&format!("SELECT seq, doc FROM {} WHERE seq {among}", table.quoted).into(), &params);
-    let (mut found, mut bson, mut arrays) = (Vec::new(), Vec::new(), 0);
+    let (mut found, mut claimed, mut bson, mut arrays) = (Vec::new(), Vec::new(), Vec::new(), 0);
     while let Event::Row(range) = connection.next().await? {
         let mut row = connection.row(range)?;
         let seq = row.next_u64()?;
@@ -177,11 +183,17 @@ async fn drain_within(
             _ => None,
         };
         arrays |= add_keys(document, shape, seq, &mut found);
+        if index.spec.unique {
+            claims::add(document, shape, seq, &mut claimed);
+        }
     }
     connection.queue_execute(&format!("DELETE FROM {own} WHERE seq {among}").into(), &params);
     connection.finish().await?;
     for some in found.chunks(KEYS_AT_ONCE) {
         insert(connection, &own, some).await?;
+    }
+    if index.spec.unique {
+        claims::replace(connection, &keys.claims(table), &among, &params, &claimed, duplicates).await?;
     }
     connection.queue_execute(&format!("DELETE FROM {pending} WHERE seq {among}").into(), &params);
     connection.finish().await?;

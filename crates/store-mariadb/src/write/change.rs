@@ -345,7 +345,7 @@ impl<C: Change> Running<'_, C> {
         let mut lease = self.store.pool.lease().await?;
         multikey::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
-        let writing = write(&mut lease, ledger, vec![Ok(outcome)], true, false, async |connection| {
+        let writing = write(&mut lease, table, ledger, vec![Ok(outcome)], true, false, async |connection| {
             let old = Param::Text(&found.json);
             match decision {
                 Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, old]),
@@ -433,16 +433,17 @@ impl<C: Change> Running<'_, C> {
         table.check_indexed(document)?;
         multikey::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
         let cap = table.cap();
-        let writing = write(&mut lease, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
-            let Some(cap) = cap else {
+        let writing =
+            write(&mut lease, &table, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
+                let Some(cap) = cap else {
+                    connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
+                    return Ok(1);
+                };
+                table.queue_lock(connection);
                 connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
-                return Ok(1);
-            };
-            table.queue_lock(connection);
-            connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
-            table.queue_trim(connection, cap);
-            Ok(3)
-        });
+                table.queue_trim(connection, cap);
+                Ok(3)
+            });
         let wrote = match cap {
             None => self.announced(None, Some(document), writing).await,
             // The oldest may go.

@@ -1,10 +1,11 @@
 //! Inserting: many documents as one command, and one by one only where that is refused.
 
 use super::ledger::Ledger;
-use super::transact::{Wrote, back_off, commit, queue_begin, roll_back, write};
+use super::transact::{Wrote, back_off, commit, queue_begin_on, roll_back, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, halves, refusal};
 use crate::connection::Connection;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, sql};
+use crate::keyed::claims;
 use crate::multikey;
 use crate::spelling;
 use crate::store::MariaDbStore;
@@ -106,6 +107,7 @@ impl Batch<'_> {
             && store.counts_by_one
             && self.table.row_key == RowKey::Sequence
             && self.table.cap().is_none()
+            && !claims::are_needed(self.table)
             && halves::is_worthwhile(self.documents)
             && let Some(mut second) = store.pool.lease_at_leisure().await
             && halves::insert(self, connection, &mut second, ledger).await?
@@ -136,7 +138,7 @@ impl Batch<'_> {
     async fn insert_all(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<Wrote> {
         let inserted = vec![Ok(inserted()); self.documents.len()];
         if let Some(cap) = self.table.cap() {
-            return write(connection, ledger, inserted, false, true, async |connection| {
+            return write(connection, self.table, ledger, inserted, false, true, async |connection| {
                 self.table.queue_lock(connection);
                 let commands = self.feed(connection, self.documents, COMMAND_BYTES).await?;
                 self.table.queue_trim(connection, cap);
@@ -146,7 +148,7 @@ impl Batch<'_> {
         }
         let bytes: usize = self.documents.iter().map(Bytes::len).sum();
         let alone = bytes <= COMMAND_BYTES;
-        write(connection, ledger, inserted, alone, false, async |connection| {
+        write(connection, self.table, ledger, inserted, alone, false, async |connection| {
             if let [document] = self.documents {
                 let mut text = Vec::with_capacity(document.len() + document.len() / 4);
                 spell(document, &mut text);
@@ -191,7 +193,10 @@ impl Batch<'_> {
 
     /// One by one, in one transaction, so that each document's fate is known.
     async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
-        queue_begin(connection);
+        if claims::are_needed(self.table) {
+            claims::settle(connection, self.table).await?;
+        }
+        queue_begin_on(connection, self.table);
         connection.finish().await?;
         if self.table.cap().is_some() {
             self.table.queue_lock(connection);
@@ -228,13 +233,17 @@ impl Batch<'_> {
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
         let mut outcomes = Vec::new();
         let mut next = ledger.len();
+        let claims = claims::are_needed(self.table);
         while next < self.documents.len() {
-            // What a capped collection lets go of may make room for the next document's keys.
+            // What a capped collection lets go of may make room for the next document's keys; keys are claimed for one at a time.
             let cap = self.table.cap();
-            let until = (next + if cap.is_some() { 1 } else { SINGLES }).min(self.documents.len());
+            let until = (next + if cap.is_some() || claims { 1 } else { SINGLES }).min(self.documents.len());
             connection.queue_query("SAVEPOINT selkie");
             connection.finish().await?;
-            let fates = self.singles(connection, next..until).await?;
+            let mut fates = self.singles(connection, next..until).await?;
+            if claims && let [fate @ Ok(_)] = fates.as_mut_slice() {
+                *fate = self.claim(connection, next).await?;
+            }
             let refused = fates.iter().position(Result::is_err);
             match refused {
                 Some(position) if self.ordered => {
@@ -257,6 +266,20 @@ impl Batch<'_> {
             next = until;
         }
         Ok(outcomes)
+    }
+
+    /// Claims the keys of a document that has just been inserted; where one is taken, the document is not there any more.
+    async fn claim(&self, connection: &mut Connection, position: usize) -> Result<error::Result<StatementOutcome>> {
+        match claims::claim(connection, self.table).await {
+            Ok(()) => Ok(Ok(inserted())),
+            Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
+                connection.queue_query("ROLLBACK TO SAVEPOINT selkie");
+                connection.finish().await?;
+                let document = self.documents.get(position).and_then(|bytes| Doc::from_bytes(bytes));
+                Ok(Err(refusal::of(failure, self.namespace, self.table, document.unwrap_or(Doc::EMPTY))))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     async fn singles(

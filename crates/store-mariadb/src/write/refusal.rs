@@ -41,7 +41,7 @@ fn duplicate(message: &str, namespace: &Namespace, table: &Table, document: Doc<
         return duplicate_key(namespace, "_id_", pattern.as_doc(), value.as_doc(), &Collation::SIMPLE);
     };
     let value = values_of(entry, index, document);
-    duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), value.as_doc(), &Collation::SIMPLE)
+    duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), value.as_doc(), &index.collation())
 }
 
 /// The values of a document that are there already. Of those of several elements, the entry tells which.

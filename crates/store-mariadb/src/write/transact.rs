@@ -3,6 +3,8 @@
 use super::ledger::Ledger;
 use crate::connection::Connection;
 use crate::failure::Result;
+use crate::keyed::claims;
+use crate::table::Table;
 use std::time::Duration;
 use store::StatementOutcome;
 
@@ -21,13 +23,15 @@ pub(super) enum Wrote {
 /// only with the connection.
 pub(super) async fn write(
     connection: &mut Connection,
+    table: &Table,
     ledger: &mut Ledger,
     outcomes: Vec<error::Result<StatementOutcome>>,
     alone: bool,
     any: bool,
     queue: impl AsyncFnOnce(&mut Connection) -> Result<usize>,
 ) -> Result<Wrote> {
-    if alone && !ledger.is_recording() {
+    let claims = claims::are_needed(table);
+    if alone && !ledger.is_recording() && !claims {
         queue(connection).await?;
         let affected = connection.finish().await?.affected_rows;
         return Ok(if affected > 0 || any {
@@ -37,10 +41,17 @@ pub(super) async fn write(
             Wrote::Stale
         });
     }
-    queue_begin(connection);
+    if claims {
+        claims::settle(connection, table).await?;
+    }
+    queue_begin_on(connection, table);
     let recording = ledger.queue_record(connection, &outcomes);
     let count = queue(connection).await?;
-    match answers(connection, ledger, recording, count).await {
+    let mut answered = answers(connection, ledger, recording, count).await;
+    if claims && let Ok(Some(_)) = answered {
+        answered = claims::claim(connection, table).await.and(answered);
+    }
+    match answered {
         Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
             commit(connection).await?;
             ledger.committed(outcomes);
@@ -94,6 +105,17 @@ async fn answers(
 pub(crate) fn queue_begin(connection: &mut Connection) {
     connection.altered = true;
     connection.queue_query("SET autocommit = 0");
+}
+
+/// Begins a transaction that writes to a table: see [`queue_begin`], and [`claims`] for what unique indexes may have to know.
+pub(super) fn queue_begin_on(connection: &mut Connection, table: &Table) {
+    match claims::are_needed(table) {
+        true => {
+            connection.altered = true;
+            connection.queue_query(&claims::beginning(table));
+        }
+        false => queue_begin(connection),
+    }
 }
 
 pub(crate) async fn commit(connection: &mut Connection) -> Result<()> {

@@ -111,10 +111,11 @@ impl<C: Change> Running<'_, C> {
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
         multikey::prepare(self.store, &mut lease, table, after).await?;
         let mut unrecorded = Ledger::new(None);
-        let writing = write(&mut lease, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
-            pending.iter().for_each(|one| one.queue(connection, table));
-            Ok(pending.len())
-        });
+        let writing =
+            write(&mut lease, table, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
+                pending.iter().for_each(|one| one.queue(connection, table));
+                Ok(pending.len())
+            });
         let note = |changes: &mut Changes, watch: &dyn Watch| {
             pending.iter().for_each(|one| one.note(self.namespace, changes, watch));
         };
@@ -160,10 +161,14 @@ impl<C: Change> Running<'_, C> {
                 outcome.matched += 1;
                 return Ok(());
             };
-            one.queue(connection, table);
             let note = |changes: &mut Changes, watch: &dyn Watch| one.note(self.namespace, changes, watch);
-            match self.store.watcher.around(note, Failure::is_lost, connection.finish()).await {
-                Ok(ok) if ok.affected_rows > 0 => {
+            let mut unrecorded = Ledger::new(None);
+            let writing = write(connection, table, &mut unrecorded, Vec::new(), true, false, async |connection| {
+                one.queue(connection, table);
+                Ok(1)
+            });
+            match self.store.watcher.around(note, Failure::is_lost, writing).await {
+                Ok(Wrote::Done(_)) => {
                     outcome.matched += 1;
                     outcome.modified += u64::from(one.replacement.is_some());
                     return Ok(());
