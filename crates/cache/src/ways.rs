@@ -267,9 +267,16 @@ fn of_comparison(value: &ValueBuf, above: bool, or_equal: bool) -> Option<(Spots
 fn of_regex(regex: &Regex) -> Option<(Spots, bool)> {
     let beginning = regex.beginning()?;
     let mut low = encoded(Value::String(&beginning.text)).into_vec();
-    // Without the end of the text: what begins so has more, of which no byte is FF.
+    // Without the end of the text: what begins so has more, of any bytes. The first byte, that of strings, is never the last one
+    // of all.
     low.pop();
-    let high = [low.as_slice(), &[0xFF]].concat();
+    let mut high = low.clone();
+    while high.last() == Some(&0xFF) {
+        high.pop();
+    }
+    if let Some(last) = high.last_mut() {
+        *last += 1;
+    }
     let itself = Spot::At(encoded(regex.to_value().as_value()));
     Some((smallvec![Spot::Between(low.into(), high.into()), itself], beginning.is_all))
 }

@@ -2,7 +2,7 @@
 //!
 //! What comes in is the `collation` document of a command ([`Collation::parse`]); what goes out is an order over values that differs
 //! from [`crate::compare`] in strings alone, wherever they stand: in documents and arrays, too. Names of fields always compare by
-//! their bytes.
+//! their bytes. In the place of bytes that are not UTF-8 stands U+FFFD.
 //!
 //! The rules are those of the Unicode Collation Algorithm with the tailorings of CLDR, as the ICU project keeps them. A MongoDB
 //! server has them as of ICU 57; characters that are younger than that may sort elsewhere there.
@@ -83,8 +83,8 @@ impl Collation {
 
     /// The bytes of a string's key; `None` for what is compared by its own bytes.
     pub fn sort_key(&self, value: Value<'_>) -> Option<Vec<u8>> {
-        let (collator, text) = (self.0.as_deref()?, value.as_str()?);
-        Some(collator.sort_key(text))
+        let (collator, text) = (self.0.as_deref()?, value.to_text_lossy()?);
+        Some(collator.sort_key(&text))
     }
 
     /// Whether values of this kind compare in another way than by their bytes: strings, and what may hold them.

@@ -122,12 +122,34 @@ fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize, collator: Optio
         (Value::DbPointer { namespace: a, id: a_id }, Value::DbPointer { namespace: b, id: b_id }) => {
             a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())).then(a_id.cmp(&b_id))
         }
+        (Value::IllFormed { .. }, _) | (_, Value::IllFormed { .. }) => compare_ill_formed(a, b, depth, collator),
         (Value::Code(a), Value::Code(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Value::CodeWithScope { code: a, scope: a_scope }, Value::CodeWithScope { code: b, scope: b_scope }) => a
             .as_bytes()
             .cmp(b.as_bytes())
             .then_with(|| compare_elements(a_scope, b_scope, Names::Compared, depth + 1, collator)),
         _ => compare_numbers(a, b),
+    }
+}
+
+/// Two values of one rank, one of which has text that is not UTF-8: by its bytes, as others are. A collator gets U+FFFD in place of
+/// bytes that it could not read.
+#[cold]
+fn compare_ill_formed(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option<&Collator>) -> Ordering {
+    let (Some(a_parts), Some(b_parts)) = (a.texts(), b.texts()) else { return Ordering::Equal };
+    match (a.kind(), collator) {
+        (Kind::DbPointer, _) => {
+            let lengths = a_parts.text.len().cmp(&b_parts.text.len());
+            lengths.then_with(|| a_parts.text.cmp(b_parts.text)).then_with(|| a_parts.id.cmp(&b_parts.id))
+        }
+        (Kind::String | Kind::Symbol, Some(collator)) => {
+            collator.compare(&String::from_utf8_lossy(a_parts.text), &String::from_utf8_lossy(b_parts.text))
+        }
+        _ => a_parts
+            .text
+            .cmp(b_parts.text)
+            .then_with(|| a_parts.options.cmp(b_parts.options))
+            .then_with(|| compare_elements(a_parts.scope, b_parts.scope, Names::Compared, depth + 1, collator)),
     }
 }
 
@@ -244,6 +266,26 @@ pub(crate) fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usi
             hash_elements(scope, Names::Compared, state, depth + 1, collator);
         }
         Value::Undefined | Value::Null | Value::MaxKey | Value::MinKey => {}
+        Value::IllFormed { kind, .. } => hash_ill_formed(kind, value, state, depth, collator),
+    }
+}
+
+/// As other values of the type.
+#[cold]
+fn hash_ill_formed<H: Hasher>(kind: Kind, value: Value<'_>, state: &mut H, depth: usize, collator: Option<&Collator>) {
+    let Some(parts) = value.texts() else { return };
+    match (kind, collator) {
+        (Kind::String | Kind::Symbol, Some(collator)) => {
+            state.write(&collator.sort_key(&String::from_utf8_lossy(parts.text)));
+            state.write_u8(u8::MAX);
+        }
+        _ => hash_bytes(parts.text, state),
+    }
+    match kind {
+        Kind::Regex => hash_bytes(parts.options, state),
+        Kind::DbPointer => state.write(&parts.id.0),
+        Kind::CodeWithScope => hash_elements(parts.scope, Names::Compared, state, depth + 1, collator),
+        _ => {}
     }
 }
 
@@ -261,7 +303,11 @@ fn hash_elements<H: Hasher>(document: Doc<'_>, names: Names, state: &mut H, dept
 }
 
 fn hash_text<H: Hasher>(text: &str, state: &mut H) {
-    state.write(text.as_bytes());
+    hash_bytes(text.as_bytes(), state);
+}
+
+fn hash_bytes<H: Hasher>(text: &[u8], state: &mut H) {
+    state.write(text);
     state.write_u8(u8::MAX);
 }
 

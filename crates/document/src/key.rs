@@ -28,7 +28,7 @@ mod split;
 use crate::collation::Collator;
 use crate::compare::kind_rank;
 use crate::raw::Doc;
-use crate::value::Value;
+use crate::value::{Kind, Value};
 use crate::{DEPTH_MAX, ObjectId};
 use number::{encode_decimal, encode_double, encode_integer};
 
@@ -71,7 +71,7 @@ pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
         Value::Int32(number) => encode_integer(number.into(), out),
         Value::Int64(number) => encode_integer(number, out),
         Value::ObjectId(id) => encode_object_id(id, out),
-        Value::String(text) => encode_text(lead::STRING, text, out),
+        Value::String(text) => encode_text(lead::STRING, text.as_bytes(), out),
         _ => encode_nested(value, out, 0, None),
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize, c
         Value::Int64(number) => encode_integer(number, out),
         Value::Decimal128(number) => encode_decimal(number, out),
         Value::String(text) | Value::Symbol(text) => match collator {
-            None => encode_text(lead::STRING, text, out),
+            None => encode_text(lead::STRING, text.as_bytes(), out),
             Some(collator) => {
                 out.push(lead::STRING);
                 encode_escaped(&collator.sort_key(text), out);
@@ -137,26 +137,51 @@ pub(crate) fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize, c
             out.extend_from_slice(&time.to_be_bytes());
             out.extend_from_slice(&increment.to_be_bytes());
         }
-        Value::Regex { pattern, options } => {
-            out.push(lead::REGEX);
-            for part in [pattern, options] {
-                out.extend_from_slice(part.as_bytes());
-                out.push(END);
-            }
-        }
-        Value::DbPointer { namespace, id } => {
-            out.push(lead::DB_POINTER);
-            out.extend_from_slice(&(namespace.len() as u32).to_be_bytes());
-            out.extend_from_slice(namespace.as_bytes());
-            out.extend_from_slice(&id.0);
-        }
-        Value::Code(code) => encode_text(lead::CODE, code, out),
+        Value::Regex { pattern, options } => encode_regex(pattern.as_bytes(), options.as_bytes(), out),
+        Value::DbPointer { namespace, id } => encode_db_pointer(namespace.as_bytes(), id, out),
+        Value::Code(code) => encode_text(lead::CODE, code.as_bytes(), out),
         Value::CodeWithScope { code, scope } => {
-            encode_text(lead::CODE_WITH_SCOPE, code, out);
+            encode_text(lead::CODE_WITH_SCOPE, code.as_bytes(), out);
             encode_fields(scope, out, depth + 1, collator);
         }
         Value::MaxKey => out.push(lead::MAX_KEY),
+        Value::IllFormed { kind, .. } => encode_ill_formed(kind, value, out, depth, collator),
     }
+}
+
+/// As other values of the type. A collator gets U+FFFD in place of bytes that it could not read.
+#[cold]
+fn encode_ill_formed(kind: Kind, value: Value<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
+    let Some(parts) = value.texts() else { return out.push(lead::UNDEFINED) };
+    match (kind, collator) {
+        (Kind::String | Kind::Symbol, Some(collator)) => {
+            out.push(lead::STRING);
+            encode_escaped(&collator.sort_key(&String::from_utf8_lossy(parts.text)), out);
+        }
+        (Kind::Code, _) => encode_text(lead::CODE, parts.text, out),
+        (Kind::CodeWithScope, _) => {
+            encode_text(lead::CODE_WITH_SCOPE, parts.text, out);
+            encode_fields(parts.scope, out, depth + 1, collator);
+        }
+        (Kind::Regex, _) => encode_regex(parts.text, parts.options, out),
+        (Kind::DbPointer, _) => encode_db_pointer(parts.text, parts.id, out),
+        _ => encode_text(lead::STRING, parts.text, out),
+    }
+}
+
+fn encode_regex(pattern: &[u8], options: &[u8], out: &mut Vec<u8>) {
+    out.push(lead::REGEX);
+    for part in [pattern, options] {
+        out.extend_from_slice(part);
+        out.push(END);
+    }
+}
+
+fn encode_db_pointer(namespace: &[u8], id: ObjectId, out: &mut Vec<u8>) {
+    out.push(lead::DB_POINTER);
+    out.extend_from_slice(&(namespace.len() as u32).to_be_bytes());
+    out.extend_from_slice(namespace);
+    out.extend_from_slice(&id.0);
 }
 
 fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
@@ -180,10 +205,10 @@ fn encode_items(array: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: Optio
     out.push(END);
 }
 
-fn encode_text(lead: u8, text: &str, out: &mut Vec<u8>) {
+fn encode_text(lead: u8, text: &[u8], out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(lead);
-    encode_escaped(text.as_bytes(), out);
+    encode_escaped(text, out);
 }
 
 fn encode_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {

@@ -32,7 +32,7 @@ pub use decimal::Decimal128;
 pub use object_id::ObjectId;
 pub use path::Path;
 pub use raw::{Doc, DocBuf, Element, Name};
-pub use value::{Kind, Value, ValueBuf};
+pub use value::{Kind, Texts, Value, ValueBuf};
 pub use write::{ArrayWriter, DocWriter};
 
 /// The largest document a client may store, in bytes (`maxBsonObjectSize`).

@@ -334,7 +334,7 @@ pub(crate) fn read_length(bytes: &[u8]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(*prefix)).ok()
 }
 
-pub(crate) fn text(bytes: &[u8]) -> &str {
+fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or("\u{FFFD}")
 }
 

@@ -1,7 +1,7 @@
 //! Values for property tests.
 
 use crate::decimal::COEFFICIENT_MAX;
-use crate::{ArrayWriter, Decimal128, Doc, DocWriter, ObjectId, Value, ValueBuf};
+use crate::{ArrayWriter, Decimal128, Doc, DocWriter, Kind, ObjectId, Value, ValueBuf};
 use proptest::prelude::*;
 
 /// Numbers of all four types, dense around the places where types meet: small integers, 2^53, 2^63, simple fractions,
@@ -144,6 +144,30 @@ fn scalars() -> BoxedStrategy<ValueBuf> {
             .prop_map(|(pattern, options)| ValueBuf::from(Value::Regex { pattern: &pattern, options: &options })),
         1 => (short_text(), any::<[u8; 12]>())
             .prop_map(|(namespace, id)| ValueBuf::from(Value::DbPointer { namespace: &namespace, id: ObjectId(id) })),
+        2 => ill_formed(),
+    ]
+    .boxed()
+}
+
+/// Values with text of any bytes, which mostly is not UTF-8.
+fn ill_formed() -> BoxedStrategy<ValueBuf> {
+    let bytes = || prop::collection::vec(prop::sample::select(b"a\x01\x80\xC3\xA9\xE9\xF4\xFF".to_vec()), 0..5);
+    let string = |text: &[u8]| ValueBuf::from_string_bytes(text).raw_value().to_vec();
+    let joined = |parts: [&[u8]; 2]| parts.concat();
+    prop_oneof![
+        4 => (prop::sample::select(vec![Kind::String, Kind::Symbol, Kind::Code]), bytes())
+            .prop_map(move |(kind, text)| ValueBuf::from_raw(kind, string(&text))),
+        1 => (bytes(), bytes()).prop_map(move |(pattern, options)| {
+            ValueBuf::from_raw(Kind::Regex, [&pattern[..], b"\0", &options, b"\0"].concat())
+        }),
+        1 => (bytes(), any::<[u8; 12]>())
+            .prop_map(move |(text, id)| ValueBuf::from_raw(Kind::DbPointer, joined([&string(&text), &id]))),
+        1 => (bytes(), bytes()).prop_map(move |(code, text)| {
+            let scope = document_bytes(&[("a".to_owned(), ValueBuf::from_string_bytes(&text))]);
+            let body = joined([&string(&code), &scope]);
+            let length = (body.len() as i32 + 4).to_le_bytes();
+            ValueBuf::from_raw(Kind::CodeWithScope, joined([&length, &body]))
+        }),
     ]
     .boxed()
 }

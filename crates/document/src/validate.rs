@@ -12,7 +12,7 @@ pub enum Invalid {
     Length,
     /// A type byte that BSON does not define.
     Kind(u8),
-    /// A key or string that is not UTF-8.
+    /// A field name that is not UTF-8.
     Utf8,
     /// A string without its closing zero.
     Unterminated,
@@ -27,7 +27,7 @@ impl fmt::Display for Invalid {
         match self {
             Invalid::Length => write!(f, "a length does not fit the bytes that follow"),
             Invalid::Kind(byte) => write!(f, "unrecognized BSON type {byte:#04x}"),
-            Invalid::Utf8 => write!(f, "a key or string is not valid UTF-8"),
+            Invalid::Utf8 => write!(f, "a field name is not valid UTF-8"),
             Invalid::Unterminated => write!(f, "a string is not terminated"),
             Invalid::Boolean => write!(f, "a boolean is neither 0 nor 1"),
             Invalid::Depth => write!(f, "more than {DEPTH_MAX} levels of nesting"),
@@ -37,7 +37,8 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// The document at the front of `bytes`, checked through and through: lengths, types, UTF-8, depth.
+/// The document at the front of `bytes`, checked through and through: lengths, types, names in UTF-8, depth. Text in values may
+/// have any bytes: reading it tells [`Value::String`] from [`Value::IllFormed`].
 /// Bytes behind it are left to the caller.
 pub fn check(bytes: &[u8]) -> Result<Doc<'_>, Invalid> {
     let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?;
@@ -101,7 +102,6 @@ fn check_within(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
             check_elements(raw, depth + 1)
         }
         Kind::Boolean if raw.first() > Some(&1) => Err(Invalid::Boolean),
-        Kind::Regex => check_utf8(raw),
         Kind::DbPointer => {
             let length = raw.len().checked_sub(12).ok_or(Invalid::Length)?;
             check_string(raw.get(..length).ok_or(Invalid::Length)?)
@@ -124,11 +124,11 @@ fn exact_length(raw: &[u8]) -> Result<(), Invalid> {
 
 fn check_string(raw: &[u8]) -> Result<(), Invalid> {
     let body = raw.get(4..).ok_or(Invalid::Length)?;
-    let (&last, text) = body.split_last().ok_or(Invalid::Length)?;
-    if last != 0 {
-        return Err(Invalid::Unterminated);
+    match body.last() {
+        None => Err(Invalid::Length),
+        Some(0) => Ok(()),
+        Some(_) => Err(Invalid::Unterminated),
     }
-    check_utf8(text)
 }
 
 /// Most text is ASCII, which is told faster.

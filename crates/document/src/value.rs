@@ -2,8 +2,9 @@
 
 use crate::decimal::Decimal128;
 use crate::object_id::ObjectId;
-use crate::raw::{Doc, DocBuf, find_zero, read_length, text};
+use crate::raw::{Doc, DocBuf, find_zero, read_length};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The BSON types, with their byte on the wire.
@@ -171,13 +172,29 @@ pub enum Value<'a> {
     Decimal128(Decimal128),
     MaxKey,
     MinKey,
+    /// A value of a type with text in it, whose text is not UTF-8: its type and its bytes as they stand
+    /// behind a key. Strings, symbols, code and regular expressions are stored with any bytes. What must
+    /// have text takes such a value for one of another type; see [`Value::texts`] for its bytes.
+    IllFormed {
+        kind: Kind,
+        raw: &'a [u8],
+    },
 }
 
 impl<'a> Value<'a> {
     /// Decodes a value's bytes. What does not decode (a damaged file) reads as `Undefined`.
     #[inline]
     pub fn from_raw(kind: Kind, raw: &'a [u8]) -> Value<'a> {
-        Self::decode(kind, raw).unwrap_or(Value::Undefined)
+        Self::decode(kind, raw).unwrap_or_else(|| Self::ill_formed(kind, raw))
+    }
+
+    /// A value that does not decode as one with text in UTF-8.
+    #[cold]
+    fn ill_formed(kind: Kind, raw: &'a [u8]) -> Value<'a> {
+        match Texts::read(kind, raw) {
+            Some(_) => Value::IllFormed { kind, raw },
+            None => Value::Undefined,
+        }
     }
 
     #[inline]
@@ -196,7 +213,7 @@ impl<'a> Value<'a> {
             Kind::Regex => {
                 let pattern = find_zero(raw)?;
                 let options = raw.get(pattern + 1..raw.len().checked_sub(1)?)?;
-                Value::Regex { pattern: text(raw.get(..pattern)?), options: text(options) }
+                Value::Regex { pattern: text(raw.get(..pattern)?)?, options: text(options)? }
             }
             Kind::DbPointer => {
                 let (namespace, id) = raw.split_last_chunk()?;
@@ -247,6 +264,7 @@ impl<'a> Value<'a> {
             Value::Decimal128(_) => Kind::Decimal128,
             Value::MaxKey => Kind::MaxKey,
             Value::MinKey => Kind::MinKey,
+            Value::IllFormed { kind, .. } => kind,
         }
     }
 
@@ -294,6 +312,7 @@ impl<'a> Value<'a> {
             }
             Value::Int64(number) => out.append(&number.to_le_bytes()),
             Value::Decimal128(number) => out.append(&number.0),
+            Value::IllFormed { raw, .. } => out.append(raw),
         }
     }
 
@@ -322,6 +341,38 @@ impl<'a> Value<'a> {
             }
             _ => None,
         }
+    }
+
+    /// The bytes of a string's text, UTF-8 or not.
+    #[inline]
+    pub fn string_bytes(self) -> Option<&'a [u8]> {
+        match self {
+            Value::String(text) => Some(text.as_bytes()),
+            Value::IllFormed { kind: Kind::String, raw } => string_bytes(raw),
+            _ => None,
+        }
+    }
+
+    /// A string's text with U+FFFD in place of what is not UTF-8, for messages.
+    pub fn to_text_lossy(self) -> Option<Cow<'a, str>> {
+        self.string_bytes().map(String::from_utf8_lossy)
+    }
+
+    /// The parts of a value of a type with text in it, as bytes; `None` for values of other types.
+    pub fn texts(self) -> Option<Texts<'a>> {
+        Some(match self {
+            Value::String(text) | Value::Symbol(text) | Value::Code(text) => Texts::of(text.as_bytes()),
+            Value::Regex { pattern, options } => Texts { options: options.as_bytes(), ..Texts::of(pattern.as_bytes()) },
+            Value::DbPointer { namespace, id } => Texts { id, ..Texts::of(namespace.as_bytes()) },
+            Value::CodeWithScope { code, scope } => Texts { scope, ..Texts::of(code.as_bytes()) },
+            Value::IllFormed { kind, raw } => Texts::read(kind, raw)?,
+            _ => return None,
+        })
+    }
+
+    /// The value if its text is UTF-8.
+    pub fn well_formed(self) -> Option<Value<'a>> {
+        (!matches!(self, Value::IllFormed { .. })).then_some(self)
     }
 
     pub fn as_str(self) -> Option<&'a str> {
@@ -365,6 +416,13 @@ impl ValueBuf {
     /// Takes a value's bytes as they would stand behind a key; the content is not looked at.
     pub fn from_raw(kind: Kind, raw: Vec<u8>) -> Self {
         ValueBuf { kind, raw: SmallVec::from_vec(raw) }
+    }
+
+    /// A string of any bytes, UTF-8 or not.
+    pub fn from_string_bytes(text: &[u8]) -> Self {
+        let mut raw = SmallVec::new();
+        write_bytes(text, &mut raw);
+        ValueBuf { kind: Kind::String, raw }
     }
 
     pub fn as_value(&self) -> Value<'_> {
@@ -412,13 +470,67 @@ value_from! {
     &'a ValueBuf => |value| value.as_value();
 }
 
+/// The parts of a value with text in it. Parts that the type does not have are empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'a> {
+    /// The text, the pattern, the namespace or the code.
+    pub text: &'a [u8],
+    pub options: &'a [u8],
+    pub id: ObjectId,
+    pub scope: Doc<'a>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(text: &'a [u8]) -> Texts<'a> {
+        Texts { text, options: &[], id: ObjectId::default(), scope: Doc::EMPTY }
+    }
+
+    fn read(kind: Kind, raw: &'a [u8]) -> Option<Texts<'a>> {
+        Some(match kind {
+            Kind::String | Kind::Symbol | Kind::Code => Texts::of(string_bytes(raw)?),
+            Kind::Regex => {
+                let pattern = find_zero(raw)?;
+                let options = raw.get(pattern + 1..raw.len().checked_sub(1)?)?;
+                Texts { options, ..Texts::of(raw.get(..pattern)?) }
+            }
+            Kind::DbPointer => {
+                let (namespace, id) = raw.split_last_chunk()?;
+                Texts { id: ObjectId(*id), ..Texts::of(string_bytes(namespace)?) }
+            }
+            Kind::CodeWithScope => {
+                let body = raw.get(4..)?;
+                let code_length = read_length(body)?.checked_add(4)?;
+                let scope = Doc::from_bytes(body.get(code_length..)?)?;
+                Texts { scope, ..Texts::of(string_bytes(body.get(..code_length)?)?) }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// What stands between a string's length and the zero at its end.
+#[inline]
+fn string_bytes(raw: &[u8]) -> Option<&[u8]> {
+    raw.get(4..raw.len().checked_sub(1)?)
+}
+
+#[inline]
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+#[inline]
 fn string(raw: &[u8]) -> Option<&str> {
-    Some(text(raw.get(4..raw.len().checked_sub(1)?)?))
+    text(string_bytes(raw)?)
 }
 
 fn write_string(text: &str, out: &mut impl Bytes) {
+    write_bytes(text.as_bytes(), out);
+}
+
+fn write_bytes(text: &[u8], out: &mut impl Bytes) {
     out.append(&(text.len() as i32 + 1).to_le_bytes());
-    out.append(text.as_bytes());
+    out.append(text);
     out.append(&[0]);
 }
 

@@ -3,7 +3,7 @@
 //! The spelling is neither JSON nor the shell's; clients and test suites compare messages, so it is kept, odd corners
 //! included (`1.0`, `nan.0`, strings cut after 160 bytes). Only error paths come here.
 
-use document::{Doc, Element, Value};
+use document::{Doc, Element, Kind, Texts, Value};
 use std::fmt::{self, Display, Write};
 
 /// Strings past this many bytes are cut to [`STRING_BYTES_KEPT`].
@@ -71,8 +71,23 @@ impl Display for Spelled<'_> {
             Value::Decimal128(number) => write!(f, "{number}"),
             Value::MaxKey => f.write_str("MaxKey"),
             Value::MinKey => f.write_str("MinKey"),
+            Value::IllFormed { kind, .. } => ill_formed(kind, self.value, f),
         }
     }
+}
+
+/// As other values of the type, with U+FFFD in place of bytes that are not UTF-8.
+fn ill_formed(kind: Kind, value: Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some(Texts { text, options, id, scope }) = value.texts() else { return Ok(()) };
+    let (text, options) = (String::from_utf8_lossy(text), String::from_utf8_lossy(options));
+    let value = match kind {
+        Kind::Regex => Value::Regex { pattern: &text, options: &options },
+        Kind::DbPointer => Value::DbPointer { namespace: &text, id },
+        Kind::Code => Value::Code(&text),
+        Kind::CodeWithScope => Value::CodeWithScope { code: &text, scope },
+        _ => Value::String(&text),
+    };
+    self::value(value).fmt(f)
 }
 
 impl Spelled<'_> {

@@ -45,7 +45,7 @@ pub(crate) fn candidates(value: Value<'_>, form: IdForm) -> Option<Candidates> {
 
 /// As [`candidates`], for a column of `chars` characters.
 pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) -> Option<Candidates> {
-    if matches!(value, Value::Array(_) | Value::Regex { .. } | Value::Undefined) {
+    if matches!(value.kind(), Kind::Array | Kind::Regex | Kind::Undefined) {
         return None;
     }
     let mut texts = match form {
@@ -54,6 +54,11 @@ pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) ->
     };
     match value {
         Value::Symbol(text) => texts.push(text_within(Value::String(text), chars)),
+        Value::IllFormed { kind: kind @ (Kind::String | Kind::Symbol), raw } => {
+            // Strings and symbols are equal.
+            let other = if kind == Kind::String { Kind::Symbol } else { Kind::String };
+            texts.push(text_within(Value::IllFormed { kind: other, raw }, chars));
+        }
         Value::Double(number) if number.is_finite() && whole(number).is_none() => {
             texts.extend(decimal_of(number).map(decimal_text));
         }

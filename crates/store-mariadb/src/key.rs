@@ -23,7 +23,7 @@ pub(crate) mod told;
 
 use crate::id_text;
 use crate::spelling;
-use document::Value;
+use document::{Kind, Value};
 
 /// Keys of values whose place in the order is not their own.
 pub(crate) const ODD: (&[u8], &[u8]) = (b"D", b"H");
@@ -239,6 +239,12 @@ pub(crate) fn place(value: Value<'_>) -> Option<(Vec<u8>, bool)> {
             key.push(b'N');
             key.extend_from_slice(&time.to_be_bytes());
             key.extend_from_slice(&increment.to_be_bytes());
+        }
+        // Lies in a blob, among what SQL does not place.
+        Value::IllFormed { kind: Kind::String | Kind::Symbol, .. } => {
+            key.push(b'A');
+            key.extend_from_slice(value.texts()?.text);
+            exact = false;
         }
         _ => return None,
     }

@@ -9,7 +9,8 @@ use std::fmt::Write;
 /// `E11000 duplicate key error collection: db.coll index: a_1 dup key: { a: 5 }`.
 ///
 /// `key_value` holds the values that are taken, under the names of the index's fields. Where the index has a collation, strings are
-/// told by their keys: as hexadecimal digits, within documents and arrays as they are.
+/// told by their keys: as hexadecimal digits, within documents and arrays as they are. Strings that are not UTF-8 are told by their
+/// bytes as hexadecimal digits.
 pub fn duplicate_key(
     namespace: &Namespace,
     index: &str,
@@ -18,12 +19,12 @@ pub fn duplicate_key(
     collation: &Collation,
 ) -> Error {
     let mut message = format!("E11000 duplicate key error collection: {namespace} index: {index}");
-    let Some(specification) = collation.specification() else {
+    let keys: Vec<Option<String>> = key_value.values().map(|value| key_in_digits(value, collation)).collect();
+    if collation.is_simple() && keys.iter().all(Option::is_none) {
         message.push_str(" dup key: ");
         write_document(key_value, &mut message);
         return refusal(message, key_pattern, key_value, |_| {});
-    };
-    let keys: Vec<Option<String>> = key_value.values().map(|value| key_in_digits(value, collation)).collect();
+    }
     let spelled = |prefix: &str| {
         DocBuf::build(|writer| {
             for ((name, value), key) in key_value.iter().zip(&keys) {
@@ -34,8 +35,10 @@ pub fn duplicate_key(
             }
         })
     };
-    message.push_str(" collation: ");
-    write_document(specification.as_doc(), &mut message);
+    if let Some(specification) = collation.specification() {
+        message.push_str(" collation: ");
+        write_document(specification.as_doc(), &mut message);
+    }
     message.push_str(" dup key: ");
     write_document(spelled("0x").as_doc(), &mut message);
     refusal(message, key_pattern, spelled("").as_doc(), |writer| {
@@ -43,7 +46,9 @@ pub fn duplicate_key(
             let mut encoded = writer.array("hexEncoded");
             keys.iter().for_each(|key| encoded.push(key.is_some()));
         }
-        writer.append("collation", specification.as_doc());
+        if let Some(specification) = collation.specification() {
+            writer.append("collation", specification.as_doc());
+        }
     })
 }
 
@@ -57,7 +62,8 @@ fn refusal(message: String, key_pattern: Doc<'_>, key_value: Doc<'_>, rest: impl
 }
 
 fn key_in_digits(value: Value<'_>, collation: &Collation) -> Option<String> {
-    let key = collation.sort_key(value)?;
+    let ill_formed = || value.well_formed().is_none().then(|| value.string_bytes().map(<[u8]>::to_vec));
+    let key = collation.sort_key(value).or_else(|| ill_formed().flatten())?;
     Some(key.iter().fold(String::with_capacity(2 * key.len()), |mut digits, byte| {
         // Writing to a string cannot fail.
         let _ = write!(digits, "{byte:02x}");

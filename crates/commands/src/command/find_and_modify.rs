@@ -181,7 +181,7 @@ fn is_by_id(arguments: &Arguments<'_>) -> bool {
     let (Some(only), None) = (fields.next(), fields.next()) else { return false };
     let is_value = match only.value() {
         Value::Document(value) => !value.first().is_some_and(|first| first.key_bytes().starts_with(b"$")),
-        Value::Regex { .. } | Value::Array(_) | Value::Null | Value::Undefined => false,
+        Value::Regex { .. } | Value::Array(_) | Value::Null | Value::Undefined | Value::IllFormed { .. } => false,
         _ => true,
     };
     !beside && only.key_bytes() == b"_id" && is_value

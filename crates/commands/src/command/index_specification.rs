@@ -5,7 +5,7 @@
 use crate::command::create;
 use crate::command::options::{self, display};
 use crate::dispatch::Call;
-use document::{Collation, Doc, DocBuf, Element, Value};
+use document::{Collation, Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
 use store::index_kind::wildcard::check_projection;
@@ -287,7 +287,9 @@ fn check_partial(filter: Doc<'_>) -> Result<()> {
                 all.values().filter_map(Value::as_document).try_for_each(check_partial)?;
             }
             (operator, _) if operator.starts_with('$') => return refused(operator),
-            (path, Value::Regex { .. }) => return refused(&format!("{path} regex")),
+            (path, Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. }) => {
+                return refused(&format!("{path} regex"));
+            }
             (path, Value::Document(condition)) if condition.first().is_some_and(|it| it.key().starts_with('$')) => {
                 for (operator, argument) in condition.iter() {
                     match operator {

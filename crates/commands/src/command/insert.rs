@@ -143,7 +143,7 @@ fn ready(call: &Call<'_>, document: Doc<'_>) -> Result<Option<DocBuf>> {
 /// Refuses values that cannot be an `_id`.
 fn check_id(id: Value<'_>) -> Result<()> {
     match id {
-        Value::Array(_) | Value::Regex { .. } | Value::Undefined => {
+        Value::Array(_) | Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } | Value::Undefined => {
             Err(Error::new(Code::INVALID_ID_FIELD, format!("The '_id' value cannot be of type {}", id.kind().alias())))
         }
         Value::Document(document) => check_id_fields(document),

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::documents;
 use crate::validate::check;
 use crate::value::{Kind, Value};
-use crate::{Decimal128, Doc, DocBuf, ObjectId, array, doc};
+use crate::{Decimal128, Doc, DocBuf, ObjectId, ValueBuf, array, doc};
 use proptest::prelude::*;
 
 fn to_json(document: Doc<'_>) -> String {
@@ -22,6 +22,19 @@ fn check_value<'v>(value: impl Into<Value<'v>>, expected: &str) {
     let document = doc! { "v": value };
     assert_eq!(to_json(document.as_doc()), format!("{{\"v\":{expected}}}"));
     assert_eq!(from_json(&to_json(document.as_doc())), Ok(document));
+}
+
+#[test]
+fn text_that_is_not_utf8_is_raw_bson() {
+    let mut document = DocBuf::new();
+    document.append("s", &ValueBuf::from_string_bytes(b"a\xE9b"));
+    let mut text = Vec::new();
+    bson_to_json(document.as_doc(), &mut text);
+    assert_eq!(String::from_utf8(text.clone()).unwrap(), r#"{"s":{"$bson":"BAAAAGHpYgA=","$type":"02"}}"#);
+    let mut back = Vec::new();
+    json_to_bson(&text, &mut back).unwrap();
+    assert_eq!(back, document.as_bytes());
+    assert_eq!(document.as_doc().get("s").and_then(Value::string_bytes), Some(&b"a\xE9b"[..]));
 }
 
 #[test]

@@ -153,6 +153,7 @@ fn write_rare(value: Value<'_>, out: &mut Vec<u8>, level: usize) {
         Value::Undefined => out.extend_from_slice(b"{\"$undefined\":true}"),
         Value::MinKey => out.extend_from_slice(b"{\"$minKey\":1}"),
         Value::MaxKey => out.extend_from_slice(b"{\"$maxKey\":1}"),
+        Value::IllFormed { kind, raw } => write_raw(kind, raw, out),
         // Spelled by `write_value`.
         _ => {}
     }

@@ -54,7 +54,7 @@ fn told(key: &[u8]) -> Option<Told<'_>> {
             let (_, text) = behind.split_last()?;
             // Texts with bytes that keys spell in another way are rare.
             return Some(match memchr::memchr(1, text) {
-                None => Told::Text(std::str::from_utf8(text).ok()?),
+                None => std::str::from_utf8(text).map_or(Told::Nothing, Told::Text),
                 Some(_) => Told::Nothing,
             });
         }

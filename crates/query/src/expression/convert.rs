@@ -122,6 +122,10 @@ fn convert_value<'a>(input: &Evaluated<'a>, target: Kind) -> Result<Evaluated<'a
     {
         return Ok(input.clone());
     }
+    if let (true, Some(text)) = (value.well_formed().is_none() && target != Kind::Boolean, value.to_text_lossy()) {
+        // No text with U+FFFD in it converts to anything; the error shows it.
+        return convert_value(&Evaluated::string(&text), target);
+    }
     let converted = match target {
         Kind::Boolean => Some(Value::Boolean(value.is_truthy())),
         Kind::Int32 => to_int32(value)?,

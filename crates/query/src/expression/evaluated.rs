@@ -30,6 +30,11 @@ impl<'a> Evaluated<'a> {
         Evaluated::Owned(ValueBuf::from(Value::String(text)))
     }
 
+    /// A string of any bytes: what was cut out of a text need not be UTF-8.
+    pub fn string_of_bytes(text: &[u8]) -> Evaluated<'static> {
+        Evaluated::Owned(ValueBuf::from_string_bytes(text))
+    }
+
     /// An array whose elements `write` pushes.
     pub fn array(write: impl FnOnce(&mut ArrayWriter<'_>)) -> Evaluated<'static> {
         let mut bytes = Vec::new();

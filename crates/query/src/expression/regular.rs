@@ -6,7 +6,7 @@ use super::functions::{Function, function};
 use super::parse::Parser;
 use super::{Evaluated, Expr, optimize};
 use crate::predicate::regex;
-use document::{ArrayWriter, DocWriter, Value};
+use document::{ArrayWriter, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use pcre2::bytes::Regex;
 
@@ -63,12 +63,17 @@ fn compile<'v>(name: &str, arguments: &'v [Evaluated<'_>]) -> Result<Option<(&'v
     let text = match input.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(text)) => Some(text),
+        // Fails below, behind what is wrong with the pattern.
+        Some(Value::IllFormed { kind: Kind::String, .. }) => Some(""),
         Some(_) => return Err(Error::new(Code(51104), format!("{name} needs 'input' to be of type string"))),
     };
     let (pattern, inner) = match pattern.value() {
         None | Some(Value::Null | Value::Undefined) => (None, ""),
         Some(Value::String(pattern)) => (Some(pattern), ""),
         Some(Value::Regex { pattern, options }) => (Some(pattern), options),
+        Some(Value::IllFormed { kind: Kind::String | Kind::Regex, .. }) => {
+            return Err(Error::new(Code(51111), format!("Invalid Regex in {name}: invalid UTF-8 string")));
+        }
         Some(_) => {
             return Err(Error::new(Code(51105), format!("{name} needs 'regex' to be of type string or regex")));
         }
@@ -95,7 +100,13 @@ fn compile<'v>(name: &str, arguments: &'v [Evaluated<'_>]) -> Result<Option<(&'v
         let reason = error.message().rsplit_once(": ").map_or(error.message(), |(_, reason)| reason).to_owned();
         Error::new(Code(51111), format!("Invalid Regex in {name}: {reason}"))
     })?;
-    Ok(Some((text, compiled)))
+    match input.value() {
+        Some(Value::IllFormed { .. }) => {
+            let message = format!("Error occurred while executing the regular expression in {name}. Result code: -10");
+            Err(Error::new(Code(51156), message))
+        }
+        _ => Ok(Some((text, compiled))),
+    }
 }
 
 fn failed(name: &str, error: &pcre2::Error) -> Error {

@@ -1,4 +1,6 @@
-//! Strings.
+//! Strings. They are taken by their bytes, which need not be UTF-8; letters are told apart as MongoDB does, by their first bytes.
+
+mod letters;
 
 use super::Evaluated;
 use super::functions::Arity::{Any, Between, Exactly, Named};
@@ -7,22 +9,20 @@ use super::number::to_long;
 use super::parse::Parser;
 use super::{Expr, arguments};
 use crate::predicate::number::exact;
-use document::{Doc, Value};
+use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
 use std::fmt::Write;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$concat", Any, concat),
-    function("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_lowercase)),
-    function("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], str::make_ascii_uppercase)),
+    function("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], <[u8]>::make_ascii_lowercase)),
+    function("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], <[u8]>::make_ascii_uppercase)),
     function("$substr", Exactly(3), |_, arguments| substring_bytes(arguments)),
     function("$substrBytes", Exactly(3), |_, arguments| substring_bytes(arguments)),
     function("$substrCP", Exactly(3), |_, arguments| substring_letters(arguments)),
-    function("$strLenBytes", Exactly(1), |name, arguments| length(name, 34473, &arguments[0], str::len)),
-    function("$strLenCP", Exactly(1), |name, arguments| {
-        length(name, 34471, &arguments[0], |text| text.chars().count())
-    }),
+    function("$strLenBytes", Exactly(1), |name, arguments| length(name, 34473, &arguments[0], <[u8]>::len)),
+    function("$strLenCP", Exactly(1), |name, arguments| length(name, 34471, &arguments[0], letters::count)),
     function("$strcasecmp", Exactly(2), compare_case_insensitively),
     function("$split", Exactly(2), split),
     function("$indexOfBytes", Between(2, 4), index_of_bytes),
@@ -76,22 +76,25 @@ fn write_array(array: Doc<'_>, out: &mut String) {
 }
 
 /// The text that string operators take numbers and dates for.
-pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
-    Ok(match value.value() {
-        None | Some(Value::Null | Value::Undefined) => Cow::Borrowed(""),
-        Some(Value::String(text) | Value::Symbol(text) | Value::Code(text)) => Cow::Borrowed(text),
-        Some(Value::Int32(number)) => Cow::Owned(number.to_string()),
-        Some(Value::Int64(number)) => Cow::Owned(number.to_string()),
-        Some(Value::Double(number)) if !number.is_finite() => Cow::Owned(number.to_string().to_ascii_lowercase()),
-        Some(Value::Double(number)) => Cow::Owned(double_text(number)),
-        Some(Value::Decimal128(number)) => Cow::Owned(number.to_string()),
-        Some(Value::DateTime(milliseconds)) => Cow::Owned(super::date::checked_iso_text(milliseconds)?),
-        Some(Value::Timestamp { time, increment }) => Cow::Owned(super::date::timestamp_text(time, increment)),
+pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, [u8]>> {
+    let text = match value.value() {
+        None | Some(Value::Null | Value::Undefined) => return Ok(Cow::Borrowed(b"")),
+        Some(held) if matches!(held.kind(), Kind::String | Kind::Symbol | Kind::Code) => {
+            return Ok(Cow::Borrowed(held.texts().map_or(b"", |texts| texts.text)));
+        }
+        Some(Value::Int32(number)) => number.to_string(),
+        Some(Value::Int64(number)) => number.to_string(),
+        Some(Value::Double(number)) if !number.is_finite() => number.to_string().to_ascii_lowercase(),
+        Some(Value::Double(number)) => double_text(number),
+        Some(Value::Decimal128(number)) => number.to_string(),
+        Some(Value::DateTime(milliseconds)) => super::date::checked_iso_text(milliseconds)?,
+        Some(Value::Timestamp { time, increment }) => super::date::timestamp_text(time, increment),
         Some(_) => {
             let found = value.type_name();
             return Err(Error::new(Code(16007), format!("can't convert from BSON type {found} to String")));
         }
-    })
+    };
+    Ok(Cow::Owned(text.into_bytes()))
 }
 
 /// A double as `$toString` and string operators spell it: six significant digits.
@@ -106,30 +109,30 @@ pub(super) fn double_text(number: f64) -> String {
 }
 
 fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     for argument in arguments.iter() {
         if argument.is_nullish() {
             return Ok(Evaluated::NULL);
         }
-        let Some(Value::String(part)) = argument.value() else {
+        let Some(part) = argument.value().and_then(Value::string_bytes) else {
             let found = argument.type_name();
             return Err(Error::new(Code(16702), format!("$concat only supports strings, not {found}")));
         };
-        text.push_str(part);
+        text.extend_from_slice(part);
     }
-    Ok(Evaluated::string(&text))
+    Ok(Evaluated::string_of_bytes(&text))
 }
 
-fn change_case<'a>(argument: &Evaluated<'_>, change: fn(&mut str)) -> Result<Evaluated<'a>> {
+fn change_case<'a>(argument: &Evaluated<'_>, change: fn(&mut [u8])) -> Result<Evaluated<'a>> {
     let mut text = coerced(argument)?.into_owned();
     change(&mut text);
-    Ok(Evaluated::string(&text))
+    Ok(Evaluated::string_of_bytes(&text))
 }
 
-fn length<'a>(name: &str, code: i32, argument: &Evaluated<'_>, count: fn(&str) -> usize) -> Result<Evaluated<'a>> {
-    match argument.value() {
-        Some(Value::String(text)) => Ok((count(text) as i32).into()),
-        _ => {
+fn length<'a>(name: &str, code: i32, argument: &Evaluated<'_>, count: fn(&[u8]) -> usize) -> Result<Evaluated<'a>> {
+    match argument.value().and_then(Value::string_bytes) {
+        Some(text) => Ok((count(text) as i32).into()),
+        None => {
             let found = argument.type_name();
             Err(Error::new(Code(code), format!("{name} requires a string argument, found: {found}")))
         }
@@ -159,17 +162,16 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     }
     // A negative length means: up to the end.
     let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
-    if !text.is_char_boundary(start) {
+    let is_inside = |at: usize| text.get(at).is_some_and(|byte| letters::is_continuation(*byte));
+    if is_inside(start) {
         let message = "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.";
         return Err(Error::new(Code(28656), message));
     }
-    match text.get(start..end) {
-        Some(part) => Ok(Evaluated::string(part)),
-        None => {
-            let message = "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.";
-            Err(Error::new(Code(28657), message))
-        }
+    if is_inside(end) {
+        let message = "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.";
+        return Err(Error::new(Code(28657), message));
     }
+    Ok(Evaluated::string_of_bytes(text.get(start..end).unwrap_or_default()))
 }
 
 fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
@@ -196,8 +198,7 @@ fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     let Ok(start) = usize::try_from(start) else {
         return Err(Error::new(Code(34455), "$substrCP: the starting index must be nonnegative integer."));
     };
-    let part: String = text.chars().skip(start).take(length).collect();
-    Ok(Evaluated::string(&part))
+    Ok(Evaluated::string_of_bytes(letters::part(&text, start, length)?))
 }
 
 fn compare_case_insensitively<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
@@ -212,7 +213,7 @@ fn split<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
         return Ok(Evaluated::NULL);
     }
     let text = |argument: &Evaluated<'_>, code, position: &str| match argument.value() {
-        Some(Value::String(_)) => Ok(()),
+        Some(value) if value.kind() == Kind::String => Ok(()),
         _ => {
             let found = argument.type_name();
             let message = format!(
@@ -223,18 +224,26 @@ fn split<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
     };
     text(&arguments[0], 40085, "first")?;
     text(&arguments[1], 40086, "second")?;
-    let whole = arguments[0].value_or_null().as_str().unwrap_or_default();
-    let separator = arguments[1].value_or_null().as_str().unwrap_or_default();
+    let whole = arguments[0].value_or_null().string_bytes().unwrap_or_default();
+    let separator = arguments[1].value_or_null().string_bytes().unwrap_or_default();
     if separator.is_empty() {
         return Err(Error::new(Code(40087), "$split requires a non-empty separator"));
     }
-    Ok(Evaluated::array(|writer| whole.split(separator).for_each(|part| writer.push(part))))
+    Ok(Evaluated::array(|writer| {
+        let mut push = |part: &[u8]| writer.push(&ValueBuf::from_string_bytes(part));
+        let mut start = 0;
+        for found in memchr::memmem::find_iter(whole, separator) {
+            push(whole.get(start..found).unwrap_or_default());
+            start = found + separator.len();
+        }
+        push(whole.get(start..).unwrap_or_default());
+    }))
 }
 
-fn string_argument<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &str) -> Result<&'v str> {
-    match argument.value() {
-        Some(Value::String(text)) => Ok(text),
-        _ => {
+fn string_argument<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &str) -> Result<&'v [u8]> {
+    match argument.value().and_then(Value::string_bytes) {
+        Some(text) => Ok(text),
+        None => {
             let found = argument.type_name();
             let message = format!("{name} requires a string as the {position} argument, found: {found}");
             Err(Error::new(Code(code), message))
@@ -269,8 +278,7 @@ fn index_of_bytes<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Re
     let text = string_argument(name, &arguments[0], 40091, "first")?;
     let token = string_argument(name, &arguments[1], 40092, "second")?;
     let (start, end) = search_range(name, &arguments[2..], text.len())?;
-    // Bytes rather than text: the bounds may lie inside of a letter.
-    let found = text.as_bytes().get(start..end).and_then(|part| memchr::memmem::find(part, token.as_bytes()));
+    let found = text.get(start..end).and_then(|part| memchr::memmem::find(part, token));
     Ok(found.map_or(-1, |position| (start + position) as i32).into())
 }
 
@@ -280,19 +288,23 @@ fn index_of_letter<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> R
     }
     let text = string_argument(name, &arguments[0], 40093, "first")?;
     let token = string_argument(name, &arguments[1], 40094, "second")?;
-    let (start, end) = search_range(name, &arguments[2..], text.chars().count())?;
-    let found =
-        text.char_indices().enumerate().skip(start).take_while(|(letter, _)| *letter < end).find(
-            |(letter, (position, _))| text[*position..].starts_with(token) && letter + token.chars().count() <= end,
-        );
+    let places = letters::places(text)?;
+    let (start, end) = search_range(name, &arguments[2..], places.len())?;
+    // The end bounds where the token begins.
+    let found = (start..end).find(|letter| {
+        let here = places.get(*letter).and_then(|place| text.get(*place..));
+        here.is_some_and(|here| here.starts_with(token))
+    });
     let in_empty = text.is_empty() && token.is_empty() && start == 0;
-    Ok(found.map_or(if in_empty { 0 } else { -1 }, |(letter, _)| letter as i32).into())
+    Ok(found.map_or(if in_empty { 0 } else { -1 }, |letter| letter as i32).into())
 }
 
 fn binary_size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     match arguments[0].value() {
         None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
-        Some(Value::String(text)) => Ok((text.len() as i32).into()),
+        Some(value) if value.kind() == Kind::String => {
+            Ok((value.string_bytes().unwrap_or_default().len() as i32).into())
+        }
         Some(Value::Binary { bytes, .. }) => Ok((bytes.len() as i32).into()),
         Some(_) => {
             let found = arguments[0].type_name();
@@ -317,10 +329,7 @@ fn parse_trim(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result
 }
 
 /// White space as `$trim` knows it where no letters are given.
-const WHITE_SPACE: &[char] = &[
-    '\0', ' ', '\t', '\n', '\u{0b}', '\u{0c}', '\r', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
-    '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}',
-];
+const WHITE_SPACE: &str = "\0 \t\n\u{0b}\u{0c}\r\u{a0}\u{1680}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\u{2008}\u{2009}\u{200a}";
 
 fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) -> Result<Evaluated<'a>> {
     let [input, letters, given] = arguments else { return Ok(Evaluated::Missing) };
@@ -328,24 +337,29 @@ fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) ->
     if input.is_nullish() {
         return Ok(Evaluated::NULL);
     }
-    let Some(Value::String(text)) = input.value() else {
+    let Some(text) = input.value().and_then(Value::string_bytes) else {
         let (value, found) = (display(input.value_or_null()), input.type_name());
         let message = format!("{name} requires its input to be a string, got {value} (of type {found}) instead.");
         return Err(Error::new(Code(50699), message));
     };
-    let letters: Vec<char> = match letters.value() {
-        _ if !given => WHITE_SPACE.to_vec(),
+    let letters = match letters.value() {
+        _ if !given => letters::all(name, WHITE_SPACE.as_bytes())?,
         None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
-        Some(Value::String(letters)) => letters.chars().collect(),
+        Some(held) if held.kind() == Kind::String => letters::all(name, held.string_bytes().unwrap_or_default())?,
         Some(value) => {
             let (value, found) = (display(value), letters.type_name());
             let message = format!("{name} requires 'chars' to be a string, got {value} (of type {found}) instead.");
             return Err(Error::new(Code(50700), message));
         }
     };
-    let text = if front { text.trim_start_matches(&letters[..]) } else { text };
-    let text = if back { text.trim_end_matches(&letters[..]) } else { text };
-    Ok(Evaluated::string(text))
+    let mut text = text;
+    while front && let Some(rest) = letters.iter().find_map(|letter| text.strip_prefix(*letter)) {
+        text = rest;
+    }
+    while back && let Some(rest) = letters.iter().find_map(|letter| text.strip_suffix(*letter)) {
+        text = rest;
+    }
+    Ok(Evaluated::string_of_bytes(text))
 }
 
 fn parse_replace(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
@@ -367,12 +381,12 @@ fn parse_replace(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Res
 
 fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<Evaluated<'a>> {
     Evaluated::look_at_all(arguments);
-    let mut texts = [""; 3];
+    let mut texts: [&[u8]; 3] = [b""; 3];
     let names = [("input", 51746), ("find", 51745), ("replacement", 51744)];
     for ((argument, (what, code)), text) in arguments.iter().zip(names).zip(&mut texts) {
         *text = match argument.value() {
-            None | Some(Value::Null | Value::Undefined) => "",
-            Some(Value::String(text)) => text,
+            None | Some(Value::Null | Value::Undefined) => b"",
+            Some(held) if held.kind() == Kind::String => held.string_bytes().unwrap_or_default(),
             Some(value) => {
                 let found = display(value);
                 let message = format!("{name} requires that '{what}' be a string, found: {found}");
@@ -384,5 +398,23 @@ fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<
         return Ok(Evaluated::NULL);
     }
     let [input, find, replacement] = texts;
-    Ok(Evaluated::string(&input.replacen(find, replacement, count)))
+    Ok(Evaluated::string_of_bytes(&replaced(input, find, replacement, count)))
+}
+
+/// The text with the first `count` occurrences of `find` replaced. An empty text is found in front of each letter, and at the end.
+fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Vec<u8> {
+    if let (true, Ok(input), Ok(replacement)) =
+        (find.is_empty(), std::str::from_utf8(input), std::str::from_utf8(replacement))
+    {
+        return input.replacen("", replacement, count).into_bytes();
+    }
+    let mut text = Vec::with_capacity(input.len());
+    let mut start = 0;
+    for found in memchr::memmem::find_iter(input, find).take(count) {
+        text.extend_from_slice(input.get(start..found).unwrap_or_default());
+        text.extend_from_slice(replacement);
+        start = found + find.len();
+    }
+    text.extend_from_slice(input.get(start..).unwrap_or_default());
+    text
 }

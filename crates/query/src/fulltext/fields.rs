@@ -1,7 +1,7 @@
 //! The texts of a document that an index covers, each with its language and weight.
 
 use super::{Language, TextIndex};
-use document::{Doc, Value};
+use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::ops::Bound;
 
@@ -18,7 +18,7 @@ const DEFAULT_WEIGHT: f64 = 1.0;
 
 impl TextIndex {
     /// Gives every text to `visit`, in the document's order, until it answers true; gives whether it did. Errors 17261 and
-    /// 17262: (a part of) the document is in a language that is none, so that the index cannot hold it.
+    /// 17262: (a part of) the document is in a language that is none, so that the index cannot hold it; 28755: a text is not UTF-8.
     pub fn any_field<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(Field<'d>) -> bool) -> Result<bool> {
         let mut walk = Walk { index: self, visit, path: String::new() };
         walk.document(document, self.default_language, false)
@@ -66,6 +66,11 @@ impl<'d> Walk<'_, 'd> {
                     Ok((self.visit)(Field { text, language, weight: own.copied().unwrap_or(DEFAULT_WEIGHT) }))
                 }
             },
+            Value::IllFormed { kind: Kind::String, .. }
+                if wildcard || self.index.weights.contains_key(self.path.as_str()) =>
+            {
+                Err(Error::new(Code(28755), "text contains invalid UTF-8"))
+            }
             Value::Document(document) if wildcard || self.covers_below() => self.document(document, language, false),
             // An array directly in an array is looked into by indexes over everything alone.
             Value::Array(array) if wildcard || !in_array && self.covers_elements() => {

@@ -129,7 +129,7 @@ fn not(test: Test) -> Test {
 
 fn ordered(field: &str, operand: Value<'_>) -> Result<document::ValueBuf> {
     match operand {
-        Value::Regex { .. } => {
+        Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } => {
             Err(Error::bad_value(format!("Can't have RegEx as arg to predicate over field '{field}'.")))
         }
         operand => comparable(operand),
@@ -147,6 +147,7 @@ fn parse_in(operator: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test
                 return Err(Error::bad_value("cannot nest $ under $in"));
             }
             Value::Regex { pattern, options } => regexes.push(Regex::new(pattern, options)?),
+            Value::IllFormed { kind: Kind::Regex, .. } => return Err(ill_formed_pattern()),
             value => values.push(comparable(value)?),
         }
     }
@@ -162,6 +163,7 @@ fn parse_in(operator: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test
 fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> {
     match operand {
         Value::Regex { pattern, options } => Ok(not(parse_regex_value(pattern, options)?)),
+        Value::IllFormed { kind: Kind::Regex, .. } => Err(ill_formed_pattern()),
         Value::Document(operators) if operators.is_empty() => Err(Error::bad_value("$not cannot be empty")),
         Value::Document(operators) => {
             let mut tests = parse_tests(field, operators, level)?;
@@ -306,6 +308,11 @@ fn parse_bit_position(element: Element<'_>) -> Result<u32> {
         .map_err(|_| failed(format!("Cannot represent {} in an int", text::element(element.key(), element.value()))))
 }
 
+/// The refusal of a pattern that is not UTF-8.
+pub(super) fn ill_formed_pattern() -> Error {
+    Error::new(Code(51091), "Regular expression is invalid: invalid UTF-8 string")
+}
+
 pub(crate) fn parse_regex_value(pattern: &str, options: &str) -> Result<Test> {
     Ok(Test::Regex(Regex::new(pattern, options)?))
 }
@@ -322,6 +329,9 @@ fn parse_regex(siblings: Doc<'_>) -> Result<Test> {
                 if options_in_regex {
                     options = inner;
                 }
+            }
+            ("$regex" | "$options", Value::IllFormed { kind: Kind::Regex | Kind::String, .. }) => {
+                return Err(ill_formed_pattern());
             }
             ("$regex", _) => return Err(Error::bad_value("$regex has to be a string")),
             ("$options", Value::String(_)) if options_in_regex => {}
@@ -367,6 +377,7 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Vec<Te
     for value in list.values() {
         tests.push(match value {
             Value::Regex { pattern, options } => parse_regex_value(pattern, options)?,
+            Value::IllFormed { kind: Kind::Regex, .. } => return Err(ill_formed_pattern()),
             value if first_name(value).is_some_and(|name| name != "$not" && is_operator(&name)) => {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }

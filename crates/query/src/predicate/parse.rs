@@ -1,6 +1,6 @@
 //! From a filter document to a tree: the top level, where names are fields or logical operators.
 
-use super::operators::{parse_operators, parse_regex_value};
+use super::operators::{ill_formed_pattern, parse_operators, parse_regex_value};
 use super::schema::Schema;
 use super::{Node, Test};
 use crate::expression::Expression;
@@ -154,6 +154,7 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
             Value::Regex { pattern, options } => {
                 all.push(Node::Path { path, test: parse_regex_value(pattern, options)? });
             }
+            Value::IllFormed { kind: Kind::Regex, .. } => return Err(ill_formed_pattern()),
             value => all.push(Node::Path { path, test: level.collated(Test::Equal(comparable(value)?)) }),
         }
     }

@@ -102,6 +102,7 @@ impl Regex {
                 let raw = element.raw_value();
                 self.matches_text(raw.get(4..raw.len().saturating_sub(1)).unwrap_or_default())
             }
+            // A pattern is UTF-8: no pattern is one that is not.
             Kind::Regex => Ok(matches!(element.value(), Value::Regex { pattern, options }
                 if pattern == self.pattern() && options == self.options())),
             _ => Ok(false),
@@ -110,10 +111,16 @@ impl Regex {
 
     pub(crate) fn matches_text(&self, text: &[u8]) -> Result<bool> {
         match &self.0.program {
-            Program::Contains(finder) => Ok(finder.find(text).is_some()),
-            Program::Anchored(plain) => Ok(plain.matches(text)),
+            Program::Contains(finder) => Ok(finder.find(text).is_some() && is_utf8(text)),
+            // How a text begins is told by its bytes, as it is by an index.
+            Program::Anchored(plain) => Ok(plain.matches(text) && (!plain.at_end || is_utf8(text))),
             Program::Pcre { needle: Some(finder), .. } if finder.find(text).is_none() => Ok(false),
-            Program::Pcre { engine, .. } => engine.is_match(text).map_err(|error| self.failed(&error)),
+            Program::Pcre { engine, .. } => match engine.is_match(text) {
+                Err(_) if !is_utf8(text) => {
+                    Ok(self.beginning().is_some_and(|it| it.is_all && text.starts_with(it.text.as_bytes())))
+                }
+                outcome => outcome.map_err(|error| self.failed(&error)),
+            },
         }
     }
 
@@ -132,6 +139,11 @@ impl fmt::Debug for Regex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}/{}", self.pattern(), self.options())
     }
+}
+
+/// Patterns match no text that is not UTF-8.
+fn is_utf8(text: &[u8]) -> bool {
+    text.is_ascii() || std::str::from_utf8(text).is_ok()
 }
 
 fn finder(text: &str) -> Finder {

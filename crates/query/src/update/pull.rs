@@ -39,7 +39,7 @@ impl Pull {
                 }
                 Ok(Pull::Documents(predicate))
             }
-            Value::Document(_) | Value::Regex { .. } => {
+            Value::Document(_) | Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } => {
                 let mut wrapped = Vec::new();
                 let filter = wrap("", argument, &mut wrapped);
                 Ok(Pull::Wrapped(Predicate::parse(filter, context)?))

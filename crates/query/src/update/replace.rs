@@ -4,7 +4,7 @@ use super::operator::{timestamp, write};
 use super::place;
 use crate::text;
 use document::compare::equal;
-use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ fn altered_id(new: Value<'_>) -> Error {
 /// Refuses what may not be an `_id`.
 pub(super) fn check_id(id: Value<'_>) -> Result<()> {
     match id {
-        Value::Array(_) | Value::Regex { .. } | Value::Undefined => {
+        Value::Array(_) | Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } | Value::Undefined => {
             Err(Error::new(Code::INVALID_ID_FIELD, format!("The '_id' value cannot be of type {}", id.kind().alias())))
         }
         Value::Document(document) => check_id_fields(document),

@@ -207,8 +207,8 @@ impl Bounds {
             false => KeyRange { low: low.to_vec(), high: if included || !exact { past } else { place } },
         };
         let mut odd = Vec::new();
-        if let Value::String(text) = value {
-            let edge = key::long_string(text.as_bytes(), bytes);
+        if let Some(text) = value.string_bytes() {
+            let edge = key::long_string(text, bytes);
             odd.push(match above {
                 true => KeyRange { low: edge, high: b"F".to_vec() },
                 false => KeyRange { low: b"E".to_vec(), high: key::behind_prefix(edge) },
