@@ -52,6 +52,10 @@ fn read(request: &Request, codecs: &mut Codecs) -> String {
         assert_eq!(size, sequence.documents.len(), "the documents fill their section");
         seen.push_str(identifier);
     }
+    if document::names::has_mark(body.as_bytes()) {
+        // Its reply has other names.
+        return seen;
+    }
     let mut reply = Vec::new();
     let reply_to = request.reply_to();
     let start = reply_to.begin(&mut reply);

@@ -16,7 +16,7 @@ use crate::dispatch::Call;
 use crate::envelope;
 use crate::read::Request;
 use cache::{Begun, Cache, Fill, Refusal, Scope, Watching};
-use document::{Collation, Doc, DocWriter, Element, Value};
+use document::{Collation, Doc, DocWriter, Element, Value, names};
 use mongo_wire::request::RequestKind;
 use query::Predicate;
 use shared_cache::Shared;
@@ -33,11 +33,14 @@ pub struct Kept {
     pub body: Body,
     /// Where its cursor goes on.
     pub rest: Option<Rest>,
+    /// The body cannot be sent as it is.
+    pub has_escaped_names: bool,
 }
 
 impl Kept {
     fn new(body: &[u8], rest: Option<Rest>) -> Arc<Kept> {
-        Arc::new(Kept { body: Body::new(body), rest })
+        let has_escaped_names = names::may_be_escaped() && names::has_mark(body);
+        Arc::new(Kept { body: Body::new(body), rest, has_escaped_names })
     }
 
     /// Where in the body the cursor's id is: `{cursor: {firstBatch: […], id, …}, …}`.

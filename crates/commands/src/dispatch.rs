@@ -197,7 +197,7 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             count(worker, index);
             count_answer(worker, spec, &kept);
             worker.shared.usage.note(spec, body, began.elapsed(), &[]);
-            if shared.len() >= SENT_AS_KEPT_BYTES {
+            if shared.len() >= SENT_AS_KEPT_BYTES && !kept.has_escaped_names {
                 return AtOnce::Kept { body: shared, end };
             }
             reply.extend_from_slice(&shared);

@@ -17,6 +17,7 @@
 
 use crate::collation::Collator;
 use crate::decimal::Parts;
+use crate::names::restore_bytes;
 use crate::number;
 use crate::raw::{Doc, Element};
 use crate::value::{Kind, Value};
@@ -218,7 +219,7 @@ fn compare_element(
         return ranks;
     }
     if names == Names::Compared && a.key_bytes() != b.key_bytes() {
-        return a.key_bytes().cmp(b.key_bytes());
+        return restore_bytes(a.key_bytes()).cmp(&restore_bytes(b.key_bytes()));
     }
     compare_within_rank(a.value(), b.value(), depth, collator)
 }

@@ -27,6 +27,7 @@ mod split;
 
 use crate::collation::Collator;
 use crate::compare::kind_rank;
+use crate::names::restore_bytes;
 use crate::raw::Doc;
 use crate::value::{Kind, Value};
 use crate::{DEPTH_MAX, ObjectId};
@@ -190,7 +191,7 @@ fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: O
     }
     for element in document.elements() {
         out.push(kind_rank(element.kind) + 1);
-        out.extend_from_slice(element.key_bytes());
+        out.extend_from_slice(&restore_bytes(element.key_bytes()));
         out.push(END);
         encode_nested(element.value(), out, depth, collator);
     }

@@ -7,7 +7,8 @@
 //! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`decimal`], [`write`](mod@write) (building
 //! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`collation`] (strings as people order
 //! them), [`key`] (that order as byte
-//! strings), [`path`] (dotted paths and arrays), [`json`].
+//! strings), [`path`] (dotted paths and arrays), [`json`], [`names`] (field names that are
+//! not UTF-8).
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
@@ -16,6 +17,7 @@ pub mod compare;
 pub mod decimal;
 pub mod json;
 pub mod key;
+pub mod names;
 mod number;
 pub mod object_id;
 pub mod path;

@@ -1,8 +1,8 @@
 //! The one check that bytes from outside pass before anything else reads them.
 
-use crate::DEPTH_MAX;
 use crate::raw::{Doc, find_zero, read_length};
 use crate::value::{Kind, Value};
+use crate::{DEPTH_MAX, names};
 use std::fmt;
 
 /// Why bytes are not a BSON document.
@@ -42,11 +42,19 @@ impl std::error::Error for Invalid {}
 /// Bytes behind it are left to the caller.
 pub fn check(bytes: &[u8]) -> Result<Doc<'_>, Invalid> {
     let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?;
-    check_elements(document.as_bytes(), 1)?;
+    check_elements::<false>(document.as_bytes(), 1)?;
     Ok(document)
 }
 
-fn check_elements(document: &[u8], depth: usize) -> Result<(), Invalid> {
+/// As [`check`], for a document as clients send them: fails with [`Invalid::Utf8`] for a name that has to be escaped as well (see
+/// [`crate::names`]).
+pub fn check_sent(bytes: &[u8]) -> Result<Doc<'_>, Invalid> {
+    let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?;
+    check_elements::<true>(document.as_bytes(), 1)?;
+    Ok(document)
+}
+
+fn check_elements<const SENT: bool>(document: &[u8], depth: usize) -> Result<(), Invalid> {
     if depth > DEPTH_MAX {
         return Err(Invalid::Depth);
     }
@@ -58,11 +66,11 @@ fn check_elements(document: &[u8], depth: usize) -> Result<(), Invalid> {
     while let Some((&tag, after_tag)) = rest.split_first() {
         let kind = Kind::from_byte(tag).ok_or(Invalid::Kind(tag))?;
         let key_length = find_zero(after_tag).ok_or(Invalid::Unterminated)?;
-        check_utf8(&after_tag[..key_length])?;
+        check_name::<SENT>(&after_tag[..key_length])?;
         let value = &after_tag[key_length + 1..];
         let length = kind.value_length(value).ok_or(Invalid::Length)?;
         let raw = value.get(..length).ok_or(Invalid::Length)?;
-        check_within(kind, raw, depth)?;
+        check_within::<SENT>(kind, raw, depth)?;
         rest = &value[length..];
     }
     Ok(())
@@ -88,18 +96,18 @@ pub fn is_deeper_than(document: Doc<'_>, levels: usize) -> bool {
 /// Checks a value's bytes: all of `raw` and no more. `depth` counts the documents around it.
 pub fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
     match kind.value_length(raw) {
-        Some(length) if length == raw.len() => check_within(kind, raw, depth),
+        Some(length) if length == raw.len() => check_within::<false>(kind, raw, depth),
         _ => Err(Invalid::Length),
     }
 }
 
 /// `raw` has the length that the type tells.
-fn check_within(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
+fn check_within<const SENT: bool>(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
     match kind {
         Kind::String | Kind::Code | Kind::Symbol => check_string(raw),
         Kind::Document | Kind::Array => {
             exact_length(raw)?;
-            check_elements(raw, depth + 1)
+            check_elements::<SENT>(raw, depth + 1)
         }
         Kind::Boolean if raw.first() > Some(&1) => Err(Invalid::Boolean),
         Kind::DbPointer => {
@@ -112,7 +120,7 @@ fn check_within(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
             check_string(body.get(..code_length).ok_or(Invalid::Length)?)?;
             let scope = body.get(code_length..).ok_or(Invalid::Length)?;
             exact_length(scope)?;
-            check_elements(scope, depth + 1)
+            check_elements::<SENT>(scope, depth + 1)
         }
         _ => Ok(()),
     }
@@ -131,10 +139,11 @@ fn check_string(raw: &[u8]) -> Result<(), Invalid> {
     }
 }
 
-/// Most text is ASCII, which is told faster.
+/// Most names are ASCII, which is told faster.
 #[inline]
-fn check_utf8(text: &[u8]) -> Result<(), Invalid> {
-    if text.is_ascii() || std::str::from_utf8(text).is_ok() { Ok(()) } else { Err(Invalid::Utf8) }
+fn check_name<const SENT: bool>(name: &[u8]) -> Result<(), Invalid> {
+    let is_text = |name| std::str::from_utf8(name).is_ok_and(|text| !SENT || !text.contains(names::MARK));
+    if name.is_ascii() || is_text(name) { Ok(()) } else { Err(Invalid::Utf8) }
 }
 
 #[cfg(test)]

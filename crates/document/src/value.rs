@@ -2,6 +2,7 @@
 
 use crate::decimal::Decimal128;
 use crate::object_id::ObjectId;
+use crate::names;
 use crate::raw::{Doc, DocBuf, find_zero, read_length};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -351,6 +352,11 @@ impl<'a> Value<'a> {
             Value::IllFormed { kind: Kind::String, raw } => string_bytes(raw),
             _ => None,
         }
+    }
+
+    /// A string as a field's name, or a path of names; see [`crate::names`].
+    pub fn as_name(self) -> Option<Cow<'a, str>> {
+        self.string_bytes().map(names::escape)
     }
 
     /// A string's text with U+FFFD in place of what is not UTF-8, for messages.

@@ -5,12 +5,13 @@
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md>
 
-use crate::header::{HEADER_BYTES, Header};
+use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX};
 use crate::reader::Reader;
 use crate::reply::{ReplyFormat, ReplyTo};
 use crate::request::{Request, RequestKind, Sequence};
 use crate::{Compressor, DecodeError, Message, Refused};
 use bytes::Bytes;
+use document::names;
 use document::validate::{self, Invalid};
 use error::{Code, Error};
 use std::ops::Range;
@@ -75,19 +76,27 @@ pub(crate) fn decode(header: Header, message: Bytes, compressor: Option<Compress
         exhaust_allowed: flags & EXHAUST_ALLOWED != 0,
         checksum: flags & CHECKSUM_PRESENT != 0,
     };
-    match read_sections(&message[..sections.end], sections.start) {
+    let mut message = message;
+    let mut read = read_sections(&message[..sections.end], sections.start, validate::check_sent);
+    if matches!(read, Err(Fault::Names)) {
+        read = with_escaped_names(&message[..sections.end], sections.start).and_then(|escaped| {
+            message = Bytes::from(escaped);
+            read_sections(&message, sections.start, validate::check)
+        });
+    }
+    match read {
         Ok(Sections { body, sequences }) => {
             Ok(Message::Request(Request { message, request_id: header.request_id, kind, body, sequences, compressor }))
         }
         Err(Fault::Close(error)) => Err(error),
-        Err(Fault::Answer(error)) => Ok(Message::Refused(Refused {
+        Err(fault) => Ok(Message::Refused(Refused {
             reply_to: ReplyTo {
                 request_id: header.request_id,
                 format: ReplyFormat::Msg { checksum: flags & CHECKSUM_PRESENT != 0 },
                 compressor,
             },
             silent: flags & MORE_TO_COME != 0,
-            error,
+            error: fault.into_error(),
         })),
     }
 }
@@ -100,6 +109,22 @@ struct Sections {
 enum Fault {
     Close(DecodeError),
     Answer(Error),
+    /// Field names have to be escaped.
+    Names,
+}
+
+impl Fault {
+    fn into_error(self) -> Error {
+        match self {
+            Fault::Answer(error) => error,
+            Fault::Names => invalid(Invalid::Utf8),
+            Fault::Close(error) => Error::new(Code::OVERFLOW, error.to_string()),
+        }
+    }
+}
+
+fn invalid(invalid: Invalid) -> Error {
+    Error::new(Code::INVALID_BSON, invalid.to_string())
 }
 
 impl From<DecodeError> for Fault {
@@ -111,7 +136,10 @@ impl From<DecodeError> for Fault {
 
 impl From<Invalid> for Fault {
     fn from(invalid: Invalid) -> Self {
-        Fault::Answer(Error::new(Code::INVALID_BSON, invalid.to_string()))
+        match invalid {
+            Invalid::Utf8 => Fault::Names,
+            invalid => Fault::Answer(self::invalid(invalid)),
+        }
     }
 }
 
@@ -119,17 +147,56 @@ fn answer<T>(code: i32, message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Answer(Error::new(Code(code), message)))
 }
 
+/// The message with its field names escaped, of which some are not UTF-8: seldom so, so that it may cost another copy.
+fn with_escaped_names(message: &[u8], at: usize) -> Result<Vec<u8>, Fault> {
+    let mut escaped = Vec::with_capacity(message.len() + message.len() / 4);
+    escaped.extend_from_slice(message.get(..at).unwrap_or_default());
+    let mut reader = Reader::new(message, at);
+    while !reader.is_empty() {
+        let kind = reader.byte("section")?;
+        escaped.push(kind);
+        if kind == 1 {
+            escape_sequence(&mut reader, &mut escaped)?;
+        } else {
+            escape_document(&mut reader, &mut escaped)?;
+        }
+    }
+    Ok(escaped)
+}
+
+fn escape_sequence(reader: &mut Reader<'_>, escaped: &mut Vec<u8>) -> Result<(), Fault> {
+    let start = escaped.len();
+    let mut inner = Reader::new(sequence(reader)?.1, 0);
+    let identifier = inner.cstring("document sequence identifier")?;
+    escaped.extend_from_slice(&[0; LENGTH_BYTES]);
+    escaped.extend_from_slice(identifier);
+    escaped.push(0);
+    while !inner.is_empty() {
+        escape_document(&mut inner, escaped)?;
+    }
+    let length = (escaped.len() - start) as u32;
+    escaped[start..start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+fn escape_document(reader: &mut Reader<'_>, escaped: &mut Vec<u8>) -> Result<(), Fault> {
+    let size = names::escape_document(reader.rest(), escaped, MESSAGE_BYTES_MAX);
+    // Fails as it did before where the escaped names are too much.
+    reader.take(size.map_err(|_| Fault::Names)?, "document")?;
+    Ok(())
+}
+
 /// Reads `message[at..]` as sections; `message` ends before the checksum.
-fn read_sections(message: &[u8], at: usize) -> Result<Sections, Fault> {
+fn read_sections(message: &[u8], at: usize, check: Check) -> Result<Sections, Fault> {
     let mut reader = Reader::new(message, at);
     let mut body = None;
     let mut sequences = Vec::new();
     while !reader.is_empty() {
         match reader.byte("section")? {
             0 if body.is_some() => return answer(40430, "Multiple body sections in message"),
-            0 => body = Some(read_document(&mut reader)?),
+            0 => body = Some(read_document(&mut reader, check)?),
             1 => {
-                let sequence = read_sequence(&mut reader)?;
+                let sequence = read_sequence(&mut reader, check)?;
                 if sequences.len() == SEQUENCES_MAX {
                     return Err(Fault::Close(DecodeError::TooManySequences));
                 }
@@ -146,27 +213,39 @@ fn read_sections(message: &[u8], at: usize) -> Result<Sections, Fault> {
     Ok(Sections { body, sequences })
 }
 
-fn read_document(reader: &mut Reader<'_>) -> Result<Range<usize>, Fault> {
+/// What a document has to pass.
+type Check = fn(&[u8]) -> Result<document::Doc<'_>, Invalid>;
+
+fn read_document(reader: &mut Reader<'_>, check: Check) -> Result<Range<usize>, Fault> {
     let at = reader.position();
-    let size = validate::check(reader.rest())?.size();
+    let size = check(reader.rest())?.size();
     reader.take(size, "document")?;
     Ok(at..at + size)
 }
 
-fn read_sequence(reader: &mut Reader<'_>) -> Result<Sequence, Fault> {
-    const LENGTH_BYTES: usize = 4;
+/// The length in front of a sequence, itself included.
+const LENGTH_BYTES: usize = 4;
+
+/// Where a sequence is, behind its length, and its bytes.
+fn sequence<'m>(reader: &mut Reader<'m>) -> Result<(usize, &'m [u8]), DecodeError> {
     let length = usize::try_from(reader.i32("document sequence")?).ok().and_then(|n| n.checked_sub(LENGTH_BYTES));
     let length = length.ok_or(DecodeError::Truncated("document sequence"))?;
     let at = reader.position();
-    let section = reader.take(length, "document sequence")?;
+    Ok((at, reader.take(length, "document sequence")?))
+}
+
+fn read_sequence(reader: &mut Reader<'_>, check: Check) -> Result<Sequence, Fault> {
+    let (at, section) = sequence(reader)?;
     let mut inner = Reader::new(section, 0);
     let identifier = inner.cstring("document sequence identifier")?;
-    std::str::from_utf8(identifier).map_err(|_| Invalid::Utf8)?;
+    if std::str::from_utf8(identifier).is_err() {
+        return Err(Fault::Answer(invalid(Invalid::Utf8)));
+    }
     let documents_at = inner.position();
     while !inner.is_empty() {
-        read_document(&mut inner)?;
+        read_document(&mut inner, check)?;
     }
-    Ok(Sequence { identifier: at..at + identifier.len(), documents: at + documents_at..at + length })
+    Ok(Sequence { identifier: at..at + identifier.len(), documents: at + documents_at..at + section.len() })
 }
 
 /// A sequence stands for a field of the body, so it must not share its name with another or with a field.

@@ -80,7 +80,7 @@ fn unwrap_query(message: &[u8], body: Range<usize>) -> Range<usize> {
 }
 
 fn read_document(reader: &mut Reader<'_>) -> Result<usize, Error> {
-    let size = validate::check(reader.rest()).map_err(invalid)?.size();
+    let size = validate::check_sent(reader.rest()).map_err(invalid)?.size();
     reader.take(size, "document").map_err(invalid)?;
     Ok(size)
 }

@@ -6,6 +6,7 @@
 use crate::compressor::Compressor;
 use crate::header::{HEADER_BYTES, Header, OpCode};
 use crate::{op_msg, op_reply};
+use document::names;
 
 /// What a reply needs to know of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,16 @@ impl ReplyTo {
         start
     }
 
+    /// Bytes in front of the body.
+    fn front_bytes(&self) -> usize {
+        match self.format {
+            ReplyFormat::Msg { .. } => op_msg::BODY_AT,
+            ReplyFormat::Reply | ReplyFormat::QueryFailure => op_reply::BODY_AT,
+        }
+    }
+
     /// Completes the front of a message whose body lies elsewhere, in two pieces; gives the checksum that goes behind the body, where there is one.
+    /// The body has no escaped names.
     pub fn finish_around(
         &self,
         buffer: &mut [u8],
@@ -62,10 +72,12 @@ impl ReplyTo {
         })
     }
 
-    /// Completes the message that began at `start` and reaches to the end of `buffer`. `more_to_come`: another reply to the
+    /// Completes the message that began at `start` and reaches to the end of `buffer`: its body gets field names as clients have
+    /// them, UTF-8 or not. `more_to_come`: another reply to the
     /// same request follows without being asked for.
     pub fn finish(&self, buffer: &mut Vec<u8>, start: ReplyStart, reply_id: i32, more_to_come: bool) {
         let ReplyStart(start) = start;
+        names::restore_reply(buffer, start + self.front_bytes());
         let bytes = buffer.len() - start;
         if self.finish_front(buffer, start, bytes, reply_id, more_to_come) {
             let checksum = crc32c::crc32c(&buffer[start..]);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 use bytes::BytesMut;
-use document::{DocBuf, doc};
+use document::{Doc, DocBuf, DocWriter, Kind, Value, doc};
 use mongo_wire::client::{self, Command};
 use mongo_wire::{Codecs, DecodeError, Message, OpCode, Request, RequestKind, decode};
 
@@ -271,4 +271,43 @@ fn pipelined_messages_come_off_one_by_one() {
         }
     }
     assert!(matches!(decode(&mut buffer, &mut Codecs::default()), Ok(None)));
+}
+
+/// A document of one field, whose name is these bytes.
+fn named(name: &[u8], value: &DocBuf) -> DocBuf {
+    let mut bytes = Vec::new();
+    DocWriter::begin(&mut bytes).append_raw(Kind::Document, name, value.as_bytes());
+    DocBuf::from_vec(bytes).unwrap()
+}
+
+#[test]
+fn field_names_that_are_not_utf8_are_escaped_and_come_back_in_replies() {
+    let odd = named(b"n\xE9", &named(b"\xFF.\xF4\x8F\xBF\xBF", &doc! { "": 1 }));
+    let insert = doc! { "insert": "c", "$db": "d", "writeConcern": &odd };
+    let documents = sequence("documents", &[doc! { "_id": 1 }, odd.clone()], 0);
+    let mut bytes = op_msg(1, &[&body(&insert), &documents, &[0; 4]]);
+    let covered = bytes.len() - 4;
+    let checksum = crc32c::crc32c(&bytes[..covered]);
+    bytes[covered..].copy_from_slice(&checksum.to_le_bytes());
+    let request = request(&bytes);
+    assert_eq!(request.command_name(), "insert");
+    let sent: Vec<Doc<'_>> = request.sequence("documents").unwrap().collect();
+    assert_eq!(sent[0], doc! { "_id": 1 }.as_doc());
+    assert_eq!(sent[1].first().map(|it| it.key()), Some("n\u{10FFFF}é"));
+    assert_eq!(Some(Value::Document(sent[1])), request.body().get("writeConcern"));
+    // And in a reply as they were.
+    let mut reply = Vec::new();
+    let start = request.reply_to().begin(&mut reply);
+    reply.extend_from_slice(sent[1].as_bytes());
+    request.reply_to().finish(&mut reply, start, 1, false);
+    let end = reply.len() - 4;
+    assert_eq!(&reply[21..end], odd.as_bytes());
+    assert_eq!(reply[end..], crc32c::crc32c(&reply[..end]).to_le_bytes());
+    assert_eq!(reply[..4], (reply.len() as u32).to_le_bytes());
+    // What is wrong besides is told as ever.
+    let mut broken = odd.as_bytes().to_vec();
+    let last = broken.len() - 1;
+    broken[last] = 1;
+    check_refused(&op_msg(0, &[&[0], &broken]), 22, "length");
+    check_refused(&op_msg(0, &[&body(&odd), &body(&odd)]), 40430, "Multiple body");
 }

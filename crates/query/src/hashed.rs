@@ -2,6 +2,7 @@
 //! of an MD5 over the value's type and bytes, numbers cut to whole ones first.
 
 use document::compare::kind_rank;
+use document::names::restore;
 use document::{Collation, Doc, Kind, Value};
 use md5::{Digest, Md5};
 
@@ -20,7 +21,7 @@ fn add(value: Value<'_>, name: Option<&str>, collation: &Collation, digest: &mut
     let kind = value.kind();
     digest.update(rank(kind).to_le_bytes());
     if let Some(name) = name {
-        digest.update(name.as_bytes());
+        digest.update(restore(name));
         digest.update([0]);
     }
     match value {

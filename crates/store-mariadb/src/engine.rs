@@ -67,6 +67,8 @@ impl MariaDbEngine {
     }
 
     fn at(place: Place, options: Options) -> error::Result<Arc<dyn Engine>> {
+        // Other gateways may have written some.
+        document::names::note_escaped();
         // In a thread of its own, because the caller may be inside of a runtime already.
         let facts = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);

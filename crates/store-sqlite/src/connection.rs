@@ -76,6 +76,20 @@ pub fn map(connection: &Connection, bytes: u64) -> Result<()> {
     connection.pragma_update_and_check(None, "mmap_size", bytes as i64, |_| Ok(()))
 }
 
+/// The name of a table without any rows that is there if documents may have escaped field names.
+const ESCAPED_NAMES: &str = "escaped_names";
+
+/// Notes in the file, within the transaction that is open, that documents may have escaped field names.
+pub fn note_escaped_names(connection: &Connection) -> Result<()> {
+    connection.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {ESCAPED_NAMES}(unused INTEGER)"))
+}
+
+/// Whether documents may have escaped field names.
+pub fn has_escaped_names(connection: &Connection) -> Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
+    connection.query_row(sql, [ESCAPED_NAMES], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+}
+
 /// Creates the catalog's tables in a new file. `Ok(false)`: the file is not Selkie's, or made by a newer one.
 pub fn prepare_file(connection: &Connection) -> Result<bool> {
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;

@@ -128,6 +128,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         );
         return Err(Error::new(Code::UNSUPPORTED_FORMAT, message));
     }
+    if connection::has_escaped_names(&connection).map_err(|error| refuse("read the database in", &error))? {
+        document::names::note_escaped();
+    }
     let catalog = Arc::new(Catalog::load(&connection)?);
     let shared = Arc::new(Shared {
         path,

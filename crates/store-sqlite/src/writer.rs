@@ -23,11 +23,12 @@ mod retry;
 mod rows;
 
 use crate::catalog::{Catalog, Collection, Index};
+use crate::connection;
 use crate::engine::{Options, Shared};
 use crate::failure::{Attempt, Failure};
 use crate::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
-use document::Doc;
+use document::{Doc, names};
 use error::{Error, Result};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,6 +89,7 @@ pub fn start(
         late: AHashMap::new(),
         looked_at: None,
         cleaning: cleaning::Cleaning::default(),
+        escaped_names_noted: false,
     };
     writer.enter_what_a_crash_left()?;
     writer.cleaning.find_dropped(&writer.connection)?;
@@ -133,6 +135,8 @@ pub struct Writer {
     late: AHashMap<i64, late::Late>,
     looked_at: Option<Instant>,
     cleaning: cleaning::Cleaning,
+    /// The file says that there may be escaped field names.
+    escaped_names_noted: bool,
 }
 
 /// What the running transaction has done, or is to do, outside the database.
@@ -281,9 +285,14 @@ impl Writer {
 
     fn commit(&mut self) -> Attempt<()> {
         self.write_counters()?;
+        let escaped_names = names::may_be_escaped();
+        if escaped_names && !self.escaped_names_noted {
+            connection::note_escaped_names(&self.connection)?;
+        }
         let changes = std::mem::take(&mut self.changes);
         let announced = self.shared.watcher.get().filter(|_| !changes.is_empty()).map(|watch| watch.announce(changes));
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.escaped_names_noted = escaped_names;
         self.publish();
         drop(announced);
         Ok(())

@@ -20,6 +20,7 @@ use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf,
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use query::Predicate;
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use store::Query;
 
@@ -27,7 +28,7 @@ const WITHIN: &str = "distinct";
 
 #[derive(Default)]
 pub struct Arguments<'a> {
-    pub key: &'a str,
+    pub key: Cow<'a, str>,
     pub query: Option<Doc<'a>>,
     pub hint: Option<Value<'a>>,
     pub collation: Option<Doc<'a>>,
@@ -39,7 +40,14 @@ impl<'a> Arguments<'a> {
         let mut key = None;
         for field in fields {
             match field.key() {
-                "key" => key = Some(arguments::string(WITHIN, field)?),
+                "key" => {
+                    key = Some(
+                        field
+                            .value()
+                            .as_name()
+                            .map_or_else(|| arguments::string(WITHIN, field).map(Cow::Borrowed), Ok)?,
+                    )
+                }
                 _ if arguments::is_left_out(field, &["query", "collation"]) => {}
                 "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
@@ -60,10 +68,10 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, None, collation)?;
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
-    query::check_field_path(arguments.key)?;
+    query::check_field_path(&arguments.key)?;
     call.worker.statistics().operations_command.add(1);
     call.depends.on(|| {
-        let answer = Answer::Values(Path::new(arguments.key));
+        let answer = Answer::Values(Path::new(&arguments.key));
         Scope::matching(namespace.clone(), predicate.clone(), answer)
     });
 
@@ -71,11 +79,11 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let filter = index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);
     let query = Query { hint, ..Query::of(&predicate) };
-    let plan = store.plan_different(&namespace, query, arguments.key, &context.collation).await?;
+    let plan = store.plan_different(&namespace, query, &arguments.key, &context.collation).await?;
     if call.reads_afresh() {
         plan.read_afresh();
     }
-    let mut values = DistinctValues::new(arguments.key, context.collation);
+    let mut values = DistinctValues::new(&arguments.key, context.collation);
     if plan.facts().view {
         call.depends.refuse(Refusal::NoCollection);
         call.by_view = true;
@@ -85,7 +93,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         return Ok(Disposition::Reply);
     }
     if hint.is_none() {
-        values.source = Source::of(&*plan, &predicate, arguments.key, &values.collation);
+        values.source = Source::of(&*plan, &predicate, &arguments.key, &values.collation);
         if values.source.is_keys() {
             // Documents without the field matter, and where arrays are.
             call.depends.on(|| Scope::everything(namespace.clone(), Vec::new()));
@@ -97,7 +105,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     })
     .await
     .map_err(|error| in_executor(error, "Executor error during distinct command"))?;
-    if let Some(mut first) = values.first_keys(arguments.key)? {
+    if let Some(mut first) = values.first_keys(&arguments.key)? {
         let natural = doc! { "$natural": 1 };
         let hint = Some(Value::Document(natural.as_doc()));
         let plan = store.plan(&namespace, Query { hint, ..Query::of(&predicate) }).await?;

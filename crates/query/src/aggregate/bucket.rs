@@ -6,7 +6,7 @@ use super::reshape::{is_expression, quoted};
 use crate::expression::display;
 use crate::{Context, Expression, Sort};
 use document::compare::kind_rank;
-use document::{Collation, DocBuf, Value, ValueBuf, doc};
+use document::{Collation, DocBuf, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 
@@ -154,8 +154,8 @@ pub(super) fn parse_sort_by_count(spec: Value<'_>, context: &Context) -> Result<
     let unfit = "the sortByCount field must be defined as a $-prefixed path or an expression inside an object";
     match spec {
         Value::Document(_) if !is_expression(spec) => return Err(Error::new(Code(40147), unfit)),
-        Value::String(_) if !is_expression(spec) => return Err(Error::new(Code(40148), unfit)),
-        Value::Document(_) | Value::String(_) => {}
+        _ if spec.kind() == Kind::String && !is_expression(spec) => return Err(Error::new(Code(40148), unfit)),
+        _ if matches!(spec.kind(), Kind::Document | Kind::String) => {}
         _ => {
             let message = "the sortByCount field must be specified as a string or as an object";
             return Err(Error::new(Code(40149), message));

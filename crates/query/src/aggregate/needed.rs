@@ -83,10 +83,10 @@ impl Fields {
                     names.expression(fields)?;
                     names.surroundings(fields);
                 }
-                ("$unwind", Value::String(path)) => names.expression(Value::String(path))?,
+                ("$unwind", path @ (Value::String(_) | Value::IllFormed { .. })) => names.expression(path)?,
                 ("$unwind", Value::Document(spec)) => names.expression(spec.get("path")?)?,
                 ("$lookup", Value::Document(spec)) => {
-                    spec.get("localField").and_then(Value::as_str).into_iter().for_each(|path| names.path(path));
+                    spec.get("localField").and_then(Value::as_name).into_iter().for_each(|path| names.path(&path));
                     spec.get("let").map_or(Some(()), |variables| names.expression(variables))?;
                 }
                 ("$project", Value::Document(spec)) => {
@@ -196,6 +196,9 @@ impl Names {
             Value::String(text) if text.starts_with("$$ROOT") || text.starts_with("$$CURRENT") => return None,
             Value::String(text) if text.starts_with("$$") => {}
             Value::String(text) => text.strip_prefix('$').into_iter().for_each(|path| self.path(path)),
+            Value::IllFormed { .. } => {
+                expression.as_name().map_or(Some(()), |text| self.expression(Value::String(&text)))?;
+            }
             Value::Array(elements) => elements.values().try_for_each(|element| self.expression(element))?,
             Value::Document(fields) => fields.iter().try_for_each(|(name, value)| match name {
                 "$getField" | "$setField" | "$unsetField" | "$meta" | "sortBy" | "$function" | "$accumulator" => None,

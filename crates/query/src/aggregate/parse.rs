@@ -17,6 +17,7 @@ use crate::metadata::{Meta, Needs};
 use crate::{Context, Predicate, Sort, text};
 use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How many stages a pipeline may have.
@@ -249,9 +250,9 @@ fn count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
     u64::try_from(number).map_err(|_| refuse("a non-negative number in"))
 }
 
-fn count_name(spec: Value<'_>) -> Result<&str> {
+fn count_name(spec: Value<'_>) -> Result<Cow<'_, str>> {
     let empty = "the count field must be a non-empty string";
-    let Value::String(name) = spec else {
+    let Some(name) = spec.as_name() else {
         return Err(Error::new(Code(40156), empty));
     };
     if name.is_empty() {

@@ -4,7 +4,7 @@ use super::optimize::Changes;
 use crate::expression::{Evaluated, display};
 use crate::metadata::{Item, Needs};
 use crate::{Context, Expression, Projection, text};
-use document::{Doc, DocBuf, Value};
+use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 
 #[derive(Debug)]
@@ -25,14 +25,14 @@ impl Project {
     pub fn parse_unset(spec: Value<'_>, context: &Context) -> Result<Project> {
         let mut paths = Vec::new();
         match spec {
-            Value::String(path) => paths.push(path),
+            _ if spec.kind() == Kind::String => paths.extend(spec.as_name()),
             Value::Array(list) if list.is_empty() => {
                 let message = "$unset specification must be a string or an array with at least one field";
                 return Err(Error::new(Code(31119), message));
             }
             Value::Array(list) => {
                 for path in list.values() {
-                    paths.push(path.as_str().ok_or_else(|| {
+                    paths.push(path.as_name().ok_or_else(|| {
                         let message = "$unset specification must be a string or an array containing only string values";
                         Error::new(Code(31120), message)
                     })?);
@@ -145,6 +145,9 @@ fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
                 reads.push(name.to_owned());
             }
         }
+        Value::IllFormed { .. } => {
+            expression.as_name().into_iter().for_each(|path| note_fields(Value::String(&path), reads));
+        }
         Value::Document(nested) | Value::Array(nested) => nested.values().for_each(|value| note_fields(value, reads)),
         _ => {}
     }
@@ -154,6 +157,7 @@ fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
 pub(super) fn is_expression(value: Value<'_>) -> bool {
     match value {
         Value::String(path) => path.starts_with('$'),
+        Value::IllFormed { .. } => value.string_bytes().is_some_and(|path| path.starts_with(b"$")),
         Value::Document(operator) => operator.first().is_some_and(|first| first.key().starts_with('$')),
         _ => false,
     }

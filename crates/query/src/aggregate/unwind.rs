@@ -3,8 +3,9 @@
 use super::Demand;
 use super::add_fields::set_path;
 use crate::expression::check_field_path;
-use document::{Doc, DocWriter, Value};
+use document::{Doc, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
+use std::borrow::Cow;
 
 #[derive(Debug)]
 pub(crate) struct Unwind {
@@ -19,7 +20,7 @@ impl Unwind {
     pub fn parse(spec: Value<'_>) -> Result<Unwind> {
         let (mut path, mut index, mut preserve) = (None, None, false);
         match spec {
-            Value::String(text) => path = Some(text),
+            _ if spec.kind() == Kind::String => path = spec.as_name(),
             Value::Document(options) => {
                 for (name, value) in options.iter() {
                     match name {
@@ -45,7 +46,7 @@ impl Unwind {
         let bare = path.strip_prefix('$').ok_or_else(|| {
             Error::new(Code(28818), format!("path option to $unwind stage should be prefixed with a '$': {path}"))
         })?;
-        Ok(Unwind { path: components(bare)?, index: index.map(components).transpose()?, preserve })
+        Ok(Unwind { path: components(bare)?, index: index.map(|index| components(&index)).transpose()?, preserve })
     }
 
     /// The paths that the stage writes to.
@@ -123,9 +124,9 @@ fn components(path: &str) -> Result<Vec<Box<str>>> {
     Ok(path.split('.').map(Into::into).collect())
 }
 
-fn string<'v>(code: i32, expected: &str, value: Value<'v>) -> Result<&'v str> {
+fn string<'v>(code: i32, expected: &str, value: Value<'v>) -> Result<Cow<'v, str>> {
     let kind = value.kind().alias();
-    value.as_str().ok_or_else(|| Error::new(Code(code), format!("{expected}, got {kind}")))
+    value.as_name().ok_or_else(|| Error::new(Code(code), format!("{expected}, got {kind}")))
 }
 
 fn boolean(value: Value<'_>) -> Result<bool> {
@@ -141,7 +142,7 @@ fn boolean(value: Value<'_>) -> Result<bool> {
     }
 }
 
-fn index_name(value: Value<'_>) -> Result<&str> {
+fn index_name(value: Value<'_>) -> Result<Cow<'_, str>> {
     // The two blanks are the server's.
     let expected = "expected a non-empty string for the includeArrayIndex  option to $unwind stage";
     let name = string(28810, expected, value)?;

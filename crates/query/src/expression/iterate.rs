@@ -54,9 +54,9 @@ fn parse_let(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
 
 /// The name given with `as`, or `this`.
 fn element_name(given: Option<Value<'_>>) -> Result<String> {
-    let name = given.map_or("this", |value| value.as_str().unwrap_or_default());
-    check_binding(name)?;
-    Ok(name.to_owned())
+    let name = given.map_or("this".into(), |value| value.as_name().unwrap_or_default());
+    check_binding(&name)?;
+    Ok(name.into_owned())
 }
 
 fn parse_map(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {

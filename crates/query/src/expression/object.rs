@@ -7,8 +7,9 @@ use super::parse::Parser;
 use super::scope::Scope;
 use super::string::display;
 use super::{Evaluated, Expr};
-use document::{Doc, Element, Kind, Value, ValueBuf};
+use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
+use std::borrow::Cow;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$mergeObjects", Any, merge),
@@ -32,10 +33,11 @@ pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Re
 
 /// A document in the making in which a later field of the same name takes the place of an earlier one.
 #[derive(Default)]
-struct Fields<'v>(Vec<(&'v str, Kind, &'v [u8])>);
+struct Fields<'v>(Vec<(Cow<'v, str>, Kind, &'v [u8])>);
 
 impl<'v> Fields<'v> {
-    fn put(&mut self, name: &'v str, kind: Kind, raw: &'v [u8]) {
+    fn put(&mut self, name: impl Into<Cow<'v, str>>, kind: Kind, raw: &'v [u8]) {
+        let name = name.into();
         match self.0.iter_mut().find(|(other, ..)| *other == name) {
             Some(field) => *field = (name, kind, raw),
             None => self.0.push((name, kind, raw)),
@@ -97,14 +99,17 @@ fn to_array<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     Ok(Evaluated::array(|writer| {
         for field in document.elements() {
             let mut pair = writer.document();
-            pair.append("k", field.key());
+            match names::restore_bytes(field.key_bytes()) {
+                Cow::Borrowed(_) => pair.append("k", field.key()),
+                Cow::Owned(name) => pair.append("k", &ValueBuf::from_string_bytes(&name)),
+            }
             pair.append_raw(field.kind, b"v", field.raw_value());
         }
     }))
 }
 
 fn size<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    let size = document(name, 31393, &arguments[0])?.map(Doc::size);
+    let size = document(name, 31393, &arguments[0])?.map(names::restored_size);
     Ok(size.map_or(Evaluated::NULL, |size| (size as i32).into()))
 }
 
@@ -149,27 +154,27 @@ fn inconsistent(array: Doc<'_>, value: Value<'_>) -> Error {
     }
 }
 
-fn array_pair(pair: Doc<'_>) -> Result<(&str, Element<'_>)> {
+fn array_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
     let elements: Vec<Element<'_>> = pair.elements().take(3).collect();
     let [key, value] = elements[..] else {
         let found = pair.elements().count();
         let message = format!("$arrayToObject requires an array of size 2 arrays,found array of size: {found}");
         return Err(Error::new(Code(40397), message));
     };
-    match key.value() {
-        Value::String(key) => Ok((key, value)),
-        key => {
+    match key.value().as_name() {
+        Some(key) => Ok((key, value)),
+        None => {
             let message = format!(
                 "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key \
                  type: {}",
-                key.kind().alias()
+                key.kind.alias()
             );
             Err(Error::new(Code(40395), message))
         }
     }
 }
 
-fn object_pair(pair: Doc<'_>) -> Result<(&str, Element<'_>)> {
+fn object_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
     let count = pair.elements().count();
     if count != 2 {
         let message =
@@ -183,13 +188,13 @@ fn object_pair(pair: Doc<'_>) -> Result<(&str, Element<'_>)> {
         );
         return Err(Error::new(Code(40393), message));
     };
-    match key.value() {
-        Value::String(key) => Ok((key, value)),
-        key => {
+    match key.value().as_name() {
+        Some(key) => Ok((key, value)),
+        None => {
             let message = format!(
                 "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type \
                  string. Found type: {}",
-                key.kind().alias()
+                key.kind.alias()
             );
             Err(Error::new(Code(40394), message))
         }
@@ -218,7 +223,9 @@ fn field_name(parser: &mut Parser<'_>, name: &str, value: Value<'_>, codes: [i32
     let parsed = parser.parse(value)?;
     match &parsed {
         Expr::Literal(literal) if is_literal => match literal.as_value() {
-            Value::String(_) => Ok(parsed),
+            other if other.kind() == Kind::String => {
+                Ok(Expr::Literal(Value::String(&other.as_name().unwrap_or_default()).to_owned()))
+            }
             other => {
                 let found = other.kind().alias();
                 let message = format!("{name} requires 'field' to evaluate to type String, but got {found}");

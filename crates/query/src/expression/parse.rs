@@ -7,7 +7,7 @@ use super::{Expr, control, iterate};
 use crate::Context;
 use crate::metadata::Meta;
 use crate::text;
-use document::{Doc, Value, ValueBuf};
+use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 /// A parser, and the names of the variables that are in scope where it stands.
@@ -25,6 +25,10 @@ impl<'c> Parser<'c> {
     pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
         match value {
             Value::String(text) if text.starts_with('$') => self.parse_reference(text),
+            Value::IllFormed { kind: Kind::String, .. } => match value.as_name() {
+                Some(text) if text.starts_with('$') => self.parse_reference(&text),
+                _ => Ok(literal(value)),
+            },
             Value::Document(document) => self.parse_document(document),
             Value::Array(array) => Ok(Expr::Array(self.parse_all(array)?)),
             value => Ok(literal(value)),

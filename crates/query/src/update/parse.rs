@@ -128,9 +128,10 @@ impl Parser<'_> {
     fn add_rename(&mut self, source: &str, target: Value<'_>) -> Result<()> {
         self.hang(source, Operator::RenameSource)?;
         let named = text::element(source, target).to_string();
-        let Value::String(target) = target else {
-            return Err(Error::bad_value(format!("The 'to' field for $rename must be a string: {named}")));
-        };
+        let target = target
+            .as_name()
+            .ok_or_else(|| Error::bad_value(format!("The 'to' field for $rename must be a string: {named}")))?;
+        let target = &*target;
         check_path(target)?;
         let refusal = if target.contains('\0') {
             "The 'to' field for $rename cannot contain an embedded null byte".to_owned()

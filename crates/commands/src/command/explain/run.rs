@@ -7,6 +7,7 @@ use crate::read::{Reader, Request, Visit, for_each};
 use document::{Collation, Doc, DocBuf, DocWriter};
 use error::Result;
 use query::Predicate;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 use store::explain::{Ran, append_count};
@@ -21,7 +22,7 @@ pub enum Way<'a> {
     },
     /// Wants one document for each value of a path.
     Different {
-        path: &'a str,
+        path: Cow<'a, str>,
         collation: Collation,
     },
 }

@@ -11,6 +11,7 @@ use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
+use std::borrow::Cow;
 
 #[derive(Debug)]
 pub struct GraphLookup {
@@ -77,7 +78,7 @@ impl GraphLookup {
                 "connectToField" => connect_to = Some(string(name, value)?),
                 "depthField" => {
                     let path = string(name, value)?;
-                    check_field_path(path)?;
+                    check_field_path(&path)?;
                     depth_field = Some(path);
                 }
                 other => return Err(Error::new(Code(40104), format!("Unknown argument to $graphLookup: {other}"))),
@@ -92,16 +93,16 @@ impl GraphLookup {
                            be specified.";
             return Err(Error::new(Code(40105), message));
         };
-        [target, connect_from, connect_to].into_iter().try_for_each(check_field_path)?;
+        [&target, &connect_from, &connect_to].into_iter().try_for_each(|path| check_field_path(path))?;
         let components = |path: &str| path.split('.').map(Into::into).collect();
         Ok(GraphLookup {
             collection: from.to_owned(),
-            target: components(target),
+            target: components(&target),
             start,
-            connect_from: Path::new(connect_from),
-            connect_to: connect_to.to_owned(),
+            connect_from: Path::new(&connect_from),
+            connect_to: connect_to.into_owned(),
             depth_max,
-            depth_field: depth_field.map(components),
+            depth_field: depth_field.map(|path| components(&path)),
             restriction: restriction.unwrap_or_else(Predicate::everything),
             failure,
             context: context.clone(),
@@ -236,11 +237,11 @@ impl Search<'_> {
     }
 }
 
-fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
+fn string<'v>(name: &str, value: Value<'v>) -> Result<Cow<'v, str>> {
     if let Value::Document(_) = value {
         return Err(Error::new(Code(13111), format!("wrong type for field ({name}) object != string")));
     }
-    value.as_str().ok_or_else(|| {
+    value.as_name().ok_or_else(|| {
         let kind = value.kind().alias();
         Error::new(Code(40103), format!("expected string as argument for {name}, found: {kind}"))
     })

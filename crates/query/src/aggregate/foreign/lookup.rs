@@ -12,6 +12,7 @@ use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, Valu
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// How much may be found for one document.
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -87,10 +88,11 @@ impl Lookup {
             return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
         }
         let given = |path: Option<&'_ str>| path.is_some_and(|path| !path.is_empty());
+        let (local, foreign) = (local.as_deref(), foreign.as_deref());
         if given(local) != given(foreign) {
             return Err(neither());
         }
-        check_field_path(target)?;
+        check_field_path(&target)?;
         let fields = parse_fields(local, foreign)?;
         if fields.is_none() && stages.is_none() {
             return Err(neither());
@@ -357,8 +359,8 @@ impl Fields {
     }
 }
 
-fn string<'v>(name: &str, value: Value<'v>) -> Result<&'v str> {
-    value.as_str().ok_or_else(|| {
+fn string<'v>(name: &str, value: Value<'v>) -> Result<Cow<'v, str>> {
+    value.as_name().ok_or_else(|| {
         let found = text::element(name, value);
         let kind = value.kind().alias();
         let message = format!("$lookup argument '{name}' must be a string, found {found}: {kind}");
