@@ -12,6 +12,7 @@ from bson.raw_bson import RawBSONDocument
 from compat.case import COLLECTION, DATABASE, Block, Differs
 from compat.compare import PLAIN, RAW, batch_of, code_of, same, shown_apart
 from compat.known import known_reason
+from support import odd_bson
 
 # Stands for the id of the cursor that the command before gave.
 CURSOR = Int64(-1)
@@ -54,7 +55,11 @@ class Side:
 
 
 def request(command: dict) -> bytes:
-    raw = bson.encode({**command, "$db": command.get("$db", DATABASE)})
+    whole = {**command, "$db": command.get("$db", DATABASE)}
+    try:
+        raw = bson.encode(whole)
+    except UnicodeEncodeError:
+        raw = odd_bson.encode(whole)
     return struct.pack("<iiiiIb", len(raw) + 21, 1, 0, 2013, 0, 0) + raw
 
 

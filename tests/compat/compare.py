@@ -8,8 +8,9 @@ from bson import Binary, Int64, ObjectId, Timestamp
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 
-PLAIN = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
-RAW = CodecOptions(document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS)
+OPTIONS = {"datetime_conversion": DatetimeConversion.DATETIME_MS, "unicode_decode_error_handler": "surrogateescape"}
+PLAIN = CodecOptions(**OPTIONS)
+RAW = CodecOptions(document_class=RawBSONDocument, **OPTIONS)
 
 # What differs from run to run, or says who answers; `lockInfo` lists whatever background threads hold just then.
 VOLATILE = {
