@@ -229,6 +229,11 @@ BLOCKS = [
         {"findAndModify": "u", "query": {NAME: TEXT}, "update": {"$set": {NAME: "c\udcff"}}, "new": True, "fields": {NAME: 1}},
         {"delete": "u", "deletes": [{"q": {NAME: "c\udcff"}, "limit": 0}]},
         {"find": "u"},
+        {"createIndexes": "u", "indexes": [{"key": {"x" + NAME: 1}, "name": "x" + NAME + "_1"}]},
+        {"listIndexes": "u"},
+        {"dropIndexes": "u", "index": "x" + NAME + "_1"},
+        {"dropIndexes": "u", "index": {NAME: 1}},
+        {"listIndexes": "u"},
     ),
     script(
         "text that is not UTF-8: errors",

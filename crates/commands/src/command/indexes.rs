@@ -9,8 +9,9 @@ use crate::command::{clustered, index_specification, time_series, views};
 use crate::dispatch::{Call, Disposition};
 use crate::reply::write_list_cursor;
 use crate::server::Topology;
-use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
+use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 use store::{IndexSelection, IndexSpec, Namespace, Progress, index_kind, index_rules};
 
@@ -136,7 +137,26 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
 /// The specifications as they were sent, without what is not there, and without options that are not to be known.
 fn sent_specifications(indexes: Doc<'_>, ignore_unknown: bool) -> Vec<DocBuf> {
     let unknown = |option: &str| ignore_unknown && !index_specification::is_known(option);
-    indexes.values().filter_map(Value::as_document).map(|spec| options::without(spec, unknown)).collect()
+    let sent = indexes.values().filter_map(Value::as_document).map(|spec| options::without(spec, unknown));
+    sent.map(with_escaped_name).collect()
+}
+
+/// The specification with its name as text where that is not UTF-8: an index is mostly named after its fields.
+fn with_escaped_name(spec: DocBuf) -> DocBuf {
+    let name = |value: Value<'_>| value.well_formed().is_none().then(|| value.as_name()).flatten().map(Cow::into_owned);
+    let Some(escaped) = spec.as_doc().get("name").and_then(name) else { return spec };
+    with_name(spec.as_doc(), Value::String(&escaped))
+}
+
+fn with_name(spec: Doc<'_>, name: Value<'_>) -> DocBuf {
+    DocBuf::build(|writer| {
+        for field in spec.elements() {
+            match field.key_bytes() {
+                b"name" => writer.append("name", name),
+                _ => writer.append_element(field),
+            }
+        }
+    })
 }
 
 /// One server builds, so that every quorum is met; a server alone has none to ask for.
@@ -302,7 +322,11 @@ async fn listed(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Vec<Doc
         if let (Some(collation), true) = (collation.specification(), index.name == "_id_") {
             index.spec.append("collation", collation);
         }
-        in_order_of_fields(index.spec.as_doc())
+        let listed = in_order_of_fields(index.spec.as_doc());
+        match names::restore(&index.name) {
+            Cow::Borrowed(_) => listed,
+            Cow::Owned(name) => with_name(listed.as_doc(), ValueBuf::from_string_bytes(&name).as_value()),
+        }
     });
     Ok(Some(listed.collect()))
 }
@@ -385,10 +409,15 @@ fn indexes_to_drop(call: &Call<'_>) -> Result<IndexSelection> {
 fn index_selection(index: Element<'_>) -> Result<IndexSelection> {
     Ok(match index.value() {
         Value::String("*") => IndexSelection::All,
-        Value::String(name) => IndexSelection::Names(vec![name.to_owned()]),
+        name if name.kind() == Kind::String => {
+            IndexSelection::Names(name.as_name().into_iter().map(Cow::into_owned).collect())
+        }
         Value::Array(names) if names.values().eq([Value::String("*")]) => IndexSelection::All,
         Value::Array(names) => {
-            let names = names.elements().map(|name| arguments::string("dropIndexes.index", name).map(str::to_owned));
+            let names = names.elements().map(|name| match name.value().as_name() {
+                Some(name) => Ok(name.into_owned()),
+                None => arguments::string("dropIndexes.index", name).map(str::to_owned),
+            });
             IndexSelection::Names(names.collect::<Result<_>>()?)
         }
         Value::Document(key) => IndexSelection::Key(key.to_owned()),

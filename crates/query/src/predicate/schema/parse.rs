@@ -525,14 +525,14 @@ fn distinct_names<'a>(
 ) -> Result<Vec<Path>> {
     let mut paths: Vec<Path> = Vec::new();
     for element in names.elements() {
-        let Value::String(name) = element.value() else {
+        let Some(name) = element.value().as_name() else {
             no_string(element)?;
             continue;
         };
         if paths.iter().any(|path| path.as_str() == name) {
-            twice(name)?;
+            twice(&name)?;
         }
-        paths.push(Path::new(name));
+        paths.push(Path::new(&name));
     }
     Ok(paths)
 }
