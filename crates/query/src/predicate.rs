@@ -185,9 +185,9 @@ impl Predicate {
         matches!(&self.root, Node::And(all) if all.is_empty())
     }
 
-    /// Whether it is an `$or`, and not one that comes to an `$in`.
+    /// Returns whether it is an `$or`, other than one that became an `$in`.
     pub fn is_disjunction(&self) -> bool {
-        matches!(&self.root, Node::Or(branches) if !are_one_in(branches))
+        matches!(&self.root, Node::Or(_))
     }
 
     pub fn root(&self) -> &Node {
@@ -251,16 +251,6 @@ fn check_near(root: &Node) -> Result<()> {
     }
 }
 
-/// Whether all branches are equalities of one path.
-fn are_one_in(branches: &[Node]) -> bool {
-    let path = |node: &Node| match node {
-        Node::Path { path, test: Test::Equal(_) } => Some(path.as_str().to_owned()),
-        _ => None,
-    };
-    let first = branches.first().and_then(path);
-    first.is_some() && branches.iter().all(|branch| path(branch) == first)
-}
-
 pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&mut MatchDetails>) -> Result<bool> {
     match node {
         Node::Path { path, test } => test.holds_at(path, document, details),
@@ -276,10 +266,9 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
             Ok(true)
         }
         Node::Or(branches) => {
-            // Of branches MongoDB does not remember where they matched, unless they come to one $in.
-            let mut details = details.filter(|_| are_one_in(branches));
+            // MongoDB does not remember where in a branch the document matched.
             for branch in branches {
-                if matches_node(branch, document, details.as_deref_mut())? {
+                if matches_node(branch, document, None)? {
                     return Ok(true);
                 }
             }

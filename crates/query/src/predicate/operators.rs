@@ -151,13 +151,12 @@ fn parse_in(operator: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test
             value => values.push(comparable(value)?),
         }
     }
-    match (values.pop(), values.is_empty() && regexes.is_empty()) {
-        (Some(only), true) => Ok(level.collated(Test::Equal(only))),
-        (last, _) => {
-            values.extend(last);
-            Ok(level.collated(Test::In(InList::new(values, regexes, level.context.collation.clone()))))
-        }
-    }
+    let list = InList::new(values, regexes, level.context.collation.clone());
+    Ok(match (list.values(), list.regexes()) {
+        ([only], []) => level.collated(Test::Equal(only.clone())),
+        ([], [only]) => Test::Regex(only.clone()),
+        _ => level.collated(Test::In(list)),
+    })
 }
 
 fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> {

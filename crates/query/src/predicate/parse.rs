@@ -209,7 +209,7 @@ pub(crate) fn is_pathless(name: &str) -> bool {
 fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &mut Vec<Node>) -> Result<()> {
     match operator {
         "and" => all.push(super::simplify::and(parse_branches(element, level)?)),
-        "or" => all.push(super::simplify::or(parse_branches(element, level)?)),
+        "or" => all.push(super::simplify::or(parse_branches(element, level)?, level)),
         "nor" => all.push(Node::Nor(parse_branches(element, level)?)),
         "comment" => {}
         "alwaysTrue" => check_one(element)?,

@@ -1,11 +1,14 @@
 //! Brings trees into the form that planners and positional updates count on.
 //!
 //! Conjunctions inside of conjunctions and disjunctions inside of disjunctions are flattened, a branch of its own loses
-//! its shell, and branches stand in MongoDB's order ([`arrange`]): by kind of test, then by path. The order decides which array
-//! element the positional operator `$` means (the last test of a conjunction to find one) and the order of the fields
-//! an upsert takes from its filter.
+//! its shell, a disjunction of equalities on one path becomes an `$in`, and branches stand in MongoDB's order
+//! ([`arrange`]): by kind of test, then by path. The order decides which array element the positional operator `$`
+//! means (the last test of a conjunction to find one) and the order of the fields an upsert takes from its filter.
 
-use super::{Node, Test};
+use super::parse::Level;
+use super::{InList, Node, Regex, Test};
+use document::path::Path;
+use document::{Kind, ValueBuf};
 use std::cmp::Ordering;
 
 pub(crate) fn and(branches: Vec<Node>) -> Node {
@@ -35,7 +38,7 @@ pub(crate) fn is_conjunction(node: &Node) -> bool {
     }
 }
 
-pub(crate) fn or(branches: Vec<Node>) -> Node {
+pub(crate) fn or(branches: Vec<Node>, level: Level<'_>) -> Node {
     let (mut any, mut nested) = (Vec::with_capacity(branches.len()), Vec::new());
     for branch in branches {
         match branch {
@@ -46,7 +49,49 @@ pub(crate) fn or(branches: Vec<Node>) -> Node {
     any.extend(nested);
     // What no document satisfies is not looked at beside others.
     any.retain(|branch| !is_nothing(branch));
-    if any.is_empty() { Node::Never } else { shelled(any, Node::Or) }
+    if any.is_empty() {
+        return Node::Never;
+    }
+    one_list(&any, level).unwrap_or_else(|| shelled(any, Node::Or))
+}
+
+/// Merges several equalities and regular expressions on one path into one `$in`, as MongoDB does: an element that
+/// meets any of them is the one that the positional operator `$` means.
+fn one_list(branches: &[Node], level: Level<'_>) -> Option<Node> {
+    let collation = &level.context.collation;
+    let (mut values, mut regexes) = (Vec::new(), Vec::new());
+    let mut common: Option<&Path> = None;
+    for branch in branches {
+        let Node::Path { path, test } = branch else { return None };
+        if common.get_or_insert(path).as_str() != path.as_str() {
+            return None;
+        }
+        match only_value(test)? {
+            // A regular expression in front has no collation, and MongoDB joins only what has the same.
+            Listed::Value(_) if values.is_empty() && !regexes.is_empty() && !collation.is_simple() => return None,
+            Listed::Value(value) => values.push(value.clone()),
+            Listed::Regex(regex) => regexes.push(regex.clone()),
+        }
+    }
+    let path = common.filter(|_| branches.len() > 1)?.clone();
+    let list = InList::new(values, regexes, collation.clone());
+    Some(Node::Path { path, test: level.collated(Test::In(list)) })
+}
+
+enum Listed<'t> {
+    Value(&'t ValueBuf),
+    Regex(&'t Regex),
+}
+
+/// Returns the only value or regular expression that a test compares with.
+fn only_value(test: &Test) -> Option<Listed<'_>> {
+    match test {
+        // MongoDB leaves an equality with a regular expression, rather than a match, alone.
+        Test::Equal(value) if value.kind() != Kind::Regex => Some(Listed::Value(value)),
+        Test::Regex(regex) => Some(Listed::Regex(regex)),
+        Test::Collated(inner, _) => only_value(inner),
+        _ => None,
+    }
 }
 
 /// Puts branches into MongoDB's order.

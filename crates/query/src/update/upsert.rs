@@ -47,9 +47,6 @@ fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()>
 fn collect_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality<'p>>) {
     match test {
         Test::Equal(value) => equalities.push((path, value.as_value())),
-        Test::In(list) if list.values().len() == 1 && list.regexes().is_empty() => {
-            equalities.extend(list.values().iter().map(|value| (path, value.as_value())));
-        }
         Test::Collated(test, _) => collect_test(path, test, equalities),
         _ => {}
     }
