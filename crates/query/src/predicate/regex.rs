@@ -1,11 +1,12 @@
 //! Regular expressions: compiled once, run within limits.
 //!
-//! Patterns are PCRE's, as in MongoDB. A pattern that is plain text, perhaps anchored at either end, is searched for
+//! Patterns are those of PCRE 8, as in MongoDB, translated for PCRE2 (`dialect`). A pattern that is plain text, perhaps anchored at either end, is searched for
 //! without the engine, and where a pattern contains text, one without it does not get there. A pattern that backtracks too long
 //! on some text ends in an error, so that no client can keep a worker busy with one string.
 
 mod beginning;
 mod contained;
+mod dialect;
 mod plain;
 
 pub use beginning::Beginning;
@@ -159,19 +160,23 @@ fn needle(pattern: &str, options: &str) -> Option<Finder> {
 }
 
 pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
-    // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
-    build(&format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}"), options)
+    let translated = dialect::translate(pattern, options).map_err(invalid)?;
+    build(&translated.pattern, options)
 }
 
-/// For filters the server puts parentheses around a pattern, of which a comment or a quotation at its end swallows one.
+/// As [`compile`]. For filters the server puts parentheses around a pattern, of which a comment or a quotation at its
+/// end swallows one.
 fn compile_in_parentheses(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
-    if options.contains('x') && pattern.contains('#') || pattern.contains("\\Q") {
-        build(&format!("(?:{pattern})"), options)?;
+    let translated = dialect::translate(pattern, options).map_err(invalid)?;
+    if translated.is_open {
+        return Err(invalid("missing )"));
     }
-    compile(pattern, options)
+    build(&translated.pattern, options)
 }
 
 fn build(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
+    // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
+    let pattern = format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}");
     pcre2::bytes::RegexBuilder::new()
         .caseless(options.contains('i'))
         .multi_line(options.contains('m'))
@@ -179,8 +184,12 @@ fn build(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
         .extended(options.contains('x'))
         .utf(true)
         .jit_if_available(true)
-        .build(pattern)
-        .map_err(|error| Error::new(Code(51091), format!("Regular expression is invalid: {}", reason(&error))))
+        .build(&pattern)
+        .map_err(|error| invalid(&reason(&error)))
+}
+
+fn invalid(reason: &str) -> Error {
+    Error::new(Code(51091), format!("Regular expression is invalid: {reason}"))
 }
 
 /// What the compiler says is wrong, without the position, which counts the limit in front.

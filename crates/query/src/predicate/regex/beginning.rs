@@ -67,7 +67,7 @@ fn front(pattern: &str, options: &str) -> Option<(String, bool)> {
                 Some(escaped) if !escaped.is_alphanumeric() => text.push(escaped),
                 _ => return Some((text, false)),
             },
-            space if extended && space.is_ascii_whitespace() => {}
+            '\t'..='\r' | ' ' if extended => {}
             letter => text.push(letter),
         }
     }
