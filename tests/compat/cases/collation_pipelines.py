@@ -47,6 +47,12 @@ def lookup(**options):
 TWICE = {"$let": {"vars": {"x": "$s"}, "in": {"$eq": ["$$x", "a"]}}}
 
 BLOCKS = [
+    # Documents whose `_id`s differ by case only are two, whatever the collation.
+    commands("collation: $graphLookup", {"c": [{"_id": 1, "s": "FoO"}], "o": [{"_id": "foo", "to": "bar"}, {"_id": "FOO", "to": "BAR"},
+        {"_id": "bar", "to": "x"}, {"_id": "Bar", "to": "foo"}]},
+        *(aggregate({"$graphLookup": {"from": "o", "startWith": "$s", "connectFromField": "to", "connectToField": "_id", "as": "r", "depthField": "d"}},
+            {"$unwind": "$r"}, {"$replaceWith": "$r"}, {"$sort": {"d": 1, "to": 1, "_id": 1}}, {"$sort": {"_id": -1}}, collation={"locale": "en", "strength": strength})
+            for strength in (1, 2, 3))),
     commands(
         "collation stages", {"c": PLAIN, "o": OTHER},
         *each(graph(), {"$project": {"r._id": 1}}, BY_ID), *each(graph("a"), BY_ID), *each(graph(depthField="z", maxDepth=2), BY_ID),

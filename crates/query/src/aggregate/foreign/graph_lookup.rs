@@ -194,7 +194,8 @@ impl Search<'_> {
                 let message = "Documents in the namespace must contain an _id for de-duplication in $graphLookup";
                 return Err(Error::new(Code(40271), message));
             };
-            self.lookup.collation().encode_key(id, &mut key);
+            // Whatever the collation, documents with different `_id`s are different ones.
+            Collation::SIMPLE.encode_key(id, &mut key);
             self.memory_bytes += key.len() + document.size();
             if self.memory_bytes > memory_bytes_max {
                 return Err(Self::too_much());

@@ -299,7 +299,7 @@ impl<'p> Translator<'p> {
     }
 
     fn open(&mut self) -> Result<(), Reason> {
-        match self.rest[1..].as_bytes() {
+        match &self.rest.as_bytes()[1..] {
             [b'?', ..] => self.open_special(),
             [b'*', b'a'..=b'z', ..] => Err("(*VERB) not recognized or malformed"),
             [b'*', b'A'..=b'Z' | b':', ..] => {
