@@ -1,9 +1,11 @@
 //! `$dateFromString`: dates from text.
 //!
-//! Without a format the server takes nearly anything a person may write; see [`free`]. Words that count from another date
-//! (`tomorrow`, `+1 day`) are not among what is understood here.
+//! Without a format the server takes nearly anything a person may write; see [`free`].
 
+mod forms;
 mod free;
+mod relative;
+mod zones;
 
 use super::calendar;
 use super::parts::optional;
@@ -107,7 +109,13 @@ fn parse(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<i64> {
     let mut reader = Reader { text, at: 0, parts: Parts::default() };
     let read = match format {
         Some(format) => reader.by_format(format),
-        None => reader.free(),
+        None if reader.iso().is_some() => Some(()),
+        None => {
+            reader.parts =
+                free::read(text).map_err(|wrong| failure(format!("Error parsing date string '{text}'; {wrong}")))?;
+            reader.at = text.len();
+            Some(())
+        }
     };
     if read.is_none() || reader.at < text.len() {
         let found = text[reader.at..].chars().next().unwrap_or('\0');
@@ -133,8 +141,8 @@ fn parse(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<i64> {
                  argument"
             )))
         }
-        (Some(offset), None) => Ok(local - offset),
-        (None, zone) => Ok(zone.unwrap_or(UTC).to_moment(local)),
+        (Some(offset), None) => Ok(parts.cut(local - offset)),
+        (None, zone) => Ok(parts.cut(zone.unwrap_or(UTC).to_moment(local))),
     }
 }
 
@@ -151,8 +159,9 @@ struct Parts {
     day_of_year: Option<i64>,
     iso_week: Option<i64>,
     iso_day: Option<i64>,
-    has_time: bool,
     time_ms: i64,
+    /// Less than a millisecond.
+    microseconds: i64,
     offset_ms: Option<i64>,
     zone_at: usize,
 }
@@ -173,6 +182,11 @@ impl Parts {
     fn exist(&self) -> bool {
         let days = self.year.zip(self.month).map_or(31, |(year, month)| calendar::days_in_month(year, month));
         self.day.is_none_or(|day| day <= days) && self.time_ms < calendar::DAY_MS
+    }
+
+    /// Cuts microseconds off a moment, towards 1970.
+    fn cut(&self, moment: i64) -> i64 {
+        moment + i64::from(moment < 0 && self.microseconds > 0)
     }
 
     fn zone_text<'t>(&self, text: &'t str) -> &'t str {
@@ -218,6 +232,8 @@ impl Reader<'_> {
         let digits = self.rest().get(..count.min(3)).filter(|digits| !digits.is_empty())?;
         let scale = 10_i64.pow(3 - digits.len() as u32);
         self.parts.time_ms += digits.parse::<i64>().ok()? * scale;
+        let rest = self.rest().get(3..count.min(6)).unwrap_or_default();
+        self.parts.microseconds = rest.bytes().map(|digit| i64::from(digit - b'0')).sum();
         self.at += count;
         Some(())
     }
@@ -261,6 +277,40 @@ impl Reader<'_> {
         self.at = self.text.len();
         self.parts.offset_ms = Some(sign * minutes.checked_mul(60_000)?);
         Some(())
+    }
+
+    /// `2020-02-29T12:34:56.789Z`, which most texts look like, or nothing at all.
+    fn iso(&mut self) -> Option<()> {
+        let read = self.iso_date_and_time();
+        if read.is_none() {
+            (self.at, self.parts) = (0, Parts::default());
+        }
+        read
+    }
+
+    fn iso_date_and_time(&mut self) -> Option<()> {
+        self.parts.year = Some(self.digits(4, 4)?);
+        self.eat('-')?;
+        self.parts.month = Some(self.ranged(2, 2, 1..=12)?);
+        self.eat('-')?;
+        self.parts.day = Some(self.ranged(2, 2, 1..=31)?);
+        if !self.rest().is_empty() {
+            self.eat('T')?;
+            let hour = self.ranged(2, 2, 0..=23)?;
+            self.eat(':')?;
+            let minute = self.ranged(2, 2, 0..=59)?;
+            self.eat(':')?;
+            let second = self.ranged(2, 2, 0..=59)?;
+            self.parts.time_ms = ((hour * 60 + minute) * 60 + second) * 1000;
+            if self.eat('.').is_some() {
+                self.fraction(usize::MAX)?;
+            }
+            self.parts.zone_at = self.at;
+            if self.eat('Z').is_some() {
+                self.parts.offset_ms = Some(0);
+            }
+        }
+        (self.rest().is_empty() && self.parts.exist()).then_some(())
     }
 
     fn by_format(&mut self, format: &str) -> Option<()> {

@@ -1,12 +1,14 @@
-//! Dates as people write them: a date, a time of day, a weekday and an offset, in any order.
+//! Dates as people write them: a date, a time of day, a weekday, an offset and distances from there, in any order.
 //!
-//! Each piece is tried where the last one ended, in the forms that the server knows; which were seen says what may still come.
+//! The longest form that the text begins with is read, then the longest that the rest begins with, and so on. What two
+//! pieces contradict each other in is an error, and so is what belongs to none.
+//!
+//! Source: <https://www.php.net/manual/en/datetime.formats.php>; where it is silent, what a 6.0 server does.
 
-use super::{Parts, Reader};
+use super::forms::{self, Form};
+use super::relative::{self, Relative};
+use super::{Parts, zones};
 use crate::expression::date::calendar;
-
-const HOUR_MS: i64 = 3_600_000;
-const MINUTE_MS: i64 = 60_000;
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -22,442 +24,517 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
+const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
-/// From Monday, and with them the ways to cut them short.
-const WEEKDAYS: [&[&str]; 7] = [
-    &["monday", "mon"],
-    &["tuesday", "tue", "tues"],
-    &["wednesday", "wed"],
-    &["thursday", "thu", "thur", "thurs"],
-    &["friday", "fri"],
-    &["saturday", "sat"],
-    &["sunday", "sun"],
-];
+const DOUBLE_TIME: &str = "Double time specification";
+const DOUBLE_ZONE: &str = "Double timezone specification";
+const DOUBLE_DATE: &str = "Double date specification";
 
-/// Time zones that go by letters, and their hours east of UTC.
-const ZONES: [(&str, i64); 22] = [
-    ("utc", 0),
-    ("gmt", 0),
-    ("wet", 0),
-    ("west", 1),
-    ("bst", 1),
-    ("cet", 1),
-    ("cest", 2),
-    ("eet", 2),
-    ("eest", 3),
-    ("msk", 3),
-    ("jst", 9),
-    ("est", -5),
-    ("edt", -4),
-    ("cst", -6),
-    ("cdt", -5),
-    ("mst", -7),
-    ("mdt", -6),
-    ("pst", -8),
-    ("pdt", -7),
-    ("akst", -9),
-    ("akdt", -8),
-    ("hst", -10),
-];
-
-type Form<'t> = fn(&mut Reader<'t>) -> Option<()>;
-
-impl<'t> Reader<'t> {
-    /// Tried in this order, so what begins like another form comes before it.
-    const DATES: [Form<'t>; 9] = [
-        Reader::iso_week,
-        Reader::year_first,
-        Reader::compact_date,
-        Reader::month_of_year,
-        Reader::american_date,
-        Reader::day_first,
-        Reader::short_year_first,
-        Reader::spelled_day_first,
-        Reader::spelled_month_first,
-    ];
-    const TIMES: [Form<'t>; 5] =
-        [Reader::clock, Reader::twelve_hours, Reader::compact_time, Reader::hour_after_t, Reader::spelled_time];
-
-    pub(super) fn free(&mut self) -> Option<()> {
-        self.skip(&[' ', '\t']);
-        if self.eat('@').is_some() {
-            return self.seconds();
-        }
-        let mut weekday = None;
-        loop {
-            self.skip(&[' ', '\t', ',']);
-            if self.rest().is_empty() {
-                break;
+/// Reads a date. Errors: what is wrong with it, in the server's words.
+pub(super) fn read(text: &str) -> Result<Parts, String> {
+    let trimmed = text.trim_matches(|letter: char| matches!(letter, ' ' | '\t'..='\r'));
+    if trimmed.is_empty() {
+        return Err("0: Empty string ' '".to_owned());
+    }
+    // Some forms end at the end of the text.
+    let text = [trimmed.as_bytes(), b"\0\0"].concat();
+    let mut scanner = Scanner::default();
+    while let Some(letter) = text.get(scanner.at).copied().filter(|_| scanner.at < trimmed.len()) {
+        scanner.letter = letter;
+        match forms::longest(&text[scanner.at..]) {
+            Some((form, length)) => {
+                let token = &text[scanner.at..scanner.at + length];
+                let token = token.strip_suffix(b"\0").unwrap_or(token);
+                scanner.take(form, Token { text: token, at: 0 });
+                scanner.at += length;
             }
-            if !self.piece(&mut weekday) {
-                return None;
+            None => {
+                if !matches!(letter, b' ' | b'.' | b',' | b'\t' | b'\n' | b'\0') {
+                    scanner.error("Unexpected character");
+                }
+                scanner.at += 1;
             }
         }
-        if let (Some(weekday), Some(days)) = (weekday, self.parts.days()) {
-            self.move_to_weekday(weekday, days);
+    }
+    scanner.finish(trimmed.len())
+}
+
+/// The text of one piece, from which numbers and words are taken one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Token<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl Token<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    pub(super) fn rest(&self) -> &[u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn skip(&mut self, skipped: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&skipped) {
+            self.at += 1;
         }
-        Some(())
     }
 
-    fn piece(&mut self, weekday: &mut Option<i64>) -> bool {
-        let has_date = self.parts.month.is_some() || self.parts.iso_week.is_some();
-        (!has_date && Self::DATES.iter().any(|form| self.attempt(*form)))
-            || (has_date && self.parts.year.is_none() && self.attempt(Reader::late_year))
-            || (!self.parts.has_time && Self::TIMES.iter().any(|form| self.attempt(*form)))
-            || (self.parts.offset_ms.is_none() && self.attempt(Reader::zone))
-            || (weekday.is_none() && {
-                *weekday = self.word(|word| WEEKDAYS.iter().position(|names| names.contains(&word)));
-                weekday.is_some()
-            })
-            || (!has_date && self.attempt(Reader::lonely_year))
-    }
-
-    /// Reads a form, or nothing at all.
-    fn attempt(&mut self, form: Form<'t>) -> bool {
-        let (at, parts) = (self.at, self.parts);
-        let read = form(self).is_some();
-        if !read {
-            (self.at, self.parts) = (at, parts);
-        }
-        read
-    }
-
-    fn skip(&mut self, letters: &[char]) {
-        self.at = self.text.len() - self.rest().trim_start_matches(letters).len();
-    }
-
-    /// The letters that follow, if they mean something.
-    fn word(&mut self, meaning: impl Fn(&str) -> Option<usize>) -> Option<i64> {
-        let length = self.rest().bytes().take_while(u8::is_ascii_alphabetic).count();
-        let found = meaning(&self.rest()[..length].to_ascii_lowercase())?;
+    /// The next number, wherever it begins, of so many digits at the most, and how many it has.
+    fn number_with_length(&mut self, most: usize) -> Option<(i64, usize)> {
+        self.skip(|letter| !letter.is_ascii_digit());
+        let length = self.rest().iter().take(most).take_while(|letter| letter.is_ascii_digit()).count();
+        let digits = std::str::from_utf8(self.rest().get(..length)?).ok()?;
+        let number = digits.parse().ok()?;
         self.at += length;
-        i64::try_from(found).ok()
+        Some((number, length))
     }
 
-    fn one_of(&mut self, letters: &[char]) -> Option<char> {
-        let letter = self.rest().chars().next().filter(|letter| letters.contains(letter))?;
-        self.eat(letter)?;
-        Some(letter)
+    pub(super) fn number(&mut self, most: usize) -> Option<i64> {
+        self.number_with_length(most).map(|(number, _)| number)
     }
 
-    /// What has been read ends here: no further digit belongs to it.
-    fn ends(&self) -> Option<()> {
-        (!self.rest().starts_with(|letter: char| letter.is_ascii_digit())).then_some(())
+    /// A year; fewer than four digits stand for one from 1970 to 2069.
+    fn year(&mut self, most: usize) -> Option<i64> {
+        let (year, length) = self.number_with_length(most)?;
+        Some(match year {
+            0..70 if length < 4 => year + 2000,
+            70..100 if length < 4 => year + 1900,
+            year => year,
+        })
     }
 
-    fn set_date(&mut self, year: i64, month: i64, day: i64) -> Option<()> {
-        self.ends()?;
-        (self.parts.year, self.parts.month, self.parts.day) = (Some(year), Some(month), Some(day));
-        Some(())
+    /// A number behind any number of signs.
+    pub(super) fn signed_number(&mut self, most: usize) -> Option<i64> {
+        self.skip(|letter| !letter.is_ascii_digit() && !matches!(letter, b'+' | b'-'));
+        let signs = self.rest().iter().take_while(|letter| matches!(letter, b'+' | b'-'));
+        let minus = signs.filter(|sign| **sign == b'-').count();
+        self.skip(|letter| matches!(letter, b'+' | b'-'));
+        let number = self.number(most)?;
+        Some(if minus % 2 == 1 { -number } else { number })
     }
 
-    fn month(&mut self) -> Option<i64> {
-        self.ranged(1, 2, 1..=12)
+    pub(super) fn word(&mut self) -> String {
+        let begin = self.at;
+        self.skip(|letter| letter.is_ascii_alphabetic());
+        String::from_utf8_lossy(self.text.get(begin..self.at).unwrap_or_default()).into_owned()
     }
 
-    fn day(&mut self) -> Option<i64> {
-        self.ranged(1, 2, 1..=31)
-    }
-
-    /// Four digits, or two, which stand for a year from 1970 to 2069.
-    fn year(&mut self) -> Option<i64> {
-        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        match digits {
-            4 => self.digits(4, 4),
-            2 => self.digits(2, 2).map(|year| if year < 70 { 2000 + year } else { 1900 + year }),
-            _ => None,
-        }
-    }
-
-    fn month_name(&mut self) -> Option<i64> {
-        let month = self.word(|word| {
-            let short = |month: &&str| word.len() == 3 && month.starts_with(word);
-            MONTHS.iter().position(|month| *month == word || short(month) || (word == "sept" && *month == "september"))
-        })?;
-        Some(month + 1)
-    }
-
-    /// `1st`, `2nd`, `3rd`, `4th`, or just the number.
-    fn ordinal(&mut self) -> Option<i64> {
-        let day = self.day()?;
-        let _ = self.word(|word| matches!(word, "st" | "nd" | "rd" | "th").then_some(0));
-        self.ends()?;
-        Some(day)
-    }
-
-    /// `2020-W09-6`, `2020W09`.
-    fn iso_week(&mut self) -> Option<()> {
-        let year = self.digits(4, 4)?;
-        let _ = self.eat('-');
-        self.eat('W')?;
-        self.parts.iso_week = Some(self.ranged(2, 2, 1..=53)?);
-        if self.eat('-').is_some() || self.ends().is_none() {
-            self.parts.iso_day = Some(self.ranged(1, 1, 1..=7)?);
-        }
-        self.parts.year = Some(year);
-        self.ends()
-    }
-
-    /// `2020-02-29`, `2020/2/29`, `2020-Feb-29`.
-    fn year_first(&mut self) -> Option<()> {
-        let negative = self.one_of(&['+', '-']) == Some('-');
-        let year = self.digits(4, 4)?;
-        let separator = self.one_of(&['-', '/'])?;
-        let month = self.month().or_else(|| self.month_name())?;
-        self.eat(separator)?;
-        let day = self.day()?;
-        if separator == '/' {
-            let _ = self.eat('/');
-        }
-        self.set_date(if negative { -year } else { year }, month, day)
-    }
-
-    /// `20200229`
-    fn compact_date(&mut self) -> Option<()> {
-        let year = self.digits(4, 4)?;
-        let month = self.ranged(2, 2, 1..=12)?;
-        let day = self.ranged(2, 2, 1..=31)?;
-        // Six more digits are a time of day.
-        let more = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        (self.parts.year, self.parts.month, self.parts.day) = (Some(year), Some(month), Some(day));
-        matches!(more, 0 | 6).then_some(())
-    }
-
-    /// `2020-02`, `2020 Feb`: its first day.
-    fn month_of_year(&mut self) -> Option<()> {
-        let year = self.digits(4, 4)?;
-        let month = match self.one_of(&['-', ' '])? {
-            '-' => self.month()?,
-            _ => self.month_name()?,
+    fn month(&mut self) -> i64 {
+        self.skip(|letter| matches!(letter, b' ' | b'\t' | b'-' | b'.' | b'/'));
+        let word = self.word();
+        let name = word.to_ascii_lowercase();
+        let is_month = |month: &str| {
+            month == name || name.len() == 3 && month.starts_with(&*name) || name == "sept" && month.starts_with("sept")
         };
-        if self.rest().starts_with('-') {
-            return None;
+        let found = MONTHS.iter().position(|month| is_month(month));
+        let found = found.or_else(|| ROMAN.iter().position(|month| month.eq_ignore_ascii_case(&word)));
+        found.map_or(0, |month| month as i64 + 1)
+    }
+
+    /// `th` behind a day.
+    fn skip_day_suffix(&mut self) {
+        let suffix = self.rest().get(..2).map(|suffix| suffix.to_ascii_lowercase());
+        if matches!(suffix.as_deref(), Some(b"nd" | b"rd" | b"st" | b"th")) {
+            self.at += 2;
         }
-        self.set_date(year, month, 1)
     }
 
-    /// `2/29/2020`
-    fn american_date(&mut self) -> Option<()> {
-        let month = self.month()?;
-        self.eat('/')?;
-        let day = self.day()?;
-        self.eat('/')?;
-        let year = self.year()?;
-        self.set_date(year, month, day)
+    /// Microseconds, behind a point or colon.
+    fn fraction(&mut self) -> i64 {
+        self.at += 1;
+        let digits = self.rest().iter().take_while(|letter| letter.is_ascii_digit()).count();
+        let six = self.rest().iter().take(digits.min(6)).fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+        self.at += digits;
+        six * 10_i64.pow(6 - digits.min(6) as u32)
     }
 
-    /// `29-2-2020`, `29.02.2020`
-    fn day_first(&mut self) -> Option<()> {
-        let day = self.day()?;
-        let separator = self.one_of(&['-', '.'])?;
-        let month = self.month()?;
-        self.eat(separator)?;
-        let year = self.digits(4, 4)?;
-        self.set_date(year, month, day)
-    }
-
-    /// `20-02-29`
-    fn short_year_first(&mut self) -> Option<()> {
-        let year = self.digits(2, 2)?;
-        self.eat('-')?;
-        let month = self.ranged(2, 2, 1..=12)?;
-        self.eat('-')?;
-        let day = self.ranged(2, 2, 1..=31)?;
-        self.set_date(if year < 70 { 2000 + year } else { 1900 + year }, month, day)
-    }
-
-    /// `29 February 2020`, `29-Feb-20`, `5. September 2017`
-    fn spelled_day_first(&mut self) -> Option<()> {
-        let day = self.ordinal()?;
-        self.skip(&[' ', '\t', '.', '-']);
-        let month = self.month_name()?;
-        self.skip(&[' ', '\t', '.', '-']);
-        self.with_late_year(month, day)
-    }
-
-    /// `February 29, 2020`, `Feb 29`, `February 2020`
-    fn spelled_month_first(&mut self) -> Option<()> {
-        let month = self.month_name()?;
-        self.skip(&[' ', '\t', '.', '-']);
-        if self.rest().bytes().take_while(u8::is_ascii_digit).count() == 4 {
-            let year = self.digits(4, 4)?;
-            return self.set_date(year, month, 1);
-        }
-        let day = self.ordinal()?;
-        self.skip(&[' ', '\t', '.', ',', '-']);
-        self.with_late_year(month, day)
-    }
-
-    /// The year follows at once, or behind the time, or never.
-    fn with_late_year(&mut self, month: i64, day: i64) -> Option<()> {
-        (self.parts.month, self.parts.day) = (Some(month), Some(day));
-        // Two digits and a colon are an hour.
-        let (at, year) = (self.at, self.year());
-        if year.is_some() && !self.rest().starts_with([':', '.']) {
-            self.parts.year = year;
-        } else {
-            self.at = at;
-        }
-        Some(())
-    }
-
-    fn late_year(&mut self) -> Option<()> {
-        self.parts.year = Some(self.digits(4, 4)?);
-        self.ends()
-    }
-
-    /// A year on its own is no date; it is told that something is missing.
-    fn lonely_year(&mut self) -> Option<()> {
-        self.parts.year = Some(self.digits(4, 4)?);
-        self.rest().is_empty().then_some(())
-    }
-
-    fn set_time(&mut self, milliseconds: i64) -> Option<()> {
-        self.ends()?;
-        self.parts.time_ms += milliseconds;
-        self.parts.has_time = true;
-        Some(())
-    }
-
-    /// `T` between a date and its time.
-    fn time_marker(&mut self) -> bool {
-        self.one_of(&['T', 't']).is_some()
-    }
-
-    /// `12:34`, `12:34:56.789`, `12.34.56`, `5:30 pm`
-    fn clock(&mut self) -> Option<()> {
-        self.time_marker();
-        let hour = self.ranged(1, 2, 0..=24)?;
-        let separator = self.one_of(&[':', '.'])?;
-        let mut time = self.ranged(2, 2, 0..=59)? * MINUTE_MS;
-        if self.rest().starts_with(separator) {
-            self.eat(separator)?;
-            time += self.ranged(2, 2, 0..=59)? * 1000;
-            if self.eat('.').is_some() {
-                self.fraction(usize::MAX)?;
-            }
-        }
-        let before = self.at;
-        self.skip(&[' ']);
-        let hour = self.half_of_day(hour).unwrap_or_else(|| {
-            self.at = before;
-            hour
-        });
-        self.set_time(hour * HOUR_MS + time)
-    }
-
-    /// The hour, if `am` or `pm` follows.
-    fn half_of_day(&mut self, hour: i64) -> Option<i64> {
-        let half = self.word(|word| match word {
-            "am" => Some(0),
-            "pm" => Some(12),
-            _ => None,
-        })?;
-        (1..=12).contains(&hour).then_some(hour % 12 + half)
-    }
-
-    /// `5pm`, `5 pm`
-    fn twelve_hours(&mut self) -> Option<()> {
-        let hour = self.ranged(1, 2, 1..=12)?;
-        self.skip(&[' ']);
-        let hour = self.half_of_day(hour)?;
-        self.set_time(hour * HOUR_MS)
-    }
-
-    /// `T123456`, `123456`, `-123456`, `T1234`
-    fn compact_time(&mut self) -> Option<()> {
-        self.parts.month?;
-        let _ = self.one_of(&['T', 't', '-']);
-        let hour = self.ranged(2, 2, 0..=24)?;
-        let minute = self.ranged(2, 2, 0..=59)?;
-        let time = hour * HOUR_MS + minute * MINUTE_MS;
-        if self.ends().is_some() {
-            // A tenth of a second early, as with the server, which takes no seconds for less than none.
-            return self.set_time(time - 100);
-        }
-        let second = self.ranged(2, 2, 0..=59)?;
-        self.set_time(time + second * 1000)
-    }
-
-    /// `T12`
-    fn hour_after_t(&mut self) -> Option<()> {
-        if !self.time_marker() {
-            return None;
-        }
-        let hour = self.ranged(2, 2, 0..=24)?;
-        self.set_time(hour * HOUR_MS)
-    }
-
-    fn spelled_time(&mut self) -> Option<()> {
-        let hour = self.word(|word| match word {
-            "noon" => Some(12),
-            "midnight" => Some(0),
-            _ => None,
-        })?;
-        self.set_time(hour * HOUR_MS)
-    }
-
-    /// `+02:00`, `Z`, `EST`, `GMT+2`, and the letters that navies use.
-    fn zone(&mut self) -> Option<()> {
-        self.parts.zone_at = self.at;
-        let length = self.rest().bytes().take_while(u8::is_ascii_alphabetic).count();
-        let word = self.rest()[..length].to_ascii_lowercase();
-        let named = ZONES.iter().find(|(name, _)| *name == word).map(|(_, hours)| *hours);
-        let hours = named.or_else(|| military(&word));
-        if hours.is_none() && length > 0 {
-            return None;
-        }
-        self.at += length;
-        let signed = self.rest().starts_with(['+', '-']);
-        let more = if signed && (length == 0 || word == "gmt") { self.signed_offset()? } else { 0 };
-        (hours.is_some() || signed).then(|| self.parts.offset_ms = Some(hours.unwrap_or(0) * HOUR_MS + more))
-    }
-
-    /// `+2`, `+0230`, `-02:30`
-    fn signed_offset(&mut self) -> Option<i64> {
-        let sign = if self.one_of(&['+', '-'])? == '-' { -1 } else { 1 };
-        let hours = self.digits(1, 2)?;
-        let minutes = match self.eat(':') {
-            Some(()) => self.digits(2, 2)?,
-            None => self.digits(2, 2).unwrap_or(0),
-        };
-        self.ends()?;
-        Some(sign * (hours * HOUR_MS + minutes * MINUTE_MS))
-    }
-
-    /// `@1582979696`: seconds since 1970, in UTC whatever the zone.
-    fn seconds(&mut self) -> Option<()> {
-        let sign = if self.eat('-').is_some() { -1 } else { 1 };
-        let seconds = sign * self.digits(1, 11)?;
-        let date = calendar::date(seconds.div_euclid(86_400));
-        self.parts = Parts { offset_ms: Some(0), ..Parts::default() };
-        (self.parts.year, self.parts.month, self.parts.day) = (Some(date.year), Some(date.month), Some(date.day));
-        self.parts.time_ms = seconds.rem_euclid(86_400) * 1000;
-        if self.eat('.').is_some() {
-            self.fraction(usize::MAX)?;
-        }
-        Some(())
-    }
-
-    /// The first such day on or after the date.
-    fn move_to_weekday(&mut self, weekday: i64, days: i64) {
-        // The first of January 1970 was a Thursday.
-        let ahead = (weekday - (days + 3)).rem_euclid(7);
-        let date = calendar::date(days + ahead);
-        if self.parts.exist() {
-            (self.parts.year, self.parts.month, self.parts.day) = (Some(date.year), Some(date.month), Some(date.day));
-        }
+    fn is_at(&self, letters: &[u8]) -> bool {
+        self.peek().is_some_and(|letter| letters.contains(&letter))
     }
 }
 
-/// Hours east of UTC: A to M without J eastwards, N to Y westwards, Z for none.
-fn military(word: &str) -> Option<i64> {
-    let [letter @ b'a'..=b'z'] = word.as_bytes() else { return None };
-    match letter {
-        b'z' => Some(0),
-        b'a'..=b'i' => Some(i64::from(letter - b'a') + 1),
-        b'k'..=b'm' => Some(i64::from(letter - b'k') + 10),
-        b'n'..=b'y' => Some(-(i64::from(letter - b'n') + 1)),
-        _ => None,
+/// What the pieces so far say.
+#[derive(Default)]
+struct Scanner {
+    at: usize,
+    /// The letter that errors name.
+    letter: u8,
+    errors: Vec<String>,
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    /// `None`: a tenth of a second early, as with the server, which counts from less than none there.
+    microseconds: Option<i64>,
+    has_date: bool,
+    times: u8,
+    /// Seconds east of UTC.
+    offset: Option<i64>,
+    zone_at: usize,
+    relative: Relative,
+}
+
+impl Scanner {
+    fn error(&mut self, what: &str) {
+        self.errors.push(format!("{}: {what} '{}'", self.at, char::from(self.letter)));
+    }
+
+    /// Forgets the time of day.
+    fn no_time(&mut self) {
+        (self.times, self.hour, self.minute, self.second) = (0, 0, 0, 0);
+        self.microseconds = Some(0);
+    }
+
+    /// Whether a time of day may follow.
+    fn begin_time(&mut self) -> bool {
+        if self.times > 0 {
+            self.error(DOUBLE_TIME);
+            return false;
+        }
+        self.no_time();
+        self.times = 1;
+        true
+    }
+
+    fn begin_date(&mut self) -> bool {
+        if self.has_date {
+            self.error(DOUBLE_DATE);
+            return false;
+        }
+        self.has_date = true;
+        true
+    }
+
+    fn set_date(&mut self, year: Option<i64>, month: Option<i64>, day: Option<i64>) {
+        (self.year, self.month, self.day) = (year, month, day);
+    }
+
+    fn take(&mut self, form: Form, mut token: Token<'_>) {
+        match form {
+            Form::Now => {}
+            Form::Yesterday | Form::Tomorrow => {
+                self.no_time();
+                self.relative.days = if form == Form::Yesterday { -1 } else { 1 };
+            }
+            Form::Midnight => self.no_time(),
+            Form::Noon => {
+                self.no_time();
+                (self.times, self.hour) = (1, 12);
+            }
+            Form::Timestamp => self.timestamp(token),
+            Form::FirstOrLastDay => {
+                self.no_time();
+                self.relative.day_of_month = Some(token.is_at(b"fF"));
+            }
+            Form::BackOrFront => self.around_hour(token),
+            Form::Time12 | Form::SqlTime | Form::Time24 | Form::CompactTime => {
+                if self.begin_time() {
+                    self.time(form, &mut token);
+                }
+            }
+            Form::CompactShort => self.compact_short(token),
+            Form::Year => self.year = token.number(4),
+            Form::Ago => self.relative.turn_around(),
+            Form::Weekday | Form::RelativeWord | Form::RelativeWeek | Form::WeekdayOf | Form::Relative => {
+                self.relative(form, token);
+            }
+            Form::Zone => self.zone(&mut token),
+            Form::DateAndTime | Form::LogFormat => {
+                if self.begin_time() && self.begin_date() {
+                    self.date_and_time(form, &mut token);
+                }
+            }
+            Form::MonthNameDayTime12 | Form::MonthNameDayTime24 => {
+                if self.begin_date() {
+                    self.month = Some(token.month());
+                    self.day = token.number(2);
+                    if self.begin_time() {
+                        let time = if form == Form::MonthNameDayTime12 { Form::Time12 } else { Form::Time24 };
+                        self.time(time, &mut token);
+                    }
+                }
+            }
+            _ => {
+                if self.begin_date() {
+                    self.date(form, &mut token);
+                }
+            }
+        }
+    }
+
+    fn date(&mut self, form: Form, token: &mut Token<'_>) {
+        match form {
+            Form::American => {
+                (self.month, self.day) = (token.number(2), token.number(2));
+                if token.is_at(b"/") {
+                    self.year = token.year(4);
+                }
+            }
+            Form::YearFirst => {
+                let year = token.signed_number(4);
+                self.set_date(year, token.number(2), token.number(2));
+            }
+            Form::ShortYearFirst => {
+                let year = token.year(4);
+                self.set_date(year, token.number(2), token.number(2));
+            }
+            Form::YearMonth => {
+                let year = token.year(4);
+                self.set_date(year, token.number(2), Some(1));
+            }
+            Form::DayMonthNameYear | Form::DayMonthName => {
+                self.day = token.number(2);
+                token.skip_day_suffix();
+                self.month = Some(token.month());
+                if form == Form::DayMonthNameYear {
+                    self.year = token.year(4);
+                }
+            }
+            Form::DayMonthYear => {
+                (self.day, self.month) = (token.number(2), token.number(2));
+                self.year = token.year(4);
+            }
+            Form::MonthNameYear => {
+                self.month = Some(token.month());
+                (self.year, self.day) = (token.year(4), Some(1));
+            }
+            Form::YearMonthName => {
+                self.year = token.year(4);
+                (self.month, self.day) = (Some(token.month()), Some(1));
+            }
+            Form::MonthNameDay | Form::MonthNameDayYear => {
+                self.month = Some(token.month());
+                self.day = token.number(2);
+                self.year = token.year(4);
+            }
+            Form::YearMonthNameDay => {
+                self.year = token.year(4);
+                self.month = Some(token.month());
+                self.day = token.number(2);
+            }
+            Form::CompactDate => {
+                let year = token.number(4);
+                self.set_date(year, token.number(2), token.number(2));
+            }
+            Form::YearAndDay => {
+                let year = token.year(4);
+                self.set_date(year, Some(1), token.number(3));
+            }
+            Form::IsoWeek => {
+                let (year, week) = (token.number(4), token.number(2));
+                self.set_date(year, Some(1), Some(1));
+                if let (Some(year), Some(week)) = (year, week) {
+                    let day = token.number(1).unwrap_or(1);
+                    self.relative.days = calendar::iso_days(year, week, day) - calendar::days(year, 1, 1);
+                }
+            }
+            Form::MonthName => self.month = Some(token.month()),
+            _ => {}
+        }
+    }
+
+    fn time(&mut self, form: Form, token: &mut Token<'_>) {
+        self.hour = token.number(2).unwrap_or(0);
+        if form == Form::CompactTime || token.is_at(b":.") {
+            self.minute = token.number(2).unwrap_or(0);
+        }
+        if form == Form::CompactTime || token.is_at(b":.") {
+            self.second = token.number(2).unwrap_or(0);
+        }
+        let point: &[u8] = if form == Form::SqlTime { b":." } else { b"." };
+        if form != Form::Time12 && token.is_at(point) {
+            self.microseconds = Some(token.fraction());
+        }
+        if matches!(form, Form::Time12 | Form::SqlTime) {
+            self.half_of_day(token);
+        } else if token.peek().is_some() {
+            self.offset_of(token);
+        }
+    }
+
+    fn half_of_day(&mut self, token: &mut Token<'_>) {
+        token.skip(|letter| !letter.is_ascii_alphabetic());
+        let afternoon = token.is_at(b"pP");
+        self.hour = if self.hour == 12 { 0 } else { self.hour } + if afternoon { 12 } else { 0 };
+    }
+
+    /// Four digits are a time of day, and the second time a year.
+    fn compact_short(&mut self, mut token: Token<'_>) {
+        match self.times {
+            0 => {
+                (self.hour, self.minute) = (token.number(2).unwrap_or(0), token.number(2).unwrap_or(0));
+                self.second = 0;
+            }
+            1 => self.year = token.number(4),
+            _ => return self.error(DOUBLE_TIME),
+        }
+        self.times += 1;
+    }
+
+    fn date_and_time(&mut self, form: Form, token: &mut Token<'_>) {
+        if form == Form::LogFormat {
+            let (day, month) = (token.number(2), token.month());
+            self.set_date(token.number(4), Some(month), day);
+        } else {
+            let year = token.number(4);
+            self.set_date(year, token.number(2), token.number(2));
+        }
+        let mut number = || token.number(2).unwrap_or(0);
+        (self.hour, self.minute, self.second) = (number(), number(), number());
+        if token.is_at(b".") {
+            self.microseconds = Some(token.fraction());
+        }
+        if token.peek().is_some() {
+            self.offset_of(token);
+        }
+    }
+
+    fn timestamp(&mut self, mut token: Token<'_>) {
+        self.no_time();
+        if self.offset.is_some() {
+            return self.error(DOUBLE_ZONE);
+        }
+        self.zone_at = self.at;
+        let is_before = token.rest().starts_with(b"@-");
+        let seconds = token.signed_number(24).unwrap_or(0);
+        self.set_date(Some(1970), Some(1), Some(1));
+        (self.has_date, self.offset) = (false, Some(0));
+        self.relative.seconds += seconds;
+        if token.is_at(b".") {
+            if token.rest().len() == 1 {
+                return self.error("Found unexpected data");
+            }
+            self.relative.microseconds = token.fraction() * if is_before { -1 } else { 1 };
+        }
+    }
+
+    /// A quarter past an hour, or a quarter to it.
+    fn around_hour(&mut self, mut token: Token<'_>) {
+        self.no_time();
+        self.times = 1;
+        let is_back = token.is_at(b"b");
+        let hour = token.number(2).unwrap_or(0);
+        (self.hour, self.minute) = if is_back { (hour, 15) } else { (hour - 1, 45) };
+        if token.peek().is_some() {
+            self.half_of_day(&mut token);
+        }
+    }
+
+    fn relative(&mut self, form: Form, mut token: Token<'_>) {
+        let blank = |letter: u8| matches!(letter, b' ' | b'\t');
+        match form {
+            Form::Weekday => {
+                self.no_time();
+                self.relative.weekday(&token.word());
+            }
+            Form::RelativeWeek => self.relative.week(relative::amount(&token.word())),
+            Form::Relative => {
+                let amount = token.signed_number(24).unwrap_or(0);
+                token.skip(blank);
+                self.relative.add((amount, 1), token.rest());
+            }
+            Form::WeekdayOf => {
+                self.no_time();
+                let amount = relative::amount(&token.word());
+                token.skip(blank);
+                self.relative.weekday_of_month(amount, &token.word());
+            }
+            _ => {
+                let amount = relative::amount(&token.word());
+                token.skip(blank);
+                if self.relative.add(amount, token.rest()) {
+                    self.no_time();
+                }
+            }
+        }
+    }
+
+    fn zone(&mut self, token: &mut Token<'_>) {
+        if self.offset.is_some() {
+            return self.error(DOUBLE_ZONE);
+        }
+        self.zone_at = self.at;
+        self.offset_of(token);
+    }
+
+    /// `+02:00`, `Z`, `(EST)`, `GMT+2`
+    fn offset_of(&mut self, token: &mut Token<'_>) {
+        if self.zone_at == 0 {
+            self.zone_at = self.at;
+        }
+        token.skip(|letter| matches!(letter, b' ' | b'\t' | b'('));
+        let rest = token.rest();
+        let signed = match rest {
+            [b'G', b'M', b'T', rest @ ..] if rest.starts_with(b"+") || rest.starts_with(b"-") => rest,
+            rest => rest,
+        };
+        self.offset = Some(match signed {
+            [sign @ (b'+' | b'-'), digits @ ..] => numeric_offset(digits) * if *sign == b'-' { -1 } else { 1 },
+            name => {
+                let name = name.split(|letter| matches!(letter, b')' | b' ')).next().unwrap_or_default();
+                let name = String::from_utf8_lossy(name);
+                match zones::seconds(&name) {
+                    Some(seconds) => seconds,
+                    None if jiff::tz::TimeZone::get(&name).is_ok() => {
+                        self.error("passing a time zone identifier as part of the string is not allowed");
+                        return;
+                    }
+                    None => {
+                        self.error("The timezone could not be found in the database");
+                        return;
+                    }
+                }
+            }
+        });
+    }
+
+    fn finish(mut self, length: usize) -> Result<Parts, String> {
+        (self.at, self.letter) = (length + 1, b' ');
+        if self.times > 0 && !((0..24).contains(&self.hour) && self.second < 60) {
+            self.error("The parsed time was invalid");
+        }
+        if self.has_date && !self.is_date() {
+            self.error("The parsed date was invalid");
+        }
+        if !self.errors.is_empty() {
+            return Err(self.errors.join("; "));
+        }
+        let mut parts = Parts { year: self.year, month: self.month, day: self.day, ..Parts::default() };
+        (parts.offset_ms, parts.zone_at) = (self.offset.map(|seconds| seconds * 1000), self.zone_at);
+        let time = (self.hour * 3600 + self.minute * 60 + self.second) * 1000;
+        let microseconds = if self.times > 0 { self.microseconds.unwrap_or(-99_999) } else { 0 };
+        (parts.time_ms, parts.microseconds) = (time + microseconds.div_euclid(1000), microseconds.rem_euclid(1000));
+        self.relative.apply(&mut parts);
+        Ok(parts)
+    }
+
+    /// Whether the month has that day. What is missing is told later.
+    fn is_date(&self) -> bool {
+        let days = self.year.zip(self.month).map_or(31, |(year, month)| match month {
+            1..=12 => calendar::days_in_month(year, month),
+            _ => 0,
+        });
+        self.day.is_none_or(|day| (1..=days).contains(&day)) && self.month.is_none_or(|month| (1..=12).contains(&month))
+    }
+}
+
+/// `2`, `0230`, `02:30`, in seconds; as long as that.
+fn numeric_offset(digits: &[u8]) -> i64 {
+    let length = digits.iter().take_while(|letter| letter.is_ascii_digit() || **letter == b':').count();
+    let digits = std::str::from_utf8(digits.get(..length).unwrap_or_default()).unwrap_or_default();
+    let number = |digits: &str| digits.parse::<i64>().unwrap_or(0);
+    if digits.contains(':') {
+        let units = [3600, 60, 1];
+        return digits.split(':').zip(units).map(|(digits, unit)| number(digits) * unit).sum();
+    }
+    match (length, number(digits)) {
+        (1 | 2, hours) => hours * 3600,
+        (3 | 4, both) => both / 100 * 3600 + both % 100 * 60,
+        (6, all) => all / 10_000 * 3600 + all / 100 % 100 * 60 + all % 100,
+        _ => 0,
     }
 }
