@@ -4,15 +4,22 @@
 //! how far points are from one another. Shapes on the sphere have great circles for edges; orientation and crossings are S2's,
 //! as on a MongoDB server. Shapes on the plane know points alone.
 //!
-//! In reading order: [`parse`] (from BSON), [`flat`] (the plane), [`sphere`], [`Region`] (what `$geoWithin` and `$geoIntersects` ask).
+//! In reading order: [`parse`] (from BSON), [`flat`] (the plane); for the sphere `predicates`, `ring`, `polygon`, `line` and
+//! [`sphere`]; [`Region`] (what `$geoWithin` and `$geoIntersects` ask).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/geospatial-queries/>; where it is silent, what a 6.0 server does.
 
+mod bounds;
 pub mod cover;
+mod edges;
 pub(crate) mod flat;
+mod line;
 pub mod near;
 mod operator;
 pub(crate) mod parse;
+mod polygon;
+mod predicates;
+mod ring;
 pub(crate) mod sphere;
 #[cfg(test)]
 mod tests;
@@ -47,8 +54,10 @@ impl Position {
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub(crate) points: Vec<Point>,
-    pub(crate) lines: Vec<Vec<Point>>,
-    pub(crate) polygons: Vec<sphere::Polygon>,
+    pub(crate) lines: Vec<line::Line>,
+    pub(crate) polygons: Vec<polygon::Polygon>,
+    /// A polygon of a query that is taken as it is wound.
+    pub(crate) wound: Option<polygon::WoundPolygon>,
 }
 
 /// What a document's value is compared with.

@@ -3,10 +3,11 @@
 //! Cells are S2's on the sphere ([`on_sphere`]) and the squares of a [`Grid`] on the plane. What is covered lies in the cells
 //! altogether; the cells may hold more.
 
-use super::flat::Area;
+use super::flat;
 use super::near::{Metric, Near};
 use super::parse::stored_shape_or_reason;
-use super::sphere::Polygon;
+use super::polygon::{Polygon, WoundPolygon};
+use super::sphere::Area;
 use super::{EARTH_RADIUS_METERS, Position, Region, Shape};
 use document::Value;
 use error::Result;
@@ -77,7 +78,7 @@ fn cover<C: Copy>(
 enum Sought<'s> {
     Ring { center: Point, inner: f64, outer: f64 },
     Shape(&'s Shape),
-    Polygons(&'s [Polygon]),
+    Area(&'s Area),
 }
 
 impl Sought<'_> {
@@ -89,10 +90,13 @@ impl Sought<'_> {
                 let outside = (distance - outer).max(inner - distance);
                 (outside.max(0.0), (-outside).max(0.0))
             }
-            Sought::Shape(shape) => (super::near::angle(point, shape), depth(&shape.polygons, point)),
-            Sought::Polygons(polygons) => {
-                let outside = polygons.iter().map(|polygon| polygon.distance(point)).fold(f64::INFINITY, f64::min);
-                (outside, depth(polygons, point))
+            Sought::Shape(shape) => {
+                (super::near::angle(point, shape), depth(&shape.polygons, shape.wound.as_ref(), point))
+            }
+            Sought::Area(Area { polygons, wound }) => {
+                let distances = polygons.iter().map(|polygon| polygon.distance(point));
+                let outside = distances.chain(wound.iter().map(|wound| wound.distance(point)));
+                (outside.fold(f64::INFINITY, f64::min), depth(polygons, wound.as_ref(), point))
             }
         }
     }
@@ -115,8 +119,9 @@ impl Sought<'_> {
     }
 }
 
-fn depth(polygons: &[Polygon], point: Point) -> f64 {
-    polygons.iter().map(|polygon| polygon.depth(point)).fold(0.0, f64::max)
+fn depth(polygons: &[Polygon], wound: Option<&WoundPolygon>, point: Point) -> f64 {
+    let depths = polygons.iter().map(|polygon| polygon.depth(point));
+    depths.chain(wound.map(|wound| wound.depth(point))).fold(0.0, f64::max)
 }
 
 /// The cells that a value in a document is filed under: the finest there are for points, a covering for what is larger.
@@ -161,7 +166,7 @@ pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
     let sought = match region {
         Region::Flat(_) => return None,
         Region::Cap(cap) => Sought::Ring { center: cap.center, inner: 0.0, outer: cap.radians },
-        Region::Within(area) => Sought::Polygons(&area.polygons),
+        Region::Within(area) => Sought::Area(area),
         Region::Intersects(target) => Sought::Shape(&target.shape),
     };
     Some(sphere_ranges(&sought.cells(CELLS_MAX, 30)))
@@ -255,10 +260,10 @@ impl Grid {
     }
 
     /// The ranges that hold all places within an area.
-    pub fn area(&self, area: &Area) -> Vec<CellRange> {
+    pub fn area(&self, area: &flat::Area) -> Vec<CellRange> {
         let (low, high) = match area {
-            Area::Box { low, high } => (*low, *high),
-            Area::Circle { center, radius } => {
+            flat::Area::Box { low, high } => (*low, *high),
+            flat::Area::Circle { center, radius } => {
                 let center = *center;
                 return self.ranges(CELLS_MAX, &|square: Square| match square.distances(center) {
                     (nearest, _) if nearest > *radius => Overlap::None,
@@ -266,7 +271,7 @@ impl Grid {
                     _ => Overlap::Part,
                 });
             }
-            Area::Polygon(corners) => corners.iter().fold(
+            flat::Area::Polygon(corners) => corners.iter().fold(
                 (
                     Position { x: f64::INFINITY, y: f64::INFINITY },
                     Position { x: f64::NEG_INFINITY, y: f64::NEG_INFINITY },
@@ -397,11 +402,11 @@ mod tests {
     fn areas_on_the_plane_hold_all_that_is_in_them() {
         let at = |x: f64, y: f64| Position { x, y };
         let areas = [
-            Area::Box { low: at(1.0, 1.0), high: at(3.0, 2.5) },
-            Area::Circle { center: at(2.0, 2.0), radius: 0.75 },
-            Area::Polygon(vec![at(0.0, 0.0), at(4.0, 0.0), at(2.0, 3.0)]),
-            Area::Box { low: at(-180.0, -180.0), high: at(180.0, 180.0) },
-            Area::Box { low: at(2.0, 2.0), high: at(2.0, 2.0) },
+            flat::Area::Box { low: at(1.0, 1.0), high: at(3.0, 2.5) },
+            flat::Area::Circle { center: at(2.0, 2.0), radius: 0.75 },
+            flat::Area::Polygon(vec![at(0.0, 0.0), at(4.0, 0.0), at(2.0, 3.0)]),
+            flat::Area::Box { low: at(-180.0, -180.0), high: at(180.0, 180.0) },
+            flat::Area::Box { low: at(2.0, 2.0), high: at(2.0, 2.0) },
         ];
         for area in areas {
             let ranges = GRID.area(&area);

@@ -153,12 +153,10 @@ impl Near {
 /// The least angle between a point and a shape, in radians.
 pub(crate) fn angle(center: Point, shape: &Shape) -> f64 {
     let points = shape.points.iter().map(|point| center.distance(point).rad());
-    let lines = shape.lines.iter().map(|line| {
-        let edges = line.windows(2).map(|pair| (pair[0], pair[1]));
-        distance_to_edges(center, edges)
-    });
+    let lines = shape.lines.iter().map(|line| distance_to_edges(center, line.edges()));
     let polygons = shape.polygons.iter().map(|polygon| polygon.distance(center));
-    points.chain(lines).chain(polygons).fold(f64::INFINITY, f64::min)
+    let wound = shape.wound.iter().map(|wound| wound.distance(center));
+    points.chain(lines).chain(polygons).chain(wound).fold(f64::INFINITY, f64::min)
 }
 
 impl Parts {
@@ -239,8 +237,7 @@ pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return Err(Error::bad_value("Point must be an array or object"));
     };
-    let is_pair = matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number());
-    if is_pair {
+    if super::parse::is_pair(value, object) {
         if object.elements().nth(2).is_some() {
             return Err(Error::bad_value("Point must only contain two coordinates"));
         }

@@ -1,7 +1,7 @@
 //! The operands of `$geoWithin` and `$geoIntersects`.
 
 use super::flat;
-use super::parse::{number, on_sphere, shape, strict_pair};
+use super::parse::{number, on_sphere, queried_shape, strict_pair};
 use super::sphere::{Area, Cap, Target};
 use super::{Position, Region};
 use crate::text;
@@ -12,6 +12,8 @@ use error::{Error, Result};
 enum Described {
     Region(Region),
     Shape(super::Shape),
+    /// A pair of numbers that the sphere does not have.
+    Nowhere,
 }
 
 /// Parses `$geoWithin`, `$within` and `$geoIntersects`. Errors: 2, as all of them.
@@ -30,13 +32,12 @@ pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
     match described {
         Described::Region(region) if within => Ok(region),
         // A circle is taken, and never met.
-        Described::Region(Region::Cap(_)) => {
-            Ok(Region::Intersects(Box::new(Target { shape: super::Shape::default() })))
-        }
+        Described::Region(Region::Cap(_)) => Ok(Region::Intersects(Box::new(Target::new(super::Shape::default())))),
         Described::Region(_) => refuse("$geoIntersect"),
-        Described::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target { shape }))),
+        Described::Nowhere => refuse(if within { "$within" } else { "$geoIntersect" }),
+        Described::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target::new(shape)))),
         Described::Shape(shape) if shape.points.is_empty() && shape.lines.is_empty() => {
-            Ok(Region::Within(Box::new(Area { polygons: shape.polygons })))
+            Ok(Region::Within(Box::new(Area { polygons: shape.polygons, wound: shape.wound })))
         }
         Described::Shape(_) => refuse("$within"),
     }
@@ -49,7 +50,9 @@ fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
     };
     let region = match (part.key(), part.value()) {
         ("$uniqueDocs", _) => return Ok(None),
-        ("$geometry", Value::Document(object)) => return Ok(Some(Described::Shape(shape(object)?))),
+        ("$geometry", Value::Document(_) | Value::Array(_)) => {
+            return Ok(Some(queried_shape(part.value())?.map_or(Described::Nowhere, Described::Shape)));
+        }
         ("$box", Value::Array(list) | Value::Document(list)) => Region::Flat(parse_box(list)?),
         ("$polygon", Value::Array(list) | Value::Document(list)) => {
             let corners = list.values().map(strict_pair).collect::<Result<Vec<_>>>()?;

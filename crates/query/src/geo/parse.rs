@@ -2,20 +2,18 @@
 //!
 //! A value in a document that is no shape matches nothing; one in a query is an error 2.
 
-use super::sphere::{Polygon, Ring};
+use super::line::Line;
+use super::polygon::{Defect, Polygon, WoundPolygon};
+use super::ring::Ring;
 use super::{Position, Shape};
 use crate::expression::number::Number;
 use crate::text;
 use document::{Doc, Kind, Value};
 use error::{Error, Result};
-use s2::edge_crossings::{Crossing, crossing_sign};
 use s2::point::Point;
 
 /// A reference system in which rings are taken as they are wound: their inside may be the larger side.
 const STRICT_WINDING: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
-
-/// Levels of `GeometryCollection` that may be nested.
-const DEPTH_MAX: usize = 100;
 
 fn refuse<T>(message: impl Into<String>) -> Result<T> {
     Err(Error::bad_value(message))
@@ -37,7 +35,8 @@ pub(crate) fn stored_shape(value: Value<'_>) -> Option<Shape> {
     if let Value::Document(document) = value
         && matches!(document.get("type"), Some(Value::String(_)))
     {
-        return shape(document).ok();
+        // What counts as it is wound is compared with nothing.
+        return shape(document).ok().filter(|shape| shape.wound.is_none());
     }
     let position = legacy(value).ok().filter(|position| position.is_on_sphere())?;
     Some(Shape { points: vec![position.to_point()], ..Shape::default() })
@@ -48,16 +47,15 @@ pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return refuse("geo element must be an array or object");
     };
-    let is_pair = matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number());
-    if !is_pair {
+    if !is_pair(value, object) {
         let shape = match object.get("type") {
             Some(Value::String(_)) => shape(object)?,
             Some(_) => return refuse(NOT_NUMERIC),
             None => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
         };
-        return match is_strict(object)? {
-            true => refuse(format!("can't index geometry with strict winding order {}", text::document(object))),
-            false => Ok(shape),
+        return match shape.wound {
+            Some(_) => refuse(format!("can't index geometry with strict winding order {}", text::document(object))),
+            None => Ok(shape),
         };
     }
     let mut numbers = object.values();
@@ -91,6 +89,22 @@ pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
     Ok(Position { x: coordinate()?, y: coordinate()? })
 }
 
+/// The shape behind `$geometry`: GeoJSON, or a pair of numbers; `None` for a pair that the sphere does not have.
+pub(crate) fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
+    match value {
+        Value::Document(object) if !is_pair(value, object) => shape(object).map(Some),
+        _ => {
+            let position = strict_pair(value)?;
+            Ok(position.is_on_sphere().then(|| Shape { points: vec![position.to_point()], ..Shape::default() }))
+        }
+    }
+}
+
+/// Whether a value is read as two numbers.
+pub(crate) fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
+    matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number())
+}
+
 /// Two numbers and no more, as the operands of `$geoWithin` have them.
 pub(crate) fn strict_pair(value: Value<'_>) -> Result<Position> {
     let position = legacy(value)?;
@@ -108,7 +122,7 @@ pub(crate) fn number(value: Value<'_>) -> Option<f64> {
 
 pub(crate) fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
     match coordinates {
-        Some(array @ Value::Array(_)) => legacy(array),
+        Some(pair @ (Value::Array(_) | Value::Document(_))) => legacy(pair),
         _ => refuse("Point must be an array or object"),
     }
 }
@@ -128,15 +142,18 @@ pub(crate) fn on_sphere(position: Position) -> Result<Point> {
 /// A GeoJSON object.
 pub(crate) fn shape(object: Doc<'_>) -> Result<Shape> {
     let mut found = Shape::default();
-    add_shape(object, &mut found, 0)?;
+    add_shape(object, &mut found, false)?;
     Ok(found)
 }
 
-fn add_shape(object: Doc<'_>, found: &mut Shape, depth: usize) -> Result<()> {
+fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
     let Some(Value::String(kind)) = object.get("type") else {
         return refuse(format!("unknown GeoJSON type: {}", text::document(object)));
     };
     let strict = is_strict(object)?;
+    if strict && kind != "Polygon" {
+        return refuse("Strict winding order is only supported by polygon");
+    }
     let items = |what: &str| match object.get("coordinates") {
         Some(Value::Array(items)) => Ok(items),
         _ => Err(Error::bad_value(format!("{what} coordinates must be an array"))),
@@ -147,24 +164,24 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, depth: usize) -> Result<()> {
             None => return refuse("Point must be an array or object"),
         }),
         "MultiPoint" => {
-            let points = items("MultiPoint")?.values().map(point_of).collect::<Result<Vec<_>>>()?;
+            let (_, points) = coordinates(object.get("coordinates"))?;
             if points.is_empty() {
                 return refuse("MultiPoint coordinates must have at least 1 element");
             }
             found.points.extend(points);
         }
-        "LineString" => found.lines.push(line(items("LineString")?)?),
+        "LineString" => found.lines.push(line(object.get("coordinates"))?),
         "MultiLineString" => {
             let lines = items("MultiLineString")?;
             if lines.is_empty() {
                 return refuse("MultiLineString coordinates must have at least 1 element");
             }
             for value in lines.values() {
-                let Value::Array(points) = value else { return refuse("LineString coordinates must be an array") };
-                found.lines.push(line(points)?);
+                found.lines.push(line(Some(value))?);
             }
         }
-        "Polygon" => found.polygons.push(polygon(items("Polygon")?, strict)?),
+        "Polygon" if strict => found.wound = Some(wound_polygon(items("Polygon")?)?),
+        "Polygon" => found.polygons.push(polygon(items("Polygon")?)?),
         "MultiPolygon" => {
             let polygons = items("MultiPolygon")?;
             if polygons.is_empty() {
@@ -172,10 +189,13 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, depth: usize) -> Result<()> {
             }
             for value in polygons.values() {
                 let Value::Array(rings) = value else { return refuse("Polygon coordinates must be an array") };
-                found.polygons.push(polygon(rings, strict)?);
+                found.polygons.push(polygon(rings)?);
             }
         }
-        "GeometryCollection" if depth < DEPTH_MAX => {
+        "GeometryCollection" if is_part => {
+            return refuse(format!("GeometryCollections cannot be nested: {}", text::document(object)));
+        }
+        "GeometryCollection" => {
             let Some(Value::Array(parts)) = object.get("geometries") else {
                 return refuse("GeometryCollection geometries must be an array");
             };
@@ -184,7 +204,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, depth: usize) -> Result<()> {
             }
             for part in parts.values() {
                 let Value::Document(part) = part else { return refuse("Element 0 of \"geometries\" is not an object") };
-                add_shape(part, found, depth + 1)?;
+                add_shape(part, found, true)?;
             }
         }
         _ => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
@@ -210,51 +230,77 @@ pub(crate) fn is_strict(object: Doc<'_>) -> Result<bool> {
     }
 }
 
-fn line(points: Doc<'_>) -> Result<Vec<Point>> {
-    let mut line = points.values().map(point_of).collect::<Result<Vec<_>>>()?;
-    line.dedup();
-    if line.len() < 2 {
-        let found = text::value(Value::Array(points));
-        return refuse(format!("GeoJSON LineString must have at least 2 vertices: {found}"));
+/// The coordinates of several positions.
+fn coordinates(value: Option<Value<'_>>) -> Result<(Doc<'_>, Vec<Point>)> {
+    let Some(Value::Array(positions)) = value else {
+        return refuse("GeoJSON coordinates must be an array of coordinates");
+    };
+    if positions.elements().any(|element| element.kind != Kind::Array) {
+        return refuse("GeoJSON coordinates must be an array");
     }
-    Ok(line)
+    Ok((positions, positions.values().map(point_of).collect::<Result<Vec<_>>>()?))
 }
 
-fn polygon(rings: Doc<'_>, strict: bool) -> Result<Polygon> {
+fn line(value: Option<Value<'_>>) -> Result<Line> {
+    let (positions, mut points) = coordinates(value)?;
+    points.dedup();
+    if points.len() < 2 {
+        let found = text::value(Value::Array(positions));
+        return refuse(format!("GeoJSON LineString must have at least 2 vertices: {found}"));
+    }
+    Ok(Line::new(points))
+}
+
+/// Checks the rings of a polygon in MongoDB's order: each of them by itself, then as holes, then all of them together.
+fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
+    let found = || text::value(Value::Array(coordinates));
+    let mut rings: Vec<Ring> = Vec::new();
+    for value in coordinates.values() {
+        let mut ring = ring(value)?;
+        ring.normalize();
+        if let Some(outline) = rings.first()
+            && !outline.contains_ring(&ring)
+        {
+            let first = coordinates.first().map_or(Value::Null, |first| first.value());
+            return refuse(format!(
+                "Secondary loops not contained by first exterior loop - secondary loops must be holes: {} first loop: {}",
+                text::value(value),
+                text::value(first)
+            ));
+        }
+        rings.push(ring);
+    }
     if rings.is_empty() {
         return refuse("Polygon has no loops.");
     }
-    if strict && rings.elements().nth(1).is_some() {
-        return refuse(format!(
-            "Only one simple loop is allowed in a big polygon: {}",
-            text::value(Value::Array(rings))
-        ));
-    }
-    let ring = |value: Value<'_>| match value {
-        Value::Array(points) => ring(points, strict),
-        _ => refuse("Polygon coordinates must be an array"),
-    };
-    let rings = rings.values().map(ring).collect::<Result<Vec<_>>>()?;
-    if let Some((outline, holes)) = rings.split_first() {
-        let outside = |hole: &Ring| hole.edges().any(|(corner, _)| !outline.contains(corner));
-        if let Some(index) = holes.iter().position(outside) {
-            let number = index + 1;
-            return refuse(format!(
-                "Secondary loops not contained by first exterior loop - secondary loops must be holes: loop {number}"
-            ));
+    let polygon = Polygon::new(rings);
+    match polygon.defect() {
+        None => Ok(polygon),
+        Some(Defect::Invalid(reason)) => refuse(format!("Polygon isn't valid: {reason} {}", found())),
+        Some(Defect::SharedCorners { hole }) => {
+            refuse(format!("Loop {hole} shares more than one vertex with its parent loop 0: {}", found()))
         }
+        Some(Defect::NestedHoles) => refuse(format!("Polygon interior loops cannot be nested: {}", found())),
     }
-    Ok(Polygon { rings })
 }
 
-fn ring(points: Doc<'_>, strict: bool) -> Result<Ring> {
-    let found = || text::value(Value::Array(points)).to_string();
-    if points.elements().any(|element| element.kind != Kind::Array) {
-        return refuse("Point must be an array or object");
+/// A polygon that is taken as it is wound: one ring.
+fn wound_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
+    let mut rings = coordinates.values();
+    match (rings.next(), rings.next()) {
+        (Some(only), None) => Ok(WoundPolygon::new(ring(only)?)),
+        _ => refuse(format!(
+            "Only one simple loop is allowed in a big polygon: {}",
+            text::value(Value::Array(coordinates))
+        )),
     }
-    let mut corners = points.values().map(point_of).collect::<Result<Vec<_>>>()?;
+}
+
+fn ring(value: Value<'_>) -> Result<Ring> {
+    let (positions, mut corners) = coordinates(Some(value))?;
+    let found = || text::value(Value::Array(positions)).to_string();
     if corners.is_empty() {
-        return refuse("Loop has no vertices");
+        return refuse(format!("Loop has no vertices: {}", found()));
     }
     if corners.first() != corners.last() {
         return refuse(format!("Loop is not closed: {}", found()));
@@ -264,22 +310,9 @@ fn ring(points: Doc<'_>, strict: bool) -> Result<Ring> {
     if corners.len() < 3 {
         return refuse(format!("Loop must have at least 3 different vertices: {}", found()));
     }
-    if let Some((first, second)) = crossing_edges(&corners) {
-        return refuse(format!("Loop is not valid: {} Edges {first} and {second} cross.", found()));
+    let ring = Ring::new(corners);
+    match ring.defect() {
+        None => Ok(ring),
+        Some(defect) => refuse(format!("Loop is not valid: {} {defect}", found())),
     }
-    Ok(Ring::new(corners, strict))
-}
-
-/// Two edges of a ring that cross, or meet in a corner that both have.
-fn crossing_edges(corners: &[Point]) -> Option<(usize, usize)> {
-    let end = |index: usize| corners[(index + 1) % corners.len()];
-    for first in 0..corners.len() {
-        for second in first + 1..corners.len() {
-            let crossing = crossing_sign(&corners[first], &end(first), &corners[second], &end(second));
-            if crossing == Crossing::Cross || corners[first] == corners[second] {
-                return Some((first, second));
-            }
-        }
-    }
-    None
 }

@@ -1,0 +1,166 @@
+//! An index over a chain of edges: which of them come near another edge, and which is the closest to a point.
+//!
+//! Neighbors in a chain are neighbors on the sphere. So boxes around four edges each, around four boxes each, and so on, are
+//! a tree that needs no sorting, and a search looks into few of them. Comparing all edges with one another took 23 s for
+//! a polygon of 20,000 corners.
+
+use s2::point::Point;
+use s2::r3::vector::Vector;
+use std::ops::ControlFlow;
+
+/// Edges in a box, and boxes in a larger one.
+const FANOUT: usize = 4;
+
+/// As far as rounding moves a point.
+const MARGIN: f64 = 1e-14;
+
+/// A box in space around a part of the chain.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    low: [f64; 3],
+    high: [f64; 3],
+}
+
+fn axes(vector: Vector) -> [f64; 3] {
+    [vector.x, vector.y, vector.z]
+}
+
+impl Extent {
+    const NOTHING: Extent = Extent { low: [f64::INFINITY; 3], high: [f64::NEG_INFINITY; 3] };
+
+    /// Returns the box around an edge, which rises above the straight line between its ends.
+    fn of_edge(a: Point, b: Point) -> Extent {
+        let rise = 1.0 - (a.0 + b.0).norm() / 2.0 + MARGIN;
+        let (a, b) = (axes(a.0), axes(b.0));
+        let mut extent = Extent::NOTHING;
+        for axis in 0..3 {
+            extent.low[axis] = a[axis].min(b[axis]) - rise;
+            extent.high[axis] = a[axis].max(b[axis]) + rise;
+        }
+        extent
+    }
+
+    fn union(mut self, other: Extent) -> Extent {
+        for axis in 0..3 {
+            self.low[axis] = self.low[axis].min(other.low[axis]);
+            self.high[axis] = self.high[axis].max(other.high[axis]);
+        }
+        self
+    }
+
+    fn meets(&self, other: &Extent) -> bool {
+        (0..3).all(|axis| self.low[axis] <= other.high[axis] && other.low[axis] <= self.high[axis])
+    }
+
+    /// Whether a plane through the center of the sphere goes through the box.
+    fn is_cut_by(&self, normal: [f64; 3]) -> bool {
+        let (mut middle, mut reach) = (0.0, MARGIN);
+        for axis in 0..3 {
+            middle += normal[axis] * (self.low[axis] + self.high[axis]) / 2.0;
+            reach += normal[axis].abs() * (self.high[axis] - self.low[axis]) / 2.0;
+        }
+        middle.abs() <= reach
+    }
+
+    /// Returns the distance of a point in a straight line.
+    fn distance(&self, point: [f64; 3]) -> f64 {
+        let gap = |axis: usize| (self.low[axis] - point[axis]).max(point[axis] - self.high[axis]).max(0.0);
+        (gap(0).powi(2) + gap(1).powi(2) + gap(2).powi(2)).sqrt()
+    }
+}
+
+/// Boxes around the edges of a chain.
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeIndex {
+    edges: usize,
+    /// Boxes of boxes; those around edges come first, and the last level has one.
+    levels: Vec<Vec<Extent>>,
+}
+
+/// An edge that others are looked for at.
+struct Probe {
+    extent: Extent,
+    normal: Option<[f64; 3]>,
+}
+
+impl EdgeIndex {
+    pub fn new(edges: impl Iterator<Item = (Point, Point)>) -> EdgeIndex {
+        let extents: Vec<Extent> = edges.map(|(a, b)| Extent::of_edge(a, b)).collect();
+        let join = |extents: &[Extent]| -> Vec<Extent> {
+            extents.chunks(FANOUT).map(|part| part.iter().copied().fold(Extent::NOTHING, Extent::union)).collect()
+        };
+        let mut levels = vec![join(&extents)];
+        while let Some(last) = levels.last().filter(|last| last.len() > 1) {
+            levels.push(join(last));
+        }
+        EdgeIndex { edges: extents.len(), levels }
+    }
+
+    /// Visits the edges that may meet the one from `a` to `b`, in order.
+    pub fn visit<B>(&self, a: Point, b: Point, visit: &mut impl FnMut(usize) -> ControlFlow<B>) -> ControlFlow<B> {
+        let cross = a.0.cross(&b.0);
+        let length = cross.norm();
+        let normal = (length > 1e-6).then(|| axes(cross * (1.0 / length)));
+        let probe = Probe { extent: Extent::of_edge(a, b), normal };
+        self.visit_part(self.levels.len() - 1, 0, &probe, visit)
+    }
+
+    fn visit_part<B>(
+        &self,
+        level: usize,
+        part: usize,
+        probe: &Probe,
+        visit: &mut impl FnMut(usize) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let Some(extent) = self.levels[level].get(part) else { return ControlFlow::Continue(()) };
+        if !extent.meets(&probe.extent) || probe.normal.is_some_and(|normal| !extent.is_cut_by(normal)) {
+            return ControlFlow::Continue(());
+        }
+        let parts = part * FANOUT..(part + 1) * FANOUT;
+        match level.checked_sub(1) {
+            None => (parts.start..parts.end.min(self.edges)).try_for_each(visit),
+            Some(below) => parts.into_iter().try_for_each(|part| self.visit_part(below, part, probe, visit)),
+        }
+    }
+
+    /// Returns the edge with the least angle to a point, and that angle; the first one of several.
+    pub fn closest(&self, point: Point, angle: &impl Fn(usize) -> f64) -> Option<(usize, f64)> {
+        let mut best = None;
+        self.closest_in(self.levels.len() - 1, 0, axes(point.0), angle, &mut best);
+        best
+    }
+
+    fn closest_in(
+        &self,
+        level: usize,
+        part: usize,
+        point: [f64; 3],
+        angle: &impl Fn(usize) -> f64,
+        best: &mut Option<(usize, f64)>,
+    ) {
+        let parts = part * FANOUT..(part + 1) * FANOUT;
+        let Some(below) = level.checked_sub(1) else {
+            for edge in parts.start..parts.end.min(self.edges) {
+                let angle = angle(edge);
+                if best.is_none_or(|(first, least)| angle < least || angle == least && edge < first) {
+                    *best = Some((edge, angle));
+                }
+            }
+            return;
+        };
+        let extents = &self.levels[below];
+        let mut near = [(f64::INFINITY, 0); FANOUT];
+        for (slot, part) in near.iter_mut().zip(parts) {
+            if let Some(extent) = extents.get(part) {
+                *slot = (extent.distance(point), part);
+            }
+        }
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (distance, part) in near {
+            let reach = best.map_or(f64::MAX, |(_, angle)| 2.0 * (angle / 2.0).sin() + 1e-9);
+            if distance <= reach {
+                self.closest_in(below, part, point, angle, best);
+            }
+        }
+    }
+}

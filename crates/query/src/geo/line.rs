@@ -1,0 +1,170 @@
+//! Lines on the sphere: what they cross, and whether one runs along another.
+
+use super::bounds::Bounds;
+use super::edges::EdgeIndex;
+use super::predicates::{Crosser, Crossing, compare, is_ordered, orientation, robust_cross};
+use super::ring::PointCell;
+use super::sphere::closest_point;
+use s2::point::Point;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::f64::consts::PI;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+/// Lines with fewer edges are gone through edge by edge.
+const INDEXED_FROM: usize = 24;
+
+/// As far as a line may be from one that it runs along.
+const ALONG_RADIANS: f64 = 1e-10 * PI / 180.0;
+
+/// A chain of edges.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    points: Vec<Point>,
+    bounds: Bounds,
+    index: OnceLock<EdgeIndex>,
+}
+
+impl Line {
+    pub fn new(points: Vec<Point>) -> Line {
+        let bounds = Bounds::of_chain(points.iter().copied());
+        Line { points, bounds, index: OnceLock::new() }
+    }
+
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> + '_ {
+        self.points.windows(2).map(|pair| (pair[0], pair[1]))
+    }
+
+    fn edge(&self, number: usize) -> Option<(Point, Point)> {
+        Some((*self.points.get(number)?, *self.points.get(number + 1)?))
+    }
+
+    /// Whether an edge crosses the line or has a corner in common with it.
+    fn is_met_by(&self, a: Point, b: Point) -> bool {
+        let crosser = Crosser::new(a, b);
+        let meets = |(c, d): (Point, Point)| crosser.crossing(c, d) != Crossing::None;
+        if self.points.len() < INDEXED_FROM {
+            return self.edges().any(meets);
+        }
+        let index = self.index.get_or_init(|| EdgeIndex::new(self.edges()));
+        let found = index.visit(a, b, &mut |number| match self.edge(number).is_some_and(meets) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        found.is_break()
+    }
+
+    pub fn intersects(&self, other: &Line) -> bool {
+        self.bounds.intersects(&other.bounds) && other.edges().any(|(a, b)| self.is_met_by(a, b))
+    }
+
+    /// Whether the line has a point in common with a cell.
+    pub fn meets_cell(&self, cell: &PointCell) -> bool {
+        self.points.iter().any(|point| cell.holds(*point)) || cell.ring().edges().any(|(a, b)| self.is_met_by(a, b))
+    }
+}
+
+/// Returns where two edges that cross do so.
+pub(crate) fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
+    let normal = |a: Point, b: Point| Point(robust_cross(a, b).normalize());
+    let (first, second) = (normal(a, b), normal(c, d));
+    let mut point = normal(first, second);
+    if point.0.dot(&((a.0 + b.0) + (c.0 + d.0))) < 0.0 {
+        point = Point(point.0 * -1.0);
+    }
+    if is_ordered(a, point, b, first) && is_ordered(c, point, d, second) {
+        return point;
+    }
+    // Of two nearly parallel edges, the closest end that lies on both.
+    let mut closest: Option<(f64, Point)> = None;
+    for (end, from, to, normal) in [(a, c, d, second), (b, c, d, second), (c, a, b, first), (d, a, b, first)] {
+        let distance = (point.0 - end.0).norm2();
+        let is_closer =
+            |(least, best): (f64, Point)| distance < least || distance == least && compare(end, best) == Ordering::Less;
+        if is_ordered(from, end, to, normal) && closest.is_none_or(is_closer) {
+            closest = Some((distance, end));
+        }
+    }
+    closest.map_or(point, |(_, end)| end)
+}
+
+/// How far two lines have been followed beside one another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Progress {
+    /// Edges of the covering and of the covered line.
+    over: usize,
+    under: usize,
+    /// Whether the covered line's edge has been followed from its beginning.
+    from_corner: bool,
+}
+
+/// Whether one line runs along another from its beginning to its end, but for rounding.
+pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
+    let next = |line: &[Point], number: usize| {
+        let rest = line.get(number + 1..).unwrap_or_default();
+        rest.iter().position(|point| *point != line[number]).map(|ahead| number + 1 + ahead)
+    };
+    let Some(first) = covered.first() else { return true };
+    let mut pending = Vec::new();
+    let mut number = 0;
+    while number < line.len()
+        && let Some(end) = next(line, number)
+    {
+        let closest = closest_point(*first, line[number], line[end]);
+        if closest != line[end] && closest.distance(first).rad() <= ALONG_RADIANS {
+            pending.push(Progress { over: number, under: 0, from_corner: true });
+        }
+        number = end;
+    }
+    let mut done = HashSet::new();
+    while let Some(progress) = pending.pop() {
+        if !done.insert(progress) {
+            continue;
+        }
+        let Progress { over, under, from_corner } = progress;
+        let Some(under_end) = next(covered, under) else { return true };
+        let Some(over_end) = next(line, over) else { continue };
+        let (over_from, under_from) = match from_corner {
+            true => (closest_point(covered[under], line[over], line[over_end]), covered[under]),
+            false => (line[over], closest_point(line[over], covered[under], covered[under_end])),
+        };
+        let (over_edge, under_edge) = ((over_from, line[over_end]), (under_from, covered[under_end]));
+        if is_along(under_edge, over_edge) {
+            pending.push(Progress { over: over_end, under, from_corner: false });
+        }
+        if is_along(over_edge, under_edge) {
+            pending.push(Progress { over, under: under_end, from_corner: true });
+        }
+    }
+    false
+}
+
+/// Whether every point of the edge `b` is close to the edge `a`.
+fn is_along((a0, a1): (Point, Point), (b0, b1): (Point, Point)) -> bool {
+    let mut across = Point(robust_cross(a0, a1).normalize());
+    let near = |point: Point| super::sphere::closest_point_with(point, a0, a1, across.0);
+    let (near_b0, near_b1) = (near(b0), near(b1));
+    if orientation(across, near_b0, near_b1) < 0 {
+        across = Point(across.0 * -1.0);
+    }
+    if b0.distance(&near_b0).rad() > ALONG_RADIANS || b1.distance(&near_b1).rad() > ALONG_RADIANS {
+        return false;
+    }
+    let normal = Point(robust_cross(b0, b1).normalize());
+    let angle = across.distance(&normal).rad();
+    if angle <= ALONG_RADIANS {
+        return true;
+    }
+    if angle >= PI - 0.01 {
+        let is_nearer = |point: Point| point.distance(&a0).rad() < point.distance(&a1).rad();
+        return is_nearer(b0) == is_nearer(b1);
+    }
+    let farthest = Point((across.0 - normal.0 * across.0.dot(&normal.0)).normalize());
+    let lies_on = |point: Point| orientation(normal, b0, point) > 0 && orientation(point, b1, normal) > 0;
+    !lies_on(farthest) && !lies_on(Point(farthest.0 * -1.0))
+}

@@ -1,0 +1,340 @@
+//! Areas on the sphere: an outline with holes, and single rings that are taken as they are wound.
+
+use super::bounds::Bounds;
+use super::line::Line;
+use super::predicates::{Crosser, Crossing, crosses_at_corner};
+use super::ring::{PointCell, Ring, point_key};
+use super::sphere::{angle_to_edge, closest_point};
+use s2::point::Point;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// An outline, which comes first, and holes in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Polygon {
+    rings: Vec<Ring>,
+}
+
+/// What makes rings no polygon.
+pub(crate) enum Defect {
+    Invalid(String),
+    SharedCorners { hole: usize },
+    NestedHoles,
+}
+
+impl Polygon {
+    /// Takes at least one ring; all of them have the smaller part of the sphere inside.
+    pub fn new(rings: Vec<Ring>) -> Polygon {
+        Polygon { rings }
+    }
+
+    /// Returns why rings make no polygon: their edges cross or coincide, or holes are nested or share two corners with the
+    /// outline.
+    pub fn defect(&self) -> Option<Defect> {
+        if self.rings.len() < 2 {
+            return None;
+        }
+        if let Some(reason) = self.common_edge().or_else(|| self.crossing_rings()) {
+            return Some(Defect::Invalid(reason));
+        }
+        let (outline, holes) = self.rings.split_first()?;
+        let shared = |hole: &Ring| hole.corners().iter().filter(|corner| outline.has_corner(**corner)).count();
+        if let Some(index) = holes.iter().position(|hole| shared(hole) > 1) {
+            return Some(Defect::SharedCorners { hole: index + 1 });
+        }
+        let is_nested = holes.iter().enumerate().any(|(number, hole)| {
+            holes.iter().enumerate().any(|(other, outer)| other != number && outer.contains_nested(hole))
+        });
+        is_nested.then_some(Defect::NestedHoles)
+    }
+
+    fn common_edge(&self) -> Option<String> {
+        let mut edges = HashMap::new();
+        for (ring, corners) in self.rings.iter().enumerate() {
+            for (number, (a, b)) in corners.edges().enumerate() {
+                let (a, b) = (point_key(a), point_key(b));
+                let undirected = if a <= b { (a, b) } else { (b, a) };
+                if let Some((other, edge)) = edges.insert(undirected, (ring, number)) {
+                    return Some(format!("Duplicate edge: loop {ring}, edge {number} and loop {other}, edge {edge}"));
+                }
+            }
+        }
+        None
+    }
+
+    fn crossing_rings(&self) -> Option<String> {
+        for (number, ring) in self.rings.iter().enumerate() {
+            for (other, second) in self.rings.iter().enumerate().skip(number + 1) {
+                if ring.contains_or_crosses(second).is_none() {
+                    return Some(format!("Loop {number} crosses loop {other}"));
+                }
+            }
+        }
+        None
+    }
+
+    fn outline(&self) -> Option<&Ring> {
+        self.rings.first()
+    }
+
+    fn holes(&self) -> &[Ring] {
+        self.rings.get(1..).unwrap_or_default()
+    }
+
+    fn bounds(&self) -> &Bounds {
+        self.outline().map_or(&Bounds::FULL, Ring::bounds)
+    }
+
+    /// Returns the only ring of a polygon without holes.
+    fn single(&self) -> Option<&Ring> {
+        match &self.rings[..] {
+            [ring] => Some(ring),
+            _ => None,
+        }
+    }
+
+    pub fn contains(&self, point: Point) -> bool {
+        match self.single() {
+            Some(ring) => ring.contains(point),
+            None => {
+                self.bounds().contains_point(point)
+                    && self.rings.iter().filter(|ring| ring.contains(point)).count() % 2 == 1
+            }
+        }
+    }
+
+    /// As [`contains`](Polygon::contains), with edges and corners belonging to the polygon.
+    pub fn holds_point(&self, cell: &PointCell, point: Point) -> bool {
+        self.contains(point) || self.meets_cell(cell)
+    }
+
+    pub fn meets_cell(&self, cell: &PointCell) -> bool {
+        match self.single() {
+            Some(ring) => ring.meets_cell(cell),
+            None => self.bounds().intersects(&cell.bounds) && self.meets_rings(std::slice::from_ref(cell.ring())),
+        }
+    }
+
+    /// Whether an odd number of rings contains one; `None` if edges cross.
+    fn contains_or_crosses(&self, other: &Ring) -> Option<bool> {
+        self.rings.iter().try_fold(false, |inside, ring| Some(inside ^ ring.contains_or_crosses(other)?))
+    }
+
+    pub fn contains_polygon(&self, other: &Polygon) -> bool {
+        if let (Some(own), Some(other)) = (self.single(), other.single()) {
+            return own.contains_ring(other);
+        }
+        let is_within = self.bounds().contains(other.bounds());
+        if !is_within && !self.bounds().longitudes.union(&other.bounds().longitudes).is_full() {
+            return false;
+        }
+        other.outline().is_some_and(|outline| self.contains_or_crosses(outline) == Some(true))
+            && self.holes().iter().all(|hole| other.contains_or_crosses(hole) == Some(false))
+    }
+
+    pub fn meets_polygon(&self, other: &Polygon) -> bool {
+        if let (Some(own), Some(other)) = (self.single(), other.single()) {
+            return own.intersects_ring(other);
+        }
+        self.bounds().intersects(other.bounds()) && self.meets_rings(&other.rings)
+    }
+
+    fn meets_rings(&self, other: &[Ring]) -> bool {
+        let meets =
+            |rings: &[Ring], outline: Option<&Ring>| outline.is_some_and(|outline| meets_outline(rings, outline));
+        meets(&self.rings, other.first()) || meets(other, self.outline())
+    }
+
+    /// Returns the parts of a line that lie inside, or outside if `outside` is set.
+    pub fn clip(&self, line: &Line, outside: bool) -> Vec<Vec<Point>> {
+        let Some(first) = line.points().first() else { return Vec::new() };
+        let mut parts = Parts::default();
+        let mut inside = self.contains(*first) ^ outside;
+        for (a, b) in line.edges() {
+            let mut cuts = self.cuts(a, b);
+            if inside {
+                cuts.push((0.0, a));
+            }
+            inside = cuts.len() % 2 == 1;
+            if inside {
+                cuts.push((1.0, b));
+            }
+            cuts.sort_by(|one, other| one.0.total_cmp(&other.0).then(super::predicates::compare(one.1, other.1)));
+            for pair in cuts.chunks_exact(2) {
+                if pair[0] != pair[1] {
+                    parts.add(pair[0].1, pair[1].1);
+                }
+            }
+        }
+        parts.finish()
+    }
+
+    /// Returns where an edge goes in or out: how far along the edge, and the point.
+    fn cuts(&self, a: Point, b: Point) -> Vec<(f64, Point)> {
+        let mut cuts = Vec::new();
+        let crosser = Crosser::new(a, b);
+        for ring in &self.rings {
+            let _ = ring.visit_near((a, b), &mut |number| {
+                let (c, d) = ring.edge(number);
+                match crosser.crossing(c, d) {
+                    Crossing::None => {}
+                    Crossing::Proper => {
+                        let point = super::line::intersection((a, b), (c, d));
+                        let (from_a, from_b) = (point.distance(&a).rad(), point.distance(&b).rad());
+                        cuts.push((from_a / (from_a + from_b), point));
+                    }
+                    Crossing::Corner if crosses_at_corner(a, b, c, d) => match a == c || a == d {
+                        true => cuts.push((0.0, a)),
+                        false => cuts.push((1.0, b)),
+                    },
+                    Crossing::Corner => {}
+                }
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        cuts
+    }
+
+    pub fn contains_line(&self, line: &Line) -> bool {
+        match &self.clip(line, false)[..] {
+            [part] => super::line::nearly_covers(part, line.points()),
+            _ => false,
+        }
+    }
+
+    pub fn meets_line(&self, line: &Line) -> bool {
+        !self.clip(line, false).is_empty()
+    }
+
+    /// How far away a point is, in radians; nothing where it is inside.
+    pub fn distance(&self, point: Point) -> f64 {
+        if self.contains(point) { 0.0 } else { self.distance_to_edges(point) }
+    }
+
+    /// How far inside a point is; nothing where it is outside.
+    pub fn depth(&self, point: Point) -> f64 {
+        if self.contains(point) { self.distance_to_edges(point) } else { 0.0 }
+    }
+
+    fn distance_to_edges(&self, point: Point) -> f64 {
+        let mut closest: Option<(f64, (Point, Point))> = None;
+        for ring in &self.rings {
+            let angle = |number: usize| {
+                let (a, b) = ring.edge(number);
+                angle_to_edge(point, a, b)
+            };
+            if let Some((number, angle)) = ring.index().closest(point, &angle)
+                && closest.is_none_or(|(least, _)| angle < least)
+            {
+                closest = Some((angle, ring.edge(number)));
+            }
+        }
+        closest.map_or(f64::INFINITY, |(_, (a, b))| point.distance(&closest_point(point, a, b)).rad())
+    }
+}
+
+/// Whether an odd number of rings contains an outline, or one of them meets it without either containing the other.
+fn meets_outline(rings: &[Ring], outline: &Ring) -> bool {
+    let mut inside = false;
+    for ring in rings {
+        if ring.contains_ring(outline) {
+            inside = !inside;
+        } else if !outline.contains_ring(ring) && ring.intersects_ring(outline) {
+            return true;
+        }
+    }
+    inside
+}
+
+/// Parts of a line, of which those that follow one another are joined.
+#[derive(Default)]
+struct Parts {
+    done: Vec<Vec<Point>>,
+    last: Vec<Point>,
+}
+
+impl Parts {
+    /// Points closer together than this are one.
+    const MERGED_RADIANS: f64 = 1.5e-15;
+
+    fn add(&mut self, from: Point, to: Point) {
+        let is_apart = |last: &[Point], point: Point| {
+            last.last().is_some_and(|last| last.distance(&point).rad() > Parts::MERGED_RADIANS)
+        };
+        if is_apart(&self.last, from) {
+            self.done.push(std::mem::take(&mut self.last));
+        }
+        if self.last.is_empty() {
+            self.last.push(from);
+        }
+        if is_apart(&self.last, to) {
+            self.last.push(to);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Vec<Point>> {
+        if !self.last.is_empty() {
+            self.done.push(self.last);
+        }
+        self.done
+    }
+}
+
+/// A single ring of which the inside is to the left, though it may be the larger part of the sphere.
+#[derive(Clone, Debug)]
+pub(crate) struct WoundPolygon {
+    ring: Ring,
+    /// The smaller of the two parts that the ring divides the sphere into.
+    smaller: Polygon,
+    is_smaller: bool,
+    border: Line,
+}
+
+impl WoundPolygon {
+    pub fn new(ring: Ring) -> WoundPolygon {
+        let mut turned = ring.clone();
+        turned.normalize();
+        let border = Line::new((0..=ring.len()).map(|number| ring.corner(number)).collect());
+        WoundPolygon { is_smaller: ring.is_smaller_side(), smaller: Polygon::new(vec![turned]), ring, border }
+    }
+
+    pub fn holds_point(&self, cell: &PointCell, point: Point) -> bool {
+        self.ring.contains(point) || self.meets_cell(cell)
+    }
+
+    pub fn meets_cell(&self, cell: &PointCell) -> bool {
+        self.ring.meets_cell(cell)
+    }
+
+    pub fn contains_line(&self, line: &Line) -> bool {
+        self.smaller.clip(line, self.is_smaller).is_empty()
+    }
+
+    pub fn meets_line(&self, line: &Line) -> bool {
+        self.border.intersects(line) || self.contains_line(line)
+    }
+
+    pub fn contains_polygon(&self, other: &Polygon) -> bool {
+        match self.is_smaller {
+            true => self.smaller.contains_polygon(other),
+            false => !self.smaller.meets_polygon(other),
+        }
+    }
+
+    pub fn meets_polygon(&self, other: &Polygon) -> bool {
+        match self.is_smaller {
+            true => self.smaller.meets_polygon(other),
+            false => !self.smaller.contains_polygon(other),
+        }
+    }
+
+    /// How far away a point is, in radians; nothing where it is inside.
+    pub fn distance(&self, point: Point) -> f64 {
+        if self.ring.contains(point) { 0.0 } else { self.smaller.distance_to_edges(point) }
+    }
+
+    /// How far inside a point is; nothing where it is outside.
+    pub fn depth(&self, point: Point) -> f64 {
+        if self.ring.contains(point) { self.smaller.distance_to_edges(point) } else { 0.0 }
+    }
+}

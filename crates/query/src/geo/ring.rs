@@ -1,0 +1,370 @@
+//! Closed chains of edges, and how two of them lie to one another.
+//!
+//! What two rings with common corners or edges contain and meet is found as in the S2 version of MongoDB 6.0: no edge may
+//! cross another, and at each common corner the sides that are inside are compared.
+
+use super::bounds::Bounds;
+use super::edges::EdgeIndex;
+use super::predicates::{
+    Crosser, Crossing, Wedge, WedgeRelation, compare, is_ordered, orientation, origin, robust_cross,
+};
+use s2::cell::Cell;
+use s2::latlng::LatLng;
+use s2::point::Point;
+use s2::r3::vector::Vector;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::f64::consts::{FRAC_PI_2, PI};
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+/// Rings with fewer corners are gone through edge by edge.
+const INDEXED_FROM: usize = 24;
+
+/// The coordinates of a point, in a form that can be hashed.
+type PointKey = [u64; 3];
+
+pub(crate) fn point_key(point: Point) -> PointKey {
+    // Adding zero makes negative zero positive.
+    [point.0.x, point.0.y, point.0.z].map(|coordinate| (coordinate + 0.0).to_bits())
+}
+
+/// A closed loop of three corners or more, the first of which is not repeated at the end. Its inside is to the left.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring {
+    corners: Vec<Point>,
+    /// Whether the fixed point that containment is counted from lies inside.
+    origin_inside: bool,
+    bounds: Bounds,
+    index: OnceLock<EdgeIndex>,
+    numbers: OnceLock<HashMap<PointKey, usize>>,
+}
+
+impl Ring {
+    pub fn new(corners: Vec<Point>) -> Ring {
+        let mut ring = Ring {
+            corners,
+            origin_inside: false,
+            bounds: Bounds::FULL,
+            index: OnceLock::new(),
+            numbers: OnceLock::new(),
+        };
+        // Containment is counted from a guess, which one corner shows to be right or wrong.
+        let inside = is_ordered(Point(ring.corner(1).0.ortho()), ring.corner(0), ring.corner(2), ring.corner(1));
+        ring.origin_inside = inside != ring.contains(ring.corner(1));
+        ring.find_bounds();
+        ring
+    }
+
+    fn find_bounds(&mut self) {
+        let mut bounds = Bounds::of_chain((0..=self.len()).map(|number| self.corner(number)));
+        self.bounds = Bounds::FULL;
+        let pole = |z: f64| Point::from_coords(0.0, 0.0, z);
+        if self.contains(pole(1.0)) {
+            bounds = Bounds { low: bounds.low, high: FRAC_PI_2, longitudes: Bounds::FULL.longitudes };
+        }
+        if bounds.longitudes.is_full() && self.contains(pole(-1.0)) {
+            bounds.low = -FRAC_PI_2;
+        }
+        self.bounds = bounds;
+    }
+
+    pub fn len(&self) -> usize {
+        self.corners.len()
+    }
+
+    pub fn corners(&self) -> &[Point] {
+        &self.corners
+    }
+
+    /// Returns a corner; numbers go on at the first one after the last.
+    pub fn corner(&self, number: usize) -> Point {
+        self.corners[number % self.corners.len()]
+    }
+
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    pub fn edge(&self, number: usize) -> (Point, Point) {
+        (self.corner(number), self.corner(number + 1))
+    }
+
+    pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> + '_ {
+        (0..self.len()).map(|number| self.edge(number))
+    }
+
+    pub fn index(&self) -> &EdgeIndex {
+        self.index.get_or_init(|| EdgeIndex::new(self.edges()))
+    }
+
+    /// Visits the edges that may meet the one from `a` to `b`, in order.
+    pub fn visit_near<B>(
+        &self,
+        (a, b): (Point, Point),
+        visit: &mut impl FnMut(usize) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        match self.len() < INDEXED_FROM {
+            true => (0..self.len()).try_for_each(visit),
+            false => self.index().visit(a, b, visit),
+        }
+    }
+
+    /// Whether the area to the left is not the larger part of the sphere.
+    pub fn is_smaller_side(&self) -> bool {
+        self.bounds.longitudes.len() < PI || self.turning() >= -1e-14
+    }
+
+    /// Turns the ring so that the smaller part of the sphere is inside.
+    pub fn normalize(&mut self) {
+        if self.is_smaller_side() {
+            return;
+        }
+        self.corners.reverse();
+        self.origin_inside ^= true;
+        (self.index, self.numbers) = (OnceLock::new(), OnceLock::new());
+        match self.bounds.low > -FRAC_PI_2 && self.bounds.high < FRAC_PI_2 {
+            true => self.bounds = Bounds::FULL,
+            false => self.find_bounds(),
+        }
+    }
+
+    /// Returns the sum of the angles by which the edges turn left, added up in an order that does not depend on the
+    /// corner that the ring begins with.
+    fn turning(&self) -> f64 {
+        let count = self.len();
+        let first = (1..count).fold(0, |first, number| {
+            let is_less = compare(self.corner(number), self.corner(first)) == Ordering::Less;
+            if is_less { number } else { first }
+        });
+        let forward = compare(self.corner(first + 1), self.corner(first + count - 1)) == Ordering::Less;
+        let at = |step: usize| match forward {
+            true => self.corner(first + step),
+            false => self.corner(first + 2 * count - step),
+        };
+        let turn = |step: usize| turn_angle(at(step + count - 1), at(step), at(step + 1));
+        let sum = (1..count).fold(turn(0), |sum, step| sum + turn(step));
+        if forward { sum } else { -sum }
+    }
+
+    pub fn contains(&self, point: Point) -> bool {
+        if !self.bounds.contains_point(point) {
+            return false;
+        }
+        let start = origin();
+        let crosser = Crosser::new(start, point);
+        let mut inside = self.origin_inside;
+        if self.len() < INDEXED_FROM || self.index.get().is_none() {
+            let mut acb = -crosser.side(self.corner(0));
+            for (c, d) in self.edges() {
+                let (crossing, next) = crosser.crossing_from(acb, c, d);
+                inside ^= crosser.counts(crossing, c, d);
+                acb = next;
+            }
+            return inside;
+        }
+        let _ = self.visit_near((start, point), &mut |number| {
+            let (c, d) = self.edge(number);
+            inside ^= crosser.counts(crosser.crossing(c, d), c, d);
+            ControlFlow::<()>::Continue(())
+        });
+        inside
+    }
+
+    /// Returns the number of a corner, from 1 to the number of corners.
+    fn find(&self, point: Point) -> Option<usize> {
+        if self.len() < INDEXED_FROM {
+            return (1..=self.len()).find(|number| self.corner(*number) == point);
+        }
+        let numbers = self
+            .numbers
+            .get_or_init(|| (1..=self.len()).rev().map(|number| (point_key(self.corner(number)), number)).collect());
+        numbers.get(&point_key(point)).copied()
+    }
+
+    pub fn has_corner(&self, point: Point) -> bool {
+        self.find(point).is_some()
+    }
+
+    /// Whether a corner of another ring is inside, or is a corner of both.
+    fn holds_corner(&self, point: Point) -> bool {
+        self.contains(point) || self.has_corner(point)
+    }
+
+    /// Whether a point lies inside and is no corner.
+    fn holds_inside(&self, point: Point) -> bool {
+        self.contains(point) && !self.has_corner(point)
+    }
+
+    fn wedge(&self, before: usize) -> Wedge {
+        Wedge { from: self.corner(before), corner: self.corner(before + 1), to: self.corner(before + 2) }
+    }
+
+    /// Whether the edges of two rings cross. At each common corner a pair of wedges is looked at, until `done` says that no
+    /// more need be.
+    fn crosses(&self, other: &Ring, done: &mut impl FnMut(Wedge, Wedge) -> bool) -> bool {
+        let found = (0..other.len()).try_for_each(|number| {
+            let (a, b) = other.edge(number);
+            let crosser = Crosser::new(a, b);
+            self.visit_near((a, b), &mut |own| {
+                let (c, d) = self.edge(own);
+                match crosser.crossing(c, d) {
+                    Crossing::None => ControlFlow::Continue(()),
+                    Crossing::Proper => ControlFlow::Break(true),
+                    Crossing::Corner if d == b && done(self.wedge(own), other.wedge(number)) => {
+                        ControlFlow::Break(false)
+                    }
+                    Crossing::Corner => ControlFlow::Continue(()),
+                }
+            })
+        });
+        matches!(found, ControlFlow::Break(true))
+    }
+
+    pub fn contains_ring(&self, other: &Ring) -> bool {
+        if !self.bounds.contains(&other.bounds) || !self.holds_corner(other.corner(0)) {
+            return false;
+        }
+        let mut leaves = false;
+        let crosses = self.crosses(other, &mut |own, others| {
+            leaves = !own.contains(others);
+            leaves
+        });
+        if crosses || leaves {
+            return false;
+        }
+        // Together they may cover the sphere, without one containing the other.
+        !self.bounds.union(&other.bounds).is_full() || !other.holds_inside(self.corner(0))
+    }
+
+    pub fn intersects_ring(&self, other: &Ring) -> bool {
+        if other.len() > self.len() {
+            return other.intersects_ring(self);
+        }
+        if !self.bounds.intersects(&other.bounds) {
+            return false;
+        }
+        if self.holds_inside(other.corner(0)) {
+            return true;
+        }
+        let mut meets = false;
+        let crosses = self.crosses(other, &mut |own, others| {
+            meets = own.intersects(others);
+            meets
+        });
+        crosses || meets || other.bounds.contains(&self.bounds) && other.holds_inside(self.corner(0))
+    }
+
+    /// Returns whether a ring lies inside, given that neither covers the other's outside; `None` if their edges cross.
+    pub fn contains_or_crosses(&self, other: &Ring) -> Option<bool> {
+        if !self.bounds.intersects(&other.bounds) {
+            return Some(false);
+        }
+        let (mut overlaps, mut larger, mut smaller, mut apart) = (false, false, false, false);
+        let crosses = self.crosses(other, &mut |own, others| {
+            match own.relation(others) {
+                WedgeRelation::Overlaps => overlaps = true,
+                WedgeRelation::Contains => larger = true,
+                WedgeRelation::IsContained => smaller = true,
+                WedgeRelation::Disjoint => apart = true,
+                WedgeRelation::Equal => {}
+            }
+            overlaps |= larger && smaller;
+            overlaps
+        });
+        if crosses || overlaps {
+            return None;
+        }
+        Some(!apart && !smaller && self.bounds.contains(&other.bounds) && self.holds_corner(other.corner(0)))
+    }
+
+    /// Whether a ring lies inside, given that the two do not cross and have no edge in common.
+    pub fn contains_nested(&self, other: &Ring) -> bool {
+        if !self.bounds.contains(&other.bounds) {
+            return false;
+        }
+        match self.find(other.corner(1)) {
+            None => self.contains(other.corner(1)),
+            Some(number) => self.wedge(number + self.len() - 1).contains(other.wedge(0)),
+        }
+    }
+
+    /// Whether a ring has a point in common with a cell.
+    pub fn meets_cell(&self, cell: &PointCell) -> bool {
+        self.bounds.intersects(&cell.bounds) && cell.ring().intersects_ring(self)
+    }
+
+    /// Returns what is wrong with the corners: one of them twice, or edges that cross.
+    pub fn defect(&self) -> Option<String> {
+        let mut numbers = HashMap::with_capacity(self.len());
+        for (number, corner) in self.corners.iter().enumerate() {
+            if let Some(first) = numbers.insert(point_key(*corner), number) {
+                return Some(format!("Duplicate vertices: {first} and {number}"));
+            }
+        }
+        let crossed = (0..self.len()).try_for_each(|number| {
+            let (a, b) = self.edge(number);
+            let crosser = Crosser::new(a, b);
+            self.visit_near((a, b), &mut |other| {
+                let (c, d) = self.edge(other);
+                match other > number + 1 && crosser.crossing(c, d) == Crossing::Proper {
+                    true => ControlFlow::Break((number, other)),
+                    false => ControlFlow::Continue(()),
+                }
+            })
+        });
+        let ControlFlow::Break((one, other)) = crossed else { return None };
+        let edge = |number: usize| format!("{}-{}", degrees(self.corner(number)), degrees(self.corner(number + 1)));
+        let (first, second) = (edge(one), edge(other));
+        Some(format!("Edges {one} and {other} cross. Edge locations in degrees: {first} and {second}"))
+    }
+}
+
+fn degrees(point: Point) -> String {
+    let position = LatLng::from(point);
+    format!("[{:.7}, {:.7}]", position.lat.deg(), position.lng.deg())
+}
+
+fn turn_angle(a: Point, b: Point, c: Point) -> f64 {
+    let angle = robust_cross(b, a).angle(&robust_cross(c, b)).rad();
+    if orientation(a, b, c) > 0 { angle } else { -angle }
+}
+
+/// The smallest cell around a point, which stands for the point where edges and corners count as well.
+#[derive(Clone, Debug)]
+pub(crate) struct PointCell {
+    cell: Cell,
+    pub bounds: Bounds,
+    ring: OnceLock<Ring>,
+}
+
+impl PointCell {
+    pub fn new(point: Point) -> PointCell {
+        let cell = Cell::from(point);
+        PointCell { bounds: Bounds::of_cell(&cell), ring: OnceLock::new(), cell }
+    }
+
+    pub fn ring(&self) -> &Ring {
+        self.ring.get_or_init(|| Ring::new(self.cell.vertices().to_vec()))
+    }
+
+    /// Whether both points have the same cell.
+    pub fn is_same(&self, other: &PointCell) -> bool {
+        self.cell.id == other.cell.id
+    }
+
+    /// Whether a point lies in the cell, its edges included.
+    pub fn holds(&self, point: Point) -> bool {
+        let Vector { x, y, z } = point.0;
+        let (in_front, u, v) = match self.cell.face() {
+            0 => (x > 0.0, y / x, z / x),
+            1 => (y > 0.0, -x / y, z / y),
+            2 => (z > 0.0, -x / z, -y / z),
+            3 => (x < 0.0, z / x, y / x),
+            4 => (y < 0.0, z / y, -x / y),
+            _ => (z < 0.0, -y / z, -x / z),
+        };
+        let uv = self.cell.bound_uv();
+        in_front && uv.x.lo <= u && u <= uv.x.hi && uv.y.lo <= v && v <= uv.y.hi
+    }
+}
