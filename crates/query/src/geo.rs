@@ -29,6 +29,7 @@ use document::Value;
 pub use near::{Metric, Near, Nearest};
 pub(crate) use operator::parse_operator;
 use s2::point::Point;
+use s2::r3::vector::Vector;
 
 /// Mean radius of the Earth as MongoDB has it.
 pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
@@ -45,8 +46,13 @@ impl Position {
         self.x.abs() <= 180.0 && self.y.abs() <= 90.0
     }
 
+    /// Returns the point on the sphere. A degree is a rounded number of radians here, as in MongoDB: with another rounding,
+    /// what lies on an edge would be beside it.
     pub fn to_point(self) -> Point {
-        Point::from(s2::latlng::LatLng::from_degrees(self.y, self.x))
+        const DEGREE: f64 = std::f64::consts::PI / 180.0;
+        let (latitude, longitude) = (self.y * DEGREE, self.x * DEGREE);
+        let around = latitude.cos();
+        Point(Vector { x: longitude.cos() * around, y: longitude.sin() * around, z: latitude.sin() })
     }
 }
 

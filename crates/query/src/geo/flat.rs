@@ -13,29 +13,47 @@ impl Area {
     pub(crate) fn contains(&self, at: Position) -> bool {
         match self {
             Area::Box { low, high } => low.x <= at.x && at.x <= high.x && low.y <= at.y && at.y <= high.y,
-            Area::Circle { center, radius } => (at.x - center.x).hypot(at.y - center.y) <= *radius,
+            Area::Circle { center, radius } => is_within(*center, at, *radius),
             Area::Polygon(corners) => is_inside(corners, at),
         }
     }
 }
 
-/// By the number of edges that a ray to the right crosses.
+/// Whether two positions are no farther apart than a radius. Along an axis the radius is added to the lower one, so that rounding
+/// does not leave out what is as far away as the radius says.
+fn is_within(center: Position, at: Position, radius: f64) -> bool {
+    let reaches = |a: f64, b: f64| a.max(b) <= a.min(b) + radius;
+    let (x, y) = (at.x - center.x, at.y - center.y);
+    if x == 0.0 {
+        reaches(at.y, center.y)
+    } else if y == 0.0 {
+        reaches(at.x, center.x)
+    } else {
+        (x * x + y * y).sqrt() <= radius
+    }
+}
+
+/// By the number of edges that a ray to the right crosses. Corners and points of level and upright edges are inside; a point
+/// on a slanted edge counts as lying to its left.
 fn is_inside(corners: &[Position], at: Position) -> bool {
     let mut inside = false;
     let next = corners.iter().cycle().skip(1);
     for (a, b) in corners.iter().zip(next) {
-        if is_between(*a, *b, at) {
+        let (left, right) = (a.x.min(b.x), a.x.max(b.x));
+        let is_level = a.y == b.y;
+        if at == *a || at == *b || is_level && at.y == a.y && left <= at.x && at.x <= right {
             return true;
         }
-        if (a.y > at.y) != (b.y > at.y) && at.x < (b.x - a.x) * (at.y - a.y) / (b.y - a.y) + a.x {
+        if is_level || at.y <= a.y.min(b.y) || at.y > a.y.max(b.y) || at.x > right {
+            continue;
+        }
+        let is_upright = a.x == b.x;
+        if is_upright && at.x == a.x {
+            return true;
+        }
+        if is_upright || at.x <= (at.y - a.y) * (b.x - a.x) / (b.y - a.y) + a.x {
             inside = !inside;
         }
     }
     inside
-}
-
-/// Whether a position lies on an edge.
-fn is_between(a: Position, b: Position, at: Position) -> bool {
-    let cross = (b.x - a.x) * (at.y - a.y) - (b.y - a.y) * (at.x - a.x);
-    cross == 0.0 && at.x >= a.x.min(b.x) && at.x <= a.x.max(b.x) && at.y >= a.y.min(b.y) && at.y <= a.y.max(b.y)
 }

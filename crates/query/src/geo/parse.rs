@@ -256,7 +256,7 @@ fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
     let found = || text::value(Value::Array(coordinates));
     let mut rings: Vec<Ring> = Vec::new();
     for value in coordinates.values() {
-        let mut ring = ring(value)?;
+        let mut ring = ring(value, value)?;
         ring.normalize();
         if let Some(outline) = rings.first()
             && !outline.contains_ring(&ring)
@@ -288,7 +288,7 @@ fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
 fn wound_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
     let mut rings = coordinates.values();
     match (rings.next(), rings.next()) {
-        (Some(only), None) => Ok(WoundPolygon::new(ring(only)?)),
+        (Some(only), None) => Ok(WoundPolygon::new(ring(only, Value::Array(coordinates))?)),
         _ => refuse(format!(
             "Only one simple loop is allowed in a big polygon: {}",
             text::value(Value::Array(coordinates))
@@ -296,9 +296,10 @@ fn wound_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
     }
 }
 
-fn ring(value: Value<'_>) -> Result<Ring> {
-    let (positions, mut corners) = coordinates(Some(value))?;
-    let found = || text::value(Value::Array(positions)).to_string();
+/// `shown` is what messages quote.
+fn ring(value: Value<'_>, shown: Value<'_>) -> Result<Ring> {
+    let (_, mut corners) = coordinates(Some(value))?;
+    let found = || text::value(shown);
     if corners.is_empty() {
         return refuse(format!("Loop has no vertices: {}", found()));
     }

@@ -103,11 +103,6 @@ impl Polygon {
         }
     }
 
-    /// As [`contains`](Polygon::contains), with edges and corners belonging to the polygon.
-    pub fn holds_point(&self, cell: &PointCell, point: Point) -> bool {
-        self.contains(point) || self.meets_cell(cell)
-    }
-
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
         match self.single() {
             Some(ring) => ring.meets_cell(cell),
@@ -311,7 +306,7 @@ impl WoundPolygon {
     }
 
     pub fn meets_line(&self, line: &Line) -> bool {
-        self.border.intersects(line) || self.contains_line(line)
+        self.border.intersects(line) || line.points().first().is_some_and(|point| self.ring.contains(*point))
     }
 
     pub fn contains_polygon(&self, other: &Polygon) -> bool {

@@ -88,8 +88,8 @@ impl Target {
         let shape = &self.shape;
         self.cells.iter().any(|own| own.is_same(&cell))
             || shape.lines.iter().any(|line| line.meets_cell(&cell))
-            || shape.polygons.iter().any(|polygon| polygon.holds_point(&cell, point))
-            || shape.wound.as_ref().is_some_and(|wound| wound.holds_point(&cell, point))
+            || shape.polygons.iter().any(|polygon| polygon.meets_cell(&cell))
+            || shape.wound.as_ref().is_some_and(|wound| wound.meets_cell(&cell))
     }
 
     fn meets_line(&self, line: &Line) -> bool {
