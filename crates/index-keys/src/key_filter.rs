@@ -2,8 +2,9 @@
 //! without a look at their documents; where many follow, the scan leaps over them.
 
 use crate::IndexField;
-use crate::keys;
+use crate::keys::{self, sphere};
 use crate::{FieldBounds, Interval, Range};
+use store::FieldKind;
 
 /// What keys have to meet, field by field.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub struct KeyFilter(Vec<Part>);
 #[derive(Debug)]
 struct Part {
     ascending: bool,
+    /// The field has cells around places.
+    place: bool,
     /// Keys of this field that will do: disjoint, ascending. `None`: all.
     intervals: Option<Vec<Interval>>,
 }
@@ -31,6 +34,7 @@ impl KeyFilter {
             .zip(bounds)
             .map(|(field, ranges)| Part {
                 ascending: field.ascending,
+                place: field.kind == FieldKind::Sphere,
                 intervals: (!ranges.iter().any(Range::is_everything)).then(|| {
                     let mut intervals: Vec<_> = ranges.iter().map(|range| range.interval(field.ascending)).collect();
                     intervals.sort_unstable();
@@ -53,7 +57,7 @@ impl KeyFilter {
         let mut rest = key;
         for part in &self.0 {
             // A key that is none cannot be in an index; it is left to the evaluator.
-            let Some((value, behind)) = document::key::split(rest, !part.ascending) else { return Verdict::Meets };
+            let Some((value, behind)) = part.split(rest) else { return Verdict::Meets };
             if let Some(intervals) = &part.intervals {
                 let at = intervals.partition_point(|interval| *interval.high <= *value);
                 if !intervals.get(at).is_some_and(|interval| interval.contains(value)) {
@@ -64,6 +68,16 @@ impl KeyFilter {
             rest = behind;
         }
         Verdict::Meets
+    }
+}
+
+impl Part {
+    /// Returns the field's part of a key and the rest.
+    fn split<'k>(&self, key: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> {
+        match self.place && sphere::is_cell(key) {
+            true => key.split_at_checked(sphere::CELL_BYTES),
+            false => document::key::split(key, !self.ascending),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::binding::has_position;
 use crate::bounds::{self, Bounds, Ground};
+use crate::key_filter::KeyFilter;
 use crate::keys::{KEY_END, plane, sphere};
 use crate::wanted::{Scope, Wanted};
 use crate::wildcard::Narrowed;
@@ -20,13 +21,15 @@ pub struct Front {
     bounds: Vec<FieldBounds>,
     /// What keys begin with, where all of the fields have to equal some values: once for each combination.
     prefixes: Option<Vec<Vec<u8>>>,
+    /// What a query says of the fields behind the places.
+    behind: Vec<FieldBounds>,
 }
 
 impl Front {
     /// `None` where other places stand first in the index, or none do.
     pub fn new(shape: &IndexShape, path: &str, wanted: &Wanted<'_>) -> Option<Front> {
         let is_place = |field: &IndexField| matches!(field.kind, FieldKind::Sphere | FieldKind::Plane);
-        let (before, _) = shape.fields.split_at(shape.fields.iter().position(is_place)?);
+        let (before, places) = shape.fields.split_at(shape.fields.iter().position(is_place)?);
         if shape.fields[before.len()].path != path {
             return None;
         }
@@ -34,7 +37,11 @@ impl Front {
         let combinations = bounds.iter().map(Vec::len).fold(1, usize::saturating_mul);
         let are_points = bounds.iter().flatten().all(Range::is_point) && combinations <= FRONTS_MAX;
         let prefixes = || crate::intervals::build(before, &bounds).0.into_iter().map(|keys| keys.low).collect();
-        Some(Front { prefixes: are_points.then(prefixes), bounds })
+        let behind = places.iter().skip(1).map(|field| match is_place(field) {
+            true => vec![Range::everything()],
+            false => bounds_of(field, wanted),
+        });
+        Some(Front { prefixes: are_points.then(prefixes), behind: behind.collect(), bounds })
     }
 
     /// Whether the query demands single values of all the fields.
@@ -56,10 +63,23 @@ impl Front {
         prefixes.flat_map(|prefix| cells.iter().map(move |cell| behind(prefix, cell))).collect()
     }
 
-    /// Per field of the index: the ranges of those in front; of the places none, if cells are looked up; all of those behind.
+    /// What keys have to meet besides lying in intervals: the conditions on fields behind the places. An index over the
+    /// plane has arrays as they are there, so that its keys do not tell.
+    pub fn filter(&self, shape: &IndexShape) -> Option<KeyFilter> {
+        if !matches!(shape.kind, IndexKind::Sphere(_)) {
+            return None;
+        }
+        let is_bound = |ranges: &FieldBounds| !ranges.iter().any(Range::is_everything);
+        let places = std::iter::once(vec![Range::everything()]);
+        let bounds =
+            || self.bounds.iter().cloned().chain(places).chain(self.behind.iter().cloned()).collect::<Vec<_>>();
+        self.behind.iter().any(is_bound).then(|| KeyFilter::new(&shape.fields, &bounds()))
+    }
+
+    /// Per field of the index: the ranges of those in front; of the places none, if cells are looked up; those of the fields behind.
     pub fn all_bounds(&self, shape: &IndexShape) -> Vec<(String, FieldBounds)> {
         let places = if self.is_known() { Vec::new() } else { vec![Range::everything()] };
-        let rest = std::iter::once(places).chain(std::iter::repeat(vec![Range::everything()]));
+        let rest = std::iter::once(places).chain(self.behind.iter().cloned());
         let paths = shape.fields.iter().map(|field| field.path.clone());
         paths.zip(self.bounds.iter().cloned().chain(rest)).collect()
     }
@@ -89,7 +109,7 @@ pub fn region(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
             false if front.is_bound() => crate::intervals::build(&shape.fields, &front.bounds).0,
             false => return None,
         };
-        Some(Narrowed { intervals, bounds: front.all_bounds(shape) })
+        Some(Narrowed { intervals, bounds: front.all_bounds(shape), filter: front.filter(shape) })
     })
 }
 

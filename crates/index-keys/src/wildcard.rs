@@ -1,6 +1,7 @@
 //! Conditions on one field, by an index over all fields: the keys of the field's path.
 
 use crate::bounds::{self, Bounds, Ground};
+use crate::key_filter::KeyFilter;
 use crate::keys::{is_plain, wildcard};
 use crate::wanted::{Condition, Scope, Wanted};
 use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
@@ -15,6 +16,8 @@ const PATH: &str = "$_path";
 pub struct Narrowed {
     pub intervals: Vec<Interval>,
     pub bounds: Vec<(String, FieldBounds)>,
+    /// What keys within the intervals have to meet besides.
+    pub filter: Option<KeyFilter>,
 }
 
 /// The keys for the condition that narrows the most; `None` where no condition is on a field of the index.
@@ -38,7 +41,7 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
     intervals.sort_unstable();
     let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
     let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
-    Some(Narrowed { intervals, bounds })
+    Some(Narrowed { intervals, bounds, filter: None })
 }
 
 /// Bounds for a comparison with a value that the index keeps as it is. Others may be met by documents that have no such field, or

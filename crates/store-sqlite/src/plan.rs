@@ -50,6 +50,8 @@ pub struct NearScan {
     pub near: Arc<Near>,
     /// What its keys begin with in front of the places.
     pub front: Front,
+    /// What its keys have to meet behind the places.
+    pub filter: Option<KeyFilter>,
 }
 
 #[derive(Debug)]
@@ -126,6 +128,10 @@ impl IndexScan {
             Some(_) => self.intervals.len() > 1,
             None => self.index.as_ref().is_some_and(|index| index.is_multikey()),
         }
+    }
+
+    pub fn is_over_sphere(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| matches!(index.kind, store::IndexKind::Sphere(_)))
     }
 
     /// Which values are those that their keys are taken for.

@@ -241,8 +241,8 @@ fn special_scan(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
 
 /// The scan of an index over all fields.
 fn by_any_field(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    let Narrowed { intervals, bounds } = wildcard::narrowed(index, wanted)?;
-    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
+    let Narrowed { intervals, bounds, filter } = wildcard::narrowed(index, wanted)?;
+    Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// The plan that a hint asks for, even where the index leaves documents out, as MongoDB has it. Error 2 when there is no such index.

@@ -18,6 +18,7 @@ mod near;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::plan::{Access, IndexScan, SqlitePlan, Union};
+use ahash::AHashSet;
 use covered::Telling;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
@@ -95,8 +96,9 @@ pub fn slice(
     let examined = Examined::default();
     let glimpse = Glimpse::default();
     let telling = Telling::default();
+    let seen = Seen::new(cursor);
     let mut slice =
-        Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, glimpse, telling, visit };
+        Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, glimpse, telling, seen, visit };
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
@@ -136,6 +138,7 @@ struct Slice<'s, 'v> {
     examined: Examined,
     glimpse: Glimpse<'s>,
     telling: Telling,
+    seen: Seen,
     visit: &'s mut (dyn Visitor + 'v),
 }
 
@@ -272,7 +275,7 @@ impl Slice<'_, '_> {
             let (seq, document) = stored(row, self.collection)?;
             self.note_fetched();
             let key = blob(row.get_ref(2)?);
-            let end = match self.is_first(document, key, scan, earlier)? {
+            let end = match self.is_first(seq, document, key, scan, earlier)? {
                 true => self.give(seq, key, document)?,
                 false => self.pass(seq, key),
             };
@@ -285,8 +288,22 @@ impl Slice<'_, '_> {
 
     /// A document with several keys in the intervals is given at the first of them alone, and one that several scans reach, by the
     /// first of them. This needs no memory of what was given, and so holds across slices and batches.
-    fn is_first(&self, document: Doc<'_>, key: &[u8], scan: &IndexScan, earlier: &[IndexScan]) -> Result<bool> {
-        if scan.is_multikey() {
+    ///
+    /// The keys of a place are its covering, which takes longer to find than all else that is done with the document. So of an index
+    /// over the sphere the documents of a slice are remembered, and keys are made only where an earlier slice may have given one.
+    fn is_first(
+        &mut self,
+        seq: i64,
+        document: Doc<'_>,
+        key: &[u8],
+        scan: &IndexScan,
+        earlier: &[IndexScan],
+    ) -> Result<bool> {
+        let remembers = scan.is_multikey() && earlier.is_empty() && scan.is_over_sphere();
+        if remembers && !self.seen.insert(seq) {
+            return Ok(false);
+        }
+        if scan.is_multikey() && !(remembers && self.seen.from_start) {
             let keys = scan.keys_of(document, self.collection)?;
             let first = if scan.forward { keys.first() } else { keys.last() };
             if first.is_some_and(|first| first.as_slice() != key) {
@@ -330,6 +347,23 @@ impl Slice<'_, '_> {
     fn is_over(&mut self) -> bool {
         self.rows += 1;
         self.rows.is_multiple_of(ROWS_PER_LOOK) && self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// The documents that a slice has come to.
+struct Seen {
+    /// No earlier slice has come to any.
+    from_start: bool,
+    numbers: AHashSet<i64>,
+}
+
+impl Seen {
+    fn new(cursor: &Cursor) -> Seen {
+        Seen { from_start: *cursor == Cursor::default(), numbers: AHashSet::new() }
+    }
+
+    fn insert(&mut self, seq: i64) -> bool {
+        self.numbers.insert(seq)
     }
 }
 

@@ -51,6 +51,14 @@ pub fn encode_cell(cell: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&cell.to_be_bytes());
 }
 
+/// The length of what [`encode_cell`] writes.
+pub const CELL_BYTES: usize = 9;
+
+/// Whether a cell is next in a key, and not what stands for a missing place.
+pub fn is_cell(key: &[u8]) -> bool {
+    key.first() == Some(&CELL)
+}
+
 fn missing(field: &IndexField) -> Part<'static> {
     let mut bytes = Vec::new();
     encode_field(Value::Null, field, &mut bytes);

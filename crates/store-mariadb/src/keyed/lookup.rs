@@ -121,7 +121,7 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
     let worth_of = |bounds: &[(String, FieldBounds)]| {
         1 + 2 * bounds.iter().take_while(|(_, ranges)| !ranges.is_empty() && ranges.iter().all(Range::is_point)).count()
     };
-    let with_front = |Narrowed { intervals, bounds }| Sought { worth: worth_of(&bounds), bounds, ..of(intervals) };
+    let with_front = |Narrowed { intervals, bounds, .. }| Sought { worth: worth_of(&bounds), bounds, ..of(intervals) };
     let region = || places::region(shape, wanted).map(with_front);
     // All that is within a greatest distance is read at once, unless only the nearest are wanted.
     let is_bounded = |near: &Near| near.max < PI * EARTH_RADIUS_METERS;
@@ -131,11 +131,12 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
         let front = Front::new(shape, near.path.as_str(), wanted).filter(Front::is_known)?;
         let one_by_one = in_order && (query.limit.is_some() || !is_bounded(near));
         let intervals = places::ring(shape, near, &front, near.min, near.max);
-        let sought = with_front(Narrowed { intervals, bounds: front.all_bounds(shape) });
+        let sought = with_front(Narrowed { intervals, bounds: front.all_bounds(shape), filter: None });
         Some(Sought { near: one_by_one.then(|| (near.clone(), front)), ..sought })
     };
-    let by_any_field =
-        || wildcard::narrowed(shape, wanted).map(|Narrowed { intervals, bounds }| Sought { bounds, ..of(intervals) });
+    let by_any_field = || {
+        wildcard::narrowed(shape, wanted).map(|Narrowed { intervals, bounds, .. }| Sought { bounds, ..of(intervals) })
+    };
     let everything = || hinted.then(|| of(vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }]));
     region().or_else(ring).or_else(by_any_field).or_else(everything)
 }

@@ -43,7 +43,7 @@ pub fn by_distance(
     near::check_center(&any.kind, near)?;
     let scan_by = |index: &Arc<Index>| {
         let front = Front::new(index, near.path.as_str(), wanted).filter(Front::is_known)?;
-        Some(NearScan { index: index.clone(), near: near.clone(), front })
+        Some(NearScan { index: index.clone(), near: near.clone(), filter: front.filter(index), front })
     };
     if let Some(scan) = collection.indexes.iter().filter(serves).find_map(scan_by) {
         let sorted = wanted.sort.is_none() || query.sort.is_some_and(Sort::is_by_distance);
@@ -59,8 +59,8 @@ pub fn by_distance(
 
 /// The scan by this index, if it can tell a condition on a region.
 pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    let Narrowed { intervals, bounds } = region(index, wanted)?;
-    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
+    let Narrowed { intervals, bounds, filter } = region(index, wanted)?;
+    Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// All that an index holds, whatever its kind, as a hint may ask for.

@@ -70,7 +70,7 @@ impl Slice<'_, '_> {
             }
             let end = with_document(&mut by_seq, collection, entry.seq, |document| {
                 self.examined.documents += 1;
-                match (self.is_first(document, entry.key, scan, earlier)?, covered) {
+                match (self.is_first(entry.seq, document, entry.key, scan, earlier)?, covered) {
                     (true, Some(covered)) => self.give_asked(scan, covered, &entry, document),
                     (true, None) => self.give(entry.seq, entry.key, document),
                     (false, _) => Ok(self.pass(entry.seq, entry.key)),

@@ -136,7 +136,7 @@ impl Slice<'_, '_> {
             if !names.all(|name| beginning.element(name).is_some()) {
                 return Ok(Glance::Unclear);
             }
-            if !self.is_first(beginning, key, scan, &[])? {
+            if !self.is_first(0, beginning, key, scan, &[])? {
                 return Ok(Glance::Passed);
             }
         }

@@ -3,12 +3,14 @@
 //! Of a ring only distances and numbers of documents are held. The position reached is the distance of the last document taken, its
 //! number, and how wide the ring was.
 
+use super::by_keys::with_document;
 use super::cursor::RowPosition;
-use super::{Slice, SliceEnd, blob, stored};
+use super::{Slice, SliceEnd, blob};
 use crate::failure::Attempt;
 use crate::plan::NearScan;
 use crate::planner;
-use ahash::AHashSet;
+use ahash::{AHashMap, AHashSet};
+use document::Doc;
 use index_keys::Interval;
 use std::time::Instant;
 use store::Flow;
@@ -41,15 +43,33 @@ impl Reached {
     }
 }
 
+/// Distances of documents that a slice has come to: cells of one ring hold documents of the next, and large shapes have many
+/// cells. `None`: too far away, or not far enough.
+#[derive(Default)]
+struct Distances(AHashMap<i64, Option<f64>>);
+
+impl Distances {
+    /// More are looked at again.
+    const MAX: usize = 100_000;
+
+    fn note(&mut self, seq: i64, distance: Option<f64>) {
+        if self.0.len() >= Distances::MAX {
+            self.0.clear();
+        }
+        self.0.insert(seq, distance);
+    }
+}
+
 impl Slice<'_, '_> {
     pub(super) fn near(&mut self, scan: &NearScan) -> Attempt<SliceEnd> {
         let kind = &scan.index.kind;
         let Ring { inner, width } = Ring::first(&scan.near, kind);
         let start = Reached { distance: inner, width, seq: i64::MIN };
         let mut reached = self.cursor.place.row.as_ref().map_or(start, Reached::read);
+        let mut known = Distances::default();
         while reached.ring().is_wanted(&scan.near, kind) {
             let ring = reached.ring();
-            let found = self.ring(scan, reached, ring.outer(&scan.near))?;
+            let found = self.ring(scan, reached, ring.outer(&scan.near), &mut known)?;
             let count = found.len();
             for (number, (distance, seq)) in found.into_iter().enumerate() {
                 let taken = Reached { distance, seq, ..reached };
@@ -81,20 +101,35 @@ impl Slice<'_, '_> {
     }
 
     /// The documents behind a position and nearer than `outer`, the nearest first.
-    fn ring(&mut self, scan: &NearScan, from: Reached, outer: f64) -> Attempt<Vec<(f64, i64)>> {
+    fn ring(&mut self, scan: &NearScan, from: Reached, outer: f64, known: &mut Distances) -> Attempt<Vec<(f64, i64)>> {
         let mut found = Vec::new();
         let mut seen = AHashSet::new();
+        let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
         for Interval { low, high } in planner::ring(&scan.index, &scan.near, &scan.front, from.distance, outer) {
-            let mut statement = self.connection.prepare_cached(&scan.index.sql.forward)?;
+            let mut statement = self.connection.prepare_cached(&scan.index.sql.keys_forward)?;
             let mut rows = statement.query((&low, i64::MIN, &high))?;
             self.examined.seeks += 1;
             while let Some(row) = rows.next()? {
-                self.note_fetched();
-                let (seq, document) = stored(row, self.collection)?;
-                let Some(nearest) = scan.near.nearest(document) else { continue };
-                let distance = nearest.distance;
+                self.examined.keys += 1;
+                let (seq, key) = (row.get(0)?, blob(row.get_ref(1)?));
+                if scan.filter.as_ref().is_some_and(|filter| !filter.holds(key)) || !seen.insert(seq) {
+                    continue;
+                }
+                self.examined.entries += 1;
+                let distance = match known.0.get(&seq) {
+                    Some(distance) => *distance,
+                    None => {
+                        self.examined.documents += 1;
+                        let nearest =
+                            |document: Doc<'_>| Ok(scan.near.nearest(document).map(|nearest| nearest.distance));
+                        let distance = with_document(&mut by_seq, self.collection, seq, nearest)?.flatten();
+                        known.note(seq, distance);
+                        distance
+                    }
+                };
+                let Some(distance) = distance else { continue };
                 let behind = distance > from.distance || distance == from.distance && seq > from.seq;
-                if behind && distance < outer && seen.insert(seq) {
+                if behind && distance < outer {
                     found.push((distance, seq));
                 }
             }
