@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result, sql};
 use crate::figures;
 use crate::index::Index;
 use crate::store::MariaDbStore;
+use crate::table::Table;
 use mariadb_wire::Param;
 use std::future::Future;
 use std::pin::pin;
@@ -37,11 +38,12 @@ impl<'b> Build<'b> {
     pub async fn begin(
         store: &'b MariaDbStore,
         connection: &mut Connection,
+        table: &Table,
         namespace: &'b Namespace,
         wanted: &[Index],
         progress: &'b Progress,
     ) -> Result<Build<'b>> {
-        let documents = figures::collection(store, namespace).await?.map_or(0, |stats| stats.documents);
+        let documents = figures::documents(connection, table).await?;
         let names: Vec<&str> = wanted.iter().map(|index| index.spec.name.as_str()).collect();
         let names = names.join(", ");
         let connection = number(connection, "SELECT CONNECTION_ID()", &[]).await?.unwrap_or_default();
@@ -87,7 +89,8 @@ impl<'b> Build<'b> {
     }
 
     async fn ask(&self) -> Result<Option<u64>> {
-        let mut lease = self.store.pool.lease().await?;
+        // All other connections may be waiting for this build to end.
+        let Some(mut lease) = self.store.pool.lease_if_free().await else { return Ok(None) };
         number(&mut lease, HOW_FAR, &[Param::Unsigned(self.connection)]).await
     }
 

@@ -8,6 +8,7 @@
 mod columns;
 
 use crate::connection::{Connection, Event};
+use crate::ddl;
 use crate::failure::{Failure, Result, sql};
 use crate::id_text;
 use crate::index::{self, Index};
@@ -28,6 +29,9 @@ use tokio::sync::watch;
 
 /// How long a table's shape is believed.
 const FRESH_FOR: Duration = Duration::from_secs(5);
+
+/// How often a collection to write to is created, while others drop it.
+const CREATIONS_MAX: u32 = 20;
 
 /// Entries remembered; past it everything is forgotten and asked for again.
 const ENTRIES_MAX: usize = 10_000;
@@ -124,18 +128,32 @@ impl Catalog {
             return Ok((table, false));
         }
         let mut created = false;
-        // Somebody else may drop or create it in between; twice in a row they may not.
-        for _ in 0..3 {
+        // Others may drop or create it in between.
+        for attempt in 1..CREATIONS_MAX {
             match self.look(connection, namespace).await? {
                 Look::Collection(table) => return Ok((table, created)),
                 Look::OtherTable => return Err(not_a_collection(namespace).into()),
                 Look::Nothing if self.is_view(connection, namespace).await? => {
                     return Err(views::not_a_collection(namespace).into());
                 }
-                Look::Nothing => created |= self.create(connection, namespace, &document::DocBuf::new()).await?,
+                Look::Nothing => match self.create_missing(connection, namespace).await {
+                    Err(failure) if failure.is_lost_race() => ddl::pause(attempt).await,
+                    outcome => created |= outcome?,
+                },
             }
         }
         Err(Failure::Other(Error::new(Code::WRITE_CONFLICT, format!("collection {namespace} is being dropped"))))
+    }
+
+    /// Creates the collection unless another change has created it meanwhile; returns whether it did.
+    async fn create_missing(&self, connection: &mut Connection, namespace: &Namespace) -> Result<bool> {
+        let (schema, table) = self.names(namespace)?;
+        let lock = [ddl::of_collection(schema, &table)];
+        ddl::locked(connection, &lock, async |connection| match self.look(connection, namespace).await? {
+            Look::Nothing => self.create(connection, namespace, &document::DocBuf::new()).await,
+            Look::Collection(_) | Look::OtherTable => Ok(false),
+        })
+        .await
     }
 
     /// Whether the database's `system.views` has a definition for this name.
@@ -171,7 +189,7 @@ impl Catalog {
         Ok(found)
     }
 
-    /// Creates schema and table where they are missing; gives whether the table was.
+    /// Creates schema and table where they are missing; gives whether the table was. The caller holds the collection's lock.
     pub async fn create(
         &self,
         connection: &mut Connection,
@@ -179,12 +197,26 @@ impl Catalog {
         options: &document::DocBuf,
     ) -> Result<bool> {
         let (schema, table) = self.names(namespace)?;
-        let collection = &namespace.collection;
+        let lock = [ddl::of_database(schema)];
+        let create = async |connection: &mut Connection| {
+            self.create_in_schema(connection, schema, &table, &namespace.collection, options).await
+        };
+        ddl::locked(connection, &lock, create).await
+    }
+
+    async fn create_in_schema(
+        &self,
+        connection: &mut Connection,
+        schema: &str,
+        table: &str,
+        collection: &str,
+        options: &document::DocBuf,
+    ) -> Result<bool> {
         // Rules have to be known before there is something they hold for.
-        if names::is_made_up(&table) || !options.as_doc().is_empty() {
-            own_schema::remember_collection(connection, schema, &table, collection, options, false).await?;
+        if names::is_made_up(table) || !options.as_doc().is_empty() {
+            own_schema::remember_collection(connection, schema, table, collection, options, false).await?;
         }
-        let definition = Table::definition(schema, &table);
+        let definition = Table::definition(schema, table);
         connection.queue_query(&definition);
         let outcome = match connection.finish().await {
             Err(failure) if failure.sql_code() == Some(sql::UNKNOWN_SCHEMA) => {
@@ -196,7 +228,7 @@ impl Catalog {
         };
         match outcome {
             Ok(_) => {
-                own_schema::remember_collection(connection, schema, &table, collection, options, true).await?;
+                own_schema::remember_collection(connection, schema, table, collection, options, true).await?;
                 Ok(true)
             }
             Err(failure) if failure.sql_code() == Some(sql::TABLE_EXISTS) => Ok(false),

@@ -2,6 +2,7 @@
 
 use crate::catalog::{Look, not_a_collection};
 use crate::connection::{Connection, Event};
+use crate::ddl;
 use crate::failure::{Failure, Result};
 use crate::keyed::{self, Duplicates};
 use crate::multikey;
@@ -17,22 +18,19 @@ use std::collections::BTreeMap;
 use store::{CollectionInfo, DatabaseInfo, Namespace};
 
 pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
-    let mut lease = store.pool.lease().await?;
-    store.catalog.forget(namespace);
-    match store.catalog.look(&mut lease, namespace).await? {
-        Look::Nothing if store.catalog.is_view(&mut lease, namespace).await? => {
-            return Err(store::views::not_a_collection(namespace).into());
+    let create = async |connection: &mut Connection| {
+        match store.catalog.look(connection, namespace).await? {
+            Look::Nothing if store.catalog.is_view(connection, namespace).await? => {
+                return Err(store::views::not_a_collection(namespace).into());
+            }
+            Look::Nothing => {}
+            Look::OtherTable => return Err(not_a_collection(namespace).into()),
+            Look::Collection(_) => return Err(exists(namespace)),
         }
-        Look::Nothing => {}
-        Look::OtherTable => return Err(not_a_collection(namespace).into()),
-        Look::Collection(_) => return Err(exists(namespace)),
-    }
-    if store.catalog.create(&mut lease, namespace, &options.to_owned()).await? {
-        store.catalog.note_change();
-        Ok(())
-    } else {
-        Err(exists(namespace))
-    }
+        let created = store.catalog.create(connection, namespace, &options.to_owned()).await?;
+        if created { Ok(()) } else { Err(exists(namespace)) }
+    };
+    ddl::alone(store, &[namespace], create).await
 }
 
 fn exists(namespace: &Namespace) -> Failure {
@@ -42,18 +40,15 @@ fn exists(namespace: &Namespace) -> Failure {
 
 /// Gives a collection other options. Error 26.
 pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
-    let mut lease = store.pool.lease().await?;
-    store.catalog.forget(namespace);
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
-        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+    let modify = async |connection: &mut Connection| {
+        let Look::Collection(table) = store.catalog.look(connection, namespace).await? else {
+            return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+        };
+        let info = of_table(connection, &table).await?;
+        let (name, options) = (&namespace.collection, options.to_owned());
+        own_schema::change_options(connection, &table.schema, &table.name, name, &info.uuid, &options).await
     };
-    let known = own_schema::collections(&mut lease, &table.schema, Some(&table.name)).await?;
-    let info = describe(&table.schema, &table.name, &known);
-    let options = options.to_owned();
-    own_schema::change_options(&mut lease, &table.schema, &table.name, &namespace.collection, &info.uuid, &options)
-        .await?;
-    store.catalog.note_change();
-    Ok(())
+    ddl::alone(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes the collection had.
@@ -62,45 +57,60 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
     if store.catalog.names(namespace).is_err() {
         return Ok(None);
     }
-    let mut lease = store.pool.lease().await?;
-    store.catalog.forget(namespace);
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
-    store.catalog.forget(namespace);
-    multikey::drop_all(&mut lease, &table, &table.indexes).await?;
-    keyed::drop_all(&mut lease, &table, &table.indexes).await?;
-    lease.queue_query(&format!("DROP TABLE {}", table.quoted));
-    match lease.finish().await {
+    let drop = async |connection: &mut Connection| match store.catalog.look(connection, namespace).await? {
+        Look::Collection(table) => drop_table(connection, &table).await,
+        Look::Nothing | Look::OtherTable => Ok(None),
+    };
+    ddl::alone(store, &[namespace], drop).await
+}
+
+/// Drops a collection's table with all that belongs to it; the caller holds the collection's lock.
+async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option<usize>> {
+    multikey::drop_all(connection, table, &table.indexes).await?;
+    keyed::drop_all(connection, table, &table.indexes).await?;
+    connection.queue_query(&format!("DROP TABLE {}", table.quoted));
+    match connection.finish().await {
         Err(failure) if failure.is_missing_table() => return Ok(None),
         outcome => outcome?,
     };
-    // Other workers may plan by its indexes, which one of its name need not have.
-    store.catalog.note_change();
-    own_schema::forget_collection(&mut lease, &table.schema, &table.name).await?;
+    own_schema::forget_collection(connection, &table.schema, &table.name).await?;
     Ok(Some(table.indexes.len() + 1))
 }
 
 pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
-    let mut lease = store.pool.lease().await?;
-    store.catalog.forget(from);
-    let Look::Collection(source) = store.catalog.look(&mut lease, from).await? else {
+    let rename = async |connection: &mut Connection| rename_alone(store, connection, from, to, drop_target).await;
+    ddl::alone(store, &[from, to], rename).await
+}
+
+async fn rename_alone(
+    store: &MariaDbStore,
+    connection: &mut Connection,
+    from: &Namespace,
+    to: &Namespace,
+    drop_target: bool,
+) -> Result<()> {
+    let Look::Collection(source) = store.catalog.look(connection, from).await? else {
         let message = format!("Source collection {from} does not exist");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message).into());
     };
     let (schema, name) = store.catalog.names(to)?;
-    let in_the_way = match store.catalog.look(&mut lease, to).await? {
+    let in_the_way = match store.catalog.look(connection, to).await? {
         Look::Nothing => None,
         Look::OtherTable => return Err(not_a_collection(to).into()),
         Look::Collection(replaced) if drop_target => Some(replaced),
         Look::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
     };
-    store.catalog.create_schema(&mut lease, schema).await?;
-    let renamed = move_table(&mut lease, &source, (schema, &name), in_the_way.as_deref()).await;
-    if renamed.is_ok() {
+    let renaming = async |connection: &mut Connection| {
+        store.catalog.create_schema(connection, schema).await?;
+        move_table(connection, &source, (schema, &name), in_the_way.as_deref()).await?;
         let from = (&*source.schema, &*source.name);
-        own_schema::rename_collection(&mut lease, from, (schema, &name), &to.collection).await?;
+        own_schema::rename_collection(connection, from, (schema, &name), &to.collection).await
+    };
+    let renamed = ddl::locked(connection, &[ddl::of_database(schema)], renaming).await;
+    if renamed.as_ref().is_err_and(Failure::is_lost) {
+        return renamed;
     }
-    store.catalog.note_change();
-    let restored = restore_keys(store, &mut lease, if renamed.is_ok() { to } else { from }).await;
+    let restored = restore_keys(store, connection, if renamed.is_ok() { to } else { from }).await;
     renamed.and(restored)
 }
 
@@ -222,30 +232,74 @@ pub(crate) async fn databases(store: &MariaDbStore) -> Result<Vec<DatabaseInfo>>
 pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Result<bool> {
     let schema = names::schema(database, store.catalog.ignores_case())?;
     let mut lease = store.pool.lease().await?;
-    store.catalog.forget_database(database);
-    let tables = document_tables(&mut lease, schema).await?;
-    for table in &tables {
-        if let Some(table) = store.catalog.by_table_name(&mut lease, schema, table).await? {
-            multikey::drop_all(&mut lease, &table, &table.indexes).await?;
-            keyed::drop_all(&mut lease, &table, &table.indexes).await?;
-        }
-        lease.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(table)));
-        lease.finish().await?;
+    let mut any = false;
+    for table in document_tables(&mut lease, schema).await? {
+        let lock = [ddl::of_collection(schema, &table)];
+        any |= drop_again(&mut lease, &lock, async |connection| {
+            match store.catalog.by_table_name(connection, schema, &table).await? {
+                Some(table) => Ok(drop_table(connection, &table).await?.is_some()),
+                None => Ok(false),
+            }
+        })
+        .await?;
     }
-    own_schema::forget_database(&mut lease, schema).await?;
+    let lock = [ddl::of_database(schema)];
+    drop_again(&mut lease, &lock, async |connection| drop_schema(connection, schema).await).await?;
     // Readers may have looked at tables in the meantime.
+    store.catalog.forget_database(database);
     store.catalog.note_change();
-    lease.queue_execute(
-        &"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?".into(),
-        &[Param::Text(schema.as_bytes())],
-    );
-    let mut left = 0;
-    while let Event::Row(range) = lease.next().await? {
-        left = lease.row(range)?.next_u64()?;
+    Ok(any)
+}
+
+/// Runs a part of dropping a database under its lock, and again where SQL clients were in the way.
+async fn drop_again<T>(
+    connection: &mut Connection,
+    lock: &[String],
+    mut part: impl AsyncFnMut(&mut Connection) -> Result<T>,
+) -> Result<T> {
+    let mut attempt = 0;
+    loop {
+        match ddl::locked(connection, lock, async |connection| part(connection).await).await {
+            Err(failure) if failure.is_lost_race() && attempt < ddl::ATTEMPTS_MAX => {
+                attempt += 1;
+                ddl::pause(attempt).await;
+            }
+            outcome => return outcome,
+        }
     }
-    if left == 0 {
-        lease.queue_query(&format!("DROP SCHEMA IF EXISTS {}", quote(schema)));
-        lease.finish().await?;
+}
+
+/// Drops a schema that has nothing in it any more, and the records of collections that are gone. Collections created since
+/// their database was dropped stay, and so do tables of others.
+async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
+    let collections = document_tables(connection, schema).await?;
+    let mut tables = tables(connection, schema).await?;
+    if collections.is_empty() {
+        // Left behind by a gateway that was killed.
+        for table in tables.extract_if(.., |table| keyed::is_name(table) || multikey::is_name(table)) {
+            connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(&table)));
+            connection.finish().await?;
+        }
     }
-    Ok(!tables.is_empty())
+    for gone in own_schema::recorded_tables(connection, schema).await? {
+        if !tables.contains(&gone) {
+            own_schema::forget_collection(connection, schema, &gone).await?;
+        }
+    }
+    if tables.is_empty() {
+        connection.queue_query(&format!("DROP SCHEMA IF EXISTS {}", quote(schema)));
+        connection.finish().await?;
+    }
+    Ok(())
+}
+
+/// The tables of a schema, whatever they hold, and its views.
+async fn tables(connection: &mut Connection, schema: &str) -> Result<Vec<String>> {
+    let sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?";
+    connection.queue_execute(&sql.into(), &[Param::Text(schema.as_bytes())]);
+    let mut tables = Vec::new();
+    while let Event::Row(range) = connection.next().await? {
+        tables.push(own_schema::text(connection.row(range)?.next_bytes()?.unwrap_or_default())?);
+    }
+    Ok(tables)
 }

@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     in_transaction: bool,
     /// Whether the session is set otherwise than others expect, for a while.
     pub altered: bool,
+    /// How many named locks the session holds, or waits for.
+    pub locks: usize,
     /// Where the session's transactions are noted.
     pub own_writes: Option<Arc<OwnWrites>>,
 }
@@ -62,12 +64,13 @@ macro_rules! by_transport {
 
 impl Connection {
     fn new(transport: Transport) -> Self {
-        Connection { transport, in_transaction: false, altered: false, own_writes: None }
+        Connection { transport, in_transaction: false, altered: false, locks: 0, own_writes: None }
     }
 
     /// Nothing is on its way in either direction, the session holds no transaction and is set as usual: fit for whoever comes next.
     pub fn is_idle(&self) -> bool {
-        !self.in_transaction && !self.altered && by_transport!(&self.transport, transport => transport.is_idle())
+        let is_plain = !self.in_transaction && !self.altered && self.locks == 0;
+        is_plain && by_transport!(&self.transport, transport => transport.is_idle())
     }
 
     /// Whether the other end has hung up while the connection lay idle. Anything it sent unasked counts as that.

@@ -28,6 +28,16 @@ pub(crate) mod sql {
     pub const UNKNOWN_TABLE: u16 = 1051;
     pub const UNKNOWN_COLUMN: u16 = 1054;
     pub const SHUTDOWN: u16 = 1053;
+    pub const COLUMN_EXISTS: u16 = 1060;
+    pub const KEY_EXISTS: u16 = 1061;
+    pub const NOTHING_TO_DROP: u16 = 1091;
+    pub const SCHEMA_EXISTS: u16 = 1007;
+    pub const NO_SCHEMA_TO_DROP: u16 = 1008;
+    pub const SCHEMA_NOT_EMPTY: u16 = 1010;
+    pub const TRIGGER_EXISTS: u16 = 1359;
+    pub const NO_SUCH_TRIGGER: u16 = 1360;
+    pub const DEFINITION_CHANGED: u16 = 1412;
+    pub const NEEDS_PREPARING: u16 = 1615;
     pub const DUPLICATE_ENTRY: u16 = 1062;
     pub const TABLE_ACCESS_DENIED: u16 = 1142;
     pub const NO_SUCH_TABLE: u16 = 1146;
@@ -70,7 +80,35 @@ impl Failure {
 
     /// Another transaction was in the way; the same again may succeed.
     pub fn is_contention(&self) -> bool {
-        matches!(self.sql_code(), Some(sql::LOCK_WAIT_TIMEOUT | sql::DEADLOCK | sql::RECORD_CHANGED))
+        matches!(
+            self.sql_code(),
+            Some(
+                sql::LOCK_WAIT_TIMEOUT
+                    | sql::DEADLOCK
+                    | sql::RECORD_CHANGED
+                    | sql::DEFINITION_CHANGED
+                    | sql::NEEDS_PREPARING
+            )
+        )
+    }
+
+    /// A change of a definition met another one of the same table or schema: it has to look again at what is there.
+    pub fn is_lost_race(&self) -> bool {
+        let met_another = matches!(
+            self.sql_code(),
+            Some(
+                sql::TABLE_EXISTS
+                    | sql::COLUMN_EXISTS
+                    | sql::KEY_EXISTS
+                    | sql::NOTHING_TO_DROP
+                    | sql::SCHEMA_EXISTS
+                    | sql::NO_SCHEMA_TO_DROP
+                    | sql::SCHEMA_NOT_EMPTY
+                    | sql::TRIGGER_EXISTS
+                    | sql::NO_SUCH_TRIGGER
+            )
+        );
+        met_another || self.is_contention() || self.is_missing_table()
     }
 
     /// The table or its schema is not there.
@@ -114,7 +152,11 @@ impl From<Failure> for Error {
             Failure::Lost(_) => Code::SHUTDOWN_IN_PROGRESS,
             Failure::Sql { code, .. } => match *code {
                 sql::SCHEMA_ACCESS_DENIED | sql::ACCESS_DENIED | sql::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,
-                sql::LOCK_WAIT_TIMEOUT | sql::DEADLOCK | sql::RECORD_CHANGED => Code::WRITE_CONFLICT,
+                sql::LOCK_WAIT_TIMEOUT
+                | sql::DEADLOCK
+                | sql::RECORD_CHANGED
+                | sql::DEFINITION_CHANGED
+                | sql::NEEDS_PREPARING => Code::WRITE_CONFLICT,
                 sql::PACKET_TOO_LARGE => Code::BSON_OBJECT_TOO_LARGE,
                 sql::QUERY_INTERRUPTED => Code::INTERRUPTED,
                 sql::TABLE_FULL | sql::DISK_FULL => Code::OUT_OF_DISK_SPACE,

@@ -42,6 +42,11 @@ pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result
     Ok(RoughSize { documents, data_bytes })
 }
 
+/// Returns how many documents a collection has.
+pub(crate) async fn documents(connection: &mut Connection, table: &Table) -> Result<u64> {
+    one_number(connection, &table.statements.count).await
+}
+
 /// About how many rows a table has.
 pub(crate) async fn estimated_rows(connection: &mut Connection, table: &Table) -> Result<u64> {
     Ok(estimates(connection, table).await?[0])

@@ -4,11 +4,11 @@ use crate::build::Build;
 use crate::catalog::Look;
 use crate::collections;
 use crate::connection::{Connection, Event};
+use crate::ddl;
 use crate::failure::{Failure, Result, sql};
 use crate::index::{self, Index, id_index};
 use crate::keyed::{self, Duplicates};
 use crate::multikey;
-use crate::named_lock;
 use crate::names::quote;
 use crate::spelling;
 use crate::store::MariaDbStore;
@@ -18,7 +18,6 @@ use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::keys::Key;
 use index_keys::{IndexShape, keys};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::index_rules;
 use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace, Progress};
@@ -32,18 +31,32 @@ pub(crate) async fn create(
     for spec in &specs {
         index_rules::check_key(spec)?;
     }
-    let mut lease = store.pool.lease().await?;
-    let wanted = Wanted::find(store, &mut lease, namespace, specs.clone()).await?;
-    if wanted.indexes.is_empty() {
-        return Ok(wanted.outcome);
+    if let Some(outcome) = all_there(store, namespace, &specs).await? {
+        return Ok(outcome);
     }
-    let name = lock_name(&wanted.table);
-    lock(&mut lease, &name).await?;
-    let made = make(store, &mut lease, namespace, specs, progress).await;
+    let mut created_collection = false;
+    let outcome = ddl::alone(store, &[namespace], async |connection| {
+        let wanted = Wanted::find(store, connection, namespace, specs.clone()).await?;
+        created_collection |= wanted.outcome.created_collection;
+        make(store, connection, namespace, wanted, progress).await
+    })
+    .await?;
+    Ok(CreateIndexesOutcome { created_collection, ..outcome })
+}
+
+/// Returns the outcome where no index is new, which needs no lock; `None` otherwise.
+async fn all_there(
+    store: &MariaDbStore,
+    namespace: &Namespace,
+    specs: &[IndexSpec],
+) -> Result<Option<CreateIndexesOutcome>> {
+    let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
-    store.catalog.note_change();
-    unlock(&mut lease, &name, &made).await?;
-    Ok(CreateIndexesOutcome { created_collection: wanted.outcome.created_collection, ..made? })
+    let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
+    let known = existing(&table);
+    let nothing_new = index_rules::new_ones(specs.to_vec(), &known).is_ok_and(|new| new.is_empty());
+    let (indexes_before, indexes_after) = (known.len(), known.len());
+    Ok(nothing_new.then_some(CreateIndexesOutcome { indexes_before, indexes_after, created_collection: false }))
 }
 
 /// What is to be made of what was asked for.
@@ -88,22 +101,22 @@ impl Wanted {
     }
 }
 
-/// Makes indexes while nobody else makes or drops any of the collection: whoever makes the same ones finds them there afterwards.
+/// Makes indexes; the caller holds the collection's lock.
 async fn make(
     store: &MariaDbStore,
     lease: &mut Connection,
     namespace: &Namespace,
-    specs: Vec<IndexSpec>,
+    wanted: Wanted,
     progress: &Progress,
 ) -> Result<CreateIndexesOutcome> {
-    let Wanted { table, indexes: wanted, outcome } = Wanted::find(store, lease, namespace, specs).await?;
+    let Wanted { table, indexes: wanted, outcome } = wanted;
     if wanted.is_empty() {
         return Ok(outcome);
     }
     // What is remembered of indexes that are not there, of a table that SQL dropped, is true of no new one.
     index::forget(lease, &table.schema, &table.name, &wanted).await?;
     index::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
-    let build = Build::begin(store, lease, namespace, &wanted, progress).await?;
+    let build = Build::begin(store, lease, &table, namespace, &wanted, progress).await?;
     let added = add(lease, namespace, &table, &wanted, &build).await;
     if added.is_err() {
         index::forget(lease, &table.schema, &table.name, &wanted).await?;
@@ -141,34 +154,6 @@ async fn build_failed(
     let Failure::Other(error) = failure else { return Ok(failure) };
     let uuid = collections::of_table(lease, table).await?.uuid;
     Ok(index_rules::build_failed(namespace, uuid, error).into())
-}
-
-/// How long it is waited for whoever makes indexes of the same collection: as long as that takes.
-const LOCKED_SECONDS_MAX: u32 = 365 * 24 * 3600;
-
-/// The name of the lock that who changes the indexes of a table holds, on all gateways.
-fn lock_name(table: &Table) -> String {
-    let hash = Sha256::digest(&table.quoted);
-    hash.iter().take(16).fold("selkie indexes ".to_owned(), |name, byte| format!("{name}{byte:02x}"))
-}
-
-/// A connection that is given back before [`unlock`] is closed, and the lock with it. Error 24 where somebody else keeps the lock.
-async fn lock(connection: &mut Connection, name: &str) -> Result<()> {
-    connection.altered = true;
-    match named_lock::take(connection, name, LOCKED_SECONDS_MAX).await? {
-        true => Ok(()),
-        false => Err(Error::new(Code::LOCK_TIMEOUT, "somebody else changes indexes of the same collection").into()),
-    }
-}
-
-/// Lets go of a lock, whatever has become of what it was held for; a lost connection has no locks.
-async fn unlock<T>(connection: &mut Connection, name: &str, outcome: &Result<T>) -> Result<()> {
-    if outcome.as_ref().is_err_and(Failure::is_lost) {
-        return Ok(());
-    }
-    named_lock::release(connection, name).await?;
-    connection.altered = false;
-    Ok(())
 }
 
 /// Takes back indexes of which some could not be made, with the tables that others have got.
@@ -358,38 +343,26 @@ async fn first_duplicate(
 
 /// Gives an index another specification. Errors 26 and 27.
 pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: IndexSpec) -> Result<()> {
-    let mut lease = store.pool.lease().await?;
-    store.catalog.forget(namespace);
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
-        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+    let modify = async |connection: &mut Connection| {
+        let Look::Collection(table) = store.catalog.look(connection, namespace).await? else {
+            return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
+        };
+        let Some(position) = table.indexes.iter().position(|index| index.spec.name == spec.name) else {
+            let message = format!("cannot find index {} for ns {namespace}", spec.name);
+            return Err(Error::new(Code::INDEX_NOT_FOUND, message).into());
+        };
+        if spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy) {
+            let message = "indexes cannot be prepared to be unique on MariaDB: drop the index and create a unique one";
+            return Err(Error::new(Code::NOT_IMPLEMENTED, message).into());
+        }
+        index::remember(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
     };
-    let Some(position) = table.indexes.iter().position(|index| index.spec.name == spec.name) else {
-        let message = format!("cannot find index {} for ns {namespace}", spec.name);
-        return Err(Error::new(Code::INDEX_NOT_FOUND, message).into());
-    };
-    if spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy) {
-        let message = "indexes cannot be prepared to be unique on MariaDB: drop the index and create a unique one";
-        return Err(Error::new(Code::NOT_IMPLEMENTED, message).into());
-    }
-    index::remember(&mut lease, &table.schema, &table.name, position + 1, &[Index::new(spec)]).await?;
-    store.catalog.note_change();
-    Ok(())
+    ddl::alone(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes there were before.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
-    let mut lease = store.pool.lease().await?;
-    store.catalog.forget(namespace);
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
-        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
-    };
-    let name = lock_name(&table);
-    lock(&mut lease, &name).await?;
-    let dropped = drop_alone(store, &mut lease, namespace, &which).await;
-    store.catalog.forget(namespace);
-    store.catalog.note_change();
-    unlock(&mut lease, &name, &dropped).await?;
-    dropped
+    ddl::alone(store, &[namespace], async |connection| drop_alone(store, connection, namespace, &which).await).await
 }
 
 async fn drop_alone(

@@ -5,7 +5,7 @@
 //! ever becomes part of a statement's text; names do through [`names::quote`] alone.
 //!
 //! In reading order: `options` (the URL), `connection`, `pool` and `lane` (pipelined connections of one worker), `names` and `id_text` (what
-//! collections and ids are called), `table` and `catalog` (the shape of tables), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
+//! collections and ids are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
 //! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections). What others write is told by [`binlog`].
 
 mod ahead;
@@ -16,6 +16,7 @@ mod choices;
 mod collections;
 mod connection;
 mod count;
+mod ddl;
 mod engine;
 mod explain;
 mod failure;

@@ -4,6 +4,7 @@
 //! (nothing has been written yet, or somebody dropped it), collections have no options, made-up table names stand for themselves.
 
 use crate::connection::{Connection, Event};
+use crate::ddl;
 use crate::failure::{Failure, Result};
 use crate::index::Index;
 use crate::table::Table;
@@ -30,6 +31,9 @@ const DEFINITIONS: [&str; 5] = [
      KEY written_at (written_at)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
 ];
 
+/// How often a statement is executed again because another transaction is in its way.
+const CONTENTIONS_MAX: u32 = 20;
+
 /// What is remembered of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Remembered {
@@ -52,14 +56,22 @@ pub(crate) async fn create(connection: &mut Connection) -> Result<()> {
 
 /// Executes a statement on the own schema, which is created when it turns out to be missing.
 pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params: &[Param<'_>]) -> Result<u64> {
-    connection.queue_execute(sql, params);
-    match connection.finish().await {
-        Err(failure) if failure.is_missing_table() => {
-            create(connection).await?;
-            connection.queue_execute(sql, params);
-            Ok(connection.finish().await?.affected_rows)
+    let mut contentions = 0;
+    let mut created = false;
+    loop {
+        connection.queue_execute(sql, params);
+        match connection.finish().await {
+            Err(failure) if failure.is_missing_table() && !created => {
+                create(connection).await?;
+                created = true;
+            }
+            // Rows of other collections are in the same pages.
+            Err(failure) if failure.is_contention() && contentions < CONTENTIONS_MAX => {
+                contentions += 1;
+                ddl::pause(contentions).await;
+            }
+            outcome => return Ok(outcome?.affected_rows),
         }
-        outcome => Ok(outcome?.affected_rows),
     }
 }
 
@@ -145,14 +157,20 @@ pub(crate) async fn forget_collection(connection: &mut Connection, schema: &str,
     Ok(())
 }
 
-/// Forgets a dropped database.
-pub(crate) async fn forget_database(connection: &mut Connection, schema: &str) -> Result<()> {
-    for sql in
-        ["DELETE FROM selkie.collections WHERE schema_name = ?", "DELETE FROM selkie.indexes WHERE schema_name = ?"]
-    {
-        execute(connection, &sql.into(), &[Param::Text(schema.as_bytes())]).await?;
-    }
-    Ok(())
+/// Returns the names of the tables of a schema of which something is remembered.
+pub(crate) async fn recorded_tables(connection: &mut Connection, schema: &str) -> Result<Vec<String>> {
+    let sql = "SELECT table_name FROM selkie.collections WHERE schema_name = ? UNION \
+               SELECT table_name FROM selkie.indexes WHERE schema_name = ?";
+    let schema = Param::Text(schema.as_bytes());
+    let mut tables = Vec::new();
+    query(connection, &sql.into(), &[schema, schema], |row| {
+        if let [Some(table)] = row {
+            tables.push(text(table)?);
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(tables)
 }
 
 /// Remembers a renamed collection under its new name.

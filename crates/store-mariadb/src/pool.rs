@@ -49,6 +49,11 @@ impl Pool {
         self.lease().await
     }
 
+    /// As [`Pool::lease`], if one is to be had without waiting: for a caller that others wait for.
+    pub async fn lease_if_free(self: &Rc<Self>) -> Option<Lease> {
+        if self.permits.available_permits() > 0 { self.lease().await.ok() } else { None }
+    }
+
     /// A further connection for somebody who could do without, if next to nobody else of this worker is using any: then the server has
     /// threads to spare.
     pub async fn lease_at_leisure(self: &Rc<Self>) -> Option<Lease> {

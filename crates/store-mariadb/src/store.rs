@@ -3,6 +3,7 @@
 use crate::ahead::{self, May};
 use crate::catalog::Catalog;
 use crate::choices::Chosen;
+use crate::ddl;
 use crate::failure::{Failure, Result};
 use crate::lane::Lane;
 use crate::options::{Options, Place};
@@ -35,6 +36,8 @@ pub(crate) struct MariaDbStore {
     /// For lookups by id.
     pub lane: Lane,
     pub catalog: Catalog,
+    /// Changes of definitions that are under way or wait.
+    pub definitions: ddl::Queue,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
     /// The server gives out row keys one after the other.
@@ -71,6 +74,7 @@ impl MariaDbStore {
             lane: Lane::new(pool.clone()),
             pool,
             catalog,
+            definitions: ddl::Queue::default(),
             packet_bytes_max,
             counts_by_one,
             has_ranges,

@@ -2,6 +2,7 @@
 //! they are still the same.
 
 use crate::connection::{Connection, Event};
+use crate::ddl;
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::table::{Column, Shape, shape};
@@ -13,6 +14,9 @@ use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// How often a table that is there is asked about before its columns are given up.
+const LOOKS_MAX: u32 = 8;
 
 /// Tables remembered; past it all are forgotten.
 const TABLES_MAX: usize = 10_000;
@@ -91,11 +95,14 @@ impl Columns {
         }
         let look = format!("SELECT 1 FROM {quoted} LIMIT 0");
         let mut refusal = None;
-        // It may be dropped between the two questions.
-        for _ in 0..2 {
+        // It may be dropped between the two questions, or be in the midst of a change.
+        for attempt in 0..LOOKS_MAX {
+            if attempt > 1 {
+                ddl::pause(attempt).await;
+            }
             connection.queue_query(&look);
             match connection.finish().await {
-                Ok(_) => {}
+                Ok(_) => refusal = None,
                 Err(failure) if failure.is_missing_table() => return Ok(None),
                 Err(failure) if failure.is_lost() => return Err(failure),
                 // Its columns can be read all the same, or it is none of ours.
@@ -104,6 +111,9 @@ impl Columns {
             let described = self.of(connection, schema, table).await?;
             if !described.columns.is_empty() {
                 return Ok(Some(described));
+            }
+            if refusal.is_some() && attempt > 0 {
+                break;
             }
         }
         // MariaDB says so of tables that are not there as well.
