@@ -20,6 +20,7 @@ use index_keys::keys::Key;
 use index_keys::{IndexShape, keys};
 use std::sync::Arc;
 use store::index_rules;
+use store::index_selection;
 use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace, Progress};
 
 pub(crate) async fn create(
@@ -374,41 +375,13 @@ async fn drop_alone(
     let Look::Collection(table) = store.catalog.look(lease, namespace).await? else {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
     };
-    let chosen: Vec<Index> = choose(&table, which)?.into_iter().cloned().collect();
+    let specs: Vec<&IndexSpec> = table.indexes.iter().map(|index| &*index.spec).collect();
+    let selected = index_selection::select(&specs, which)?;
+    let chosen: Vec<Index> = selected.into_iter().filter_map(|position| table.indexes.get(position).cloned()).collect();
     if !chosen.is_empty() {
         take_away(lease, &table, &chosen).await?;
     }
     Ok(table.indexes.len() + 1)
-}
-
-fn choose<'t>(table: &'t Table, which: &IndexSelection) -> Result<Vec<&'t Index>, Failure> {
-    let the_id_index = || Failure::Other(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
-    match which {
-        IndexSelection::All => Ok(table.indexes.iter().collect()),
-        IndexSelection::Names(names) => names
-            .iter()
-            .map(|name| {
-                if name == "_id_" {
-                    return Err(the_id_index());
-                }
-                table.indexes.iter().find(|index| &index.spec.name == name).ok_or_else(|| {
-                    Error::new(Code::INDEX_NOT_FOUND, format!("index not found with name [{name}]")).into()
-                })
-            })
-            .collect(),
-        IndexSelection::Key(key) => {
-            if index_rules::same_key(key.as_doc(), document::doc! { "_id": 1 }.as_doc()) {
-                return Err(the_id_index());
-            }
-            let found = table.indexes.iter().find(|index| index_rules::same_key(index.spec.key.as_doc(), key.as_doc()));
-            let Some(index) = found else {
-                let mut text = String::new();
-                store::duplicate::write_document(key.as_doc(), &mut text);
-                return Err(Error::new(Code::INDEX_NOT_FOUND, format!("can't find index with key: {text}")).into());
-            };
-            Ok(vec![index])
-        }
-    }
 }
 
 pub(crate) async fn list(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<Vec<IndexSpec>>> {

@@ -99,11 +99,16 @@ fn made_up(collection: &str) -> String {
 /// Whether MariaDB takes this name as it is and gives it back the same.
 fn fits(name: &str, ignores_case: bool) -> bool {
     name.chars().count() <= IDENTIFIER_CHARS_MAX
-        && !name.ends_with(' ')
+        && !name.ends_with(is_blank)
         && name.chars().all(|character| character as u32 <= 0xFFFF)
         && !(ignores_case && name.chars().any(char::is_uppercase))
         && file_name_bytes(name) <= FILE_NAME_BYTES_MAX
         && !name.starts_with("#mysql50#")
+}
+
+/// What MariaDB does not take at the end of a name.
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t'..='\r')
 }
 
 /// The length of the table's file name: what is not a letter, digit or underscore takes five bytes (`@002e`).
@@ -132,7 +137,10 @@ mod tests {
         check_table(&"x".repeat(65), None);
         check_table(&".x".repeat(30)[1..], Some(&".x".repeat(30)[1..]));
         check_table(&format!("{}x", "-".repeat(60)), None);
-        check_table("blank ", None);
+        for character in [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'] {
+            check_table(&format!("blank{character}"), None);
+            check_table(&format!("{character}blank"), Some(&format!("{character}blank")));
+        }
         check_table("~tilde", None);
         check_table("dot.", None);
         check_table(&"x".repeat(300), None);

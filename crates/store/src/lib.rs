@@ -14,6 +14,7 @@ pub mod examined;
 pub mod explain;
 pub mod index_kind;
 pub mod index_rules;
+pub mod index_selection;
 pub mod namespace;
 pub mod near;
 pub mod places;

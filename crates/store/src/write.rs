@@ -3,7 +3,7 @@
 use crate::{Examined, Namespace, PlanSummary};
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, ValueBuf};
-use error::Error;
+use error::{Code, Error};
 use query::{Predicate, Sort, Update};
 use smallvec::SmallVec;
 
@@ -127,4 +127,10 @@ pub struct StatementOutcome {
     pub image: Option<DocBuf>,
     /// What a search by words thought of the document before it was changed. Not known where an earlier attempt changed it.
     pub text_score: Option<f64>,
+}
+
+/// Whether an error of creating the collection is that of each document of an insert, not of the command: there is a view
+/// of that name, or a database whose name differs in case only.
+pub fn refuses_each_insert(error: &Error) -> bool {
+    matches!(error.code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW | Code::DATABASE_DIFFER_CASE)
 }

@@ -66,6 +66,32 @@ INDEXES = [
     {"deleteIndexes": "a", "index": "*"},
 ]
 
+FRENCH = {"locale": "fr"}
+
+
+def one(spec: dict) -> dict:
+    return {"createIndexes": "a", "indexes": [spec]}
+
+
+def dropped(index) -> dict:
+    return {"dropIndexes": "a", "index": index}
+
+
+# Key patterns that several indexes have.
+BY_KEY = [
+    ten(),
+    *(one({"key": {"a": 1}, "name": f"i{number}", **options}) for number, options in enumerate([
+        {}, {"collation": FRENCH}, {"partialFilterExpression": {"x": 1}}, {"sparse": True},
+    ])),
+    one({"key": {"b": 1}, "name": "b1"}), one({"key": {"a": "hashed"}, "name": "h"}),
+    one({"key": {"$**": 1}, "name": "w1"}), one({"key": {"$**": 1}, "name": "w2", "wildcardProjection": {"a": 1}}),
+    *map(dropped, ({"a": 1}, {"a": 1.0}, {"a": -1}, {"$**": 1}, {"a": "hashed"}, ["b1", "b1"], ["b1", "zz"])),
+    {"listIndexes": "a"},
+    dropped("i0"), dropped({"a": 1}), dropped(["i1", "i2"]), dropped({"a": 1}), dropped({"a": 1}), dropped({"$**": 1}),
+    dropped("w1"), dropped({"$**": 1}), dropped({"b": 1}), {"listIndexes": "a"},
+]
+
 BLOCKS = [
     script("commands: indexes", *INDEXES),
+    script("commands: indexes that have one key pattern", *BY_KEY),
 ]

@@ -155,7 +155,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         return Err(Error::internal("the store gave no outcome"));
     };
     let outcome = outcome.map_err(|error| match error.code() {
-        Code::COMMAND_NOT_SUPPORTED_ON_VIEW => error,
+        Code::COMMAND_NOT_SUPPORTED_ON_VIEW | Code::DATABASE_DIFFER_CASE => error,
         _ => in_executor(error, "Plan executor error during findAndModify"),
     })?;
     count(call, &arguments, &outcome);

@@ -38,8 +38,7 @@ pub(super) async fn insert(
     let mut lease = store.pool.lease().await?;
     for attempt in 0..ATTEMPTS_MAX {
         let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
-            // A view: each document is refused.
-            Err(Failure::Other(error)) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+            Err(Failure::Other(error)) if store::write::refuses_each_insert(&error) => {
                 let refused = if options.ordered { 1 } else { documents.len() };
                 ledger.settle(vec![Err(error); refused]);
                 return Ok(());

@@ -71,8 +71,7 @@ impl Writer {
 
     fn insert(&mut self, batch: &WriteBatch, documents: &[Bytes]) -> Attempt<BatchOutcome> {
         let collection = match self.ensure_collection(&batch.namespace) {
-            // A view: each document is refused.
-            Err(Failure::Refused(error)) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+            Err(Failure::Refused(error)) if store::write::refuses_each_insert(&error) => {
                 return self.each(batch, documents, |_, _, _| Err(error.clone().into()));
             }
             collection => collection?,

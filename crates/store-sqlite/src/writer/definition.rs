@@ -14,6 +14,7 @@ use error::{Code, Error, Result};
 use std::sync::Arc;
 use store::catalog::random_uuid;
 use store::index_rules;
+use store::index_selection;
 use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
 
 impl Writer {
@@ -256,7 +257,10 @@ impl Writer {
     /// Drops indexes; gives how many there were. Errors 26, 27, 72 (for `_id_`) and 181 (a key that several have).
     pub fn drop_indexes(&mut self, namespace: &Namespace, which: &IndexSelection) -> Attempt<usize> {
         let collection = self.existing(namespace)?;
-        let chosen = choose_indexes(&collection, which)?;
+        let specs: Vec<&IndexSpec> = collection.indexes.iter().map(|index| &index.spec).collect();
+        let selected = index_selection::select(&specs, which)?;
+        let chosen: Vec<Arc<Index>> =
+            selected.into_iter().filter_map(|position| collection.indexes.get(position).cloned()).collect();
         let rows = self.documents_of(&collection);
         let mut changed = Collection::clone(&collection);
         for index in &chosen {
@@ -278,49 +282,4 @@ fn check_kind(spec: &IndexSpec) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn choose_indexes(collection: &Collection, which: &IndexSelection) -> Result<Vec<Arc<Index>>> {
-    let is_id = || Error::new(Code::INVALID_OPTIONS, "cannot drop _id index");
-    let missing = |message: String| Error::new(Code::INDEX_NOT_FOUND, message);
-    match which {
-        IndexSelection::All => Ok(collection.indexes.clone()),
-        IndexSelection::Names(names) => {
-            let by_name = |name: &String| {
-                if name == "_id_" {
-                    return Err(is_id());
-                }
-                let found = collection.indexes.iter().find(|index| index.spec.name == *name);
-                found.cloned().ok_or_else(|| missing(format!("index not found with name [{name}]")))
-            };
-            names.iter().map(by_name).collect()
-        }
-        IndexSelection::Key(key) => {
-            if index_rules::same_key(key.as_doc(), crate::catalog::id_index().key.as_doc()) {
-                return Err(is_id());
-            }
-            let same = |index: &&Arc<Index>| index_rules::same_key(index.spec.key.as_doc(), key.as_doc());
-            let found: Vec<_> = collection.indexes.iter().filter(same).cloned().collect();
-            match found.as_slice() {
-                [] => Err(missing(format!("can't find index with key: {}", spelled(key)))),
-                [_] => Ok(found),
-                [first, second, ..] => Err(Error::new(
-                    Code::AMBIGUOUS_INDEX_KEY_PATTERN,
-                    format!(
-                        "{} indexes found for key: {}, identify by name instead. Conflicting indexes: {}, {}",
-                        found.len(),
-                        spelled(key),
-                        spelled(&first.spec.spec),
-                        spelled(&second.spec.spec)
-                    ),
-                )),
-            }
-        }
-    }
-}
-
-fn spelled(document: &DocBuf) -> String {
-    let mut text = String::new();
-    store::duplicate::write_document(document.as_doc(), &mut text);
-    text
 }
