@@ -3,6 +3,7 @@
 import threading
 import time
 
+import bson
 import gridfs
 import pymongo
 import pytest
@@ -87,4 +88,73 @@ def test_clients_notice_that_a_server_comes_back(topology, own_server, database_
         restart.join()
         assert written >= 20
         assert collection.count_documents({}) >= written + 1
+        client.drop_database(database_name)
+
+
+def test_a_write_concern_of_others_is_reported_beside_the_write(topology, uri, database_name):
+    """As by a set of one member; a standalone server refuses to write."""
+    concern = {"w": 2, "wtimeout": 10}
+    with pymongo.MongoClient(uri) as client:
+        db = client[database_name]
+        if topology == "standalone":
+            assert db.command("insert", "c", documents=[{"_id": 1}], writeConcern=concern, check=False)["code"] == 2
+            return
+        error = {"code": 100, "codeName": "UnsatisfiableWriteConcern", "errmsg": "Not enough data-bearing nodes",
+                 "errInfo": {"writeConcern": {**concern, "provenance": "clientSupplied"}}}
+        for command in ({"insert": "c", "documents": [{"_id": 1}]}, {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]},
+                        {"create": "d"}, {"createIndexes": "d", "indexes": [{"key": {"a": 1}, "name": "a"}]}, {"drop": "d"},
+                        {"aggregate": "c", "pipeline": [{"$out": "d"}], "cursor": {}}, {"findAndModify": "c", "query": {}, "remove": True}):
+            reply = db.command({**command, "writeConcern": concern}, check=False)
+            assert (reply["ok"], reply["writeConcernError"]) == (1, error), command
+        assert db.d.find_one() == {"_id": 1, "a": 1} and db.c.count_documents({}) == 0
+        # Of what only reads, nothing is to be acknowledged.
+        assert "writeConcernError" not in db.command("aggregate", "d", pipeline=[], cursor={}, writeConcern=concern)
+        for w, code in (("x", 79), ({"dc": 1}, 4), (None, 79)):
+            assert db.command("insert", "c", documents=[{}], writeConcern={"w": w})["writeConcernError"]["code"] == code
+        client.drop_database(database_name)
+
+
+def test_linearizable_reads(topology, uri, database_name):
+    linearizable = pymongo.read_concern.ReadConcern("linearizable")
+    with pymongo.MongoClient(uri) as client:
+        client[database_name].c.insert_one({"_id": 1})
+        collection = client[database_name].get_collection("c", read_concern=linearizable)
+        if topology == "standalone":
+            with pytest.raises(pymongo.errors.OperationFailure) as error:
+                collection.find_one()
+            assert error.value.code == 123
+            return
+        assert collection.find_one() == {"_id": 1} and list(collection.aggregate([])) == [{"_id": 1}]
+        with pytest.raises(pymongo.errors.OperationFailure) as error:
+            client[database_name].command("aggregate", "c", pipeline=[{"$out": "d"}], cursor={}, readConcern={"level": "linearizable"})
+        assert error.value.code == 72
+        client.drop_database(database_name)
+
+
+def test_a_missing_oplog_is_not_followed(topology, uri):
+    with pymongo.MongoClient(uri) as client:
+        oplog = client.local["oplog.rs"]
+        follow = lambda: list(oplog.find({}, cursor_type=pymongo.CursorType.TAILABLE_AWAIT))
+        if topology == "standalone":
+            assert follow() == []
+            return
+        with pytest.raises(pymongo.errors.OperationFailure) as error:
+            follow()
+        assert error.value.code == 238 and "no oplog" in str(error.value)
+
+
+def test_numbers_of_transactions(topology, uri, database_name):
+    """Retryable writes have one; beside other commands it is refused, and not as if there were no retryable writes."""
+    if topology == "standalone":
+        return
+    with pymongo.MongoClient(uri) as client, client.start_session() as session:
+        db = client[database_name]
+        numbered = {"lsid": session.session_id, "txnNumber": bson.Int64(1)}
+        replies = [db.command({**command, **numbered}, check=False) for command in (
+            {"find": "c"}, {"create": "c"}, {"find": "c", "startTransaction": True, "autocommit": False},
+            {"insert": "c", "documents": [{"_id": 1}]}, {"insert": "c", "documents": [{"_id": 1}]})]
+        assert [reply.get("code") for reply in replies] == [50768, 50768, 263, None, None]
+        assert replies[-1]["n"] == 1
+        end = client.admin.command({"commitTransaction": 1, "autocommit": False, **numbered}, check=False)
+        assert end["code"] == 263 and "errorLabels" not in end
         client.drop_database(database_name)

@@ -53,6 +53,33 @@ def test_hello_over_op_query(server):
             assert reply.get("ismaster", reply.get("isWritablePrimary")) is True
 
 
+CLIENT = {"driver": {"name": "x", "version": "1"}, "os": {"type": "Linux"}}
+
+
+@pytest.mark.parametrize("first, then", [
+    ({"hello": 1, "client": CLIENT}, 186),
+    ({"hello": 1}, 186),
+    ({"isMaster": 1, "client": CLIENT}, 186),
+    ({"ping": 1}, None),
+    ({"hello": 1, "client": {}}, None),
+    ({"hello": 1, "client": None}, None),
+    ({"hello": 1, "helloOk": "x", "client": CLIENT}, None),
+])
+def test_a_client_says_once_who_it_is(server, first, then):
+    with Wire(server.port) as wire:
+        wire.run({**first, "$db": "admin"})
+        assert wire.run({"hello": 1, "client": CLIENT, "$db": "admin"}).get("code") == then
+
+
+@pytest.mark.parametrize("client, code", [
+    (1, 14), ({"os": {"type": "x"}}, 183), ({"driver": CLIENT["driver"]}, 183), ({**CLIENT, "os": {}}, 183), ({**CLIENT, "driver": 1}, 14),
+    ({**CLIENT, "application": {"name": "x" * 129}}, 184), ({**CLIENT, "application": {"name": "x" * 128}}, None), ({**CLIENT, "application": {"name": 1}}, 14),
+])
+def test_what_a_client_says_of_itself_is_checked(server, client, code):
+    with Wire(server.port) as wire:
+        assert wire.run({"hello": 1, "client": client, "$db": "admin"}).get("code") == code
+
+
 @pytest.mark.selkie_only
 def test_old_clients_are_welcome(server):
     with Wire(server.port) as wire:

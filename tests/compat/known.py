@@ -20,6 +20,7 @@ LAST_DIGIT = "MongoDB's decimal library is not correctly rounded: the last of 34
 BY_INDEX = "MongoDB answers otherwise by an index (a wildcard has no key of what is missing); without it, as we do"
 HASH_ORDER = "MongoDB adds the fields of one $setWindowFields or $fill in the order of a hash table"
 ROUNDED = "MongoDB adds the steps of a grid of doubles in another order: the last of 17 digits"
+REPLICATED = "a router and a replica set of one member write and read where MongoDB, which is asked as a standalone server, refuses"
 NO_TEXT = "MongoDB cuts letters of several bytes in two and answers with what is no UTF-8"
 FIRST_MET = "which of several mistakes is met first; for one of the documents or fields alone MongoDB answers as we do"
 HALF_DONE = "of a write that fails MongoDB leaves behind what it has written so far"
@@ -255,7 +256,15 @@ def _restricts_by_expression(command) -> bool:
     return "$expr" in _stages(restriction) or any(map(_restricts_by_expression, command.values()))
 
 
+def _needs_replication(command: dict) -> bool:
+    """A concern that a standalone server cannot meet."""
+    concern, level = command.get("writeConcern"), command.get("readConcern")
+    waits = isinstance(concern, dict) and "w" in concern and concern["w"] not in (0, 1, "majority")
+    return waits or isinstance(level, dict) and level.get("level") == "linearizable"
+
+
 KNOWN = {
+    REPLICATED: lambda command, ours, theirs: _needs_replication(command),
     LED_ASTRAY: _led_astray,
     NAMED_COLUMN: lambda command, ours, theirs: "$$ROOT" in str(command) and same_but_for(MADE_UP, ours, theirs),
     ROUNDED: _rounded_grid,

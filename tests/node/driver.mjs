@@ -57,6 +57,16 @@ async function bulkAndSessions() {
   });
 }
 
+async function transactionsAreRefused() {
+  const hello = await db.command({ hello: 1 });
+  if (!hello.msg && !hello.setName) return;
+  // Not with the advice to switch off retryable writes, which work.
+  await assert.rejects(
+    client.withSession((session) => session.withTransaction(() => db.collection("bulk").insertOne({}, { session }))),
+    (error) => error.code === 263 && /transactions are not supported/.test(error.message) && !/retryWrites=false/.test(error.message),
+  );
+}
+
 async function types() {
   const document = {
     _id: new ObjectId(),
@@ -99,7 +109,7 @@ async function manyAtOnce() {
   assert.equal((await counters.findOne({ _id: "c" })).n, 200);
 }
 
-for (const step of [insertFindUpdateDelete, aggregateAndIndexes, bulkAndSessions, types, gridfs, manyAtOnce]) {
+for (const step of [insertFindUpdateDelete, aggregateAndIndexes, bulkAndSessions, transactionsAreRefused, types, gridfs, manyAtOnce]) {
   await step();
   console.log("ok", step.name);
 }

@@ -244,7 +244,7 @@ impl Answers {
 
 /// Whether the command is one of those that are kept.
 fn is_cacheable(call: &Call<'_>) -> bool {
-    call.spec.cacheable && matches!(call.request.kind, RequestKind::Msg { .. })
+    call.spec.cacheable && matches!(call.request.kind, RequestKind::Msg { .. }) && !call.envelope.is_linearizable()
 }
 
 impl Making {

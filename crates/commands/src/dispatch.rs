@@ -6,13 +6,13 @@ use crate::between_servers;
 use crate::by_uuid;
 use crate::clock;
 use crate::collection_uuid;
-use crate::command::{find, indexes, time_series};
+use crate::command::{find, indexes, time_series, transactions};
 use crate::envelope::{self, Envelope, Mistakes, Phase, WriteConcern};
 use crate::profiling;
 use crate::reply;
 use crate::running::Running;
-use crate::server::{ClientSession, Topology, Worker};
-use crate::table::{self, Access, Handler, Spec, fields};
+use crate::server::{ClientSession, Worker};
+use crate::table::{self, Handler, Spec, fields};
 use crate::text_indexes;
 use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
@@ -110,12 +110,18 @@ impl<'a> Call<'a> {
 
     /// Whether the store is not to answer from what it keeps of earlier reads.
     pub fn reads_afresh(&self) -> bool {
-        !self.session.uses.get().rows
+        !self.session.uses.get().rows || self.envelope.is_linearizable()
     }
 
     /// Reads the command's own fields, for what is wrong with them.
     pub fn read_own(&self) -> Result<()> {
         self.spec.reads.as_ref().map_or(Ok(()), |reading| (reading.read)(self))
+    }
+
+    /// The error to report beside the outcome of a write whose write concern cannot be satisfied.
+    fn unsatisfied(&self) -> Option<&Error> {
+        let writes = self.spec.name != "aggregate" || !table::only_reads(envelope::body(self.request).0);
+        self.envelope.unsatisfied.as_ref().filter(|_| writes && !self.envelope.asks_for_help)
     }
 
     /// The answer to `help: true`, which no command that is read as a whole has.
@@ -220,6 +226,9 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             }
             false => handler(&mut call, &mut writer)?,
         };
+        if let Some(error) = call.unsatisfied() {
+            envelope::write_unsatisfied(error, &mut writer);
+        }
         writer.append("ok", 1.0);
         drop(writer);
         if let Some(making) = call.depends.take().filter(|_| answered) {
@@ -400,6 +409,9 @@ async fn carry_out(
             Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
             Handler::Waiting(handler) | Handler::Mostly(_, handler) => handler(&mut call, &mut writer).await,
         };
+        if let Some(error) = call.unsatisfied().filter(|_| outcome.is_ok()) {
+            envelope::write_unsatisfied(error, &mut writer);
+        }
         match outcome {
             Ok(_) if call.by_view => writer.append("ok", 1),
             Ok(_) => writer.append("ok", 1.0),
@@ -433,8 +445,9 @@ fn check_shared(worker: &Worker, spec: &Spec, envelope: &mut Envelope<'_>, mista
     }
     if let Some(write_concern) = envelope.write_concern {
         if spec.takes_write_concern {
-            let durability = mistakes.hear(Phase::WriteConcern, WriteConcern::parse(write_concern));
-            envelope.durability = durability.unwrap_or_default();
+            let parsed = WriteConcern::parse_for(write_concern, &worker.server.settings.topology);
+            let parsed = mistakes.hear(Phase::WriteConcern, parsed);
+            (envelope.durability, envelope.unsatisfied) = parsed.unwrap_or_default();
         } else {
             let unsupported = Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern");
             mistakes.hear::<()>(Phase::WriteConcern, Err(unsupported));
@@ -445,7 +458,8 @@ fn check_shared(worker: &Worker, spec: &Spec, envelope: &mut Envelope<'_>, mista
         mistakes.hear(phase, fields::check(spec.name, known, envelope.fields.iter().copied()));
     }
     if let Some(read_concern) = envelope.read_concern {
-        let checked = envelope::check_read_concern(read_concern, spec.name, spec.access);
+        let checked =
+            envelope::check_read_concern(read_concern, spec.name, spec.access, &worker.server.settings.topology);
         let waits = checked.as_ref().is_err_and(|error| error.code() == Code::NOT_A_REPLICA_SET);
         mistakes.hear(if waits { Phase::ReadConcernWait } else { Phase::ReadConcern }, checked);
     }
@@ -453,10 +467,5 @@ fn check_shared(worker: &Worker, spec: &Spec, envelope: &mut Envelope<'_>, mista
         let message = "Transaction number requires a session ID to also be specified";
         mistakes.hear::<()>(Phase::SessionUse, Err(Error::new(Code::INVALID_OPTIONS, message)));
     }
-    let transaction_number = envelope.txn_number.is_some()
-        && (spec.access != Access::Write || worker.server.settings.topology == Topology::Standalone);
-    if envelope.in_transaction || transaction_number {
-        let message = "Transaction numbers are only allowed on a replica set member or mongos";
-        mistakes.hear::<()>(Phase::SessionUse, Err(Error::new(Code::ILLEGAL_OPERATION, message)));
-    }
+    mistakes.hear(Phase::SessionUse, transactions::check(worker, spec, envelope));
 }

@@ -13,13 +13,17 @@ use mongo_wire::request::RequestKind;
 use smallvec::SmallVec;
 use std::time::Duration;
 
+mod client_metadata;
 mod mistakes;
 mod read_concern;
 mod read_preference;
+mod write_concern;
 
+pub use client_metadata::check_client;
 pub use mistakes::{Mistakes, Phase};
 pub use read_concern::check_read_concern;
 use read_preference::check_read_preference;
+pub use write_concern::{WriteConcern, write_unsatisfied};
 
 /// A command taken apart.
 #[derive(Debug)]
@@ -39,17 +43,12 @@ pub struct Envelope<'a> {
     pub write_concern: Option<Element<'a>>,
     /// What `write_concern` asks for, once it is known that the command takes one.
     pub durability: WriteConcern,
+    /// Why `write_concern` cannot be satisfied, where the write is carried out nevertheless.
+    pub unsatisfied: Option<Error>,
     /// What the command is for is asked, and nothing else.
     pub asks_for_help: bool,
     /// Why each statement of a write is refused, where that is known beforehand.
     pub refusal: Option<Error>,
-}
-
-/// How safe a write shall be before it is acknowledged. One server acknowledges, so that is all that is left of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteConcern {
-    /// On disk, not just with the operating system: `j: true` or `w: "majority"`.
-    pub journal: bool,
 }
 
 /// The command's body and its name, before anything else is known about it.
@@ -103,9 +102,16 @@ impl<'a> Envelope<'a> {
             read_concern: None,
             write_concern: None,
             durability: WriteConcern::default(),
+            unsatisfied: None,
             asks_for_help: false,
             refusal: None,
         }
+    }
+
+    /// Whether the read must see every write acknowledged before it, so that no cache may answer.
+    pub fn is_linearizable(&self) -> bool {
+        let concern = self.read_concern.and_then(|concern| concern.value().as_document());
+        concern.is_some_and(|concern| concern.get("level") == Some(Value::String("linearizable")))
     }
 
     /// Reads the fields behind the command's name. In place, for an envelope is large.
@@ -263,35 +269,6 @@ impl TransactionFlags {
     }
 }
 
-/// The client as a router presents it: as in its own handshake.
-fn check_client(element: Element<'_>) -> Result<()> {
-    let mismatch = |message: String| Error::type_mismatch(message);
-    let client = match element.value() {
-        Value::Document(client) | Value::Array(client) => Some(client),
-        _ => None,
-    };
-    let client = client.ok_or_else(|| mismatch("The client metadata document must be a document".to_owned()))?;
-    for (part, fields) in [("driver", &["name", "version"][..]), ("os", &["type"])] {
-        let value = client.get(part).ok_or_else(|| {
-            let message = format!("Missing required sub-document '{part}' in the client metadata document");
-            Error::new(Code::CLIENT_METADATA_MISSING_FIELD, message)
-        })?;
-        let inner = value.as_document().ok_or_else(|| {
-            mismatch(format!("The '{part}' field is required to be a BSON document in the client metadata document"))
-        })?;
-        for field in fields {
-            let value = inner.get(field).ok_or_else(|| {
-                let message = format!("Missing required field '{part}.{field}' in the client metadata document");
-                Error::new(Code::CLIENT_METADATA_MISSING_FIELD, message)
-            })?;
-            value.as_str().ok_or_else(|| {
-                mismatch(format!("The '{part}.{field}' field must be a string in the client metadata document"))
-            })?;
-        }
-    }
-    Ok(())
-}
-
 /// On whose behalf a router asks.
 fn check_audit(element: Element<'_>) -> Result<()> {
     const WITHIN: &str = "$audit";
@@ -435,111 +412,4 @@ pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
         return Err(Error::bad_value(format!("{milliseconds} value for {name} is out of range")));
     }
     Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds as u64)))
-}
-
-impl WriteConcern {
-    /// Reads a `writeConcern`. There is one server, and asking for more than it is refused as MongoDB's standalone does.
-    pub fn parse(element: Element<'_>) -> Result<WriteConcern> {
-        let (concern, refusal) = WriteConcern::read(element)?;
-        refusal.map_or(Ok(concern), Err)
-    }
-
-    /// Reads a `writeConcern`, and why it is refused by a server that is alone, should it be.
-    pub fn read(element: Element<'_>) -> Result<(WriteConcern, Option<Error>)> {
-        const WITHIN: &str = "WriteConcernOptions";
-        let Some(document) = element.value().as_document() else {
-            return Err(Error::type_mismatch(format!(
-                "\"writeConcern\" had the wrong type. Expected object, found {}",
-                element.kind.alias()
-            )));
-        };
-        let mut concern = WriteConcern::default();
-        let mut refusal = None;
-        for field in document.elements() {
-            match field.key() {
-                "w" => match check_w(field)? {
-                    Acknowledgement::Own { journal } => concern.journal |= journal,
-                    Acknowledgement::OfOthers(error) => refusal = Some(error),
-                },
-                "j" | "fsync" | "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" | "provenance"
-                    if is_absent(field) => {}
-                "j" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
-                "fsync" => concern.journal |= arguments::boolean_or_number(WITHIN, field)?,
-                "wtimeout"
-                    if arguments::number_to_i64(field.value()).is_some_and(|limit| i32::try_from(limit).is_err()) =>
-                {
-                    return Err(Error::failed_to_parse("wtimeout must be a 32-bit integer"));
-                }
-                "provenance" => check_provenance(field)?,
-                // One server answers at once or not at all; MongoDB takes anything here.
-                "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" => {}
-                other => return Err(unknown_field(WITHIN, other)),
-            }
-        }
-        if document.get("j").is_some_and(Value::is_truthy) && document.get("fsync").is_some_and(Value::is_truthy) {
-            return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
-        }
-        Ok((concern, refusal))
-    }
-}
-
-/// Whose acknowledgement a write waits for.
-enum Acknowledgement {
-    Own {
-        journal: bool,
-    },
-    /// That of others, whom there are not.
-    OfOthers(Error),
-}
-
-/// Where the concern comes from, as servers tell one another.
-fn check_provenance(field: Element<'_>) -> Result<()> {
-    const WITHIN: &str = "WriteConcernOptions";
-    match arguments::string(WITHIN, field)? {
-        "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" | "internalWriteDefault" => {
-            Ok(())
-        }
-        other => Err(Error::bad_value(format!(
-            "Enumeration value '{other}' for field '{WITHIN}.provenance' is not a valid value."
-        ))),
-    }
-}
-
-/// Reads `w`.
-fn check_w(field: Element<'_>) -> Result<Acknowledgement> {
-    let of_mode = |mode: &str| {
-        let message =
-            format!("cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica set");
-        Acknowledgement::OfOthers(Error::bad_value(message))
-    };
-    Ok(match field.value() {
-        Value::String("majority") => Acknowledgement::Own { journal: true },
-        Value::String(mode) => of_mode(mode),
-        Value::Null | Value::Undefined => of_mode(""),
-        value if value.kind().is_number() => match arguments::number_to_i64(value).unwrap_or(0) {
-            0 | 1 => Acknowledgement::Own { journal: false },
-            nodes @ (i64::MIN..0 | 51..) => {
-                return Err(Error::failed_to_parse(format!(
-                    "w has to be a non-negative number and not greater than 50; found: {nodes}"
-                )));
-            }
-            _ => Acknowledgement::OfOthers(Error::bad_value("cannot use 'w' > 1 when a host is not replicated")),
-        },
-        // One server has all tags that are asked for.
-        Value::Document(tags) if tags.is_empty() => {
-            return Err(Error::failed_to_parse("tagged write concern requires tags"));
-        }
-        Value::Document(tags) => match tags.elements().find(|tag| !tag.kind.is_number()) {
-            Some(tag) => {
-                let found = query::text::element(tag.key(), tag.value());
-                let message = format!("tags must be a single level document with only number values; found: {found}");
-                return Err(Error::failed_to_parse(message));
-            }
-            None => Acknowledgement::Own { journal: false },
-        },
-        _ => {
-            let found = field.kind.alias();
-            return Err(Error::failed_to_parse(format!("w has to be a number, string, or object; found: {found}")));
-        }
-    })
 }

@@ -303,6 +303,8 @@ pub struct ClientIdentity {
     pub client: Option<SocketAddr>,
     /// The `client` document of the handshake.
     pub metadata: OnceLock<Bytes>,
+    /// A handshake has succeeded: the client may not say again who it is.
+    pub is_introduced: AtomicBool,
 }
 
 /// The life of one client connection, as commands see it.
@@ -324,7 +326,12 @@ impl ClientSession {
         ClientSession {
             connection_id,
             client,
-            identity: Arc::new(ClientIdentity { connection_id, client, metadata: OnceLock::new() }),
+            identity: Arc::new(ClientIdentity {
+                connection_id,
+                client,
+                metadata: OnceLock::new(),
+                is_introduced: AtomicBool::new(false),
+            }),
             noted: Cell::new(([0; 16], 0)),
             listener,
             uses: Cell::new(server.uses_of(listener)),

@@ -156,6 +156,20 @@ fn apart(key: RetryKey) -> RetryKey {
     RetryKey { session: key.session.map(|byte| !byte), ..key }
 }
 
+/// Appends the reply to a write that asked for no acknowledgement; returns whether it did.
+///
+/// A client that sends `w: 0` without moreToCome gets a reply, which says nothing of the outcome.
+pub fn write_unacknowledged(call: &Call<'_>, reply: &mut document::DocWriter<'_>) -> bool {
+    if !call.envelope.durability.unacknowledged {
+        return false;
+    }
+    reply.append("n", 0);
+    if call.spec.name == "update" {
+        reply.append("nModified", 0);
+    }
+    true
+}
+
 /// Appends `retriedStmtIds` to the reply of a write that had been carried out before.
 pub fn write_retried(outcomes: &Outcomes, reply: &mut document::DocWriter<'_>) {
     if outcomes.retried {

@@ -108,6 +108,7 @@ codes! {
     181 AMBIGUOUS_INDEX_KEY_PATTERN "AmbiguousIndexKeyPattern"
     182 INVALID_VIEW_DEFINITION "InvalidViewDefinition"
     183 CLIENT_METADATA_MISSING_FIELD "ClientMetadataMissingField"
+    184 CLIENT_METADATA_APP_NAME_TOO_LARGE "ClientMetadataAppNameTooLarge"
     186 CLIENT_METADATA_CANNOT_BE_MUTATED "ClientMetadataCannotBeMutated"
     189 PRIMARY_STEPPED_DOWN "PrimarySteppedDown"
     193 NO_SHARDING_ENABLED "NoShardingEnabled"
@@ -167,4 +168,5 @@ codes! {
     13436 NOT_PRIMARY_OR_SECONDARY "NotPrimaryOrSecondary"
     14031 OUT_OF_DISK_SPACE "OutOfDiskSpace"
     17280 KEY_TOO_LONG "OBSOLETE_KeyTooLong"
+    50768 NOT_A_RETRYABLE_WRITE_COMMAND "NotARetryableWriteCommand"
 }

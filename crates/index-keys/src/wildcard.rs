@@ -5,9 +5,10 @@ use crate::key_filter::KeyFilter;
 use crate::keys::{is_plain, wildcard};
 use crate::wanted::{Condition, Scope, Wanted};
 use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
-use document::Value;
+use document::{Doc, Value};
+use error::{Code, Error, Result};
 use query::predicate::Test;
-use store::IndexKind;
+use store::{IndexKind, Query};
 
 /// The name under which `explain` shows which path is looked at.
 const PATH: &str = "$_path";
@@ -42,6 +43,24 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
     let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
     let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
     Some(Narrowed { intervals, bounds, filter: None })
+}
+
+/// Fails with 291 for a hint at an index over all fields that cannot answer the query.
+///
+/// Such an index has no key of a document without any of its fields, so a whole scan of it would leave documents out.
+pub fn check_hint(kind: &IndexKind, query: &Query<'_>) -> Result<()> {
+    let IndexKind::Wildcard(options) = kind else { return Ok(()) };
+    let wanted = Wanted::of(query);
+    let mut conditions = wanted.conditions.iter();
+    let is_about_fields =
+        !wanted.disjunctions.is_empty() || conditions.any(|condition| options.covers(&condition.path));
+    let reason = match (is_about_fields, query.predicate.matches(Doc::EMPTY)?) {
+        (true, false) => return Ok(()),
+        (true, true) => "$hint: refusing to build whole-index solution, because it's a wildcard index",
+        (false, _) => "No query solutions",
+    };
+    let message = format!("error processing query: planner returned error :: caused by :: {reason}");
+    Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, message))
 }
 
 /// Bounds for a comparison with a value that the index keeps as it is. Others may be met by documents that have no such field, or

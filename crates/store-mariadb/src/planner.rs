@@ -473,7 +473,9 @@ fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> 
         return Ok(if table.orders_ids { Hinted::Index(None) } else { Hinted::Nothing });
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
-    match shown.find(|index| names(&index.spec.name, index.spec.key.as_doc())) {
+    let found = shown.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
+    found.map_or(Ok(()), |index| index_keys::wildcard::check_hint(index.kind(), query))?;
+    match found {
         Some(index) if index.finds_by_keys() => Ok(Hinted::Keyed(index)),
         Some(index) if !index.has_keys() => Ok(Hinted::Nothing),
         Some(index) => Ok(Hinted::Index(Some(index))),

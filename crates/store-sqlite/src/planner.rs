@@ -274,6 +274,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
         Some(index.ok_or_else(|| Error::bad_value(missing))?)
     };
     if let Some(index) = index.filter(|index| !index.kind.is_ordered()) {
+        wildcard::check_hint(&index.kind, query)?;
         let scan = special_scan(index, wanted).unwrap_or_else(|| places::everything_in(index));
         return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
     }

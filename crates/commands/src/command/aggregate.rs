@@ -93,6 +93,27 @@ pub fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
     }
 }
 
+/// Fails with 72 for a pipeline that writes and reads linearizably.
+fn check_level(call: &Call<'_>, pipeline: Doc<'_>) -> Result<()> {
+    let last = pipeline.values().last().and_then(Value::as_document).and_then(Doc::first);
+    let Some(stage) = last.map(|stage| stage.key()).filter(|stage| matches!(*stage, "$out" | "$merge")) else {
+        return Ok(());
+    };
+    if !call.envelope.is_linearizable() {
+        return Ok(());
+    }
+    let message = format!(
+        "Command aggregate does not support {{ readConcern: {{ level: \"linearizable\", provenance: \"clientSupplied\" }} }} \
+         :: caused by :: {stage} cannot be used with a 'linearizable' read concern level"
+    );
+    Err(Error::new(Code::INVALID_OPTIONS, message))
+}
+
+/// The error of an aggregation that is explained and has a `writeConcern`. The missing blank is MongoDB's.
+pub fn explained_with_write_concern() -> Error {
+    Error::failed_to_parse("Aggregation explain does not support the'writeConcern' option")
+}
+
 /// What is wrong with the collection's name at first sight.
 fn check_name(call: &Call<'_>) -> Result<()> {
     let first = call.first();
@@ -111,8 +132,12 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     let arguments = Arguments::read(call.fields())?;
     check_cursor(&arguments)?;
     let namespace = aggregated_namespace(call, arguments.pipeline)?;
+    check_level(call, arguments.pipeline)?;
     call.worker.statistics().operations_command.add(1);
     if arguments.explain {
+        if call.envelope.write_concern.is_some() {
+            return Err(explained_with_write_concern());
+        }
         let command = call.request.body();
         if let Some(view) = explain::view(call, &namespace).await? {
             let (stages, hint) = (arguments.pipeline.to_owned(), arguments.hint);

@@ -8,8 +8,8 @@ use crate::command::{clustered, index_specification, options, time_series, valid
 use crate::dispatch::{Call, Disposition};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use store::Namespace;
 use store::rules::CLUSTERED_INDEX;
-use store::{Namespace, index_rules};
 
 const WITHIN: &str = "create";
 
@@ -256,12 +256,20 @@ impl<'a> Arguments<'a> {
         if let (Some(id_index), Some(_)) = (self.id_index, self.view_on) {
             return invalid(format!("'idIndex' is not allowed with 'viewOn': {}", options::display(id_index)));
         }
-        let key = self.id_index.and_then(|index| index.get("key")).and_then(Value::as_document);
-        match key {
-            Some(key) if !index_rules::same_key(key, document::doc! { "_id": 1 }.as_doc()) => Err(Error::bad_value(
-                format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", options::display(key)),
-            )),
-            _ => Ok(()),
+        self.id_index.map_or(Ok(()), |id_index| self.check_id_index(id_index))
+    }
+
+    /// Checks the index on `_id`, which has the collation of the collection.
+    fn check_id_index(&self, spec: Doc<'_>) -> Result<()> {
+        index_specification::check_id_index(spec)?;
+        let Some(collation) = spec.get("collation").and_then(Value::as_document) else { return Ok(()) };
+        let of_collection = match self.given_collation {
+            Some(given) => Collation::parse(given, WITHIN)?,
+            None => Collation::SIMPLE,
+        };
+        match Collation::parse(collation, "")? == of_collection {
+            true => Ok(()),
+            false => Err(Error::bad_value("'idIndex' must have the same collation as the collection.")),
         }
     }
 

@@ -88,6 +88,9 @@ pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'drop' parameter"));
     }
     let database = call.database();
+    if database == "admin" {
+        return Err(Error::new(error::Code::ILLEGAL_OPERATION, "Dropping the 'admin' database is prohibited."));
+    }
     call.worker.store.drop_database(database).await?;
     call.worker.server.forget_usage(|used| *used.database == *database);
     let lost = plan_killed("collection dropped".to_owned());

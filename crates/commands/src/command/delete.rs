@@ -65,6 +65,9 @@ fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWrite
     let deleted: u64 = outcomes.statements.iter().filter_map(|(_, o)| Some(o.as_ref().ok()?.matched)).sum();
     call.worker.statistics().operations_delete.add(outcomes.statements.len() as u64);
     call.worker.statistics().documents_deleted.add(deleted);
+    if write::write_unacknowledged(call, reply) {
+        return;
+    }
     reply.append("n", deleted as i32);
     write::write_errors(outcomes, reply);
     write::write_retried(outcomes, reply);

@@ -70,6 +70,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let command = arguments::document("explain", call.first())?;
     let name = command.first().ok_or_else(|| unknown_command(""))?;
     let fields = envelope::own_fields(command);
+    check_database(call, command, name.key())?;
     let database = call.database();
     let (namespace, request, way, above) = match name.key() {
         "find" => {
@@ -146,6 +147,9 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (namespace, request, Way::Read, std::iter::once(stage).chain(limit).collect())
         }
         "aggregate" => {
+            if command.element("writeConcern").is_some() {
+                return Err(aggregate::explained_with_write_concern());
+            }
             let arguments = aggregate::Arguments::read(fields)?;
             if command.element("explain").is_some() {
                 let message = "The 'explain' option is illegal when a explain verbosity is also provided";
@@ -188,6 +192,25 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     .await?;
     write_end(command, call, reply);
     Ok(Disposition::Reply)
+}
+
+/// Fails if the command that is explained names a database, as only the `explain` itself may.
+fn check_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
+    let Some(field) = command.element("$db") else { return Ok(()) };
+    let Some(database) = field.value().as_str() else {
+        let message = format!("wrong type for field ($db) {} != string", field.kind.alias());
+        return Err(Error::new(Code(13111), message));
+    };
+    if database != call.database() {
+        let expected = call.database();
+        let message = format!("Mismatched $db in explain command. Expected {expected} but got {database}");
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
+    if table::find(name.as_bytes()).is_none() {
+        return Err(unknown_command(name));
+    }
+    let within = if name == "find" { "FindCommandRequest" } else { name };
+    Err(Error::new(Code(40413), format!("BSON field '{within}.$db' is a duplicate field")))
 }
 
 /// What a name stands for, if it is a view's.

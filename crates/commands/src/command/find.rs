@@ -11,6 +11,7 @@ use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
+use crate::server::Topology;
 use cache::scope::{Answer, Reach};
 use cache::{Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
@@ -252,6 +253,9 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let order = request.sort.clone().filter(|sort| call.depends.is_asked() && sort.needs().is_empty());
     let first_few = request.limit.filter(|_| request.projection.is_none() && request.skip == 0);
 
+    if arguments.tailable {
+        check_oplog(call, &namespace)?;
+    }
     let tail = if arguments.tailable { worker.store.tail(&namespace).await? } else { None };
     let mut reader = match tail {
         Some(plan) => Reader::follow(plan, Request { limit: arguments.limit, ..request }, arguments.await_data),
@@ -297,6 +301,16 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
+}
+
+/// Refuses to follow the oplog of a replica set, which does not exist: an empty, closed cursor would have clients ask forever.
+fn check_oplog(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+    let is_oplog = (&*namespace.database, &*namespace.collection) == ("local", "oplog.rs");
+    if is_oplog && call.worker.server.settings.topology != Topology::Standalone {
+        let message = "this server has no oplog: local.oplog.rs cannot be followed";
+        return Err(Error::new(Code::NOT_IMPLEMENTED, message));
+    }
+    Ok(())
 }
 
 /// Answers with a first batch that is kept and a cursor behind it.

@@ -4,12 +4,14 @@
 
 use crate::arguments;
 use crate::dispatch::{Call, Disposition};
+use crate::envelope::check_client;
 use crate::logical_session;
-use crate::server::Topology;
+use crate::server::{ClientIdentity, Topology};
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Announced limits.
@@ -27,12 +29,14 @@ const WITHIN: &str = "hello";
 struct Arguments<'a> {
     compression: Option<Element<'a>>,
     hello_ok: bool,
+    client: Option<Element<'a>>,
     topology_version: Option<Doc<'a>>,
     await_time: Option<Duration>,
 }
 
 pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let arguments = read(call)?;
+    note_client(&call.session.identity, arguments.client)?;
     let counter = wait_for_change(call, &arguments).await?;
     if call.spec.name == "hello" {
         reply.append("isWritablePrimary", true);
@@ -81,11 +85,7 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
                 if arguments::is_absent(field) => {}
             "helloOk" => arguments.hello_ok = arguments::boolean_or_number(WITHIN, field)?,
             "compression" => arguments.compression = Some(field),
-            "client" => {
-                let metadata = Bytes::copy_from_slice(arguments::document(WITHIN, field)?.as_bytes());
-                // A second hello on the same connection does not change who the client said it is.
-                let _ = call.session.identity.metadata.set(metadata);
-            }
+            "client" => arguments.client = Some(field),
             "topologyVersion" => {
                 let version = arguments::document(WITHIN, field)?;
                 check_topology_version(version)?;
@@ -113,6 +113,23 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
         }
         _ => Ok(arguments),
     }
+}
+
+/// Notes what the client says of itself, which it may only in the first handshake of its connection.
+fn note_client(identity: &ClientIdentity, client: Option<Element<'_>>) -> Result<()> {
+    if let Some(client) = client {
+        if identity.is_introduced.load(Relaxed) {
+            let message = "The client metadata document may only be sent in the first hello";
+            return Err(Error::new(Code::CLIENT_METADATA_CANNOT_BE_MUTATED, message));
+        }
+        check_client(client)?;
+        // An array passes that check only with names that no array has.
+        if let Some(metadata) = client.value().as_document() {
+            let _ = identity.metadata.set(Bytes::copy_from_slice(metadata.as_bytes()));
+        }
+    }
+    identity.is_introduced.store(true, Relaxed);
+    Ok(())
 }
 
 /// The user whose mechanisms are asked for. There are no users yet, so no user has one.
@@ -246,7 +263,7 @@ fn next_hello(call: &Call<'_>, counter: i64) -> DocBuf {
         for element in call.request.body().elements() {
             if element.key() == "topologyVersion" {
                 write_topology_version(call.worker.server.process_id, counter, &mut writer.document("topologyVersion"));
-            } else if element.key() != "compression" {
+            } else if !matches!(element.key(), "compression" | "client") {
                 writer.append_element(element);
             }
         }

@@ -57,7 +57,7 @@ pub fn check(spec: Doc<'_>, call: &Call<'_>) -> Result<()> {
     check_options(spec, &call.context()).map_err(|error| in_specification(spec, error))?;
     let key = key(spec);
     if index_rules::is_id_key(key) {
-        return check_id_index(spec, key);
+        return check_id_index(spec);
     }
     if spec.get("name").and_then(Value::as_str) == Some("_id_") {
         return Err(Error::bad_value(format!(
@@ -78,7 +78,9 @@ pub fn key(spec: Doc<'_>) -> Doc<'_> {
     spec.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY)
 }
 
-fn check_id_index(spec: Doc<'_>, key: Doc<'_>) -> Result<()> {
+/// Checks the options of an index on `_id`. Errors: 2 for another key, 197 for an option that such an index cannot have.
+pub fn check_id_index(spec: Doc<'_>) -> Result<()> {
+    let key = key(spec);
     if !index_rules::same_key(key, document::doc! { "_id": 1 }.as_doc()) {
         let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", display(key));
         return Err(Error::bad_value(message));

@@ -18,6 +18,9 @@ use store::{IndexSelection, IndexSpec, Namespace, Progress, index_kind, index_ru
 /// Fields of `createIndexes` that null leaves out.
 const MAY_BE_NULL: [&str; 4] = ["commitQuorum", "ignoreUnknownIndexOptions", "v", "isTimeseriesNamespace"];
 
+/// How many indexes a collection has at the most, with the one on `_id`.
+const INDEXES_MAX: usize = 64;
+
 /// The specifications that a `createIndexes` has, and whether it has a quorum, too.
 fn indexes_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
     const WITHIN: &str = "createIndexes";
@@ -113,6 +116,7 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     let progress = Arc::new(Progress::default());
     call.running.show(&progress);
     let known = call.worker.store.indexes(&namespace).await?.unwrap_or_default();
+    check_count(&namespace, &known, clusters, &specs)?;
     let made: Vec<DocBuf> = (specs.iter())
         .filter(|spec| known.iter().all(|known| known.name != spec.name))
         .map(|spec| spec.key.clone())
@@ -132,6 +136,21 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         reply.append("note", "index already exists");
     }
     Ok(Disposition::Reply)
+}
+
+/// Fails with 67 if the collection would have more indexes than MongoDB allows.
+fn check_count(namespace: &Namespace, known: &[IndexSpec], clusters: usize, specs: &[IndexSpec]) -> Result<()> {
+    let is_new = |spec: &&IndexSpec| known.iter().all(|known| known.name != spec.name);
+    // A collection that is yet to be created comes with the index on `_id`.
+    let before = known.len().max(1).saturating_sub(clusters);
+    match specs.iter().filter(is_new).nth(INDEXES_MAX.saturating_sub(before)) {
+        Some(spec) => {
+            let key = display(spec.key.as_doc());
+            let message = format!("add index fails, too many indexes for {namespace} key:{key}");
+            Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The specifications as they were sent, without what is not there, and without options that are not to be known.

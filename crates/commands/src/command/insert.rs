@@ -75,6 +75,9 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let inserted = outcomes.statements.iter().filter(|(_, outcome)| outcome.is_ok()).count();
     call.worker.statistics().operations_insert.add(outcomes.statements.len() as u64);
     call.worker.statistics().documents_inserted.add(inserted as u64);
+    if write::write_unacknowledged(call, reply) {
+        return Ok(Disposition::Reply);
+    }
     reply.append("n", inserted as i32);
     write::write_errors(&outcomes, reply);
     write::write_retried(&outcomes, reply);

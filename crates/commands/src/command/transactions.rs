@@ -1,6 +1,12 @@
-//! `commitTransaction` and `abortTransaction`: refused, as by a server without transactions.
+//! Transactions of several statements, which are refused: `commitTransaction`, `abortTransaction`, and what is part of one.
+//!
+//! The refusal names transactions and has code 263. Some drivers turn code 20 with "Transaction numbers …" into the advice to
+//! add `retryWrites=false`, and users would switch off retryable writes, which work.
 
 use crate::dispatch::Call;
+use crate::envelope::Envelope;
+use crate::server::{Topology, Worker};
+use crate::table::{Access, Spec};
 use document::DocWriter;
 use error::{Code, Error, Result};
 
@@ -9,6 +15,35 @@ pub fn refuse(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
         let message = format!("{} must be run within a transaction", call.spec.name);
         return Err(Error::new(Code(125), message));
     }
-    let message = "Transaction numbers are only allowed on a replica set member or mongos";
-    Err(Error::new(Code::ILLEGAL_OPERATION, message))
+    Err(unsupported())
+}
+
+/// Refuses a command that is part of a transaction, and a `txnNumber` beside a command that is no retryable write.
+///
+/// A standalone server has neither, and MongoDB's own error for both.
+pub fn check(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
+    if envelope.txn_number.is_none() && !envelope.in_transaction {
+        return Ok(());
+    }
+    if worker.server.settings.topology == Topology::Standalone {
+        let message = "Transaction numbers are only allowed on a replica set member or mongos";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
+    if envelope.in_transaction {
+        return Err(unsupported());
+    }
+    if spec.access == Access::Write {
+        return Ok(());
+    }
+    let message = format!(
+        "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was \
+         not provided, and {} is not a retryable write command.",
+        spec.name
+    );
+    Err(Error::new(Code::NOT_A_RETRYABLE_WRITE_COMMAND, message))
+}
+
+fn unsupported() -> Error {
+    let message = "Multi-document transactions are not supported by this server; retryable writes are";
+    Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message)
 }

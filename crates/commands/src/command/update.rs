@@ -69,6 +69,9 @@ fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWrite
     call.worker.statistics().operations_update.add(outcomes.statements.len() as u64);
     call.worker.statistics().documents_updated.add(modified);
     call.worker.statistics().documents_inserted.add(upserted);
+    if write::write_unacknowledged(call, reply) {
+        return;
+    }
     reply.append("n", (matched + upserted) as i32);
     write::write_errors(outcomes, reply);
     if upserted > 0 {

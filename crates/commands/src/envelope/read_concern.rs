@@ -1,12 +1,15 @@
 //! `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
 
 use crate::arguments::{self, is_absent};
+use crate::server::Topology;
 use crate::table::Access;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 
 /// Checks a `readConcern`.
-pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -> Result<()> {
+///
+/// A replica set of one member and a router in front of one read linearizably; a standalone server refuses the level.
+pub fn check_read_concern(element: Element<'_>, command: &str, access: Access, topology: &Topology) -> Result<()> {
     let Some(concern) = element.value().as_document() else {
         if command == "aggregate" {
             return Err(arguments::wrong_type(command, element, "object"));
@@ -43,6 +46,7 @@ pub fn check_read_concern(element: Element<'_>, command: &str, access: Access) -
                 ));
             }
             ("level", Value::String("available" | "majority")) => {}
+            ("level", Value::String("linearizable")) if *topology != Topology::Standalone => {}
             ("level", Value::String("linearizable")) => {
                 return Err(Error::new(
                     Code::NOT_A_REPLICA_SET,

@@ -81,15 +81,25 @@ fn shared_fields_are_checked() {
             (doc! { "find": "a", "writeConcern": { "w": 1 } }, error(72, "Command does not support writeConcern")),
             (
                 doc! { "find": "a", "txnNumber": 1_i64, "lsid": lsid(BinarySubtype::Uuid) },
-                error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
+                error(
+                    50768,
+                    "txnNumber may only be provided for multi-document transactions and retryable write commands. \
+                     autocommit:false was not provided, and find is not a retryable write command.",
+                ),
             ),
             (
                 doc! { "insert": "a", "documents": [{}], "lsid": lsid(BinarySubtype::Uuid), "txnNumber": 1_i64, "autocommit": false, "startTransaction": true },
-                error(20, "Transaction numbers are only allowed on a replica set member or mongos"),
+                error(263, "Multi-document transactions are not supported by this server; retryable writes are"),
             ),
             (
                 doc! { "insert": "a", "documents": [{}], "writeConcern": { "w": 2 } },
-                error(2, "cannot use 'w' > 1 when a host is not replicated"),
+                doc! {
+                    "n": 1,
+                    "writeConcernError": {
+                        "code": 100, "codeName": "UnsatisfiableWriteConcern", "errmsg": "Not enough data-bearing nodes",
+                        "errInfo": { "writeConcern": { "w": 2, "wtimeout": 0, "provenance": "clientSupplied" } },
+                    },
+                },
             ),
             (
                 doc! { "find": "a", "readConcern": { "level": "snapshot" } },
