@@ -18,6 +18,7 @@ use crate::answers::{Origin, Rest};
 use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
+use crate::table_scan;
 use describe::{Describer, in_turn, index_order};
 use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
@@ -133,6 +134,7 @@ impl Reader {
             fields: request.fields.as_ref().filter(|_| by_fields && request.needs.is_empty()),
         };
         let plan = store.plan(namespace, query).await?;
+        table_scan::check(namespace, &predicate, &*plan)?;
         if request.afresh {
             plan.read_afresh();
         }

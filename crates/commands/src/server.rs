@@ -93,6 +93,20 @@ pub struct Server {
 #[derive(Debug)]
 pub struct Parameters {
     pub cursor_timeout_ms: AtomicI64,
+    /// `ttlMonitorSleepSecs`: the pause between two rounds that delete expired documents.
+    pub expiry_sleep_seconds: AtomicI64,
+    /// `ttlMonitorEnabled`.
+    pub expiry_enabled: AtomicBool,
+}
+
+impl Parameters {
+    fn new(cursor_timeout_ms: i64) -> Parameters {
+        Parameters {
+            cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms),
+            expiry_sleep_seconds: AtomicI64::new(60),
+            expiry_enabled: AtomicBool::new(true),
+        }
+    }
 }
 
 impl Server {
@@ -122,7 +136,7 @@ impl Server {
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
             ended_sessions: LogicalSessions::default(),
-            parameters: Parameters { cursor_timeout_ms: AtomicI64::new(cursor_timeout_ms) },
+            parameters: Parameters::new(cursor_timeout_ms),
         })
     }
 

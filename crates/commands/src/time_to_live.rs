@@ -1,4 +1,4 @@
-//! Indexes with `expireAfterSeconds`: documents whose time is up are deleted, about once a minute.
+//! Indexes with `expireAfterSeconds`: documents whose time is up are deleted, once a minute by default (`ttlMonitorSleepSecs`).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/index-ttl/>
 //!
@@ -8,17 +8,16 @@
 use crate::arguments::number_to_i64;
 use crate::clock;
 use crate::command::time_series::OPTION;
-use crate::server::Worker;
+use crate::server::{Server, Worker};
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::Result;
 use query::{Context, Predicate};
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 use store::catalog::default_collation;
 use store::rules::CLUSTERED_INDEX;
 use store::{DeleteStatement, IndexSpec, Namespace, ReturnImage, Statements, WriteBatch};
-
-const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Deletes expired documents for as long as it is polled. To be run on every worker; all but one return at once.
 pub async fn run(worker: Rc<Worker>) {
@@ -26,13 +25,30 @@ pub async fn run(worker: Rc<Worker>) {
         return;
     }
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        sleep(&worker.server).await;
+        if !worker.server.parameters.expiry_enabled.load(Relaxed) {
+            continue;
+        }
         match expire(&worker, clock::now_ms()).await {
             Ok(0) => {}
             Ok(deleted) => tracing::debug!(deleted, "documents past their time were deleted"),
             // The store may be out of reach for a while; the next round tries again.
             Err(error) => tracing::warn!(%error, "documents past their time could not be deleted"),
         }
+    }
+}
+
+/// Waits for the next round. A shorter `ttlMonitorSleepSecs` that is set meanwhile counts at once.
+async fn sleep(server: &Server) {
+    const LOOKS_AGAIN: Duration = Duration::from_secs(1);
+    let began = Instant::now();
+    loop {
+        let seconds = server.parameters.expiry_sleep_seconds.load(Relaxed);
+        let left = Duration::from_secs(seconds.unsigned_abs()).saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LOOKS_AGAIN)).await;
     }
 }
 

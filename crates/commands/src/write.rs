@@ -4,9 +4,12 @@
 //! seen it. [`carry_out`] puts the two together again.
 
 use crate::dispatch::Call;
+use crate::table_scan;
+use document::ValueBuf;
 use error::{Error, Result};
 use store::{
-    BatchOutcome, DeleteStatement, Namespace, RetryKey, StatementOutcome, Statements, UpdateStatement, WriteBatch,
+    BatchOutcome, DeleteStatement, Namespace, Query, RetryKey, StatementOutcome, Statements, UpdateStatement,
+    WriteBatch,
 };
 
 /// How many statements a command holds at the most (`maxWriteBatchSize`).
@@ -29,6 +32,11 @@ pub trait Statement: Sized {
     const READ_LATE: bool = true;
 
     fn into_statements(statements: Vec<Self>) -> Statements;
+
+    /// What the statement looks for before it writes.
+    fn query(&self) -> Option<Query<'_>> {
+        None
+    }
 }
 
 impl Statement for bytes::Bytes {
@@ -43,11 +51,21 @@ impl Statement for UpdateStatement {
     fn into_statements(statements: Vec<Self>) -> Statements {
         Statements::Update(statements)
     }
+
+    fn query(&self) -> Option<Query<'_>> {
+        let hint = self.hint.as_ref().map(ValueBuf::as_value);
+        Some(Query { hint, sort: self.sort.as_ref(), ..Query::of(&self.predicate) })
+    }
 }
 
 impl Statement for DeleteStatement {
     fn into_statements(statements: Vec<Self>) -> Statements {
         Statements::Delete(statements)
+    }
+
+    fn query(&self) -> Option<Query<'_>> {
+        let hint = self.hint.as_ref().map(ValueBuf::as_value);
+        Some(Query { hint, sort: self.sort.as_ref(), ..Query::of(&self.predicate) })
     }
 }
 
@@ -92,7 +110,14 @@ pub async fn carry_out<S: Statement>(
     let mut refused = Vec::new();
     for (index, statement) in parsed.into_iter().enumerate() {
         let refusal = call.envelope.refusal.clone().filter(|_| statement.is_ok() || S::READ_LATE);
-        match refusal.map_or(statement, Err) {
+        let mut statement = refusal.map_or(statement, Err);
+        if table_scan::are_forbidden()
+            && let Some(query) = statement.as_ref().ok().and_then(S::query)
+            && let Err(error) = table_scan::check_query(&*call.worker.store, namespace, query).await
+        {
+            statement = Err(error);
+        }
+        match statement {
             Ok(statement) => {
                 indexes.push(index);
                 statements.push(statement);

@@ -2,18 +2,39 @@
 
 use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Begins logging. `filter` has been checked; one that is broken all the same logs at `info`.
 pub fn start(filter: &str) {
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Tee).with_ansi(false);
+    let configured = filter.to_owned();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(Tee)
+        .with_ansi(false)
+        .with_env_filter(of_level(&configured, 0))
+        .with_filter_reloading();
+    let handle = subscriber.reload_handle();
     if subscriber.try_init().is_err() {
         eprintln!("selkie: logging was begun twice");
     }
+    commands::log_level::on_change(move |level| {
+        if let Err(error) = handle.reload(of_level(&configured, level)) {
+            tracing::warn!(%error, "the log level stays as it was");
+        }
+    });
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
+}
+
+/// The filter of a `logLevel`: the configured one at 0, and more beside it above that.
+fn of_level(configured: &str, level: i32) -> EnvFilter {
+    let filter = EnvFilter::try_new(configured).unwrap_or_else(|_| EnvFilter::new("info"));
+    match level {
+        ..=0 => filter,
+        1 | 2 => filter.add_directive(LevelFilter::DEBUG.into()),
+        _ => filter.add_directive(LevelFilter::TRACE.into()),
+    }
 }
 
 struct Tee;

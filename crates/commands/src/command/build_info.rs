@@ -22,6 +22,12 @@ pub fn build_info(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
         let mut parts = reply.array("versionArray");
         MONGODB_VERSION_PARTS.into_iter().for_each(|part| parts.push(part));
     }
+    // MongoDB names its TLS library here; there is no TLS yet.
+    {
+        let mut library = reply.document("openssl");
+        library.append("running", "none");
+        library.append("compiled", "none");
+    }
     {
         let mut environment = reply.document("buildEnvironment");
         environment.append("target_arch", std::env::consts::ARCH);

@@ -7,6 +7,7 @@ use crate::command::{options, views};
 use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Visit, for_each};
+use crate::table_scan;
 use cache::scope::Answer;
 use cache::{Refusal, Scope};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
@@ -107,6 +108,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let hint = index_filters::hint(&filter, arguments.hint);
     let query = Query { predicate: &predicate, sort: None, limit: enough, hint, fields: None };
     let plan = store.plan(&namespace, query).await?;
+    table_scan::check(&namespace, &predicate, &*plan)?;
     if call.reads_afresh() {
         plan.read_afresh();
     }

@@ -13,6 +13,7 @@ use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
+use crate::table_scan;
 use cache::scope::Answer;
 use cache::{Refusal, Scope};
 use document::path::Path;
@@ -80,6 +81,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let hint = index_filters::hint(&filter, arguments.hint);
     let query = Query { hint, ..Query::of(&predicate) };
     let plan = store.plan_different(&namespace, query, &arguments.key, &context.collation).await?;
+    table_scan::check(&namespace, &predicate, &*plan)?;
     if call.reads_afresh() {
         plan.read_afresh();
     }

@@ -7,8 +7,10 @@ use document::DocWriter;
 use error::Result;
 
 pub fn list_commands(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut listed: Vec<_> = COMMANDS.iter().collect();
+    listed.sort_unstable_by_key(|spec| spec.name);
     let mut commands = reply.document("commands");
-    for spec in COMMANDS {
+    for spec in listed {
         let mut entry = commands.document(spec.name);
         entry.append("help", spec.help);
         entry.append("requiresAuth", spec.needs_authentication);

@@ -4,8 +4,10 @@
 
 use crate::arguments;
 use crate::dispatch::Call;
+use crate::log_level;
 use crate::reply::NO_CODE;
 use crate::server::Server;
+use crate::table_scan;
 use document::{DocWriter, Element, Value};
 use error::{Error, Result};
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,6 +57,27 @@ const PARAMETERS: &[Parameter] = &[
         write: None,
     },
     Parameter {
+        name: "logComponentVerbosity",
+        at_startup: true,
+        read: |_, name, reply| log_level::write(&mut reply.document(name)),
+        write: Some(|_, field| log_level::set(field)),
+    },
+    Parameter {
+        name: "logLevel",
+        at_startup: true,
+        read: |_, name, reply| reply.append(name, log_level::level()),
+        write: Some(|_, field| match field.value() {
+            value if value.kind().is_number() && value.to_i64().is_some_and(|level| level >= 0) => {
+                log_level::set_level(value.to_i64().unwrap_or_default());
+                Ok(())
+            }
+            value => {
+                let shown = query::text::element(field.key(), value);
+                Err(Error::bad_value(format!("Invalid value for logLevel: {shown}")))
+            }
+        }),
+    },
+    Parameter {
         name: "maxBSONDepth",
         at_startup: true,
         // The server counts the levels below the outermost document.
@@ -67,6 +90,15 @@ const PARAMETERS: &[Parameter] = &[
         read: |_, name, reply| reply.append(name, 3),
         write: None,
     },
+    Parameter {
+        name: "notablescan",
+        at_startup: true,
+        read: |_, name, reply| reply.append(name, table_scan::are_forbidden()),
+        write: Some(|_, field| {
+            table_scan::forbid(field.value().is_truthy());
+            Ok(())
+        }),
+    },
     Parameter { name: "quiet", at_startup: true, read: |_, name, reply| reply.append(name, false), write: None },
     Parameter {
         name: "requireApiVersion",
@@ -74,7 +106,48 @@ const PARAMETERS: &[Parameter] = &[
         read: |_, name, reply| reply.append(name, false),
         write: None,
     },
+    Parameter {
+        name: "ttlMonitorEnabled",
+        at_startup: true,
+        read: |server, name, reply| reply.append(name, server.parameters.expiry_enabled.load(Relaxed)),
+        write: Some(|server, field| {
+            server.parameters.expiry_enabled.store(field.value().is_truthy(), Relaxed);
+            Ok(())
+        }),
+    },
+    Parameter {
+        name: "ttlMonitorSleepSecs",
+        at_startup: true,
+        read: |server, name, reply| {
+            reply.append(name, server.parameters.expiry_sleep_seconds.load(Relaxed) as i32);
+        },
+        write: Some(|server, field| {
+            server.parameters.expiry_sleep_seconds.store(positive(field)?, Relaxed);
+            Ok(())
+        }),
+    },
 ];
+
+/// A number of seconds above zero, as MongoDB reads it: fractions are cut off, and true is 1.
+fn positive(field: Element<'_>) -> Result<i64> {
+    let name = field.key();
+    let refuse = |reason: &str| Err(Error::bad_value(format!("Failed validating {name}: {reason}")));
+    let number = match field.value() {
+        Value::Boolean(flag) => i64::from(flag),
+        value => match value.to_i64() {
+            Some(number) => number,
+            None => return refuse("Unable to coerce value to integral type"),
+        },
+    };
+    match i32::try_from(number) {
+        Err(_) => refuse("Out of bounds coercing to integral value"),
+        Ok(..=0) => {
+            let message = format!("Invalid value for parameter {name}: {number} is not greater than 0");
+            Err(Error::bad_value(message))
+        }
+        Ok(seconds) => Ok(seconds.into()),
+    }
+}
 
 fn not_a_number(field: Element<'_>) -> Error {
     Error::bad_value(format!("Invalid value for parameter {}: expected a number", field.key()))

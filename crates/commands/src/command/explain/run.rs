@@ -4,6 +4,7 @@ use super::Verbosity;
 use super::stages::{self, Outcome, Stage};
 use crate::dispatch::Call;
 use crate::read::{Reader, Request, Visit, for_each};
+use crate::table_scan;
 use document::{Collation, Doc, DocBuf, DocWriter};
 use error::Result;
 use query::Predicate;
@@ -75,7 +76,9 @@ pub async fn tell(
         Way::Count { enough } => {
             let query =
                 Query { predicate: &predicate, sort: None, limit: *enough, hint: request.hint.take(), fields: None };
-            (Some(store.plan(namespace, query).await?), None)
+            let plan = store.plan(namespace, query).await?;
+            table_scan::check(namespace, &predicate, &*plan)?;
+            (Some(plan), None)
         }
         Way::Different { path, collation } => {
             let query = Query { hint: request.hint.take(), ..Query::of(&predicate) };
