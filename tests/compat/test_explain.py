@@ -212,3 +212,41 @@ def test_index_filters_are_those_of_mongodb(databases, number):
 def filtered(database, command) -> bool:
     answer = database.command("explain", command, verbosity="queryPlanner")
     return (answer["stages"][0]["$cursor"] if "stages" in answer else answer)["queryPlanner"]["indexFilterSet"]
+
+
+# Pipelines of which all, or the front, is part of the plan.
+FRONTS = [
+    [], [{"$match": {"a": 3}}], [{"$skip": 3}], [{"$skip": 2}, {"$limit": 3}], [{"$limit": 3}, {"$skip": 2}], [{"$sort": {"zz": 1}}, {"$skip": 2}, {"$limit": 3}],
+    [{"$project": {"zz": 1}}], [{"$project": {"zz": 1, "_id": 0}}], [{"$project": {"zz": 0}}], [{"$project": {"x": "$zz"}}], [{"$match": {"a": 3}}, {"$project": {"b": 1}}],
+    [{"$match": {"a": 3}}, {"$limit": 2}, {"$project": {"b": 1}}], [{"$project": {"zz": 1}}, {"$match": {"zz": 3}}], [{"$project": {"zz": 1}}, {"$sort": {"zz": 1}}],
+    [{"$match": {"a": 3}}, {"$group": {"_id": "$b", "n": {"$sum": 1}}}], [{"$match": {"a": 3}}, {"$group": {"_id": "$b"}}, {"$sort": {"_id": 1}}],
+    [{"$match": {"a": 3}}, {"$project": {"b": 1}}, {"$group": {"_id": "$b"}}], [{"$match": {"a": 3}}, {"$group": {"_id": "$b"}}, {"$project": {"x": "$_id"}}], [{"$match": {"a": 3}}, {"$sortByCount": "$b"}],
+    [{"$match": {"a": 3}}, {"$unwind": "$tags"}], [{"$match": {"a": 3}}, {"$count": "n"}], [{"$unset": "a"}],
+    [{"$match": {"a": 3}}, {"$lookup": {"from": "t", "localField": "b", "foreignField": "_id", "as": "x"}}],
+    [{"$match": {"a": 3}}, {"$lookup": {"from": "t", "localField": "b", "foreignField": "zz", "as": "x"}}],
+    [{"$match": {"a": 3}}, {"$lookup": {"from": "none", "localField": "b", "foreignField": "zz", "as": "x"}}], [{"$collStats": {"count": {}}}], [{"$indexStats": {}}, {"$limit": 1}],
+]
+OF_PLAN = (*SHOWN, "skipAmount", "foreignCollection", "localField", "foreignField", "asField", "strategy", "indexKeyPattern", "queryPlan")
+
+
+def front(answer):
+    """The plan, and the stages behind it."""
+    stages = answer.get("stages", [])
+    cursor = stages[0].get("$cursor", {}) if stages else answer
+    strip = lambda plan: {key: strip(plan[key]) if key in ("inputStage", "queryPlan") else plan[key] for key in OF_PLAN if key in plan} if isinstance(plan, dict) else plan
+    return answer["explainVersion"], strip(cursor.get("queryPlanner", {}).get("winningPlan")), [stage for stage in stages if "$cursor" not in stage]
+
+
+@pytest.mark.parametrize("number", range(len(FRONTS)))
+def test_the_front_of_a_pipeline_is_part_of_the_plan(databases, number):
+    command = aggregate(*FRONTS[number])
+    ours, theirs = (front(database.command("explain", command, verbosity="queryPlanner")) for database in databases)
+    assert ours == theirs, command
+    for verbosity in ("executionStats", "allPlansExecution"):
+        ours, theirs = (database.command("explain", command, verbosity=verbosity) for database in databases)
+        # What MariaDB's own plan is, is told beside it.
+        assert {*ours} - {"mariadb"} == {*theirs}, (command, verbosity)
+        if "executionStats" in ours:
+            assert ours["executionStats"]["nReturned"] == theirs["executionStats"]["nReturned"], (command, verbosity)
+        elif "$cursor" in ours["stages"][0]:
+            assert ours["stages"][0]["nReturned"] == theirs["stages"][0]["nReturned"], (command, verbosity)

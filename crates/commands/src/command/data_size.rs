@@ -11,6 +11,7 @@ use query::sort::KeyRange;
 use query::{Predicate, Sort};
 use std::time::Instant;
 use store::explain::append_count;
+use store::index_rules::same_key;
 use store::{Namespace, Query, catalog};
 
 /// As with MongoDB, fields that are not known are of no consequence, and flags may be of any type.
@@ -115,7 +116,7 @@ impl<'a> Arguments<'a> {
         };
         let key = self.key.map_or_else(|| ascending(min), Doc::to_owned);
         let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
-        let order = match indexes.iter().find(|index| index.key == key) {
+        let order = match indexes.iter().find(|index| same_key(index.key.as_doc(), key.as_doc())) {
             Some(index) => {
                 let collation = catalog::default_collation(index.spec.as_doc())?;
                 Sort::of_index(index.key.as_doc(), collation, true)

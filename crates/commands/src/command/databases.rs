@@ -3,6 +3,7 @@
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::collections::plan_killed;
 use crate::dispatch::{Call, Disposition};
+use crate::profiling::Level;
 use crate::table::fields;
 use document::{Doc, DocBuf, DocWriter};
 use error::{Error, Result};
@@ -92,6 +93,7 @@ pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(error::Code::ILLEGAL_OPERATION, "Dropping the 'admin' database is prohibited."));
     }
     call.worker.store.drop_database(database).await?;
+    call.worker.server.profiling.set_level(database, Level::default());
     call.worker.server.forget_usage(|used| *used.database == *database);
     let lost = plan_killed("collection dropped".to_owned());
     call.worker.server.cursors.lose_where(|owner| &*owner.namespace.database == database, &lost);

@@ -2,22 +2,24 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/explain-results/>
 
+mod front;
 mod run;
 mod stages;
 
 use crate::arguments::{self, namespace_to_write, unknown_field};
 use crate::command::{
     aggregate, changes, count, delete, distinct, find, find_and_modify, geo_near, index_bounds, options, probes,
-    update, views,
+    source_stage, update, views,
 };
 use crate::dispatch::{Call, Disposition};
 use crate::envelope;
 use crate::index_filters;
-use crate::read::{BLOCKING_BYTES_MAX, Request};
+use crate::read::{BLOCKING_BYTES_MAX, Reader, Request};
 use crate::table;
 use document::{Collation, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
-use query::{Predicate, Sort};
+use query::aggregate::Pipeline;
+use query::{Context, Predicate, Sort};
 use run::{Task, Way};
 use stages::Stage;
 use store::Namespace;
@@ -254,21 +256,46 @@ pub async fn explain_aggregate(
 ) -> Result<Disposition> {
     let collation = options::settle_collation(call, namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
-    let mut pipeline = query::aggregate::Pipeline::parse(arguments.pipeline, &context)?.in_second_engine();
+    if explain_source(arguments.pipeline, &context, reply)? {
+        write_end(command, call, reply);
+        return Ok(Disposition::Reply);
+    }
+    let mut pipeline = Pipeline::parse(arguments.pipeline, &context)?.in_second_engine();
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let has_foreign = pipeline.has_foreign();
     let index_filter =
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let (source, pipeline) = pipeline.into_source();
-    let identity = pipeline.is_identity();
-    let sorted = source.sort.is_some();
     // Stages that read other collections, or write to them, are not carried out.
-    let runs_whole = !identity && !has_foreign;
+    let runs_whole = !pipeline.is_identity() && !has_foreign;
     let budget = options::budget(call, arguments.allow_disk_use);
+    let joins = joins(call, namespace, arguments.pipeline).await?;
+    let front = front::split(arguments.pipeline, source.sort.is_some(), source.limit, &joins);
+    let is_whole = front.rest.is_empty();
+    let of_second_engine = front.is_of_second_engine();
+    // Figures of the plan are those up to its last group.
+    let up_to_group = match &front.up_to_group {
+        Some(stages) => Some(Pipeline::parse(stages.as_doc(), &context)?.into_source().1),
+        None => None,
+    };
+    let whole = up_to_group.is_some() && runs_whole && verbosity > Verbosity::Planner;
+    let whole = whole.then(|| Request {
+        predicate: Some(source.predicate.clone()),
+        sort: source.sort.clone(),
+        limit: source.limit,
+        needs: source.needs,
+        pipeline: Some(pipeline.start(budget.clone())),
+        budget: Some(budget.clone()),
+        ..Request::default()
+    });
+    let execution = match &up_to_group {
+        Some(up_to_group) => Some(up_to_group.start(budget.clone())),
+        None => runs_whole.then(|| pipeline.start(budget.clone())),
+    };
     let request = Request {
         needs: source.needs,
         fields: source.fields,
-        pipeline: runs_whole.then(|| pipeline.start(budget.clone())),
+        pipeline: execution,
         budget: Some(budget),
         predicate: Some(source.predicate),
         sort: source.sort,
@@ -276,43 +303,102 @@ pub async fn explain_aggregate(
         hint: index_filters::hint(&index_filter, arguments.hint),
         ..Request::default()
     };
-    let mut stages = arguments.pipeline.values().filter_map(Value::as_document).peekable();
-    let mut filter = Doc::EMPTY;
-    while let Some(first) = stages.peek().and_then(|stage| stage.first()) {
-        match first.key() {
-            "$match" => filter = first.value().as_document().unwrap_or(filter),
-            "$sort" if sorted => {}
-            _ => break,
-        }
-        stages.next();
-    }
-    reply.append("explainVersion", "1");
-    let above = request.limit.map(Stage::Limit).into_iter().collect();
+    reply.append("explainVersion", if of_second_engine { "2" } else { "1" });
     let index_filter_set = index_filter.is_some();
-    let task = Task { filter, index_filter_set, request, way: Way::Read, above };
-    if identity {
+    let task = Task { filter: front.filter, index_filter_set, request, way: Way::Read, above: front.above };
+    if is_whole {
         run::tell(call, namespace, task, verbosity, reply).await?;
     } else {
-        let returned;
+        let mut told;
         let mut array = reply.array("stages");
         {
             let mut stage = array.document();
             {
                 let mut cursor = stage.document("$cursor");
-                returned = run::tell(call, namespace, task, verbosity, &mut cursor).await?;
+                told = run::tell(call, namespace, task, verbosity, &mut cursor).await?;
+            }
+            if verbosity > Verbosity::Planner {
+                append_count("nReturned", told.given, &mut stage);
+                stage.append("executionTimeMillisEstimate", told.milliseconds);
             }
         }
-        let mut stages = stages.peekable();
-        while let Some(stage) = stages.next() {
+        if let Some(whole) = whole {
+            let mut reader = Reader::open(&*call.worker.store, namespace, whole).await?;
+            reader.for_each(call, |_| Ok(())).await?;
+            told.returned = reader.returned;
+        }
+        let last = front.rest.len() - 1;
+        for (at, stage) in front.rest.iter().enumerate() {
             let mut writer = array.document();
-            stage.elements().for_each(|element| writer.append_element(element));
-            if runs_whole && verbosity > Verbosity::Planner && stages.peek().is_none() {
-                append_count("nReturned", returned, &mut writer);
+            stage.as_doc().elements().for_each(|element| writer.append_element(element));
+            if runs_whole && verbosity > Verbosity::Planner && at == last {
+                append_count("nReturned", told.returned, &mut writer);
+                writer.append("executionTimeMillisEstimate", told.milliseconds);
             }
         }
     }
     write_end(command, call, reply);
     Ok(Disposition::Reply)
+}
+
+/// The lookups by equality of another collection that a plan can have, by their places in the pipeline.
+async fn joins(call: &Call<'_>, namespace: &Namespace, pipeline: Doc<'_>) -> Result<Vec<(usize, DocBuf)>> {
+    let stages: Vec<Doc<'_>> = pipeline.values().filter_map(Value::as_document).collect();
+    let mut joins = Vec::new();
+    for (place, stage) in stages.iter().enumerate() {
+        let Some(spec) = stage.get("$lookup").and_then(Value::as_document) else { continue };
+        let [from, local, foreign, field] =
+            ["from", "localField", "foreignField", "as"].map(|name| spec.get(name).and_then(Value::as_str));
+        let (Some(from), Some(local), Some(foreign), Some(field)) = (from, local, foreign, field) else { continue };
+        let unwinds = stages.get(place + 1).is_some_and(|next| next.get("$unwind").is_some());
+        let other = Namespace::new(&namespace.database, from);
+        if spec.get("pipeline").is_some() || unwinds || view(call, &other).await?.is_some() {
+            continue;
+        }
+        let indexes = call.worker.store.indexes(&other).await?;
+        let leads = |key: Doc<'_>| key.first().is_some_and(|first| first.key() == foreign && first.kind.is_number());
+        let index = indexes.iter().flatten().find(|index| leads(index.key.as_doc()));
+        joins.push((
+            place,
+            DocBuf::build(|writer| {
+                writer.append("foreignCollection", &other.to_string());
+                writer.append("localField", local);
+                writer.append("foreignField", foreign);
+                writer.append("asField", field);
+                writer.append(
+                    "strategy",
+                    match (&indexes, index) {
+                        (None, _) => "NonExistentForeignCollection",
+                        (_, Some(_)) => "IndexedLoopJoin",
+                        _ => "HashJoin",
+                    },
+                );
+                if let Some(index) = index {
+                    writer.append("indexName", &index.name);
+                    writer.append("indexKeyPattern", &index.key);
+                }
+            }),
+        ));
+    }
+    Ok(joins)
+}
+
+/// Explains a pipeline whose first stage gives documents of its own; returns whether it was one.
+fn explain_source(pipeline: Doc<'_>, context: &Context, reply: &mut DocWriter<'_>) -> Result<bool> {
+    let stages = || pipeline.values().filter_map(Value::as_document);
+    let Some(first) = stages().next().and_then(Doc::first).filter(|first| source_stage::is_first_stage(first.key()))
+    else {
+        return Ok(false);
+    };
+    if first.key() == "$changeStream" {
+        return Ok(false);
+    }
+    source_stage::check(first)?;
+    Pipeline::parse(source_stage::behind_first(pipeline).as_doc(), context)?;
+    reply.append("explainVersion", "1");
+    let mut array = reply.array("stages");
+    stages().for_each(|stage| array.push(stage));
+    Ok(true)
 }
 
 fn command_filter<'a>(command: Doc<'a>) -> Doc<'a> {

@@ -110,12 +110,17 @@ pub async fn documents(
         }
         _ => return Ok(None),
     };
+    Ok(Some((documents, behind_first(pipeline))))
+}
+
+/// The stages behind the first.
+pub fn behind_first(pipeline: Doc<'_>) -> DocBuf {
     let mut rest = Vec::new();
     {
         let mut writer = ArrayWriter::begin(&mut rest);
         pipeline.values().skip(1).for_each(|stage| writer.push(stage));
     }
-    Ok(Some((documents, DocBuf::from_vec(rest).unwrap_or_default())))
+    DocBuf::from_vec(rest).unwrap_or_default()
 }
 
 fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {

@@ -51,14 +51,24 @@ struct Subject<'s> {
     index_filter_set: bool,
 }
 
-/// Writes `queryPlanner` and, on request, `executionStats` of what a command asks its store for; gives how many documents came out.
+/// How carrying out a plan went.
+#[derive(Clone, Copy, Default)]
+pub struct Told {
+    /// How many documents the plan gave.
+    pub given: u64,
+    /// How many came out of the pipeline behind it, where there is one that was carried out.
+    pub returned: u64,
+    pub milliseconds: i32,
+}
+
+/// Writes `queryPlanner` and, on request, `executionStats` of what a command asks its store for.
 pub async fn tell(
     call: &Call<'_>,
     namespace: &Namespace,
     task: Task<'_>,
     verbosity: Verbosity,
     writer: &mut DocWriter<'_>,
-) -> Result<u64> {
+) -> Result<Told> {
     let store = &*call.worker.store;
     let Task { filter, index_filter_set, mut request, way, mut above } = task;
     let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
@@ -85,15 +95,15 @@ pub async fn tell(
             (Some(store.plan_different(namespace, query, path, collation).await?), None)
         }
     };
-    let Some(plan) = plan else { return Ok(0) };
+    let Some(plan) = plan else { return Ok(Told::default()) };
     let counted = matches!(way, Way::Count { .. }) || reader.as_ref().is_some_and(Reader::counts);
-    let subject = Subject { namespace, plan, predicate, filter, stages: above, counted, index_filter_set };
+    let mut subject = Subject { namespace, plan, predicate, filter, stages: above, counted, index_filter_set };
     subject.write_plan(writer);
     if let Some((name, said)) = store.explain(&*subject.plan, counted).await? {
         writer.append(name, &said);
     }
     if verbosity == Verbosity::Planner {
-        return Ok(0);
+        return Ok(Told::default());
     }
     subject.plan.count_closely();
     let began = Instant::now();
@@ -113,9 +123,13 @@ pub async fn tell(
             (found, None)
         }
     };
+    if let Some(returned) = returned {
+        stages::note_groups(&mut subject.stages, returned);
+    }
     let outcome = Outcome { found, milliseconds: began.elapsed().as_millis() as i32 };
     subject.write_stats(outcome, verbosity, writer);
-    Ok(returned.unwrap_or_else(|| stages::returned(&subject.stages, found)))
+    let given = stages::returned(&subject.stages, found);
+    Ok(Told { given, returned: returned.unwrap_or(given), milliseconds: outcome.milliseconds })
 }
 
 impl Subject<'_> {
@@ -148,7 +162,11 @@ impl Subject<'_> {
         for key in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
             planner.append(key, false);
         }
-        planner.append("winningPlan", &self.stages(None));
+        let of_second_engine = |stage: &Stage| matches!(stage, Stage::Group { .. } | Stage::Lookup { .. });
+        match self.stages.iter().any(of_second_engine) {
+            true => planner.document("winningPlan").append("queryPlan", &self.stages(None)),
+            false => planner.append("winningPlan", &self.stages(None)),
+        }
         drop(planner.array("rejectedPlans"));
     }
 

@@ -29,6 +29,14 @@ pub enum Stage {
     Delete {
         returns: bool,
     },
+    /// A `$group` that is part of the plan.
+    Group {
+        returned: Option<u64>,
+    },
+    /// A `$lookup` by equality that is part of the plan: its fields as they are shown.
+    Lookup {
+        shown: DocBuf,
+    },
 }
 
 const FAST_COUNT: &str = "RECORD_STORE_FAST_COUNT";
@@ -47,14 +55,21 @@ pub fn of_find(command: Doc<'_>) -> Vec<Stage> {
     let amount = |key| command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
     stages.extend(amount("limit").map(|limit| Stage::Limit(limit.unsigned_abs())));
     let projection = command.get("projection").and_then(Value::as_document).filter(|spec| !spec.is_empty());
-    stages.extend(projection.map(|spec| {
-        let simple = spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
-            && spec.elements().all(|element| !element.key().contains('.'));
-        let name = if simple { SIMPLE_PROJECTION } else { "PROJECTION_DEFAULT" };
-        Stage::Projection { name, transform: spec.to_owned() }
-    }));
+    stages.extend(projection.map(|spec| of_projection(spec, spec.to_owned())));
     stages.extend(amount("skip").map(|skip| Stage::Skip(skip.unsigned_abs())));
     stages
+}
+
+/// The stage of a projection, which is shown as `transform`.
+pub fn of_projection(spec: Doc<'_>, transform: DocBuf) -> Stage {
+    let name = if is_simple_projection(spec) { SIMPLE_PROJECTION } else { "PROJECTION_DEFAULT" };
+    Stage::Projection { name, transform }
+}
+
+/// Whether a projection does no more than name whole fields.
+pub fn is_simple_projection(spec: Doc<'_>) -> bool {
+    spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
+        && spec.elements().all(|element| !element.key().contains('.'))
 }
 
 /// The stage of a sort in memory. Metadata has no field to be named by.
@@ -90,7 +105,8 @@ fn given(stages: &[Stage], found: u64) -> Vec<u64> {
         given.push(match stage {
             Stage::Limit(limit) => input.min(*limit),
             Stage::Skip(skip) => input.saturating_sub(*skip),
-            Stage::Projection { .. } => input,
+            Stage::Projection { .. } | Stage::Lookup { .. } => input,
+            Stage::Group { returned } => returned.unwrap_or(input),
             Stage::Sort { limit, .. } => limit.map_or(input, |limit| input.min(limit)),
             Stage::Count { .. } => 0,
             Stage::Update { returns, .. } | Stage::Delete { returns } => {
@@ -142,7 +158,8 @@ fn write_from(stages: &[Stage], given: &[u64], outcome: Option<Outcome>, plan: D
             append_count("nWouldUpsert", u64::from(*upserts && input == 0), writer);
         }
         Stage::Delete { .. } if has_run => append_count("nWouldDelete", input, writer),
-        Stage::Count { .. } | Stage::Update { .. } | Stage::Delete { .. } => {}
+        Stage::Lookup { shown } => shown.as_doc().elements().for_each(|field| writer.append_element(field)),
+        Stage::Count { .. } | Stage::Update { .. } | Stage::Delete { .. } | Stage::Group { .. } => {}
     }
     if !fast {
         write_from(below, &given[1..], outcome, plan, &mut writer.document("inputStage"));
@@ -163,7 +180,17 @@ impl Stage {
             Stage::Count { .. } => "COUNT",
             Stage::Update { .. } => "UPDATE",
             Stage::Delete { .. } => "DELETE",
+            Stage::Group { .. } => "GROUP",
+            Stage::Lookup { .. } => "EQ_LOOKUP",
         }
+    }
+}
+
+/// Notes how many groups there were.
+pub fn note_groups(stages: &mut [Stage], groups: u64) {
+    // Of several, those below the outermost are not counted.
+    if let Some(Stage::Group { returned }) = stages.iter_mut().find(|stage| matches!(stage, Stage::Group { .. })) {
+        *returned = Some(groups);
     }
 }
 

@@ -16,16 +16,16 @@ pub async fn of_collection(call: &Call<'_>, namespace: &Namespace, options: Doc<
     let asked = |name: &str| options.get(name).and_then(Value::as_document);
     let scale = asked("storageStats").and_then(|options| options.get("scale")).and_then(arguments::number_to_i64);
     let scale = scale.unwrap_or(1).max(1) as u64;
-    let counts = asked("count").is_some() || asked("storageStats").is_some();
+    let counted = ["count", "storageStats", "queryExecStats"].into_iter().find(|name| asked(name).is_some());
+    let counts = counted.is_some();
     let stats = if counts { call.worker.store.collection_stats(namespace).await? } else { Some(Default::default()) };
     let Some(stats) = stats else {
         let during = "PlanExecutor error during aggregation :: caused by :: ";
         views::refuse(call, namespace).await.map_err(|error| error.context(during))?;
-        let what =
-            if asked("count").is_some() { "Unable to retrieve count in" } else { "Unable to retrieve storageStats in" };
+        let what = counted.unwrap_or_default();
         let message = format!(
-            "PlanExecutor error during aggregation :: caused by :: {what} $collStats stage :: caused by :: Collection \
-             [{namespace}] not found."
+            "PlanExecutor error during aggregation :: caused by :: Unable to retrieve {what} in $collStats stage :: caused \
+             by :: Collection [{namespace}] not found."
         );
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
