@@ -1,5 +1,7 @@
 //! Conversion between types: `$convert` and its short forms.
 
+mod text;
+
 use super::Evaluated;
 use super::arguments::named;
 use super::functions::Arity::{Exactly, Named};
@@ -10,7 +12,7 @@ use super::string::{display, double_text};
 use super::{Expr, date};
 use crate::hashed;
 use crate::predicate::number::{exact, truncated};
-use document::{Collation, Decimal128, Kind, ObjectId, Value, ValueBuf};
+use document::{Collation, Kind, ObjectId, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -151,7 +153,7 @@ fn unsupported(value: Value<'_>, target: Kind) -> Error {
 }
 
 fn unparsable(text: &str, reason: &str) -> Error {
-    if text.starts_with("0x") || text.starts_with("0X") {
+    if text.starts_with("0x") {
         return failure(format!("Illegal hexadecimal input {WHERE}: {text}"));
     }
     failure(format!("Failed to parse number '{text}' {WHERE}: {reason}"))
@@ -219,7 +221,7 @@ fn to_double(value: Value<'_>) -> Result<Option<Value<'static>>> {
     Ok(Some(Value::Double(match value {
         Value::Boolean(flag) => f64::from(flag),
         Value::DateTime(milliseconds) => milliseconds as f64,
-        Value::String(text) => parse_double(text)?,
+        Value::String(text) => text::double(text).map_err(|reason| unparsable(text, reason))?,
         Value::Decimal128(number) => {
             let double = number.to_f64();
             let vanishes = !double.is_normal() && double.is_finite() && !Number::Decimal(number).is_zero();
@@ -235,51 +237,11 @@ fn to_double(value: Value<'_>) -> Result<Option<Value<'static>>> {
     })))
 }
 
-fn parse_double(text: &str) -> Result<f64> {
-    let failed = |reason| Err(unparsable(text, reason));
-    if text.is_empty() {
-        return failed("Empty string");
-    }
-    if text.starts_with(|letter: char| letter.is_ascii_whitespace()) {
-        return failed("Leading whitespace");
-    }
-    // What else a NaN is may be told, as C tells it.
-    let bare = text.trim_start_matches(['+', '-']);
-    if let Some(told) = bare.get(3..).filter(|_| bare.get(..3).is_some_and(|nan| nan.eq_ignore_ascii_case("nan")))
-        && let Some(told) = told.strip_prefix('(').and_then(|told| told.strip_suffix(')'))
-        && told.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    {
-        return Ok(f64::NAN);
-    }
-    match text.parse::<f64>() {
-        Ok(number) if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) => {
-            failed("Out of range")
-        }
-        // Smaller than doubles with all their digits are.
-        Ok(number) if !number.is_normal() && number.is_finite() && has_digit_but_zero(text) => failed("Out of range"),
-        Ok(number) => Ok(number),
-        Err(_) => {
-            let magnitude = text.trim_start_matches(['+', '-']);
-            let has_digits = magnitude.trim_start_matches('.').starts_with(|letter: char| letter.is_ascii_digit());
-            failed(if has_digits { "Did not consume whole string." } else { "Did not consume any digits" })
-        }
-    }
-}
-
-/// Whether the number is other than zero, whatever its exponent.
-fn has_digit_but_zero(text: &str) -> bool {
-    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
-    mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
-}
-
 fn to_decimal(value: Value<'_>) -> Result<Option<Value<'static>>> {
     Ok(Some(Value::Decimal128(match value {
         Value::Boolean(flag) => super::decimal::from_i64(i64::from(flag)),
         Value::DateTime(milliseconds) => super::decimal::from_i64(milliseconds),
-        Value::String("") => return Err(unparsable("", "Empty string")),
-        Value::String(text) => {
-            Decimal128::parse(text).ok_or_else(|| unparsable(text, "Failed to parse string to decimal"))?
-        }
+        Value::String(text) => text::decimal(text).map_err(|reason| unparsable(text, reason))?,
         value => match Number::from_value(value) {
             Some(number) => number.to_decimal(),
             None => return Ok(None),
