@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Context {
     /// Milliseconds since 1970-01-01 UTC at which the command began (`$$NOW`, `$currentDate`).
     pub now_ms: i64,
+    /// Whether `$$NOW` can be read. MongoDB's `count` and `distinct` fail with 51144 where a document is asked for it.
+    pub has_clock: bool,
     /// The command's `let` document: names and constant values.
     pub variables: DocBuf,
     /// Inside of how many stages with pipelines of their own (`$lookup`) what is parsed stands.
@@ -95,6 +97,7 @@ impl Context {
     pub fn at(now_ms: i64) -> Self {
         Context {
             now_ms,
+            has_clock: true,
             variables: DocBuf::new(),
             missing: Vec::new(),
             pipelines_around: 0,

@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
 pub use in_list::InList;
+pub(crate) use parse::check_texts;
 pub use regex::{Beginning, Regex};
 pub use schema::Schema;
 pub use test::Test;

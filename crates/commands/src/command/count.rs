@@ -82,7 +82,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
     let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
-    let context = options::context(call, None, collation)?;
+    let context = query::Context { has_clock: false, ..options::context(call, None, collation)? };
     let predicate = match Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context) {
         // What a view's stages make of a search by words, or by JavaScript, is said by the pipeline.
         Err(error)

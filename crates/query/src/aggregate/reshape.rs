@@ -1,6 +1,7 @@
 //! `$project`, `$unset` and `$replaceRoot`: other documents in place of the ones that come in.
 
 use super::optimize::Changes;
+use super::steps::{LEVELS_MAX, too_deep};
 use crate::expression::{Evaluated, display};
 use crate::metadata::{Item, Needs};
 use crate::{Context, Expression, Projection, text};
@@ -12,12 +13,45 @@ pub(crate) struct Project {
     projection: Projection,
 }
 
+/// Error 15 for an expression with more levels than a document may have, written out with arguments in arrays.
+fn check_levels(fields: Doc<'_>) -> Result<()> {
+    fields.values().try_for_each(|value| match value {
+        Value::Document(inner) if !inner.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
+            check_levels(inner)
+        }
+        value if levels(value) < LEVELS_MAX => Ok(()),
+        _ => Err(too_deep()),
+    })
+}
+
+fn levels(value: Value<'_>) -> usize {
+    let deepest = |inner: Doc<'_>| inner.values().map(levels).max().unwrap_or(0);
+    match value {
+        Value::Document(call) if call.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
+            2 + match call.values().next() {
+                Some(Value::Array(arguments) | Value::Document(arguments))
+                    if !arguments.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) =>
+                {
+                    deepest(arguments)
+                }
+                Some(argument) => levels(argument),
+                None => 0,
+            }
+        }
+        Value::Document(inner) | Value::Array(inner) => 1 + deepest(inner),
+        _ => 0,
+    }
+}
+
 impl Project {
     pub fn parse(spec: Value<'_>, context: &Context) -> Result<Project> {
         let Value::Document(spec) = spec else {
             return Err(Error::new(Code(15969), "$project specification must be an object"));
         };
-        let projection = Projection::parse_stage(spec, context);
+        let projection = Projection::parse_stage(spec, context).and_then(|projection| {
+            check_levels(spec)?;
+            Ok(projection)
+        });
         Ok(Project { projection: projection.map_err(|error| error.context("Invalid $project :: caused by :: "))? })
     }
 

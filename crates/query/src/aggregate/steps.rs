@@ -25,7 +25,7 @@ const SECTION_STEPS_MAX: usize = 50;
 const BETWEEN_STAGES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// How many levels of documents and arrays there may be.
-const LEVELS_MAX: usize = 200;
+pub(super) const LEVELS_MAX: usize = 200;
 
 /// How large the document of a `$facet` may be.
 const FACET_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -362,9 +362,13 @@ fn check_depth(document: Doc<'_>) -> Result<()> {
     if !document::validate::is_deeper_than(document, LEVELS_MAX) {
         return Ok(());
     }
+    Err(too_deep())
+}
+
+pub(super) fn too_deep() -> Error {
     let message =
         format!("cannot convert document to BSON because it exceeds the limit of {LEVELS_MAX} levels of nesting");
-    Err(Error::new(Code(15), message))
+    Error::new(Code(15), message)
 }
 
 /// Error 10334 for a document that would be too large even between stages.

@@ -210,6 +210,26 @@ static RANDOM: &[Function] = &[
     },
 ];
 
+/// `$$NOW` and `$$CLUSTER_TIME` for commands to which MongoDB does not give them.
+pub(super) static NO_CLOCK: [Function; 2] = [
+    Function {
+        name: "$$NOW",
+        arity: Arity::Any,
+        pure: false,
+        evaluate: Evaluate::Plain(|name, _| Err(no_clock(name))),
+    },
+    Function {
+        name: "$$CLUSTER_TIME",
+        arity: Arity::Any,
+        pure: false,
+        evaluate: Evaluate::Plain(|name, _| Err(no_clock(name))),
+    },
+];
+
+fn no_clock(name: &str) -> Error {
+    Error::new(Code(51144), format!("Builtin variable '{name}' is not available"))
+}
+
 /// What there is to say to JavaScript, as by a server where it is switched off.
 pub(crate) fn no_javascript() -> Error {
     Error::new(Code(31264), "Cannot run server-side javascript without the javascript engine enabled")

@@ -6,6 +6,7 @@ use super::scope::Variable;
 use super::{Expr, control, iterate};
 use crate::Context;
 use crate::metadata::Meta;
+use crate::predicate::check_texts;
 use crate::text;
 use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -31,7 +32,7 @@ impl<'c> Parser<'c> {
             },
             Value::Document(document) => self.parse_document(document),
             Value::Array(array) => Ok(Expr::Array(self.parse_all(array)?)),
-            value => Ok(literal(value)),
+            value => literal(value),
         }
     }
 
@@ -95,7 +96,7 @@ impl<'c> Parser<'c> {
     /// Parses `{name: operand}`, an operator with its operand.
     pub fn parse_operator(&mut self, name: &str, operand: Value<'_>) -> Result<Expr> {
         match name {
-            "$literal" | "$const" => return Ok(literal(operand)),
+            "$literal" | "$const" => return literal(operand),
             "$meta" => {
                 let meta = Meta::parse(operand)?;
                 self.context.requests.note(meta);
@@ -159,6 +160,8 @@ impl<'c> Parser<'c> {
                 Some(value) => constant(Some(value)),
                 None => Expr::Root(path),
             }),
+            "NOW" if !self.context.has_clock => Ok(Expr::Call(&functions::NO_CLOCK[0], Vec::new())),
+            "CLUSTER_TIME" if !self.context.has_clock => Ok(Expr::Call(&functions::NO_CLOCK[1], Vec::new())),
             "NOW" => Ok(constant(Some(Value::DateTime(self.context.now_ms)))),
             "REMOVE" => Ok(Expr::Missing),
             "CLUSTER_TIME" => {
@@ -198,8 +201,9 @@ pub(super) fn is_operator(name: &str) -> bool {
         || functions::find(name).is_some()
 }
 
-fn literal(value: Value<'_>) -> Expr {
-    Expr::Literal(ValueBuf::from(value))
+fn literal(value: Value<'_>) -> Result<Expr> {
+    check_texts(value)?;
+    Ok(Expr::Literal(ValueBuf::from(value)))
 }
 
 fn check_arity(function: &Function, given: usize) -> Result<()> {

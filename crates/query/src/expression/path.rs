@@ -13,9 +13,11 @@ use std::fmt;
 pub(crate) struct FieldPath(Vec<Box<str>>);
 
 impl FieldPath {
-    /// Parses `a.b`. Errors: 40353, 15998, 16410.
+    /// Parses `a.b`. Errors: 40353, 15998, 16410, 15.
     pub fn parse(text: &str) -> Result<FieldPath> {
         check_field_path(text)?;
+        // A variable's name is a part of it.
+        check_length(text, PARTS_MAX - 1)?;
         Ok(FieldPath(text.split('.').map(Into::into).collect()))
     }
 
@@ -35,7 +37,17 @@ impl FieldPath {
     }
 }
 
-/// Checks a dotted path as projections, sorts and expressions name fields. Errors: 40352, 40353, 15998, 16410.
+/// How many names a path may have.
+const PARTS_MAX: usize = 200;
+
+fn check_length(text: &str, most: usize) -> Result<()> {
+    match text.split('.').nth(most) {
+        Some(_) => Err(Error::new(Code::OVERFLOW, "FieldPath is too long")),
+        None => Ok(()),
+    }
+}
+
+/// Checks a dotted path as projections, sorts and expressions name fields. Errors: 40352, 40353, 15998, 16410, 15.
 pub fn check_field_path(text: &str) -> Result<()> {
     if text.is_empty() {
         return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));
@@ -43,6 +55,7 @@ pub fn check_field_path(text: &str) -> Result<()> {
     if text.ends_with('.') {
         return Err(Error::new(Code(40353), "FieldPath must not end with a '.'."));
     }
+    check_length(text, PARTS_MAX)?;
     text.split('.').try_for_each(check_name)
 }
 

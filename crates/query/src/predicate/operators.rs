@@ -8,7 +8,7 @@ use super::parse::{Level, comparable, has_reference_field, is_operator_document,
 use super::regex::Regex;
 use super::type_set::TypeSet;
 use crate::{geo, text};
-use document::{Doc, Element, Kind, Value};
+use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 /// Parses the operators behind `field`, which only messages name. What `$all` asks for of several values is a conjunction of its own.
@@ -127,7 +127,7 @@ fn not(test: Test) -> Test {
     Test::Not(Box::new(test))
 }
 
-fn ordered(field: &str, operand: Value<'_>) -> Result<document::ValueBuf> {
+fn ordered(field: &str, operand: Value<'_>) -> Result<ValueBuf> {
     match operand {
         Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } => {
             Err(Error::bad_value(format!("Can't have RegEx as arg to predicate over field '{field}'.")))
@@ -148,7 +148,8 @@ fn parse_in(operator: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test
             }
             Value::Regex { pattern, options } => regexes.push(Regex::new(pattern, options)?),
             Value::IllFormed { kind: Kind::Regex, .. } => return Err(ill_formed_pattern()),
-            value => values.push(comparable(value)?),
+            Value::Undefined => return Err(Error::bad_value("cannot compare to undefined")),
+            value => values.push(ValueBuf::from(value)),
         }
     }
     let list = InList::new(values, regexes, level.context.collation.clone());

@@ -13,8 +13,14 @@ use error::{Code, Error, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
 
+/// How many names a path may have: as many levels as a stored document has.
+const PARTS_MAX: usize = 180;
+
 /// Levels of operators a filter may have, as in MongoDB.
 const DEPTH_MAX: usize = 100;
+
+/// A text of so many bytes is too long.
+const TEXT_BYTES: usize = 16 << 20;
 
 /// Where in a filter the parser stands.
 #[derive(Clone, Copy)]
@@ -131,6 +137,9 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
             parse_pathless(operator, element, level, &mut all)?;
             continue;
         }
+        if name.split('.').nth(PARTS_MAX).is_some() {
+            return Err(Error::new(Code(5729100), "FieldPath is too long"));
+        }
         let path = Path::new(name);
         if is_reference_field(name) {
             // Nothing that would be an operator elsewhere is one here.
@@ -184,7 +193,23 @@ fn is_db_ref(document: Doc<'_>) -> bool {
 pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
     match value {
         Value::Undefined => Err(Error::bad_value("cannot compare to undefined")),
-        value => Ok(ValueBuf::from(value)),
+        value => {
+            check_texts(value)?;
+            Ok(ValueBuf::from(value))
+        }
+    }
+}
+
+/// Error 16493 for a text in a value that is longer than one in a document may be.
+pub(crate) fn check_texts(value: Value<'_>) -> Result<()> {
+    match value {
+        Value::String(text) if text.len() >= TEXT_BYTES => {
+            Err(Error::new(Code(16493), "Tried to create string longer than 16MB"))
+        }
+        Value::Document(inner) | Value::Array(inner) if inner.size() > TEXT_BYTES => {
+            inner.values().try_for_each(check_texts)
+        }
+        _ => Ok(()),
     }
 }
 
