@@ -3,7 +3,7 @@
 //! MongoDB stores field names of any bytes. Within Selkie a name is text: paths, projections, index keys and JSON are made of names
 //! in a hundred places. So such names are escaped at the door ([`escape_document`]) and restored in replies ([`restore_reply`]), and
 //! nothing in between knows of them. A byte that is not part of UTF-8 is escaped as [`MARK`] and the character with the byte's
-//! number: `n\xE9` is `n`, U+10FFFF, `é`. U+10FFFF, which is no character and stands in no text, is escaped itself, byte by byte, so
+//! number (U+0180 to U+019F for bytes below A0): `n\xE9` is `n`, U+10FFFF, `é`. U+10FFFF, which is no character and stands in no text, is escaped itself, byte by byte, so
 //! that no name that a client sends can be taken for another one.
 //!
 //! Code that makes a string of a name, or a name of a string, restores or escapes it ([`restore`], [`escape`]). Where names are
@@ -58,7 +58,7 @@ fn escape_to(name: &[u8], text: &mut String) {
     let escape_all = |bytes: &[u8], text: &mut String| {
         for byte in bytes {
             text.push_str(MARK);
-            text.push(char::from(*byte));
+            text.push(character(*byte));
         }
     };
     for chunk in name.utf8_chunks() {
@@ -69,6 +69,15 @@ fn escape_to(name: &[u8], text: &mut String) {
             text.push_str(part);
         }
         escape_all(chunk.invalid(), text);
+    }
+}
+
+/// What stands for a byte. Those that would be control characters are letters of another block: an index on MariaDB cannot have
+/// control characters in its paths.
+fn character(byte: u8) -> char {
+    match byte {
+        0x80..0xA0 => char::from_u32(0x100 + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        byte => char::from(byte),
     }
 }
 
@@ -91,9 +100,11 @@ fn restore_to(mut text: &[u8], name: &mut Vec<u8>) {
     while let Some(at) = memchr::memmem::find(text, MARK.as_bytes()) {
         name.extend_from_slice(&text[..at]);
         let behind = &text[at + MARK.len()..];
-        // The characters from U+0080 to U+00FF.
+        // U+00A0 to U+00FF, and U+0180 to U+019F.
         match behind {
-            [first @ (0xC2 | 0xC3), second, rest @ ..] => {
+            [first @ 0xC2, second @ 0xA0..=0xBF, rest @ ..]
+            | [first @ 0xC3, second, rest @ ..]
+            | [first @ 0xC6, second @ 0x80..=0x9F, rest @ ..] => {
                 name.push((first & 0b11) << 6 | second & 0b11_1111);
                 text = rest;
             }

@@ -1,8 +1,8 @@
 //! What an element holds.
 
 use crate::decimal::Decimal128;
-use crate::object_id::ObjectId;
 use crate::names;
+use crate::object_id::ObjectId;
 use crate::raw::{Doc, DocBuf, find_zero, read_length};
 use smallvec::SmallVec;
 use std::borrow::Cow;

@@ -30,6 +30,11 @@ fn how_names_are_escaped() {
     assert_eq!(escape("né".as_bytes()), "né");
     assert_eq!(escape(b"n\xE9"), "n\u{10FFFF}é");
     assert_eq!(escape(b"a\xFF.b"), "a\u{10FFFF}\u{FF}.b");
+    for byte in 0x80..=0xFF {
+        let escaped = escape(&[byte]).into_owned();
+        assert!(!escaped.chars().any(char::is_control));
+        assert_eq!(restore(&escaped), &[byte][..]);
+    }
     assert_eq!(restore("n\u{10FFFF}é"), &b"n\xE9"[..]);
     assert_eq!(restore(&escape(MARK.as_bytes())), MARK.as_bytes());
     // What nobody has escaped stays as it is.
