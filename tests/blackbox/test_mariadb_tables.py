@@ -247,3 +247,33 @@ def test_indexes_are_not_made_without_their_lock(db, sql, server):
     assert failed == [11601, 11601]
     db.c.create_index("a")
     assert set(db.c.index_information()) == {"_id_", "a_1", "b_1"}
+
+
+def test_databases_are_listed_by_a_few_statements(own_server, tmp_path):
+    """However many there are. Schemas in which SQL clients alone have made tables are looked at one by one."""
+    mariadb = MariadbServer(tmp_path / "m").start()
+
+    def selects() -> int:
+        return int(dict(mariadb.sql("SHOW GLOBAL STATUS LIKE 'Com_select'"))["Com_select"])
+
+    try:
+        with own_server("--threads", "1", mariadb=mariadb).client() as client:
+            for number in range(20):
+                client[f"by-client {number}".replace(" ", "_")].c.insert_one({"text": "x" * 1000})
+            client["by-client_1"].c.create_index([("text", "text")])
+            mariadb.sql("CREATE DATABASE by_sql")
+            mariadb.sql("CREATE TABLE by_sql.c (id VARCHAR(255) AS (JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))) UNIQUE, doc JSON)")
+            for schema in ("other", "empty"):
+                mariadb.sql(f"CREATE DATABASE {schema}")
+            mariadb.sql("CREATE TABLE other.t (id INT PRIMARY KEY)")
+            client.admin.command("listDatabases")
+            before = selects()
+            listed = client.admin.command("listDatabases")["databases"]
+            assert selects() - before <= 4
+            names = {database["name"] for database in listed}
+            assert names == {f"by-client_{number}" for number in range(20)} | {"by_sql", "admin", "config", "local"}
+            assert all(database["sizeOnDisk"] > 0 and not database["empty"] for database in listed)
+            mariadb.sql("DROP TABLE `by-client_2`.c")
+            assert "by-client_2" not in client.list_database_names()
+    finally:
+        mariadb.remove()

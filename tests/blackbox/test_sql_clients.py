@@ -8,6 +8,7 @@ import time
 import pymysql
 import pymysql._auth as _auth
 import pytest
+from pymongo.errors import OperationFailure
 
 from blackbox.test_foreign_writes import LOGGING
 from support.mariadb import MariadbServer
@@ -600,3 +601,37 @@ def test_without_a_cache_and_without_a_server(store, tmp_path):
         assert refused.value.args[0] == 2003 and "MariaDB" in refused.value.args[1]
     finally:
         gateway.remove()
+
+
+def test_a_server_for_sql_clients_alone_is_left_as_it_is(store, tmp_path):
+    """Nothing of what documents need is made there or asked of it."""
+    mariadb = MariadbServer(tmp_path / "m", ("--max-allowed-packet=16M", "--log-bin=log", "--binlog-format=STATEMENT")).start()
+    mariadb.url = mariadb.tcp_url
+    mariadb.sql("CREATE USER joe@'%' IDENTIFIED BY 'secret'")
+    mariadb.sql("GRANT ALL PRIVILEGES ON *.* TO joe@'%'")
+    port = free_port()
+    selkie = SelkieServer(tmp_path / "s", mariadb, ("--sql-listen", f"127.0.0.1:{port}", "--cache", "off")).start()
+    try:
+        with pymysql.connect(host="127.0.0.1", port=port, user="joe", password="secret") as connection:
+            assert "selkie" not in [name for (name,) in rows(connection, "SHOW DATABASES")]
+            rows(connection, "CREATE DATABASE d")
+            rows(connection, "CREATE TABLE d.t (id INT PRIMARY KEY)")
+        with selkie.client() as client:
+            assert client.d.command("find", "t")["cursor"]["firstBatch"] == []
+            for write in (lambda: client.d.c.insert_one({}), lambda: client.d.create_collection("c"),
+                          lambda: client.d.c.create_index("a"), lambda: client.d.c.update_one({}, {"$set": {"a": 1}})):
+                with pytest.raises(OperationFailure, match="max_allowed_packet") as failure:
+                    write()
+                assert failure.value.code == 72
+            mariadb.sql("SET GLOBAL max_allowed_packet = 134217728")
+            mariadb.sql("SET GLOBAL binlog_format = 'MIXED'")
+        assert "selkie" not in [name for (name,) in mariadb.sql("SHOW DATABASES")]
+        selkie.stop()
+        selkie.start()
+        with selkie.client() as client:
+            assert "selkie" not in [name for (name,) in mariadb.sql("SHOW DATABASES")]
+            client.d.c.insert_one({})
+        assert "selkie" in [name for (name,) in mariadb.sql("SHOW DATABASES")]
+    finally:
+        selkie.kill()
+        mariadb.remove()

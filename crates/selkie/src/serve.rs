@@ -40,7 +40,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let config = Config { listen: listen.to_vec(), sql_listen: sql_listen.to_vec(), ..config };
     warn_of_open_doors(&config);
     let caches = Caches::new(&config)?;
-    let engine = open_store(&config.store, &caches)?;
+    let engine = open_store(&config, &caches)?;
     let foreign_writes = caches.follow(&config)?;
     let sql = sql_service(&config, &caches)?;
     let server = Server::new(settings(&config), engine.clone(), caches.begin(&config, &*engine));
@@ -341,14 +341,16 @@ fn raise_open_files_limit() {
     }
 }
 
-fn open_store(store: &Store, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
-    let engine = match store {
+fn open_store(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
+    let engine = match &config.store {
         Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()),
         Store::MariaDb(url) => {
             // A trigger of a collection's table may write to tables that SQL clients read: only the log tells.
             let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
             let results = caches.results.clone();
-            MariaDbEngine::connect(url, store_mariadb::Options { results, own_writes, ..Default::default() })
+            let has_sql_clients = !config.sql_listen.is_empty();
+            let options = store_mariadb::Options { results, own_writes, has_sql_clients, ..Default::default() };
+            MariaDbEngine::connect(url, options)
         }
         #[cfg(feature = "embedded-mariadb")]
         Store::EmbeddedMariaDb(path) => {

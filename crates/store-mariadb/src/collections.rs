@@ -15,7 +15,7 @@ use error::{Code, Error};
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use store::{CollectionInfo, DatabaseInfo, Namespace};
+use store::{CollectionInfo, Namespace};
 
 pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
     let create = async |connection: &mut Connection| {
@@ -206,26 +206,6 @@ pub(crate) async fn document_tables(connection: &mut Connection, schema: &str) -
         tables.entry(table).or_default().push(Column::read(&mut row)?);
     }
     Ok(tables.into_iter().filter(|(_, columns)| shape(columns).is_some()).map(|(table, _)| table).collect())
-}
-
-pub(crate) async fn databases(store: &MariaDbStore) -> Result<Vec<DatabaseInfo>> {
-    let mut lease = store.pool.lease().await?;
-    let sql = "SELECT c.TABLE_SCHEMA, CAST(SUM(t.DATA_LENGTH + t.INDEX_LENGTH) AS UNSIGNED) \
-               FROM information_schema.COLUMNS c JOIN information_schema.TABLES t \
-               ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME \
-               WHERE c.COLUMN_NAME = 'id' AND c.GENERATION_EXPRESSION LIKE '%json_extract(`doc`%$._id%' \
-               GROUP BY c.TABLE_SCHEMA ORDER BY c.TABLE_SCHEMA";
-    lease.queue_execute(&sql.into(), &[]);
-    let mut databases = Vec::new();
-    while let Event::Row(range) = lease.next().await? {
-        let mut row = lease.row(range)?;
-        let name = own_schema::text(row.next_bytes()?.unwrap_or_default())?;
-        let size_on_disk_bytes = row.next_u64()?;
-        if !names::is_hidden(&name) {
-            databases.push(DatabaseInfo { name, size_on_disk_bytes, empty: false });
-        }
-    }
-    Ok(databases)
 }
 
 /// Drops a database's collections, and its schema once that is empty: tables of others are not ours to drop.

@@ -37,14 +37,16 @@ pub struct MariaDbEngine {
 
 /// What was found out at the start.
 #[derive(Clone, Debug)]
-struct Facts {
-    version: String,
-    ignores_case: bool,
-    packet_bytes_max: u64,
+pub(crate) struct Facts {
+    pub version: String,
+    pub ignores_case: bool,
+    pub packet_bytes_max: u64,
     /// `auto_increment_increment` is 1, as it is unless several servers of a cluster take turns.
-    counts_by_one: bool,
+    pub counts_by_one: bool,
     /// JSON paths know ranges.
-    has_ranges: bool,
+    pub has_ranges: bool,
+    /// Why no documents can be written, if the server is used for something else.
+    pub unsuitable: Option<Error>,
 }
 
 impl MariaDbEngine {
@@ -77,10 +79,6 @@ impl MariaDbEngine {
         })?;
         Ok(Arc::new(MariaDbEngine { place, options, facts, changes: Arc::default(), watcher: Arc::default() }))
     }
-
-    pub(crate) fn packet_bytes_max(&self) -> u64 {
-        self.facts.packet_bytes_max
-    }
 }
 
 fn examine_in_runtime(place: &Place, options: &Options) -> error::Result<Facts> {
@@ -110,23 +108,27 @@ async fn examine(place: &Place, options: &Options) -> Result<Facts> {
         return Err(Failure::Lost("MariaDB did not tell its settings".into()));
     };
     let packet_bytes_max = packet.parse().unwrap_or(0);
-    if packet_bytes_max < PACKET_BYTES_MIN {
-        return Err(settings(format!(
+    let unsuitable = if packet_bytes_max < PACKET_BYTES_MIN {
+        Some(format!(
             "MariaDB's max_allowed_packet is {packet} bytes, too small for documents of 16 MiB as JSON: set \
              max_allowed_packet={PACKET_BYTES_RECOMMENDED} in the [mariadbd] section of its configuration and restart it, or run \
              SET GLOBAL max_allowed_packet = 134217728"
-        )));
+        ))
+    } else if log == "1" && format.eq_ignore_ascii_case("STATEMENT") {
+        let message = "MariaDB's binlog_format is STATEMENT, which cannot replicate what Selkie writes: set binlog_format=MIXED or ROW";
+        Some(message.to_owned())
+    } else {
+        None
+    };
+    let unsuitable = unsuitable.map(|message| Error::new(Code::INVALID_OPTIONS, message));
+    match &unsuitable {
+        Some(error) if options.has_sql_clients => tracing::info!("MongoDB clients cannot write: {}", error.message()),
+        Some(error) => return Err(error.clone().into()),
+        None => {}
     }
-    if log == "1" && format.eq_ignore_ascii_case("STATEMENT") {
-        return Err(settings(
-            "MariaDB's binlog_format is STATEMENT, which cannot replicate what Selkie writes: set binlog_format=MIXED or ROW".into(),
-        ));
-    }
-    match own_schema::create(&mut connection).await {
-        Err(failure) if failure.is_access_denied() => {
-            tracing::warn!("no right to create the schema 'selkie', where retryable writes are recorded: {failure}");
-        }
-        outcome => outcome?,
+    // Made by an earlier version, perhaps. Where there is none, the first write makes it.
+    if own_schema::exists(&mut connection).await? {
+        own_schema::create_if_allowed(&mut connection).await?;
     }
     Ok(Facts {
         has_ranges: server.series >= RANGES_SINCE,
@@ -134,11 +136,8 @@ async fn examine(place: &Place, options: &Options) -> Result<Facts> {
         ignores_case: case != "0",
         packet_bytes_max,
         counts_by_one: step == "1",
+        unsuitable,
     })
-}
-
-fn settings(message: String) -> Failure {
-    Failure::Other(Error::new(Code::INVALID_OPTIONS, message))
 }
 
 impl Engine for MariaDbEngine {
@@ -147,9 +146,7 @@ impl Engine for MariaDbEngine {
             self.place.clone(),
             self.options.clone(),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
-            self.packet_bytes_max(),
-            self.facts.counts_by_one,
-            self.facts.has_ranges,
+            &self.facts,
             self.watcher.clone(),
         ))
     }

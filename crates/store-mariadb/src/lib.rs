@@ -16,6 +16,7 @@ mod choices;
 mod collections;
 mod connection;
 mod count;
+mod databases;
 mod ddl;
 mod engine;
 mod explain;

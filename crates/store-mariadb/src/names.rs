@@ -12,7 +12,7 @@ use store::Namespace;
 pub(crate) const OWN_SCHEMA: &str = "selkie";
 
 /// Schemas that are no databases.
-const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", OWN_SCHEMA];
+pub(crate) const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", OWN_SCHEMA];
 
 /// Begins table names that are made up.
 const MADE_UP: char = '~';

@@ -21,6 +21,9 @@ pub struct Options {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// Where transactions of this process are noted, for who follows the binary log.
     pub own_writes: Option<Arc<OwnWrites>>,
+    /// Documents may be all that the process does not serve: a server that does not suit them is refused when some are to be
+    /// written, not at the start.
+    pub has_sql_clients: bool,
 }
 
 impl Default for Options {
@@ -31,6 +34,7 @@ impl Default for Options {
             connect_timeout: std::time::Duration::from_secs(10),
             results: None,
             own_writes: None,
+            has_sql_clients: false,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::index::Index;
 use crate::table::Table;
 use document::DocBuf;
 use mariadb_wire::Param;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::catalog::random_uuid;
 
@@ -48,10 +49,35 @@ pub(crate) async fn create(connection: &mut Connection) -> Result<()> {
     for definition in DEFINITIONS {
         connection.queue_query(definition);
     }
+    let mut outcome = Ok(());
     for _ in DEFINITIONS {
-        connection.finish().await?;
+        match connection.finish().await {
+            Err(failure) if failure.is_lost() => return Err(failure),
+            answer => outcome = outcome.and(answer.map(drop)),
+        }
     }
-    Ok(())
+    outcome
+}
+
+/// As [`create`], where the user may; the schema may have been made by somebody with more rights.
+pub(crate) async fn create_if_allowed(connection: &mut Connection) -> Result<()> {
+    match create(connection).await {
+        Err(failure) if failure.is_access_denied() => {
+            tracing::warn!("no right to create the schema 'selkie', where retryable writes are recorded: {failure}");
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+pub(crate) async fn exists(connection: &mut Connection) -> Result<bool> {
+    let sql = "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'selkie'";
+    connection.queue_execute(&sql.into(), &[]);
+    let mut found = false;
+    while let Event::Row(_) = connection.next().await? {
+        found = true;
+    }
+    Ok(found)
 }
 
 /// Executes a statement on the own schema, which is created when it turns out to be missing.
@@ -166,6 +192,19 @@ pub(crate) async fn recorded_tables(connection: &mut Connection, schema: &str) -
     query(connection, &sql.into(), &[schema, schema], |row| {
         if let [Some(table)] = row {
             tables.push(text(table)?);
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(tables)
+}
+
+/// Returns schema and table of each collection that is remembered.
+pub(crate) async fn all_recorded_tables(connection: &mut Connection) -> Result<BTreeSet<(String, String)>> {
+    let mut tables = BTreeSet::new();
+    query(connection, &"SELECT schema_name, table_name FROM selkie.collections".into(), &[], |row| {
+        if let [Some(schema), Some(table)] = row {
+            tables.insert((text(schema)?, text(table)?));
         }
         Ok(())
     })

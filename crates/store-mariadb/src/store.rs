@@ -4,15 +4,18 @@ use crate::ahead::{self, May};
 use crate::catalog::Catalog;
 use crate::choices::Chosen;
 use crate::ddl;
+use crate::engine::Facts;
 use crate::failure::{Failure, Result};
 use crate::lane::Lane;
+use crate::names;
 use crate::options::{Options, Place};
+use crate::own_schema;
 use crate::plan::MariaDbPlan;
 use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
 use crate::results::ResultSet;
 use crate::table::Table;
-use crate::{collections, count, explain, figures, indexes, keyed, sample, scan, write};
+use crate::{collections, count, databases, explain, figures, indexes, keyed, sample, scan, write};
 use ::store::{
     BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
     DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RoughSize, ScanEnd, Sink,
@@ -44,6 +47,10 @@ pub(crate) struct MariaDbStore {
     pub counts_by_one: bool,
     /// Its JSON paths know ranges.
     pub has_ranges: bool,
+    /// Why no documents can be written here.
+    pub unsuitable: Option<Error>,
+    /// The schema with Selkie's own tables has been there since this worker began.
+    pub has_own_schema: Cell<bool>,
     /// When old records of retryable writes were last removed.
     pub tidied: Cell<Instant>,
     /// Tables on which the server did not let us create triggers; asked no more.
@@ -63,9 +70,7 @@ impl MariaDbStore {
         place: Place,
         options: Options,
         catalog: Catalog,
-        packet_bytes_max: u64,
-        counts_by_one: bool,
-        has_ranges: bool,
+        facts: &Facts,
         watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
@@ -75,9 +80,11 @@ impl MariaDbStore {
             pool,
             catalog,
             definitions: ddl::Queue::default(),
-            packet_bytes_max,
-            counts_by_one,
-            has_ranges,
+            packet_bytes_max: facts.packet_bytes_max,
+            counts_by_one: facts.counts_by_one,
+            has_ranges: facts.has_ranges,
+            unsuitable: facts.unsuitable.clone(),
+            has_own_schema: Cell::new(false),
             tidied: Cell::new(Instant::now()),
             no_triggers: RefCell::default(),
             results,
@@ -99,6 +106,24 @@ impl MariaDbStore {
         let outcome = work.await;
         drop(self.watcher.announce_anything(namespace));
         outcome
+    }
+
+    /// Fails if the server does not suit documents; makes the schema with Selkie's own tables where it is missing.
+    async fn prepare(&self) -> Result<()> {
+        if let Some(error) = &self.unsuitable {
+            return Err(error.clone().into());
+        }
+        if !self.has_own_schema.get() {
+            let mut lease = self.pool.lease().await?;
+            let lock = [ddl::of_database(names::OWN_SCHEMA)];
+            ddl::locked(&mut lease, &lock, async |connection| match own_schema::exists(connection).await? {
+                true => Ok(()),
+                false => own_schema::create_if_allowed(connection).await,
+            })
+            .await?;
+            self.has_own_schema.set(true);
+        }
+        Ok(())
     }
 
     /// Whether a name is a view's; to be asked where there is no collection of that name.
@@ -288,6 +313,7 @@ impl DocumentStore for MariaDbStore {
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
         Box::pin(async move {
+            self.prepare().await?;
             let namespace = batch.namespace.clone();
             let outcome = write::write(self, batch).await;
             keyed::bring_up_later(self, &namespace);
@@ -300,7 +326,10 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         options: Doc<'a>,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(async move { self.redefining(&[namespace], collections::create(self, namespace, options)).await })
+        told(async move {
+            self.prepare().await?;
+            self.redefining(&[namespace], collections::create(self, namespace, options)).await
+        })
     }
 
     fn modify_collection<'a>(
@@ -333,7 +362,7 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn databases<'a>(&'a self) -> LocalBoxFuture<'a, error::Result<Vec<DatabaseInfo>>> {
-        told(collections::databases(self))
+        told(databases::list(self))
     }
 
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
@@ -349,7 +378,10 @@ impl DocumentStore for MariaDbStore {
         indexes: Vec<IndexSpec>,
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
-        told(async move { self.indexing(namespace, indexes::create(self, namespace, indexes, &progress)).await })
+        told(async move {
+            self.prepare().await?;
+            self.indexing(namespace, indexes::create(self, namespace, indexes, &progress)).await
+        })
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {
