@@ -28,7 +28,7 @@ impl<'c> Parser<'c> {
             Value::String(text) if text.starts_with('$') => self.parse_reference(text),
             Value::IllFormed { kind: Kind::String, .. } => match value.as_name() {
                 Some(text) if text.starts_with('$') => self.parse_reference(&text),
-                _ => Ok(literal(value)),
+                _ => literal(value),
             },
             Value::Document(document) => self.parse_document(document),
             Value::Array(array) => Ok(Expr::Array(self.parse_all(array)?)),
