@@ -93,6 +93,29 @@ pub fn is_deeper_than(document: Doc<'_>, levels: usize) -> bool {
         })
 }
 
+/// The dotted path to what has too many levels, in a document that [`check`] refuses with [`Invalid::Depth`].
+pub fn path_beyond_depth(document: Doc<'_>) -> Option<String> {
+    let mut names = Vec::with_capacity(DEPTH_MAX);
+    is_beyond_depth(document, 1, &mut names).then(|| names.join("."))
+}
+
+fn is_beyond_depth(document: Doc<'_>, depth: usize, names: &mut Vec<String>) -> bool {
+    depth > DEPTH_MAX
+        || document.elements().any(|element| {
+            let (Value::Document(inner) | Value::Array(inner) | Value::CodeWithScope { scope: inner, .. }) =
+                element.value()
+            else {
+                return false;
+            };
+            names.push(String::from_utf8_lossy(element.key_bytes()).into_owned());
+            let found = is_beyond_depth(inner, depth + 1, names);
+            if !found {
+                names.pop();
+            }
+            found
+        })
+}
+
 /// Checks a value's bytes: all of `raw` and no more. `depth` counts the documents around it.
 pub fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
     match kind.value_length(raw) {

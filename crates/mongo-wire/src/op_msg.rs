@@ -181,8 +181,12 @@ fn escape_sequence(reader: &mut Reader<'_>, escaped: &mut Vec<u8>) -> Result<(),
 
 fn escape_document(reader: &mut Reader<'_>, escaped: &mut Vec<u8>) -> Result<(), Fault> {
     let size = names::escape_document(reader.rest(), escaped, MESSAGE_BYTES_MAX);
-    // Fails as it did before where the escaped names are too much.
-    reader.take(size.map_err(|_| Fault::Names)?, "document")?;
+    let size = size.map_err(|invalid| match invalid {
+        Invalid::Depth => fault(invalid, reader.rest()),
+        // As before where the escaped names are too much.
+        _ => Fault::Names,
+    })?;
+    reader.take(size, "document")?;
     Ok(())
 }
 
@@ -213,12 +217,28 @@ fn read_sections(message: &[u8], at: usize, check: Check) -> Result<Sections, Fa
     Ok(Sections { body, sequences })
 }
 
+/// What is wrong with the document at the front of `bytes`.
+#[cold]
+fn fault(invalid: Invalid, bytes: &[u8]) -> Fault {
+    let path = document::Doc::from_prefix(bytes).and_then(validate::path_beyond_depth);
+    match (invalid, path) {
+        (Invalid::Depth, Some(path)) => Fault::Answer(Error::new(
+            Code::OVERFLOW,
+            format!(
+                "BSONObj exceeds maximum nested object depth in element with field name '{path}' in object with \
+                 unknown _id"
+            ),
+        )),
+        (invalid, _) => invalid.into(),
+    }
+}
+
 /// What a document has to pass.
 type Check = fn(&[u8]) -> Result<document::Doc<'_>, Invalid>;
 
 fn read_document(reader: &mut Reader<'_>, check: Check) -> Result<Range<usize>, Fault> {
     let at = reader.position();
-    let size = check(reader.rest())?.size();
+    let size = check(reader.rest()).map_err(|invalid| fault(invalid, reader.rest()))?.size();
     reader.take(size, "document")?;
     Ok(at..at + size)
 }

@@ -273,6 +273,15 @@ fn pipelined_messages_come_off_one_by_one() {
     assert!(matches!(decode(&mut buffer, &mut Codecs::default()), Ok(None)));
 }
 
+#[test]
+fn what_nests_too_deep_is_told_with_its_path() {
+    let deep = (0..201).fold(DocBuf::new(), |inner, _| doc! { "a": &inner });
+    let command = doc! { "ping": 1, "comment": &deep };
+    let expected = format!("with field name 'comment{}' in object", ".a".repeat(200));
+    check_refused(&op_msg(0, &[&body(&command)]), 15, &expected);
+    check_refused(&op_msg(0, &[&body(&named(b"n\xE9", &deep))]), 15, "nested object depth");
+}
+
 /// A document of one field, whose name is these bytes.
 fn named(name: &[u8], value: &DocBuf) -> DocBuf {
     let mut bytes = Vec::new();

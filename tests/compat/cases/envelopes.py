@@ -31,6 +31,13 @@ IN_THE_API = [*COMMANDS, *NOT_IN_THE_API, *({"aggregate": "c", "pipeline": [stag
     {"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "x"}]}, {"aggregate": "c", "pipeline": [], "cursor": {}, "explain": True}]
 
 
+def nested(levels: int, within=lambda inner: {"a": inner}):
+    value = 1
+    for _ in range(levels):
+        value = within(value)
+    return value
+
+
 def each(name: str, values):
     return [{**command, name: value} for value in values for command in COMMANDS]
 
@@ -45,4 +52,7 @@ BLOCKS = [
             {"find": "c"}, {"find": "nope"}, {"aggregate": "c", "pipeline": [], "cursor": {}}, {"collMod": "c"}, {"dropIndexes": "c", "index": "x"},
             {"createIndexes": "c", "indexes": [{"key": {"_id": 1}, "name": "_id_"}]}, {"count": "c"}, {"drop": "nope"})),
         {"drop": "c", "collectionUUID": OTHER}, {"drop": "c", "collectionUUID": "x"}, {"find": "c"}),
+    script("envelopes: nesting", *(
+        {**command, "comment": nested(levels, within)} for levels in (199, 200, 201, 202) for within in (lambda inner: {"a": inner}, lambda inner: [inner])
+        for command in ({"ping": 1}, {"find": "c", "filter": {"a": 1}}, {"nope": 1}))),
 ]

@@ -11,6 +11,10 @@ fn nested(levels: usize) -> DocBuf {
 fn depth() {
     assert!(check(nested(DEPTH_MAX).as_bytes()).is_ok());
     assert_eq!(check(nested(DEPTH_MAX + 1).as_bytes()), Err(Invalid::Depth));
+    let path = |document: &DocBuf| path_beyond_depth(document.as_doc());
+    assert_eq!(path(&nested(DEPTH_MAX)), None);
+    let deep = doc! { "a": 1, "b": &nested(DEPTH_MAX - 1), "c": &crate::array![&nested(DEPTH_MAX + 10)] };
+    assert_eq!(path(&deep), Some(format!("c.0{}", ".".repeat(DEPTH_MAX - 2))));
     for levels in [1, 2, 180] {
         assert!(!is_deeper_than(nested(levels).as_doc(), levels));
         assert!(is_deeper_than(nested(levels + 1).as_doc(), levels));
