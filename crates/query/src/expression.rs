@@ -53,6 +53,7 @@ pub(crate) use path::check_name;
 pub use ranked::checked_count;
 use scope::{Frame, Scope};
 pub(crate) use string::display;
+pub(crate) use string::letters::count as count_letters;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]

@@ -62,6 +62,8 @@ FILTERS = [
     {"s": {"$" + NAME: 1}},
     {"$jsonSchema": {"required": [NAME]}},
     {"$jsonSchema": {"properties": {NAME: {"bsonType": "int"}}}},
+    *({"$jsonSchema": {"properties": {"s": {"type": "string", rule: length}}}} for rule in ("minLength", "maxLength") for length in (1, 2, 3)),
+    {"$jsonSchema": {"properties": {"s": {"type": "string", "pattern": "a"}}}},
 ]
 
 EXPRESSIONS = [
@@ -125,6 +127,8 @@ PIPELINES = [
     [{"$facet": {NAME: [{"$match": {"s": TEXT}}]}}],
     [{"$bucket": {"groupBy": "$s", "boundaries": ["", TEXT, "\udcff\udcff"], "default": 0}}],
     [{"$match": {"_id": 1}}, {"$fill": {"output": {NAME: {"value": 1}}}}],
+    [{"$fill": {"partitionByFields": [NAME], "sortBy": {"_id": 1}, "output": {"q": {"method": "locf"}}}}, {"$sort": {"_id": 1}}],
+    [{"$match": {NAME: 1}}, {"$densify": {"field": NAME, "range": {"step": 1, "bounds": [0, 3]}}}],
     [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {NAME: {"$first": "$s"}}}}, {"$limit": 2}],
     [{"$redact": {"$cond": [{"$eq": ["$s", TEXT]}, "$$KEEP", "$$PRUNE"]}}],
     [{"$" + NAME: 1}],

@@ -91,8 +91,8 @@ fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
     let list = value.as_array().ok_or_else(|| wrong_type("partitionByFields", value, "array"))?;
     let mut object = DocBuf::new();
     for (index, value) in list.values().enumerate() {
-        let name = value.as_str().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
-        object.append(name, format!("${name}").as_str());
+        let name = value.as_name().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
+        object.append(&name, format!("${name}").as_str());
     }
     Ok(object)
 }

@@ -1,6 +1,6 @@
 //! Strings. They are taken by their bytes, which need not be UTF-8; letters are told apart as MongoDB does, by their first bytes.
 
-mod letters;
+pub(super) mod letters;
 
 use super::Evaluated;
 use super::functions::Arity::{Any, Between, Exactly, Named};

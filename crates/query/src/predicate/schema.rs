@@ -12,7 +12,7 @@ mod unordered;
 use super::regex::Regex;
 use super::type_set::TypeSet;
 use super::{Node, Test};
-use crate::expression::decimal;
+use crate::expression::{count_letters, decimal};
 use document::path::{End, Path};
 use document::{Decimal128, Doc, Kind, Value, ValueBuf, compare};
 use error::Result;
@@ -167,7 +167,10 @@ impl Rule {
             Rule::OneOf(schemas) => Ok(count_up_to(2, schemas, value)? == 1),
             Rule::Not(schema) => Ok(!schema.holds_for(value)?),
             _ => match value {
-                Value::String(text) => self.holds_for_string(text),
+                Value::String(text) => self.holds_for_string(text.as_bytes()),
+                Value::IllFormed { kind: Kind::String, .. } => {
+                    self.holds_for_string(value.string_bytes().unwrap_or_default())
+                }
                 Value::Array(array) => self.holds_for_array(array),
                 Value::Document(document) => self.holds_for_document(document),
                 value if value.kind().is_number() => Ok(self.holds_for_number(value)),
@@ -189,11 +192,11 @@ impl Rule {
         }
     }
 
-    fn holds_for_string(&self, text: &str) -> Result<bool> {
+    fn holds_for_string(&self, text: &[u8]) -> Result<bool> {
         Ok(match self {
-            Rule::Pattern(pattern) => pattern.matches_text(text.as_bytes())?,
-            Rule::LengthMin(length) => text.chars().count() >= *length,
-            Rule::LengthMax(length) => text.chars().count() <= *length,
+            Rule::Pattern(pattern) => pattern.matches_text(text)?,
+            Rule::LengthMin(length) => count_letters(text) >= *length,
+            Rule::LengthMax(length) => count_letters(text) <= *length,
             _ => true,
         })
     }

@@ -20,13 +20,14 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
     let (mut field, mut partition, mut range) = (None, Vec::new(), None);
     for (name, value) in spec.iter() {
         match name {
-            "field" => field = Some(value.as_str().ok_or_else(|| wrong_type("field", value, "string"))?),
+            "field" => field = Some(value.as_name().ok_or_else(|| wrong_type("field", value, "string"))?),
             "partitionByFields" => partition = fields(value)?,
             "range" => range = Some(value.as_document().ok_or_else(|| wrong_type("range", value, "object"))?),
             other => return Err(unknown(other)),
         }
     }
     let field = field.ok_or_else(|| missing("field"))?;
+    let field = &*field;
     let range = range.ok_or_else(|| missing("range"))?;
     let range = parse_range(range)?;
     check_field_path(field)?;
@@ -79,8 +80,8 @@ fn missing(name: &str) -> Error {
 fn fields(value: Value<'_>) -> Result<Vec<Path>> {
     let list = value.as_array().ok_or_else(|| wrong_type("partitionByFields", value, "array"))?;
     let path = |(index, value): (usize, Value<'_>)| {
-        let path = value.as_str().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
-        Ok(Path::new(path))
+        let path = value.as_name().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
+        Ok(Path::new(&path))
     };
     list.values().enumerate().map(path).collect()
 }

@@ -8,7 +8,7 @@ pub(super) fn is_continuation(byte: u8) -> bool {
 }
 
 /// How many letters there are: bytes that begin one.
-pub(super) fn count(text: &[u8]) -> usize {
+pub(crate) fn count(text: &[u8]) -> usize {
     text.iter().filter(|byte| !is_continuation(**byte)).count()
 }
 
