@@ -401,13 +401,8 @@ fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<
     Ok(Evaluated::string_of_bytes(&replaced(input, find, replacement, count)))
 }
 
-/// The text with the first `count` occurrences of `find` replaced. An empty text is found in front of each letter, and at the end.
+/// The text with the first `count` occurrences of `find` replaced. An empty text is found in front of each byte, and at the end.
 fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Vec<u8> {
-    if let (true, Ok(input), Ok(replacement)) =
-        (find.is_empty(), std::str::from_utf8(input), std::str::from_utf8(replacement))
-    {
-        return input.replacen("", replacement, count).into_bytes();
-    }
     let mut text = Vec::with_capacity(input.len());
     let mut start = 0;
     for found in memchr::memmem::find_iter(input, find).take(count) {
