@@ -116,3 +116,9 @@ BLOCKS += [
               *([*window({"$sum": "$_id"}, partitionBy=partition, sortBy=order), {"$limit": limit}] for partition in ("$c", {"$ifNull": ["$c", 7]}) for order in ({"_id": 1}, {"c": -1}) for limit in (1, 2, 9)))
     for count in (2, 3, 4)
 ]  # fmt: skip
+BLOCKS += [
+    pipelines("densify: from the end of a month", [{"_id": 1, "d": moment("2020-07-04"), "k": 1}, {"_id": 2, "d": moment("2021-09-01"), "k": 2}],
+        *([{"$densify": {"field": "d", "range": {"step": step, "unit": unit, "bounds": [moment(begin), moment("2021-06-30")]}, **more}}, {"$sort": {"d": 1, "k": 1}}]
+            for begin in ("2020-01-31", "2020-02-29", "2020-03-31", "2020-05-31", "2019-12-30") for step, unit in ((1, "month"), (2, "month"), (1, "quarter"), (1, "year"))
+            for more in ({}, {"partitionByFields": ["k"]}))),
+]  # fmt: skip

@@ -1,6 +1,8 @@
 """Validators: what they refuse, and how it is explained. Scripts, as in `scripts.py`."""
 
-from compat.case import script
+from bson import Decimal128
+
+from compat.case import commands, script
 from compat.cases.catalog import listed
 
 VALIDATION = [
@@ -130,6 +132,11 @@ SCHEMA_VALIDATION = [
 ]
 
 BLOCKS = [
+    commands("validators: operators that are refused", [{"_id": 1, "a": 1}], *(command for validator in (
+        {"$expr": {"$function": {"body": "function() { return true }", "args": [], "lang": "js"}}}, {"$expr": {"$literal": {"$function": 1}}},
+        {"$sampleRate": 0.5}, {"$sampleRate": Decimal128("0.5")}, {"$sampleRate": 1.0}, {"$sampleRate": 0}, {"$sampleRate": 2}, {"$sampleRate": "a"}, {"a": {"$sampleRate": 0.5}},
+        {"$or": [{"a": 1}, {"$sampleRate": 0.5}]}, {"$expr": {"$lt": [{"$rand": {}}, 0.5]}}, {"a": {"$eq": {"$rand": {}}}}, {"a": {"$in": [{"$function": 1}]}},
+        {"$nor": [{"$text": {"$search": "a"}}]}) for command in ({"create": "v", "validator": validator}, {"collMod": "c", "validator": validator})), writes=True),
     script("catalog: validators", *VALIDATION),
     script("catalog: validators with $jsonSchema", *SCHEMA_VALIDATION),
 ]

@@ -50,19 +50,36 @@ pub fn check_condition(call: &Call<'_>, validator: Doc<'_>) -> Result<()> {
     Predicate::parse(validator, &call.context()).map(drop)
 }
 
-/// Operators that filters have, and validators do not.
+/// Refuses operators that filters have and validators do not.
 fn check_operators(filter: Doc<'_>) -> Result<()> {
-    for (key, value) in filter.iter() {
-        match key {
-            "$text" => return Err(Error::bad_value("$text is not allowed in this context")),
-            "$rand" => {
-                return Err(Error::new(Code(3040500), "$rand not allowed inside collection validators"));
-            }
-            _ => {}
+    filter.iter().try_for_each(|(key, value)| match (key, value) {
+        ("$text", _) => Err(Error::bad_value("$text is not allowed in this context")),
+        // A rate is a comparison with a random number, unless it takes all documents or none.
+        ("$sampleRate", Value::Double(rate)) if rate > 0.0 && rate < 1.0 => Err(no_random()),
+        ("$sampleRate", Value::Decimal128(rate)) if rate.to_f64() > 0.0 && rate.to_f64() < 1.0 => Err(no_random()),
+        ("$expr", expression) => check_expression(expression),
+        ("$and" | "$or" | "$nor", Value::Array(branches)) => {
+            branches.values().filter_map(Value::as_document).try_for_each(check_operators)
         }
-        if let Value::Document(inner) | Value::Array(inner) = value {
-            check_operators(inner)?;
-        }
+        // What is compared with a field holds no operators; what else stands behind a field has none of these.
+        _ => Ok(()),
+    })
+}
+
+fn check_expression(expression: Value<'_>) -> Result<()> {
+    match expression {
+        Value::Array(parts) => parts.values().try_for_each(check_expression),
+        Value::Document(parts) => parts.iter().try_for_each(|(key, value)| match key {
+            "$literal" | "$const" => Ok(()),
+            "$rand" => Err(no_random()),
+            "$function" => Err(Error::new(Code(4660800), "$function cannot be used inside a validator.")),
+            "$_internalJsEmit" => Err(Error::new(Code(4660801), "$_internalJsEmit cannot be used inside a validator.")),
+            _ => check_expression(value),
+        }),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+fn no_random() -> Error {
+    Error::new(Code(3040500), "$rand not allowed inside collection validators")
 }

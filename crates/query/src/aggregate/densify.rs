@@ -224,6 +224,9 @@ impl Dense {
             return Err(Error::new(Code(6007200), message));
         }
         let next = match (&self.stage.bounds, &self.first) {
+            (Bounds::Explicit(lower, _), _) if self.stage.unit.is_some() => {
+                self.stage.back_and_ahead(lower.as_value())?
+            }
             (Bounds::Explicit(lower, _), _) => lower.clone(),
             (Bounds::Full, Some(first)) if !self.partitions.is_empty() => {
                 self.stage.back_and_ahead(first.as_value())?
