@@ -3,6 +3,7 @@
 mod many;
 mod push;
 mod set;
+mod together;
 mod unseen;
 
 use super::ledger::Ledger;
@@ -54,6 +55,8 @@ pub(super) trait Change {
     fn deletes_unseen(&self) -> bool;
     /// What happens to the first document that matches, where nothing need be known of it.
     fn unseen(&self) -> Option<Unseen<'_>>;
+    /// Whether it may be carried out with others of its batch: see [`together`].
+    fn may_go_together(&self) -> bool;
 }
 
 impl Change for UpdateStatement {
@@ -96,6 +99,9 @@ impl Change for UpdateStatement {
         }
         self.update.only_push().map(Unseen::Push).or_else(|| self.update.only_set().map(Unseen::Set))
     }
+    fn may_go_together(&self) -> bool {
+        !self.multi && self.image == ReturnImage::None && self.sort.is_none() && self.hint.is_none()
+    }
 }
 
 impl Change for DeleteStatement {
@@ -129,6 +135,9 @@ impl Change for DeleteStatement {
     fn unseen(&self) -> Option<Unseen<'_>> {
         None
     }
+    fn may_go_together(&self) -> bool {
+        false
+    }
 }
 
 pub(super) async fn all(
@@ -138,7 +147,18 @@ pub(super) async fn all(
     options: Options,
     ledger: &mut Ledger,
 ) -> Result<()> {
+    // So many were found to have to be carried out one by one.
+    let mut single = 0;
     while let Some(statement) = statements.get(ledger.len()) {
+        if single == 0 {
+            single = together::carry_out(store, namespace, &statements[ledger.len()..], options, ledger).await?;
+            match single {
+                0 if options.ordered && ledger.last_failed() => break,
+                0 => continue,
+                _ => {}
+            }
+        }
+        single -= 1;
         let looked = RefCell::default();
         let running = Running { store, namespace, statement, bypass_validation: options.bypass_validation, looked };
         let outcome = running.run(ledger).await;

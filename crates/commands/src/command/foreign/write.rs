@@ -148,32 +148,38 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
         outcomes.insert(at.min(outcomes.len()), Err(error));
     }
     let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
-    for (document, outcome) in documents.iter().zip(outcomes) {
-        let known = outcome.matched > 0 || outcome.upserted.is_some();
-        match merge.when_not_matched {
-            _ if known => {}
-            WhenNotMatched::Discard => {}
-            WhenNotMatched::Fail => {
-                let message = "$merge could not find a matching document in the target collection for at least one \
-                               document in the source collection";
-                return Err(Error::new(Code::MERGE_STAGE_NO_MATCHING_DOCUMENT, message));
+    let is_unknown = |outcome: &StatementOutcome| outcome.matched == 0 && outcome.upserted.is_none();
+    let unknown = documents.iter().zip(&outcomes).filter(|(_, outcome)| is_unknown(outcome));
+    let unknown: Vec<&DocBuf> = unknown.map(|(document, _)| document).collect();
+    match merge.when_not_matched {
+        _ if unknown.is_empty() => Ok(()),
+        WhenNotMatched::Discard => Ok(()),
+        WhenNotMatched::Fail => {
+            let message = "$merge could not find a matching document in the target collection for at least one \
+                           document in the source collection";
+            Err(Error::new(Code::MERGE_STAGE_NO_MATCHING_DOCUMENT, message))
+        }
+        WhenNotMatched::Insert => insert_or_update(call, merge, namespace, &unknown).await,
+    }
+}
+
+/// Inserts documents that there were none for; a document before one, or somebody else, may have put one there meanwhile.
+async fn insert_or_update(call: &Call<'_>, merge: &Merge, namespace: &Namespace, documents: &[&DocBuf]) -> Result<()> {
+    let prepared = documents.iter().map(|document| prepare_own(call, document)).collect::<Result<Vec<_>>>()?;
+    let inserted = write_each(call, namespace, Statements::Insert(prepared), false).await?;
+    for (document, outcome) in documents.iter().zip(inserted) {
+        match outcome {
+            Err(error) if error.code() == Code::DUPLICATE_KEY => {
+                let again = Statements::Update(vec![statement(call, merge, document)?]);
+                let outcomes = write(call, namespace, again, true).await?;
+                if outcomes.iter().all(|outcome| outcome.matched == 0) {
+                    return Err(error);
+                }
             }
-            WhenNotMatched::Insert => insert_or_update(call, merge, namespace, document).await?,
+            outcome => drop(outcome?),
         }
     }
     Ok(())
-}
-
-/// Inserts a document that there was none for; a document before it, or somebody else, may have put one there meanwhile.
-async fn insert_or_update(call: &Call<'_>, merge: &Merge, namespace: &Namespace, document: &DocBuf) -> Result<()> {
-    match insert(call, namespace, std::slice::from_ref(document), true).await {
-        Err(error) if error.code() == Code::DUPLICATE_KEY => {
-            let again = Statements::Update(vec![statement(call, merge, document)?]);
-            let outcomes = write(call, namespace, again, true).await?;
-            if outcomes.iter().any(|outcome| outcome.matched > 0) { Ok(()) } else { Err(error) }
-        }
-        inserted => inserted,
-    }
 }
 
 /// The update that puts one document into the collection.

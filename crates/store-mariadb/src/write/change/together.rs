@@ -1,0 +1,259 @@
+//! Updates of a batch that are carried out together: their documents are read at once and written in one transaction.
+//!
+//! A statement by itself is a round trip to read and a transaction to write, each of which waits for the disk. Here the
+//! documents of many statements are read first, and what becomes of them is decided from the first statement to the
+//! last. The run ends before a statement that may find what an earlier one of it writes. Rows are replaced on the
+//! condition that they are still what was read, as ever. If one is not, or MariaDB refuses anything, nothing of the run is
+//! written, and its statements are carried out one by one.
+
+use super::{Change, Decision, Found, Running};
+use crate::connection::Connection;
+use crate::failure::{Failure, Result};
+use crate::multikey;
+use crate::plan::{MariaDbPlan, key_param};
+use crate::spelling;
+use crate::store::MariaDbStore;
+use crate::table::Table;
+use crate::write::ledger::Ledger;
+use crate::write::transact::{Wrote, write};
+use crate::write::{Options, refusal};
+use ahash::AHashSet;
+use document::{Doc, DocBuf, ValueBuf};
+use futures_util::{StreamExt, stream};
+use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
+use std::cell::RefCell;
+use std::sync::Arc;
+use store::{Changes, Namespace, Query, StatementOutcome, Watch};
+
+/// Statements of one run.
+const STATEMENTS_MAX: usize = 250;
+
+/// Bytes of the documents of one run, read and written.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// How many documents are read at the same time where a statement names an `_id`, which takes no connection for itself, and
+/// elsewhere.
+const READ_BY_ID: usize = 64;
+const READ_OTHERWISE: usize = 4;
+
+type Outcome = error::Result<StatementOutcome>;
+
+/// What a run has decided so far.
+#[derive(Default)]
+struct Run {
+    outcomes: Vec<Outcome>,
+    writes: Vec<Write>,
+    /// The rows that are replaced.
+    keys: AHashSet<Vec<u8>>,
+    /// The ids that statements have named.
+    ids: AHashSet<Vec<u8>>,
+    /// All statements so far have named their ids.
+    by_ids: bool,
+}
+
+/// A document to write, and the row that it replaces, if any.
+struct Write {
+    row: Option<Found>,
+    json: Vec<u8>,
+    after: DocBuf,
+}
+
+/// Carries out statements from the first on. Returns how many should not be tried this way again: zero if some were settled.
+pub(super) async fn carry_out(
+    store: &MariaDbStore,
+    namespace: &Namespace,
+    statements: &[impl Change],
+    options: Options,
+    ledger: &mut Ledger,
+) -> Result<usize> {
+    let count = statements.iter().take(STATEMENTS_MAX).take_while(|statement| statement.may_go_together()).count();
+    let Some(table) = store.catalog.remembered(namespace).filter(|table| count > 1 && table.cap().is_none()) else {
+        return Ok(1);
+    };
+    let count = match table.document_bytes.get() {
+        0 => count,
+        bytes => count.min((BYTES_MAX / bytes) as usize),
+    };
+    if count < 2 {
+        return Ok(1);
+    }
+    let all: Vec<_> = statements[..count]
+        .iter()
+        .map(|statement| Running {
+            store,
+            namespace,
+            statement,
+            bypass_validation: options.bypass_validation,
+            looked: RefCell::default(),
+        })
+        .collect();
+    let read = match read(&all, &table).await {
+        Ok(read) => read,
+        Err(failure) if failure.is_lost() => return Err(failure),
+        // One by one they tell what the matter is.
+        Err(_) => return Ok(count),
+    };
+    let mut run = Run { by_ids: true, ..Run::default() };
+    for (running, (plan, found)) in all.iter().zip(read) {
+        if run.may_concern(running, &plan, found.as_ref()) {
+            break;
+        }
+        run.decide(running, &table, &plan, found);
+        if options.ordered && run.outcomes.last().is_some_and(Result::is_err) {
+            break;
+        }
+    }
+    let done = run.outcomes.len();
+    if done < 2 {
+        return Ok(1);
+    }
+    match run.write(store, namespace, &table, ledger).await? {
+        true => {
+            let looked = all.into_iter().take(done).map(|running| running.looked.into_inner());
+            ledger.looked.extend(looked);
+            Ok(0)
+        }
+        false => Ok(done),
+    }
+}
+
+/// The plan of each statement, and the document that it finds.
+async fn read<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Result<Vec<(MariaDbPlan, Option<Found>)>> {
+    let mut plans = Vec::with_capacity(all.len());
+    for running in all {
+        let query =
+            Query { predicate: running.statement.predicate(), sort: None, limit: Some(1), hint: None, fields: None };
+        plans.push(running.store.plan_on(running.namespace, Some(table.clone()), &query).await?);
+    }
+    let by_ids = plans.iter().all(|plan| plan.single_id().is_some());
+    let at_once = if by_ids { READ_BY_ID } else { READ_OTHERWISE };
+    let found: Vec<Result<Option<Found>>> = stream::iter(all.iter().zip(&plans))
+        .map(|(running, plan)| running.find(plan))
+        .buffered(at_once)
+        .collect()
+        .await;
+    plans.into_iter().zip(found).map(|(plan, found)| Ok((plan, found?))).collect()
+}
+
+impl Run {
+    /// Whether a statement may find what an earlier one of the run writes.
+    fn may_concern<C: Change>(&mut self, running: &Running<'_, C>, plan: &MariaDbPlan, found: Option<&Found>) -> bool {
+        if found.is_some_and(|found| self.keys.contains(&found.key)) {
+            return true;
+        }
+        self.by_ids &= match plan.single_id() {
+            Some(id) if !self.ids.insert(id.to_vec()) => return true,
+            id => id.is_some(),
+        };
+        let finds = |write: &Write| running.statement.predicate().matches(write.after.as_doc()).unwrap_or(true);
+        !self.by_ids && self.writes.iter().any(finds)
+    }
+
+    fn decide<C: Change>(&mut self, running: &Running<'_, C>, table: &Table, plan: &MariaDbPlan, found: Option<Found>) {
+        running.note(plan);
+        let outcome = match found {
+            Some(found) => self.decide_change(running, table, found),
+            None => self.decide_insert(running, table),
+        };
+        self.outcomes.push(outcome);
+    }
+
+    fn decide_change<C: Change>(&mut self, running: &Running<'_, C>, table: &Table, found: Found) -> Outcome {
+        let document = Doc::from_bytes(&found.bson).unwrap_or(Doc::EMPTY);
+        let mut changed = Vec::new();
+        let mut outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
+        if let Decision::Keep = running.statement.decide(document, &found.details, &mut changed)? {
+            return Ok(outcome);
+        }
+        let after = DocBuf::from_vec(changed).unwrap_or_default();
+        if let Some(validator) = running.validator(table) {
+            validator.check_update(document, after.as_doc())?;
+        }
+        table.check_indexed(after.as_doc())?;
+        let json = spelled(running.store, after.as_doc())?;
+        self.keys.insert(found.key.clone());
+        self.writes.push(Write { row: Some(found), json, after });
+        outcome.modified = 1;
+        Ok(outcome)
+    }
+
+    fn decide_insert<C: Change>(&mut self, running: &Running<'_, C>, table: &Table) -> Outcome {
+        let mut bson = Vec::new();
+        if !running.statement.upsert(&mut bson)? {
+            return Ok(StatementOutcome::default());
+        }
+        let after = DocBuf::from_vec(bson).unwrap_or_default();
+        let json = spelled(running.store, after.as_doc())?;
+        if let Some(validator) = running.validator(table) {
+            validator.check_insert(after.as_doc())?;
+        }
+        table.check_indexed(after.as_doc())?;
+        let upserted = after.as_doc().get("_id").map(ValueBuf::from);
+        self.writes.push(Write { row: None, json, after });
+        Ok(StatementOutcome { upserted, ..StatementOutcome::default() })
+    }
+
+    /// Writes what was decided and settles it. False: nothing was written.
+    async fn write(
+        self,
+        store: &MariaDbStore,
+        namespace: &Namespace,
+        table: &Table,
+        ledger: &mut Ledger,
+    ) -> Result<bool> {
+        let Run { outcomes, writes, .. } = self;
+        let mut lease = store.pool.lease().await?;
+        if writes.is_empty() {
+            // An earlier attempt may be why there is nothing left to change.
+            if !ledger.is_recording() || !ledger.adopt(&mut lease).await? {
+                ledger.settle(outcomes);
+            }
+            return Ok(true);
+        }
+        let after = writes.iter().map(|write| write.after.as_doc());
+        match multikey::prepare(store, &mut lease, table, after).await {
+            Err(failure) if !failure.is_lost() => return Ok(false),
+            outcome => outcome?,
+        }
+        let note = |changes: &mut Changes, watch: &dyn Watch| match watch.wants_images(namespace) {
+            true => writes.iter().for_each(|write| {
+                let before = write.row.as_ref().and_then(|row| Doc::from_bytes(&row.bson));
+                changes.document(namespace, before, Some(write.after.as_doc()));
+            }),
+            false => changes.anything(namespace),
+        };
+        let writing =
+            write(&mut lease, ledger, outcomes, false, false, async |connection| Ok(queue(connection, table, &writes)));
+        match store.watcher.around(note, Failure::is_lost, writing).await {
+            Ok(Wrote::Done(_)) => Ok(true),
+            Ok(Wrote::Recorded) => ledger.adopt(&mut lease).await,
+            Err(failure) if failure.is_lost() => Err(failure),
+            Ok(Wrote::Stale) | Err(_) => Ok(false),
+        }
+    }
+}
+
+fn spelled(store: &MariaDbStore, document: Doc<'_>) -> error::Result<Vec<u8>> {
+    let mut json = Vec::new();
+    spelling::write(document, &mut json);
+    if json.len() as u64 >= store.packet_bytes_max { Err(refusal::too_large()) } else { Ok(json) }
+}
+
+/// Queues the writes in their order, inserts that follow one another as one command; gives how many commands.
+fn queue(connection: &mut Connection, table: &Table, writes: &[Write]) -> usize {
+    let mut commands = 0;
+    for some in writes.chunk_by(|one, next| one.row.is_none() && next.row.is_none()) {
+        commands += 1;
+        match some {
+            [Write { row: Some(row), json, .. }] => {
+                let (key, old) = (key_param(table.row_key, &row.key), Param::Text(&row.json));
+                connection.queue_execute(&table.statements.replace, &[Param::Text(json), key, old]);
+            }
+            [Write { json, .. }] => connection.queue_execute(&table.statements.insert, &[Param::Text(json)]),
+            _ => connection.queue_bulk(&table.statements.insert, &[ColumnType::VAR_STRING], |out| {
+                some.iter().for_each(|write| com_stmt_bulk_execute::push(Param::Text(&write.json), out));
+            }),
+        }
+    }
+    commands
+}
