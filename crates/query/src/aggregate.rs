@@ -131,11 +131,16 @@ impl Pipeline {
     /// and each stage's own.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         glance::check(stages)?;
-        Self::parse_seen(stages, context)
+        Self::parse_whole(stages, context)
     }
 
-    /// Parses a pipeline that has been [`glance`]d at.
+    /// Parses a command's pipeline that has been [`glance`]d at.
     pub fn parse_seen(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+        let led = geo_near::led_by_idle_stages(stages);
+        Self::parse_whole(led.as_ref().map_or(stages, DocBuf::as_doc), context)
+    }
+
+    fn parse_whole(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let mut pipeline = Self::parse_stages(stages, context)?;
         pipeline.needs.check(available(stages))?;
         optimize::show_metadata(&mut pipeline.stages, pipeline.needs);

@@ -6,6 +6,7 @@
 use super::Stage;
 use super::add_fields::AddFields;
 use crate::expression::check_field_path;
+use crate::expression::number::Number;
 use crate::geo::Near;
 use crate::{Context, Expression, Folding, Predicate};
 use document::path::Path;
@@ -166,6 +167,28 @@ fn number(field: Element<'_>) -> Result<f64> {
     }
 }
 
+/// Returns the pipeline without the stages in front of its `$geoNear`, if those let all documents through: a MongoDB server
+/// drops them before it looks where the stage is. Two `$match` in a row become one that it keeps.
+pub(super) fn led_by_idle_stages(pipeline: Doc<'_>) -> Option<DocBuf> {
+    let mut idle = 0;
+    let mut last = "";
+    for stage in pipeline.values().filter_map(Value::as_document).filter_map(Doc::first) {
+        match (stage.key(), stage.value()) {
+            ("$geoNear", _) if idle > 0 => break,
+            ("$match", Value::Document(filter)) if filter.is_empty() && last != "$match" => {}
+            ("$skip", count) if Number::from_value(count).is_some_and(|count| count.to_f64() == 0.0) => {}
+            _ => return None,
+        }
+        last = stage.key();
+        idle += 1;
+    }
+    let mut rest = DocBuf::new();
+    for (number, stage) in pipeline.values().skip(idle).enumerate() {
+        rest.append(&number.to_string(), stage);
+    }
+    (!rest.as_doc().is_empty()).then_some(rest)
+}
+
 impl GeoNear {
     /// Whether the field of the places is still to be named.
     pub(super) fn lacks_key(&self) -> bool {
@@ -184,5 +207,30 @@ impl GeoNear {
 
     pub(super) fn predicate(&self) -> Predicate {
         self.filter.clone().and_near(self.near.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shorthand::value;
+
+    #[test]
+    fn stages_that_let_everything_through_are_left_out_in_front() {
+        let cases = [
+            ("[{$match: {}}, {$geoNear: 1}]", Some(1)),
+            ("[{$match: {}}, {$skip: 0}, {$match: {}}, {$geoNear: 1}, {$limit: 2}]", Some(2)),
+            ("[{$match: {}}, {$match: {}}, {$geoNear: 1}]", None),
+            ("[{$match: {a: 1}}, {$geoNear: 1}]", None),
+            ("[{$skip: 1}, {$geoNear: 1}]", None),
+            ("[{$match: {}}, {$limit: 3}, {$geoNear: 1}]", None),
+            ("[{$geoNear: 1}, {$match: {}}]", None),
+            ("[{$match: {}}]", None),
+        ];
+        for (text, left) in cases {
+            let pipeline = value(text);
+            let rest = led_by_idle_stages(pipeline.as_value().as_array().unwrap());
+            assert_eq!(rest.map(|rest| rest.as_doc().elements().count()), left, "{text}");
+        }
     }
 }
