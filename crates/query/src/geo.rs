@@ -63,7 +63,7 @@ pub struct Shape {
     pub(crate) lines: Vec<line::Line>,
     pub(crate) polygons: Vec<polygon::Polygon>,
     /// A polygon of a query that is taken as it is wound.
-    pub(crate) wound: Option<polygon::WoundPolygon>,
+    pub(crate) wound: Option<Box<polygon::WoundPolygon>>,
 }
 
 /// What a document's value is compared with.

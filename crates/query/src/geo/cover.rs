@@ -91,12 +91,12 @@ impl Sought<'_> {
                 (outside.max(0.0), (-outside).max(0.0))
             }
             Sought::Shape(shape) => {
-                (super::near::angle(point, shape), depth(&shape.polygons, shape.wound.as_ref(), point))
+                (super::near::angle(point, shape), depth(&shape.polygons, shape.wound.as_deref(), point))
             }
             Sought::Area(Area { polygons, wound }) => {
                 let distances = polygons.iter().map(|polygon| polygon.distance(point));
                 let outside = distances.chain(wound.iter().map(|wound| wound.distance(point)));
-                (outside.fold(f64::INFINITY, f64::min), depth(polygons, wound.as_ref(), point))
+                (outside.fold(f64::INFINITY, f64::min), depth(polygons, wound.as_deref(), point))
             }
         }
     }

@@ -55,9 +55,9 @@ impl Extent {
     /// Whether a plane through the center of the sphere goes through the box.
     fn is_cut_by(&self, normal: [f64; 3]) -> bool {
         let (mut middle, mut reach) = (0.0, MARGIN);
-        for axis in 0..3 {
-            middle += normal[axis] * (self.low[axis] + self.high[axis]) / 2.0;
-            reach += normal[axis].abs() * (self.high[axis] - self.low[axis]) / 2.0;
+        for (part, (low, high)) in normal.into_iter().zip(self.low.into_iter().zip(self.high)) {
+            middle += part * (low + high) / 2.0;
+            reach += part.abs() * (high - low) / 2.0;
         }
         middle.abs() <= reach
     }
@@ -161,6 +161,59 @@ impl EdgeIndex {
             if distance <= reach {
                 self.closest_in(below, part, point, angle, best);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geo::Position;
+    use crate::geo::predicates::{Crosser, Crossing};
+    use crate::geo::sphere::angle_to_edge;
+
+    /// A star with many points around a place.
+    fn star(x: f64, y: f64, radius: f64, corners: u32) -> Vec<(Point, Point)> {
+        let corner = |number: u32| {
+            let angle = f64::from(number % corners) * std::f64::consts::TAU / f64::from(corners);
+            let reach = radius * (0.7 + 0.3 * (9.0 * angle).sin());
+            Position { x: x + reach * angle.cos(), y: y + reach * angle.sin() }.to_point()
+        };
+        (0..corners).map(|number| (corner(number), corner(number + 1))).collect()
+    }
+
+    #[test]
+    fn finds_all_edges_that_meet_another_and_few_besides() {
+        let edges = star(0.0, 0.0, 30.0, 3000);
+        let index = EdgeIndex::new(edges.iter().copied());
+        let mut visited = 0;
+        let others =
+            star(20.0, 10.0, 25.0, 200).into_iter().chain(star(0.0, 0.0, 80.0, 5)).chain(star(0.0, 0.0, 30.0, 3000));
+        for (a, b) in others {
+            let crosser = Crosser::new(a, b);
+            let meets = |number: &usize| crosser.crossing(edges[*number].0, edges[*number].1) != Crossing::None;
+            let mut found = Vec::new();
+            let _ = index.visit(a, b, &mut |number| {
+                found.push(number);
+                ControlFlow::<()>::Continue(())
+            });
+            visited += found.len();
+            let expected: Vec<usize> = (0..edges.len()).filter(meets).collect();
+            assert!(found.is_sorted() && expected.iter().all(|number| found.contains(number)), "{a:?} {b:?}");
+        }
+        assert!(visited < 3205 * 30, "{visited}");
+    }
+
+    #[test]
+    fn finds_the_closest_edge_as_going_through_all_of_them_does() {
+        let edges = star(10.0, 40.0, 20.0, 500);
+        let index = EdgeIndex::new(edges.iter().copied());
+        for number in 0..400 {
+            let place = Position { x: f64::from(number % 20) * 17.0 - 170.0, y: f64::from(number / 20) * 8.0 - 80.0 };
+            let angle = |number: usize| angle_to_edge(place.to_point(), edges[number].0, edges[number].1);
+            let first = (0..edges.len()).min_by(|a, b| angle(*a).total_cmp(&angle(*b)).then(a.cmp(b)));
+            let found = index.closest(place.to_point(), &angle);
+            assert_eq!(found.map(|(number, _)| number), first, "{place:?}");
         }
     }
 }

@@ -180,7 +180,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
                 found.lines.push(line(Some(value))?);
             }
         }
-        "Polygon" if strict => found.wound = Some(wound_polygon(items("Polygon")?)?),
+        "Polygon" if strict => found.wound = Some(Box::new(wound_polygon(items("Polygon")?)?)),
         "Polygon" => found.polygons.push(polygon(items("Polygon")?)?),
         "MultiPolygon" => {
             let polygons = items("MultiPolygon")?;

@@ -20,7 +20,7 @@ pub struct Cap {
 #[derive(Clone, Debug)]
 pub struct Area {
     pub(crate) polygons: Vec<Polygon>,
-    pub(crate) wound: Option<WoundPolygon>,
+    pub(crate) wound: Option<Box<WoundPolygon>>,
 }
 
 /// A shape that something may meet.

@@ -86,3 +86,75 @@ fn refusals() {
         assert_eq!((error.code().0, error.message()), (2, message));
     }
 }
+
+/// A polygon of one ring, as text.
+fn polygon(corners: &str) -> String {
+    format!("{{'type': 'Polygon', 'coordinates': [{corners}]}}")
+}
+
+#[test]
+fn areas_that_touch_have_nothing_in_common() {
+    let tile = polygon("[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]");
+    let beside = polygon("[[1, 0], [2, 0], [2, 1], [1, 1], [1, 0]]");
+    let corner = polygon("[[1, 1], [2, 1], [2, 2], [1, 2], [1, 1]]");
+    let over = polygon("[[0.5, 0.5], [1.5, 0.5], [1.5, 1.5], [0.5, 1.5], [0.5, 0.5]]");
+    let meets = format!("{{'$geoIntersects': {{'$geometry': {tile}}}}}");
+    check(&meets, &[&tile, &over, "[1, 0.5]", "[1, 1]"], &[&beside, &corner]);
+    let with_hole = polygon("[[0, 0], [8, 0], [8, 8], [0, 8], [0, 0]], [[2, 2], [6, 2], [6, 6], [2, 6], [2, 2]]");
+    let within = format!("{{'$geoWithin': {{'$geometry': {with_hole}}}}}");
+    let over_hole = polygon("[[2, 2], [6, 2], [6, 8], [2, 8], [2, 2]]");
+    check(&within, &[&with_hole, "[2, 2]"], &[&over_hole, "[4, 4]"]);
+}
+
+#[test]
+fn areas_of_more_than_half_of_the_sphere() {
+    let strict = "'crs': {'type': 'name', 'properties': {'name': 'urn:x-mongodb:crs:strictwinding:EPSG:4326'}}";
+    let clockwise = "'coordinates': [[[0, 0], [0, 5], [5, 5], [5, 0], [0, 0]]]";
+    let all_but = format!("{{'type': 'Polygon', {clockwise}, {strict}}}");
+    let far = polygon("[[20, 20], [30, 20], [30, 30], [20, 20]]");
+    let line = "{'type': 'LineString', 'coordinates': [[-9, -9], [-3, -4]]}";
+    let within = format!("{{'$geoWithin': {{'$geometry': {all_but}}}}}");
+    check(&within, &[&far, line, "[90, 0]"], &[SQUARE, DIAGONAL, "[1, 1]", &all_but]);
+    let meets = format!("{{'$geoIntersects': {{'$geometry': {all_but}}}}}");
+    check(&meets, &[&far, line], &["[1, 1]", &all_but, SQUARE]);
+    let hemisphere = polygon("[[0, -90], [180, -90], [180, 90], [0, 90], [0, -90]]");
+    check(&format!("{{'$geoWithin': {{'$geometry': {hemisphere}}}}}"), &["[90, 10]"], &["[-90, 10]"]);
+    // The line leaves the circle between its ends.
+    let around = "{'type': 'LineString', 'coordinates': [[100, 0], [-100, 0]]}";
+    check("{'$geoWithin': {'$centerSphere': [[0, 0], 2]}}", &["[100, 0]", "[-100, 0]", SQUARE], &[around]);
+}
+
+#[test]
+fn borders_of_the_plane() {
+    let triangle = "{'$geoWithin': {'$polygon': [[0, 0], [4, 0], [0, 4]]}}";
+    check(triangle, &["[0, 0]", "[4, 0]", "[0, 4]", "[2, 0]", "[0, 2]", "[2, 2]", "[1, 1]"], &["[3, 3]", "[-1, 2]"]);
+    check("{'$geoWithin': {'$polygon': [[0, 0], [4, 0], [4, 4]]}}", &["[3, 1]"], &["[2, 2]", "[1, 1]"]);
+    let circle = "{'$geoWithin': {'$center': [[5, 52], 0.0001]}}";
+    check(circle, &["[5.0001, 52]", "[4.9999, 52]", "[5, 52.0001]", "[5, 51.9999]"], &["[5.0001, 52.0001]"]);
+}
+
+#[test]
+fn rings_that_make_no_polygon() {
+    let square = "[[0, 0], [8, 0], [8, 8], [0, 8], [0, 0]]";
+    let cases = [
+        (
+            "[[1, 1], [4, 1], [4, 4], [1, 1]], [[2, 1.5], [6, 3], [6, 6], [2, 1.5]]",
+            "Polygon isn't valid: Loop 1 crosses loop 2",
+        ),
+        (
+            "[[1, 1], [7, 1], [7, 6], [1, 1]], [[4, 2], [5, 2], [5, 3], [4, 2]]",
+            "Polygon interior loops cannot be nested",
+        ),
+        ("[[0, 0], [4, 3], [8, 8], [3, 4], [0, 0]]", "Loop 1 shares more than one vertex with its parent loop 0"),
+        (square, "Polygon isn't valid: Duplicate edge: loop 1, edge 0 and loop 0, edge 0"),
+    ];
+    for (holes, message) in cases {
+        let operator = format!("{{'$geoWithin': {{'$geometry': {}}}}}", polygon(&format!("{square}, {holes}")));
+        let filter = doc(&format!("{{'g': {operator}}}"));
+        let error = Predicate::parse(filter.as_doc(), &Context::at(0)).expect_err(holes);
+        assert!(error.code().0 == 2 && error.message().starts_with(message), "{}", error.message());
+        // Where it is stored, it is no shape.
+        let stored = polygon(&format!("{square}, {holes}"));
+        check("{'$geoWithin': {'$centerSphere': [[0, 0], 1]}}", &[&polygon(square)], &[&stored]);
+    }
+}
