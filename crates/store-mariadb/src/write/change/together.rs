@@ -222,8 +222,9 @@ impl Run {
             }),
             false => changes.anything(namespace),
         };
-        let writing =
-            write(&mut lease, ledger, outcomes, false, false, async |connection| Ok(queue(connection, table, &writes)));
+        let writing = write(&mut lease, table, ledger, outcomes, false, false, async |connection| {
+            Ok(queue(connection, table, &writes))
+        });
         match store.watcher.around(note, Failure::is_lost, writing).await {
             Ok(Wrote::Done(_)) => Ok(true),
             Ok(Wrote::Recorded) => ledger.adopt(&mut lease).await,
