@@ -7,7 +7,7 @@ import time
 
 import pymongo
 import pytest
-from pymongo.errors import PyMongoError
+from pymongo.errors import ExecutionTimeout, PyMongoError
 
 from support import selkie
 from support.mariadb import MariadbServer
@@ -250,3 +250,39 @@ def test_commands_tell_which_api_they_are_in(client):
     commands = client.admin.command("listCommands")["commands"]
     versions = {name: commands[name]["apiVersions"] for name in ("find", "aggregate", "hello", "top", "serverStatus", "distinct")}
     assert versions == {"find": ["1"], "aggregate": ["1"], "hello": ["1"], "top": [], "serverStatus": [], "distinct": []}
+
+
+def test_writes_wait_while_they_are_locked(client, db):
+    """fsync with lock: reads go on, writes wait until the lock is taken back."""
+    db.c.insert_one({"_id": 1})
+    done = []
+    assert client.admin.command("fsync", lock=True)["lockCount"] == 1
+    try:
+        writers = [threading.Thread(target=lambda number=number: (db.c.insert_one({"_id": number}), done.append(number))) for number in (2, 3)]
+        writers.append(threading.Thread(target=lambda: (db.create_collection("d"), done.append("d"))))
+        writers.append(threading.Thread(target=lambda: (list(db.c.aggregate([{"$out": "e"}])), done.append("e"))))
+        for writer in writers:
+            writer.start()
+        time.sleep(0.5)
+        assert not done and db.c.count_documents({}) == 1
+        status = client.admin.command("currentOp")
+        assert status["fsyncLock"] and sum(operation["waitingForLock"] for operation in status["inprog"]) >= 1
+        # What may not take that long gives up.
+        with pytest.raises(ExecutionTimeout):
+            db.command("insert", "c", documents=[{"_id": 4}], maxTimeMS=100)
+    finally:
+        assert client.admin.command("fsyncUnlock")["lockCount"] == 0
+    for writer in writers:
+        writer.join(timeout=10)
+    assert {2, 3, "d", "e"} == set(done) and db.c.distinct("_id") == [1, 2, 3]
+    assert "fsyncLock" not in client.admin.command("currentOp")
+
+
+def test_what_monitoring_collects(client, db):
+    db.c.insert_one({})
+    data = client.admin.command("getDiagnosticData")["data"]
+    assert data["start"] <= data["end"] and data["serverStatus"]["opcounters"]["insert"] >= 1
+    assert len(client.admin.command("getnonce")["nonce"]) == 16
+    listed = [*client.admin.command("listCommands")["commands"]]
+    assert listed == sorted(listed)
+    assert {"running", "compiled"} <= {*client.admin.command("buildInfo")["openssl"]}

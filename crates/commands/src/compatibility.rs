@@ -13,16 +13,20 @@ use query::{Context, Expression, Predicate, Update};
 use std::fmt::Write;
 
 /// Commands of MongoDB 6.0 that clients send, besides those of sharding, replication and Atlas.
-const COMMAND_NAMES: &str = "abortTransaction aggregate authenticate buildInfo collMod collStats commitTransaction compact connectionStatus \
-    connPoolStats convertToCapped count create createIndexes createRole createUser currentOp dataSize dbHash dbStats \
-    delete distinct drop dropAllRolesFromDatabase dropAllUsersFromDatabase dropDatabase dropIndexes dropRole dropUser \
-    endSessions explain filemd5 find findAndModify fsync getAuditConfig getCmdLineOpts getDefaultRWConcern getLog \
-    getMore getParameter getShardMap grantPrivilegesToRole grantRolesToUser hello hostInfo insert invalidateUserCache \
-    isMaster killAllSessions killCursors killOp killSessions listCollections listCommands listDatabases listIndexes \
+const COMMAND_NAMES: &str = "abortTransaction aggregate applyOps authenticate autoSplitVector buildInfo checkShardingIndex cleanupOrphaned \
+    collMod collStats commitTransaction compact compactStructuredEncryptionData connectionStatus connPoolStats \
+    convertToCapped count create createIndexes createRole createUser currentOp dataSize dbCheck dbHash dbStats \
+    delete distinct drop dropAllRolesFromDatabase dropAllUsersFromDatabase dropConnections dropDatabase \
+    dropIndexes dropRole dropUser endSessions explain filemd5 find findAndModify fsync fsyncUnlock getAuditConfig \
+    getCmdLineOpts getDefaultRWConcern getDiagnosticData getLog getMore getnonce getParameter getShardMap \
+    grantPrivilegesToRole grantRolesToRole grantRolesToUser hello hostInfo insert invalidateUserCache isMaster \
+    killAllSessions killCursors killOp killSessions listCollections listCommands listDatabases listIndexes \
     lockInfo logout logRotate mapReduce ping planCacheClear planCacheClearFilters planCacheListFilters \
-    planCacheSetFilter profile refreshSessions reIndex renameCollection revokeRolesFromUser rolesInfo saslContinue \
-    saslStart serverStatus setDefaultRWConcern setFeatureCompatibilityVersion setParameter shutdown startSession top \
-    update updateUser usersInfo validate whatsmyuri";
+    planCacheSetFilter profile refreshSessions reIndex renameCollection revokePrivilegesFromRole \
+    revokeRolesFromRole revokeRolesFromUser rolesInfo rotateCertificates saslContinue saslStart serverStatus \
+    setDefaultRWConcern setFeatureCompatibilityVersion setFreeMonitoring setIndexCommitQuorum setParameter \
+    setProfilingFilterGlobally setUserWriteBlockMode shutdown splitVector startRecordingTraffic startSession \
+    stopRecordingTraffic top update updateRole updateUser usersInfo validate validateDBMetadata whatsmyuri";
 
 const STAGE_NAMES: &str = "$addFields $bucket $bucketAuto $changeStream $collStats $count $currentOp $densify $documents $facet \
     $fill $geoNear $graphLookup $group $indexStats $limit $listCatalog $listLocalSessions $listSessions $lookup $match $merge $out \
@@ -190,6 +194,35 @@ const TIME_SERIES: &[(&str, &str)] = &[
     ("renameCollection, findAndModify, $out, $merge", "refused with error 166, as in 6.0"),
 ];
 
+/// Commands of MongoDB that are not in the table, by what they are for. All are refused with error 59, as unknown ones.
+const NOT_HERE: &[(&str, &str)] = &[
+    (
+        "_addShard, _configsvr…, _shardsvr…, _flush…, _recvChunk…, _migrateClone, _transferMods, _getNextSessionMods",
+        "sent by servers of a sharded cluster to one another",
+    ),
+    (
+        "clusterAggregate, clusterFind, clusterInsert, clusterUpdate, clusterDelete, clusterGetMore, clusterCommitTransaction, clusterAbortTransaction",
+        "for servers that are router and shard in one",
+    ),
+    (
+        "donor…, recipient…, abortShardSplit, commitShardSplit, forgetShardSplit",
+        "move data between replica sets of a hosted service",
+    ),
+    (
+        "prepareTransaction, coordinateCommitTransaction, voteCommitIndexBuild, getDatabaseVersion, internalRenameIfOptionsAndIndexesMatch",
+        "sent by servers to one another",
+    ),
+    (
+        "_isSelf, _killOperations, _getUserCacheGeneration, _mergeAuthzCollections, waitForFailPoint",
+        "for servers and tests of MongoDB's own",
+    ),
+    ("applyOps, dbCheck, checkShardingIndex", "about the oplog, replicas and shards, of which there are none"),
+    (
+        "authenticate, saslStart, saslContinue, and those that create, change or drop users and roles",
+        "until there are users",
+    ),
+];
+
 fn page() -> String {
     let context = Context { text_indexes: TextIndexes::of_anything(), ..Context::at(0) };
     let mut page = String::from(
@@ -205,6 +238,8 @@ fn page() -> String {
             None => format!("refused with error 59 (no such command: '{name}')"),
         }),
     );
+    let stated = |(name, state): &(&str, &str)| ((*name).to_owned(), (*state).to_owned());
+    section(&mut page, "Commands that are not here", NOT_HERE.iter().map(stated));
     section(
         &mut page,
         "Filter operators",
@@ -220,7 +255,6 @@ fn page() -> String {
             ((*name).to_owned(), state(Update::parse(Value::Document(update.as_doc()), None, &context)))
         }),
     );
-    let stated = |(name, state): &(&str, &str)| ((*name).to_owned(), (*state).to_owned());
     section(&mut page, "Time-series collections", TIME_SERIES.iter().map(stated));
     section(&mut page, "Stages", names(STAGE_NAMES, |name| stage(name, &context)));
     section(&mut page, "Expression operators", names(EXPRESSION_NAMES, |name| expression(name, &context)));

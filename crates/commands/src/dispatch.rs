@@ -14,6 +14,7 @@ use crate::running::Running;
 use crate::server::{ClientSession, Worker};
 use crate::table::{self, Handler, Spec, fields};
 use crate::text_indexes;
+use crate::write_lock;
 use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
@@ -250,6 +251,8 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             reply.truncate(start);
             AtOnce::No
         }
+        // One that writes may have to wait for `fsyncUnlock`.
+        Handler::Immediate(_) if worker.server.write_lock.is_locked() => AtOnce::No,
         Handler::Immediate(handler) => {
             count(worker, index);
             let answered =
@@ -387,6 +390,10 @@ async fn carry_out(
         }
         // Seldom given, and not to make the future of every command larger.
         Box::pin(collection_uuid::settle(&mut call, wanted)).await?;
+    }
+    let write_lock = &worker.server.write_lock;
+    if write_lock.is_locked() && write_lock::writes(spec, body) {
+        Box::pin(write_lock.wait(running)).await?;
     }
     call.text_indexes = text_indexes::mentioned(&call).await?;
     if let Some(answers) = worker.server.answers.as_ref().filter(|_| spec.cacheable && resolved.is_none()) {

@@ -40,6 +40,7 @@ mod text_indexes;
 pub mod time_to_live;
 mod usage;
 mod write;
+pub mod write_lock;
 
 pub use dispatch::{AtOnce, Disposition, run, run_at_once};
 pub use log_lines::LogLines;

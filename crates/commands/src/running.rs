@@ -122,6 +122,13 @@ impl Running {
         .await
     }
 
+    /// Lets others see whether it waits for `fsyncUnlock`.
+    pub fn note_lock(&self, waits: bool) {
+        if let Some(operation) = self.operation.get() {
+            operation.waits_for_lock.store(waits, Ordering::Relaxed);
+        }
+    }
+
     /// Lets others see how far it is.
     pub fn show(&self, progress: &Arc<Progress>) {
         let _ = self.progress.set(progress.clone());
@@ -151,6 +158,7 @@ pub struct Operation {
     pub command: Bytes,
     pub started: Instant,
     killed: AtomicBool,
+    waits_for_lock: AtomicBool,
     /// Wakes it where it waits.
     waker: AtomicWaker,
     /// How far it is, where that is known.
@@ -165,6 +173,10 @@ impl Operation {
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
         self.waker.wake();
+    }
+
+    pub fn waits_for_lock(&self) -> bool {
+        self.waits_for_lock.load(Ordering::Relaxed)
     }
 
     pub fn is_killed(&self) -> bool {
@@ -213,6 +225,7 @@ impl Operations {
             command: command(),
             started: Instant::now(),
             killed: AtomicBool::new(false),
+            waits_for_lock: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             progress: OnceLock::new(),
         });

@@ -10,6 +10,7 @@ use crate::running::Operations;
 use crate::statistics::Statistics;
 use crate::table;
 use crate::usage::Usage;
+use crate::write_lock::WriteLock;
 use bytes::Bytes;
 use document::{Doc, DocBuf, ObjectId, Value};
 use query::spill::SpillSpace;
@@ -81,6 +82,8 @@ pub struct Server {
     stopping: AtomicBool,
     workers: Mutex<Vec<Arc<WorkerShared>>>,
     pub parameters: Parameters,
+    /// `fsync` with `lock`.
+    pub write_lock: WriteLock,
     pub profiling: Profiling,
     pub(crate) index_filters: IndexFilters,
     /// Sessions that clients have ended, and when.
@@ -133,6 +136,7 @@ impl Server {
             topology: watch::Sender::new(0),
             stopping: AtomicBool::new(false),
             workers: Mutex::default(),
+            write_lock: WriteLock::default(),
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
             ended_sessions: LogicalSessions::default(),

@@ -26,7 +26,7 @@ pub async fn run(worker: Rc<Worker>) {
     }
     loop {
         sleep(&worker.server).await;
-        if !worker.server.parameters.expiry_enabled.load(Relaxed) {
+        if !worker.server.parameters.expiry_enabled.load(Relaxed) || worker.server.write_lock.is_locked() {
             continue;
         }
         match expire(&worker, clock::now_ms()).await {

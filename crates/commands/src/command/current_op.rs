@@ -28,6 +28,11 @@ pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
             in_progress.push(&operation);
         }
     }
+    drop(in_progress);
+    if call.worker.server.write_lock.is_locked() {
+        reply.append("fsyncLock", true);
+        reply.append("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock");
+    }
     Ok(())
 }
 
@@ -59,11 +64,13 @@ pub fn check_stage(spec: Value<'_>) -> Result<()> {
 
 /// All operations under way, the asking one first.
 pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
-    let asking = describe(next_operation_id(), &call.session.identity, call.request.body(), Duration::ZERO, false);
+    let asking =
+        describe(next_operation_id(), &call.session.identity, call.request.body(), Duration::ZERO, State::default());
     let workers = call.worker.server.workers();
     let others = workers.iter().flat_map(|worker| worker.operations.list()).map(|operation| {
         let Operation { id, identity, started, .. } = &*operation;
-        let mut described = describe(*id, identity, operation.command(), started.elapsed(), operation.is_killed());
+        let state = State { killed: operation.is_killed(), waits: operation.waits_for_lock() };
+        let mut described = describe(*id, identity, operation.command(), started.elapsed(), state);
         if let Some((done, total)) = operation.progress.get().and_then(|progress| progress.get()) {
             let what = "Index Build: scanning collection";
             described.append("msg", format!("{what} {what}: {done}/{total} {}%", done * 100 / total).as_str());
@@ -74,7 +81,16 @@ pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
     std::iter::once(asking).chain(others).collect()
 }
 
-fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Duration, killed: bool) -> DocBuf {
+/// What keeps an operation from going on.
+#[derive(Clone, Copy, Default)]
+struct State {
+    killed: bool,
+    /// For `fsyncUnlock`.
+    waits: bool,
+}
+
+fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Duration, state: State) -> DocBuf {
+    let State { killed, waits } = state;
     DocBuf::build(|writer| {
         writer.append("type", "op");
         writer.append("host", &host_and_port());
@@ -106,7 +122,7 @@ fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Durat
         }
         writer.append("numYields", 0);
         drop(writer.document("locks"));
-        writer.append("waitingForLock", false);
+        writer.append("waitingForLock", waits);
         drop(writer.document("lockStats"));
     })
 }
@@ -125,7 +141,12 @@ pub fn kind(command: Doc<'_>) -> &'static str {
 
 pub fn namespace(command: Doc<'_>) -> String {
     let database = command.get("$db").and_then(Value::as_str).unwrap_or_default();
-    let collection = match command.first().map(|first| first.value()) {
+    let named = match command.first() {
+        // What is explained says of which collection it is.
+        Some(first) if *first.key() == *"explain" => first.value().as_document().and_then(Doc::first),
+        first => first,
+    };
+    let collection = match named.map(|first| first.value()) {
         Some(Value::String(collection)) => collection,
         Some(Value::Int64(_)) => command.get("collection").and_then(Value::as_str).unwrap_or("$cmd"),
         _ => "$cmd",

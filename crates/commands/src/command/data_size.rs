@@ -116,7 +116,10 @@ impl<'a> Arguments<'a> {
         };
         let key = self.key.map_or_else(|| ascending(min), Doc::to_owned);
         let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
-        let order = match indexes.iter().find(|index| same_key(index.key.as_doc(), key.as_doc())) {
+        let order = match indexes
+            .iter()
+            .find(|index| same_key(index.key.as_doc(), key.as_doc()) && is_directed(key.as_doc()))
+        {
             Some(index) => {
                 let collation = catalog::default_collation(index.spec.as_doc())?;
                 Sort::of_index(index.key.as_doc(), collation, true)
@@ -141,6 +144,11 @@ fn limit(field: Element<'_>) -> Option<u64> {
     let is_nan = matches!(field.value(), Value::Double(number) if number.is_nan());
     let most = number_to_i64(field.value()).filter(|most| *most != 0 || is_nan)?;
     Some(u64::try_from(most).unwrap_or(0))
+}
+
+/// Whether each field has a direction or a kind; true stands for none.
+fn is_directed(key: Doc<'_>) -> bool {
+    key.values().all(|value| !matches!(value, Value::Boolean(_)))
 }
 
 fn ascending(bound: Doc<'_>) -> DocBuf {

@@ -65,6 +65,46 @@ pub fn read_parameter_first(call: &Call<'_>) -> Result<()> {
     }
 }
 
+/// Commands that MongoDB has for what does not exist here: it is off, or there is nothing that they could be about.
+pub fn of_nothing(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let without_code = |message: &str| Err(Error::new(crate::reply::NO_CODE, message));
+    match call.first().key() {
+        "cleanupOrphaned" => {
+            without_code("server is not part of a sharded cluster or the sharding metadata is not yet initialized.")
+        }
+        "startRecordingTraffic" => Err(Error::bad_value("Traffic recording directory not set")),
+        "stopRecordingTraffic" => Err(Error::bad_value("Traffic recording not active")),
+        "setProfilingFilterGlobally" => {
+            let message = "setProfilingFilterGlobally command requires query knob to be enabled";
+            Err(Error::new(Code(7283301), message))
+        }
+        "setUserWriteBlockMode" => {
+            Err(Error::new(Code::ILLEGAL_OPERATION, "setUserWriteBlockMode cannot be run on standalones"))
+        }
+        "autoSplitVector" => {
+            let message = "The autoSplitVector command can only be invoked on shards (no CSRS).";
+            Err(Error::new(Code::ILLEGAL_OPERATION, message))
+        }
+        "compactStructuredEncryptionData" => {
+            Err(Error::new(Code(6346807), "Target namespace is not an encrypted collection"))
+        }
+        // Nothing to rotate, and nothing to switch off.
+        _ => Ok(()),
+    }
+}
+
+/// `setIndexCommitQuorum`: an index is being built by the command that waits for it, and no other server takes part.
+pub fn commit_quorum(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    const WITHIN: &str = "setIndexCommitQuorum";
+    for name in ["indexNames", "commitQuorum"] {
+        let field = call.fields().find(|field| field.key() == name && !arguments::is_absent(*field));
+        field.ok_or_else(|| arguments::missing_field(WITHIN, name))?;
+    }
+    let namespace = arguments::namespace(call.database(), call.first())?;
+    let message = format!("Cannot find an index build on collection '{namespace}' with the provided index names");
+    Err(Error::new(Code::INDEX_NOT_FOUND, message))
+}
+
 /// `shardingState`
 pub fn sharding_state(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("enabled", false);

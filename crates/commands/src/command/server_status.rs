@@ -32,6 +32,12 @@ const SECTIONS: &[Section] = &[
 ];
 
 pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    write(call, reply);
+    Ok(())
+}
+
+/// Appends the figures, but for the sections that the command leaves out.
+pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
     let server = &*call.worker.server;
     let statistics = server.statistics();
     let uptime = server.started.elapsed();
@@ -49,7 +55,6 @@ pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
             write(server, &statistics, &mut reply.document(name));
         }
     }
-    Ok(())
 }
 
 /// What the caches do; nothing where there are none.

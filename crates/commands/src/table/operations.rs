@@ -2,8 +2,8 @@
 
 use super::fields;
 use super::spec::{
-    HANDSHAKE, Handler, IN_SESSION, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, WITHOUT_FIELDS, as_a_whole,
-    of_replica_set, refused,
+    Access, HANDSHAKE, Handler, IN_SESSION, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, WITHOUT_FIELDS, as_a_whole,
+    of_replica_set, on_any_database, refused,
 };
 use crate::command;
 
@@ -17,6 +17,7 @@ pub const COMMANDS: &[Spec] = &[
         ..SERVER_WITHOUT_FIELDS
     },
     Spec { takes_write_concern: true, ..of_replica_set("appendOplogNote") },
+    on_any_database(refused("autoSplitVector", command::refused::of_nothing, "Refused: there are no shards.")),
     Spec {
         name: "availableQueryOptions",
         handler: immediate!(command::probes::query_options),
@@ -30,6 +31,7 @@ pub const COMMANDS: &[Spec] = &[
         help: "Version and build of the server.",
         ..HANDSHAKE
     },
+    refused("cleanupOrphaned", command::refused::of_nothing, "Refused: there are no shards."),
     Spec {
         name: "commitTransaction",
         handler: immediate!(command::transactions::refuse),
@@ -38,6 +40,11 @@ pub const COMMANDS: &[Spec] = &[
         help: "Refused: there are no transactions yet.",
         ..SERVER_WITHOUT_FIELDS
     },
+    on_any_database(refused(
+        "compactStructuredEncryptionData",
+        command::refused::of_nothing,
+        "Refused: there are no encrypted collections.",
+    )),
     Spec {
         name: "connectionStatus",
         handler: immediate!(command::connection_status::connection_status),
@@ -86,6 +93,14 @@ pub const COMMANDS: &[Spec] = &[
         ..SERVER_WITHOUT_FIELDS
     },
     Spec {
+        name: "dropConnections",
+        handler: immediate!(command::diagnostics::drop_connections),
+        admin_database_only: true,
+        reads: as_a_whole(command::diagnostics::read_connections_first, &[]),
+        help: "Drops connections to other servers: there are none.",
+        ..SERVER
+    },
+    Spec {
         name: "endSessions",
         handler: immediate!(command::sessions::end_sessions),
         own_fields: Some(fields::NONE),
@@ -106,14 +121,14 @@ pub const COMMANDS: &[Spec] = &[
         name: "fsync",
         handler: waiting!(command::fsync::fsync),
         admin_database_only: true,
-        help: "Waits until everything written is on disk.",
+        help: "Waits until everything written is on disk; with lock, holds back the writes of this process after that.",
         ..SERVER
     },
     Spec {
         name: "fsyncUnlock",
         handler: immediate!(command::fsync::unlock),
         admin_database_only: true,
-        help: "Refused: there is nothing to unlock.",
+        help: "Lets writes go on that fsync with lock held back.",
         ..SERVER
     },
     Spec {
@@ -134,6 +149,13 @@ pub const COMMANDS: &[Spec] = &[
         own_fields: Some(fields::DEFAULT_CONCERN),
         reads: as_a_whole(fields::read_first, &[]),
         help: "Default concerns: a standalone server has none.",
+        ..SERVER
+    },
+    Spec {
+        name: "getDiagnosticData",
+        handler: immediate!(command::diagnostics::diagnostic_data),
+        admin_database_only: true,
+        help: "The figures of serverStatus, as monitoring collects them.",
         ..SERVER
     },
     Spec {
@@ -158,6 +180,12 @@ pub const COMMANDS: &[Spec] = &[
         own_fields: Some(fields::NONE),
         help: "The most recent lines of the log.",
         ..SERVER
+    },
+    Spec {
+        name: "getnonce",
+        handler: immediate!(command::diagnostics::nonce),
+        help: "A random number, for old clients that ask before they log in.",
+        ..HANDSHAKE
     },
     Spec {
         name: "getParameter",
@@ -325,6 +353,13 @@ pub const COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "rotateCertificates",
+        handler: immediate!(command::refused::of_nothing),
+        admin_database_only: true,
+        help: "Does nothing: there is no TLS yet.",
+        ..SERVER
+    },
+    Spec {
         name: "selkieCache",
         handler: immediate!(command::selkie_cache::selkie_cache),
         help: "Figures of the document cache, why a command is kept or not, and whether this connection uses the cache.",
@@ -359,13 +394,35 @@ pub const COMMANDS: &[Spec] = &[
         ..SERVER
     },
     Spec {
+        name: "setFreeMonitoring",
+        handler: immediate!(command::refused::of_nothing),
+        admin_database_only: true,
+        help: "Does nothing: there is no cloud monitoring.",
+        ..SERVER
+    },
+    on_any_database(refused(
+        "setIndexCommitQuorum",
+        command::refused::commit_quorum,
+        "Refused: no other server takes part in building an index.",
+    )),
+    Spec {
         name: "setParameter",
         handler: immediate!(command::parameters::set_parameter),
         admin_database_only: true,
         help: "Changes a server parameter.",
         ..SERVER
     },
+    on_any_database(refused(
+        "setProfilingFilterGlobally",
+        command::refused::of_nothing,
+        "Refused, as without the server parameter for it.",
+    )),
     refused("setShardVersion", command::refused::of_shards, "Refused: there are no shards."),
+    on_any_database(refused(
+        "setUserWriteBlockMode",
+        command::refused::of_nothing,
+        "Refused: there is no replication.",
+    )),
     Spec {
         name: "shardingState",
         handler: immediate!(command::refused::sharding_state),
@@ -382,11 +439,24 @@ pub const COMMANDS: &[Spec] = &[
     },
     refused("splitChunk", command::refused::of_sharded_collections, "Refused: there are no shards."),
     Spec {
+        name: "splitVector",
+        handler: waiting!(command::split_vector::split_vector),
+        access: Access::Read,
+        help: "Keys that cut a collection into pieces of about one size.",
+        ..SERVER
+    },
+    on_any_database(refused(
+        "startRecordingTraffic",
+        command::refused::of_nothing,
+        "Refused: traffic is not recorded.",
+    )),
+    Spec {
         name: "startSession",
         handler: immediate!(command::sessions::start_session),
         help: "Begins a logical session.",
         ..IN_SESSION
     },
+    on_any_database(refused("stopRecordingTraffic", command::refused::of_nothing, "Refused: traffic is not recorded.")),
     Spec {
         name: "top",
         handler: immediate!(command::server_status::top),
@@ -400,6 +470,13 @@ pub const COMMANDS: &[Spec] = &[
         own_fields: Some(fields::USERS_INFO),
         reads: as_a_whole(command::users::read_users_first, &[]),
         help: "Users: there are none yet.",
+        ..SERVER
+    },
+    Spec {
+        name: "validateDBMetadata",
+        handler: waiting!(command::diagnostics::validate_metadata),
+        reads: as_a_whole(command::diagnostics::read_validation_first, &[]),
+        help: "Indexes that are no part of the versioned API.",
         ..SERVER
     },
     Spec {

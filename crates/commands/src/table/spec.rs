@@ -136,6 +136,11 @@ pub const fn refused(
     Spec { name, handler: Handler::Immediate(handler), admin_database_only: true, help, ..SERVER }
 }
 
+/// The same, on any database.
+pub const fn on_any_database(spec: Spec) -> Spec {
+    Spec { admin_database_only: false, ..spec }
+}
+
 /// A command of replica sets.
 pub const fn of_replica_set(name: &'static str) -> Spec {
     refused(name, command::refused::of_replica_sets, "Refused: there is no replication.")
