@@ -285,4 +285,26 @@ def test_what_monitoring_collects(client, db):
     assert len(client.admin.command("getnonce")["nonce"]) == 16
     listed = [*client.admin.command("listCommands")["commands"]]
     assert listed == sorted(listed)
+    assert client.admin.command("serverStatus")["catalogStats"]["collections"] >= 1
+    assert "catalogStats" not in client.admin.command("serverStatus", catalogStats=0)
+    assert {"freeStorageSize", "indexFreeStorageSize", "totalFreeStorageSize"} <= {*db.command("dbStats", freeStorage=1)}
+    assert db.command("collStats", "c")["indexDetails"] == {"_id_": {}}
     assert {"running", "compiled"} <= {*client.admin.command("buildInfo")["openssl"]}
+
+
+def test_idle_cursors_are_shown(client, db):
+    db.c.insert_many([{"a": number} for number in range(10)])
+    with db.c.find({"a": {"$gte": 0}}, batch_size=2, comment="looked for") as cursor:
+        next(cursor)
+        stage = {"$currentOp": {"idleCursors": True, "allUsers": True}}
+        wanted = {"type": "idleCursor", "ns": f"{db.name}.c"}
+        (shown,) = client.admin.aggregate([stage, {"$match": wanted}])
+        about = shown["cursor"]
+        assert (about["cursorId"], about["nDocsReturned"], about["nBatchesReturned"]) == (cursor.cursor_id, 2, 1)
+        assert about["originatingCommand"]["comment"] == "looked for" and about["createdDate"] <= about["lastAccessDate"]
+        for _ in range(2):
+            next(cursor)
+        (shown,) = client.admin.aggregate([stage, {"$match": wanted}])
+        assert (shown["cursor"]["nDocsReturned"], shown["cursor"]["nBatchesReturned"]) == (4, 2)
+    assert not [*client.admin.aggregate([stage, {"$match": wanted}])]
+    assert not [*client.admin.aggregate([{"$currentOp": {}}, {"$match": {"type": "idleCursor"}}])]

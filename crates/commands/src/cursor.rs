@@ -6,12 +6,13 @@
 
 use crate::logical_session::LogicalSessionId;
 use crate::read::Reader;
+use document::Doc;
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use store::Namespace;
+use store::{Namespace, PlanSummary};
 
 const SHARDS: usize = 64;
 
@@ -32,11 +33,47 @@ struct Entry {
     owner: Owner,
     /// `None` while checked out.
     reader: Option<Box<Reader>>,
+    /// What `$currentOp` shows of it.
+    history: History,
     last_use_ms: i64,
     no_timeout: bool,
     killed: bool,
     /// What it read from has gone; whoever comes next is told so, and the entry goes too.
     lost: Option<Error>,
+}
+
+/// How a cursor came to be, and how often it was read.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub created_ms: i64,
+    pub batches: u64,
+    /// The command that opened it; empty if that is too large to be kept.
+    pub command: Box<[u8]>,
+}
+
+/// Larger commands are not kept beside their cursors.
+const COMMAND_BYTES_MAX: usize = 4096;
+
+impl History {
+    pub fn of(command: Doc<'_>, now_ms: i64) -> History {
+        let bytes = command.as_bytes();
+        let kept = if bytes.len() <= COMMAND_BYTES_MAX { bytes } else { &[] };
+        History { created_ms: now_ms, batches: 1, command: kept.into() }
+    }
+}
+
+/// A cursor that no command reads at the moment.
+#[derive(Debug)]
+pub struct IdleCursor {
+    pub id: i64,
+    pub owner: Owner,
+    pub history: History,
+    pub last_use_ms: i64,
+    pub no_timeout: bool,
+    pub plan: PlanSummary,
+    pub returned: u64,
+    pub tailable: bool,
+    pub awaits: bool,
 }
 
 /// What became of a cursor that was to be killed.
@@ -60,9 +97,10 @@ impl fmt::Debug for Cursors {
 
 impl Cursors {
     /// Enters a cursor and gives its id: random, positive.
-    pub fn insert(&self, owner: Owner, reader: Box<Reader>, no_timeout: bool, now_ms: i64) -> i64 {
+    pub fn insert(&self, owner: Owner, reader: Box<Reader>, no_timeout: bool, history: History) -> i64 {
+        let now_ms = history.created_ms;
         let mut entry =
-            Entry { owner, reader: Some(reader), last_use_ms: now_ms, no_timeout, killed: false, lost: None };
+            Entry { owner, reader: Some(reader), history, last_use_ms: now_ms, no_timeout, killed: false, lost: None };
         loop {
             let id = (rand::random::<u64>() >> 1) as i64;
             match self.shard(id).entry(id) {
@@ -159,6 +197,28 @@ impl Cursors {
             !expire
         });
         expired
+    }
+
+    /// The cursors that no command reads at the moment.
+    pub fn idle(&self) -> Vec<IdleCursor> {
+        let mut idle = Vec::new();
+        for shard in &self.shards {
+            for (id, entry) in lock(shard).iter().filter(|(_, entry)| !entry.killed) {
+                let Some(reader) = &entry.reader else { continue };
+                idle.push(IdleCursor {
+                    id: *id,
+                    owner: entry.owner.clone(),
+                    history: entry.history.clone(),
+                    last_use_ms: entry.last_use_ms,
+                    no_timeout: entry.no_timeout,
+                    plan: reader.plan().map(|plan| plan.summary()).unwrap_or_default(),
+                    returned: reader.returned,
+                    tailable: reader.is_tail(),
+                    awaits: reader.awaits(),
+                });
+            }
+        }
+        idle
     }
 
     /// How many cursors are open.
@@ -265,6 +325,7 @@ impl CheckedOut<'_> {
             Some(entry) if !entry.killed => {
                 entry.reader = reader.filter(|_| entry.lost.is_none());
                 entry.last_use_ms = now_ms;
+                entry.history.batches += 1;
                 true
             }
             Some(_) => {

@@ -69,6 +69,15 @@ pub fn context_switches() -> (u64, u64) {
     (value("voluntary_ctxt_switches:"), value("nonvoluntary_ctxt_switches:"))
 }
 
+/// Page faults that took a read from disk, those that did not, and the most memory that was resident, in KiB.
+pub fn page_faults() -> (i64, i64, i64) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let count = |index: usize| fields.get(index).and_then(|field| field.parse().ok()).unwrap_or(0);
+    let most = proc_value("/proc/self/status", "VmHWM:").unwrap_or(0);
+    (count(9), count(7), i64::try_from(most).unwrap_or(i64::MAX))
+}
+
 /// How many files the process may have open.
 pub fn open_files_max() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)

@@ -14,6 +14,7 @@ pub mod answers;
 pub mod arguments;
 mod between_servers;
 mod by_uuid;
+mod catalog_figures;
 mod clock;
 mod collection_uuid;
 mod command;

@@ -1,6 +1,7 @@
 //! What lives how long: the process, a worker thread, a client connection.
 
 use crate::answers::{Answers, Caches, Uses};
+use crate::catalog_figures::Catalog;
 use crate::clock;
 use crate::cursor::Cursors;
 use crate::index_filters::IndexFilters;
@@ -82,6 +83,7 @@ pub struct Server {
     stopping: AtomicBool,
     workers: Mutex<Vec<Arc<WorkerShared>>>,
     pub parameters: Parameters,
+    pub(crate) catalog: Catalog,
     /// `fsync` with `lock`.
     pub write_lock: WriteLock,
     pub profiling: Profiling,
@@ -136,6 +138,7 @@ impl Server {
             topology: watch::Sender::new(0),
             stopping: AtomicBool::new(false),
             workers: Mutex::default(),
+            catalog: Catalog::default(),
             write_lock: WriteLock::default(),
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),

@@ -4,6 +4,7 @@ use crate::arguments;
 use crate::command::options;
 use crate::command::statistics::host_and_port;
 use crate::dispatch::Call;
+use crate::logical_session::NOBODY;
 use crate::running::{Operation, next_operation_id};
 use crate::server::ClientIdentity;
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -79,6 +80,37 @@ pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
         described
     });
     std::iter::once(asking).chain(others).collect()
+}
+
+/// The cursors that no operation reads at the moment.
+pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
+    call.worker.server.cursors.idle().into_iter().map(|idle| {
+        DocBuf::build(|writer| {
+            writer.append("type", "idleCursor");
+            writer.append("host", &host_and_port());
+            writer.append("ns", &*idle.owner.namespace.to_string());
+            if let Some(session) = &idle.owner.session {
+                let mut lsid = writer.document("lsid");
+                lsid.append("id", Value::Binary { subtype: 4, bytes: session });
+                lsid.append("uid", Value::Binary { subtype: 0, bytes: &NOBODY });
+            }
+            if let Some(plan) = idle.plan.as_str() {
+                writer.append("planSummary", plan);
+            }
+            let mut cursor = writer.document("cursor");
+            cursor.append("cursorId", idle.id);
+            cursor.append("createdDate", Value::DateTime(idle.history.created_ms));
+            cursor.append("lastAccessDate", Value::DateTime(idle.last_use_ms));
+            cursor.append("nDocsReturned", idle.returned as i64);
+            cursor.append("nBatchesReturned", idle.history.batches as i64);
+            cursor.append("noCursorTimeout", idle.no_timeout);
+            cursor.append("tailable", idle.tailable);
+            cursor.append("awaitData", idle.awaits);
+            if let Some(command) = Doc::from_bytes(&idle.history.command) {
+                cursor.append("originatingCommand", command);
+            }
+        })
+    })
 }
 
 /// What keeps an operation from going on.

@@ -14,7 +14,8 @@ pub fn nonce(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 }
 
 /// The latest figures, as a server that keeps a history of them would give them.
-pub fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+pub async fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    call.worker.server.catalog.refresh(call).await;
     let now = Value::DateTime(call.now_ms);
     let mut data = reply.document("data");
     data.append("start", now);
@@ -25,7 +26,7 @@ pub fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         status.append("end", Value::DateTime(crate::clock::now_ms()));
     }
     data.append("end", Value::DateTime(crate::clock::now_ms()));
-    Ok(())
+    Ok(Disposition::Reply)
 }
 
 /// There are no connections to other servers to drop.

@@ -6,7 +6,7 @@ use crate::answers::{self, Kept, Rest};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::collection_uuid;
 use crate::command::{index_bounds, options, views};
-use crate::cursor::Owner;
+use crate::cursor::{History, Owner};
 use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
@@ -380,5 +380,6 @@ pub fn keep_cursor(call: &Call<'_>, namespace: &Namespace, mut reader: Reader, n
     reader.time_left = call.running.time_left();
     let owner = Owner { namespace: namespace.clone(), session: call.envelope.session };
     call.worker.statistics().cursors_opened.add(1);
-    call.worker.server.cursors.insert(owner, Box::new(reader), no_timeout, call.now_ms)
+    let history = History::of(call.request.body(), call.now_ms);
+    call.worker.server.cursors.insert(owner, Box::new(reader), no_timeout, history)
 }

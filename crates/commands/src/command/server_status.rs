@@ -3,7 +3,7 @@
 use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::selkie_cache;
 use crate::command::statistics::host_and_port;
-use crate::dispatch::Call;
+use crate::dispatch::{Call, Disposition};
 use crate::host;
 use crate::server::Server;
 use crate::statistics::{Counter, Statistics};
@@ -14,9 +14,13 @@ use error::Result;
 
 type Section = (&'static str, fn(&Server, &Statistics, &mut DocWriter<'_>));
 
+/// The section about collections and views.
+const CATALOG: &str = "catalogStats";
+
 /// The sections, in MongoDB's order. A client may leave one out with `{<section>: 0}`.
 const SECTIONS: &[Section] = &[
     ("asserts", asserts),
+    (CATALOG, |server, _, writer| server.catalog.write(writer)),
     ("connections", connections),
     ("extra_info", extra_info),
     ("globalLock", global_lock),
@@ -24,6 +28,7 @@ const SECTIONS: &[Section] = &[
     ("network", network),
     ("opLatencies", operation_latencies),
     ("opcounters", operation_counters),
+    ("opcountersRepl", replicated_counters),
     ("storageEngine", storage_engine),
     ("mem", memory),
     ("metrics", metrics),
@@ -31,9 +36,17 @@ const SECTIONS: &[Section] = &[
     ("cache", cache),
 ];
 
-pub fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+pub async fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    if !is_left_out(call, CATALOG) {
+        call.worker.server.catalog.refresh(call).await;
+    }
     write(call, reply);
-    Ok(())
+    Ok(Disposition::Reply)
+}
+
+/// Whether the client wants to go without a section.
+fn is_left_out(call: &Call<'_>, section: &str) -> bool {
+    call.fields().any(|field| field.key() == section && !field.value().is_truthy())
 }
 
 /// Appends the figures, but for the sections that the command leaves out.
@@ -50,8 +63,7 @@ pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
     reply.append("uptimeEstimate", uptime.as_secs() as i64);
     reply.append("localTime", Value::DateTime(crate::clock::now_ms()));
     for (name, write) in SECTIONS {
-        let left_out = call.fields().any(|field| field.key() == *name && !field.value().is_truthy());
-        if !left_out {
+        if !is_left_out(call, name) {
             write(server, &statistics, &mut reply.document(name));
         }
     }
@@ -105,6 +117,10 @@ fn extra_info(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("note", "fields vary by platform");
     writer.append("user_time_us", user);
     writer.append("system_time_us", system);
+    let (major, minor, resident) = host::page_faults();
+    writer.append("maximum_resident_set_kb", resident);
+    writer.append("page_reclaims", minor);
+    writer.append("page_faults", major);
     writer.append("voluntary_context_switches", voluntary as i64);
     writer.append("involuntary_context_switches", involuntary as i64);
 }
@@ -131,6 +147,8 @@ fn logical_sessions(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>)
 fn network(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("bytesIn", long(&statistics.network_bytes_in));
     writer.append("bytesOut", long(&statistics.network_bytes_out));
+    writer.append("physicalBytesIn", long(&statistics.network_bytes_in));
+    writer.append("physicalBytesOut", long(&statistics.network_bytes_out));
     writer.append("numRequests", long(&statistics.network_requests));
 }
 
@@ -141,6 +159,13 @@ fn operation_counters(_: &Server, statistics: &Statistics, writer: &mut DocWrite
     writer.append("delete", long(&statistics.operations_delete));
     writer.append("getmore", long(&statistics.operations_getmore));
     writer.append("command", long(&statistics.operations_command));
+}
+
+/// There is no replication.
+fn replicated_counters(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+    for kind in ["insert", "query", "update", "delete", "getmore", "command"] {
+        writer.append(kind, 0_i64);
+    }
 }
 
 fn storage_engine(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {

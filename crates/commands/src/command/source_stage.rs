@@ -91,7 +91,12 @@ pub async fn documents(
             }
             current_op::check_stage(stage.value())?;
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
-            current_op::operations(call, crate::command::options::is_set(options, "idleConnections")).into()
+            let mut operations =
+                current_op::operations(call, crate::command::options::is_set(options, "idleConnections"));
+            if crate::command::options::is_set(options, "idleCursors") {
+                operations.extend(current_op::idle_cursors(call));
+            }
+            operations.into()
         }
         "$listSessions" if namespace.to_string() != "config.system.sessions" => {
             return Err(Error::new(Code::INVALID_NAMESPACE, query::aggregate::SESSIONS_NAMESPACE));

@@ -94,7 +94,10 @@ pub fn write_storage_stats(stats: &CollectionStats, cap: Option<Cap>, scale: u64
         append_count("maxSize", cap.bytes / scale, writer);
     }
     writer.append("nindexes", stats.indexes.len() as i32);
-    drop(writer.document("indexDetails"));
+    {
+        let mut details = writer.document("indexDetails");
+        stats.indexes.iter().for_each(|(name, _)| drop(details.document(name)));
+    }
     drop(writer.array("indexBuilds"));
     append_count("totalIndexSize", index_bytes / scale, writer);
     append_count("totalSize", (stats.storage_bytes + index_bytes) / scale, writer);
@@ -110,7 +113,7 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         let message = format!("Invalid db name: {}.{name}", call.database());
         return Err(Error::new(Code::INVALID_NAMESPACE, message));
     }
-    let mut scale = 1.0;
+    let (mut scale, mut free) = (1.0, false);
     for field in call.fields() {
         match field.key() {
             _ if is_absent(field) => {}
@@ -123,9 +126,16 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
                     return Err(failed("scale has to be > 0"));
                 }
             }
+            "freeStorage" => free = field.value().is_truthy(),
             _ => {}
         }
     }
+    // What is free within a table is not known, and so none.
+    let append_free = |name: &str, reply: &mut DocWriter<'_>| {
+        if free {
+            reply.append(name, 0.0);
+        }
+    };
     let stats = call.worker.store.database_stats(call.database()).await?;
     let average = if stats.documents == 0 { 0.0 } else { stats.data_bytes as f64 / stats.documents as f64 };
     reply.append("db", call.database());
@@ -135,9 +145,12 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     reply.append("avgObjSize", average);
     reply.append("dataSize", stats.data_bytes as f64 / scale);
     reply.append("storageSize", stats.storage_bytes as f64 / scale);
+    append_free("freeStorageSize", reply);
     append_count("indexes", stats.indexes, reply);
     reply.append("indexSize", stats.index_bytes as f64 / scale);
+    append_free("indexFreeStorageSize", reply);
     reply.append("totalSize", (stats.storage_bytes + stats.index_bytes) as f64 / scale);
+    append_free("totalFreeStorageSize", reply);
     reply.append("scaleFactor", scale);
     Ok(Disposition::Reply)
 }

@@ -153,7 +153,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getDiagnosticData",
-        handler: immediate!(command::diagnostics::diagnostic_data),
+        handler: waiting!(command::diagnostics::diagnostic_data),
         admin_database_only: true,
         help: "The figures of serverStatus, as monitoring collects them.",
         ..SERVER
@@ -367,7 +367,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "serverStatus",
-        handler: immediate!(command::server_status::server_status),
+        handler: waiting!(command::server_status::server_status),
         help: "Figures of the process.",
         ..SERVER
     },
