@@ -88,7 +88,8 @@ pub fn restore(text: &str) -> Cow<'_, [u8]> {
 
 /// As [`restore`], for a name as it stands in a document.
 pub fn restore_bytes(text: &[u8]) -> Cow<'_, [u8]> {
-    if !may_be_escaped() || !has_mark(text) {
+    // Most names are ASCII, which is told faster.
+    if !may_be_escaped() || text.is_ascii() || !has_mark(text) {
         return Cow::Borrowed(text);
     }
     let mut name = Vec::with_capacity(text.len());

@@ -89,6 +89,9 @@ pub fn is_deeper_than(document: Doc<'_>, levels: usize) -> bool {
             Value::Document(inner) | Value::Array(inner) | Value::CodeWithScope { scope: inner, .. } => {
                 is_deeper_than(inner, levels - 1)
             }
+            Value::IllFormed { .. } => {
+                element.value().texts().is_some_and(|parts| is_deeper_than(parts.scope, levels - 1))
+            }
             _ => false,
         })
 }
@@ -102,11 +105,13 @@ pub fn path_beyond_depth(document: Doc<'_>) -> Option<String> {
 fn is_beyond_depth(document: Doc<'_>, depth: usize, names: &mut Vec<String>) -> bool {
     depth > DEPTH_MAX
         || document.elements().any(|element| {
-            let (Value::Document(inner) | Value::Array(inner) | Value::CodeWithScope { scope: inner, .. }) =
-                element.value()
-            else {
-                return false;
+            let inner = match element.value() {
+                Value::Document(inner) | Value::Array(inner) | Value::CodeWithScope { scope: inner, .. } => inner,
+                value => value.texts().map_or(Doc::EMPTY, |parts| parts.scope),
             };
+            if inner.is_empty() && !matches!(element.kind, Kind::Document | Kind::Array | Kind::CodeWithScope) {
+                return false;
+            }
             names.push(String::from_utf8_lossy(element.key_bytes()).into_owned());
             let found = is_beyond_depth(inner, depth + 1, names);
             if !found {

@@ -193,4 +193,12 @@ mod tests {
         check(Value::Binary { subtype: 5, bytes: b"abc" }, "BinData(5, 616263)");
         check(Value::Timestamp { time: 5, increment: 1 }, "Timestamp(5, 1)");
     }
+
+    #[test]
+    fn text_that_is_not_utf8_has_replacement_characters() {
+        let text = document::ValueBuf::from_string_bytes(b"a\xE9b");
+        check(text.as_value(), "\"a\u{FFFD}b\"");
+        check(Value::IllFormed { kind: Kind::Code, raw: text.raw_value() }, "a\u{FFFD}b");
+        check(Value::IllFormed { kind: Kind::Regex, raw: b"\xE9\0i\0" }, "/\u{FFFD}/i");
+    }
 }

@@ -32,7 +32,7 @@ use crate::table::{ID_KEY, ID_TEXT, RowKey, Table};
 use candidate::{Candidate, within};
 use choice::Asking;
 use document::path::Path;
-use document::{Doc, Value};
+use document::{Doc, Kind, Value};
 use elements::ElementCondition;
 use error::Error;
 use index_keys::implies::keeps_all;
@@ -126,7 +126,7 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
         return Err(near::not_natural("sort order"));
     }
     let hinted = |index: &Index| match query.hint {
-        Some(Value::String(name)) => name == index.spec.name,
+        Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
         Some(Value::Document(key)) if !key.is_empty() => same_key(key, index.spec.key.as_doc()),
         _ => index.shape.as_ref().is_none_or(|shape| keeps_all(shape, &wanted::Wanted::of(query))),
     };
@@ -458,7 +458,7 @@ enum Hinted<'t> {
 
 fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> {
     let names = |name: &str, key: Doc<'_>| match query.hint {
-        Some(Value::String(text)) => text == name,
+        Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|text| text == name),
         Some(Value::Document(pattern)) => same_key(pattern, key),
         _ => false,
     };

@@ -260,7 +260,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
         return Ok(Some(natural(collection, wanted, forward)));
     }
     let names = |name: &str, key: Doc<'_>| match pattern {
-        Value::String(text) => text == name,
+        hint if hint.kind() == Kind::String => hint.as_name().is_some_and(|text| text == name),
         Value::Document(pattern) => store::index_rules::same_key(pattern, key),
         _ => false,
     };

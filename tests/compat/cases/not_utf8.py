@@ -30,6 +30,7 @@ FILTERS = [
     {"s": {"$elemMatch": {"$gt": "a\udce8"}}},
     {"s": {"$type": "string"}},
     {"s": {"$type": "symbol"}},
+    {"s": {"$type": TEXT}},
     {"s": {"$exists": True}},
     {"s": Code(TEXT)},
     {"s": Symbol(TEXT)},
@@ -103,6 +104,9 @@ EXPRESSIONS = [
     {"$regexFindAll": {"input": TEXT, "regex": "^a"}},
     {"$sortArray": {"input": TEXTS, "sortBy": 1}},
     {"$cmp": [{NAME: 1}, {"né": 1}]},
+    {"$convert": {"input": 1, "to": TEXT}},
+    {"$dateFromString": {"dateString": TEXT}},
+    {"$dateFromString": {"dateString": TEXT, "onError": "bad"}},
 ]
 
 PIPELINES = [
@@ -124,6 +128,7 @@ PIPELINES = [
     [{"$lookup": {"from": "c", "localField": NAME, "foreignField": NAME, "as": NAME}}, {"$match": {"_id": {"$gt": 25}}}],
     [{"$lookup": {"from": "c", "localField": "s", "foreignField": "s", "as": "found"}}, {"$project": {"n": {"$size": "$found"}}}],
     [{"$count": NAME}],
+    [{"$geoNear": {"near": [0, 0], "distanceField": "d" + NAME, "key": NAME}}],
     [{"$facet": {NAME: [{"$match": {"s": TEXT}}]}}],
     [{"$bucket": {"groupBy": "$s", "boundaries": ["", TEXT, "\udcff\udcff"], "default": 0}}],
     [{"$match": {"_id": 1}}, {"$fill": {"output": {NAME: {"value": 1}}}}],
@@ -235,6 +240,8 @@ BLOCKS = [
         {"find": "u"},
         {"createIndexes": "u", "indexes": [{"key": {"x" + NAME: 1}, "name": "x" + NAME + "_1"}]},
         {"listIndexes": "u"},
+        {"find": "u", "hint": "x" + NAME + "_1"},
+        {"find": "u", "hint": "y" + NAME + "_1"},
         {"dropIndexes": "u", "index": "x" + NAME + "_1"},
         {"dropIndexes": "u", "index": {NAME: 1}},
         {"listIndexes": "u"},

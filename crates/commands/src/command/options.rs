@@ -3,7 +3,7 @@
 use crate::arguments;
 use crate::dispatch::Call;
 use crate::read::BLOCKING_BYTES_MAX;
-use document::{Collation, Doc, DocBuf, Element, Value};
+use document::{Collation, Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::spill::Budget;
 use query::{Context, Expression};
@@ -14,7 +14,7 @@ use store::Namespace;
 pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
     match field.value() {
         Value::Document(pattern) if pattern.is_empty() => Ok(None),
-        value @ (Value::String(_) | Value::Document(_)) => Ok(Some(value)),
+        value if matches!(value.kind(), Kind::String | Kind::Document) => Ok(Some(value)),
         _ => Err(Error::failed_to_parse("Hint must be a string or an object")),
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::documents;
-use crate::{DocBuf, compare, doc, json, key};
+use crate::{DocBuf, ValueBuf, compare, doc, json, key};
 use proptest::prelude::*;
 
 fn nested(levels: usize) -> DocBuf {
@@ -19,6 +19,18 @@ fn depth() {
         assert!(!is_deeper_than(nested(levels).as_doc(), levels));
         assert!(is_deeper_than(nested(levels + 1).as_doc(), levels));
     }
+}
+
+#[test]
+fn depth_within_code_that_is_not_utf8() {
+    let scope = nested(170);
+    let mut code = ValueBuf::from(Value::CodeWithScope { code: "xx", scope: scope.as_doc() }).raw_value().to_vec();
+    code[8] = 0xE9;
+    let mut document = DocBuf::new();
+    document.append("c", &ValueBuf::from_raw(Kind::CodeWithScope, code));
+    assert!(matches!(document.as_doc().get("c"), Some(Value::IllFormed { .. })));
+    assert!(is_deeper_than(document.as_doc(), 170));
+    assert!(!is_deeper_than(document.as_doc(), 171));
 }
 
 /// Checks the first error found in `bytes`, given in hexadecimal without the length prefix and the closing zero.

@@ -12,6 +12,7 @@ use crate::{Context, Expression, Folding, Predicate};
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -26,8 +27,8 @@ pub struct GeoNear {
 #[derive(Default)]
 struct Fields<'a> {
     near: Option<Value<'a>>,
-    distance_field: Option<&'a str>,
-    include_locs: Option<&'a str>,
+    distance_field: Option<Cow<'a, str>>,
+    include_locs: Option<Cow<'a, str>>,
     multiplier: Option<f64>,
     min: Option<f64>,
     max: Option<f64>,
@@ -67,7 +68,7 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
         fields.min.into_iter().for_each(|min| writer.append("$minDistance", min));
         fields.max.into_iter().for_each(|max| writer.append("$maxDistance", max));
     });
-    let near = Near::parse(key.unwrap_or_default(), condition.as_doc())?;
+    let near = Near::parse(key.as_deref().unwrap_or_default(), condition.as_doc())?;
     let filter = Predicate::parse_query(fields.query.unwrap_or(Doc::EMPTY), context)?;
     if filter.near().is_some() {
         return Err(Error::bad_value("Too many geoNear expressions"));
@@ -79,9 +80,9 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
         None => distance,
         Some(multiplier) => doc! { "$multiply": &document::array![&distance, multiplier] },
     };
-    stages.push(put(distance_field, &shown, context)?);
+    stages.push(put(&distance_field, &shown, context)?);
     if let Some(place) = fields.include_locs {
-        stages.push(put(place, &doc! { "$meta": "geoNearPoint" }, context)?);
+        stages.push(put(&place, &doc! { "$meta": "geoNearPoint" }, context)?);
     }
     Ok(())
 }
@@ -141,13 +142,13 @@ fn point(value: Value<'_>, context: &Context) -> Result<ValueBuf> {
     }
 }
 
-fn name<'a>(field: Element<'a>, wrong: impl Fn() -> Error) -> Result<&'a str> {
-    let name = field.value().as_str().ok_or_else(wrong)?;
-    check_field_path(name)?;
+fn name<'a>(field: Element<'a>, wrong: impl Fn() -> Error) -> Result<Cow<'a, str>> {
+    let name = field.value().as_name().ok_or_else(wrong)?;
+    check_field_path(&name)?;
     Ok(name)
 }
 
-fn key<'a>(field: Element<'a>) -> Result<&'a str> {
+fn key(field: Element<'_>) -> Result<Cow<'_, str>> {
     let wrong = || {
         let found = field.kind.alias();
         Error::type_mismatch(format!("$geoNear parameter 'key' must be of type string but found type: {found}"))

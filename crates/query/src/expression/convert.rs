@@ -83,6 +83,10 @@ fn target(to: Value<'_>) -> Result<Kind> {
             .filter_map(Kind::from_byte)
             .find(|kind| kind.alias() == name)
             .ok_or_else(|| Error::bad_value(format!("Unknown type name: {name}"))),
+        Value::IllFormed { kind: Kind::String, .. } => {
+            let name = to.to_text_lossy().unwrap_or_default();
+            Err(Error::bad_value(format!("Unknown type name: {name}")))
+        }
         to if to.kind().is_number() => {
             let code = exact(to)
                 .ok_or_else(|| Error::failed_to_parse("In $convert, numeric 'to' argument is not an integer"))?;

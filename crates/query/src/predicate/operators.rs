@@ -199,6 +199,10 @@ fn insert_type(value: Value<'_>, types: &mut TypeSet) -> Result<()> {
             let kind = (0..=255).filter_map(Kind::from_byte).find(|kind| kind.alias() == alias);
             types.insert(kind.ok_or_else(|| Error::bad_value(format!("Unknown type name alias: {alias}")))?);
         }
+        Value::IllFormed { kind: Kind::String, .. } => {
+            let alias = value.to_text_lossy().unwrap_or_default();
+            return Err(Error::bad_value(format!("Unknown type name alias: {alias}")));
+        }
         value if value.kind().is_number() => {
             let invalid = || Error::bad_value(format!("Invalid numerical type code: {}", plain_number(value)));
             let kind = match exact(value) {

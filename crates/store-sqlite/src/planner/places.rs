@@ -3,7 +3,7 @@
 use super::{Measure, NATURAL, Wanted, choice, natural, with_access};
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, NearScan, SqlitePlan};
-use document::Value;
+use document::{Kind, Value};
 use error::Result;
 use index_keys::keys::KEY_END;
 use index_keys::places::{Front, region};
@@ -28,7 +28,7 @@ pub fn by_distance(
         return Err(near::not_natural("hint"));
     }
     let hinted = |index: &Index| match query.hint {
-        Some(Value::String(name)) => name == index.spec.name,
+        Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
         Some(Value::Document(key)) if !key.is_empty() => store::index_rules::same_key(key, index.spec.key.as_doc()),
         _ => implies::keeps_all(index, wanted),
     };
