@@ -183,12 +183,13 @@ impl Reader {
     }
 
     fn on(plan: Arc<dyn Plan>, predicate: Predicate, request: Request<'_>) -> Reader {
-        let mut sort = request.sort;
+        let natural_order = plan.natural_order();
+        let mut sort = natural_order.clone().or(request.sort);
         let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
         let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
         let facts = *plan.facts();
         let needs = sort.as_ref().map_or(request.needs, |sort| request.needs.and(sort.needs()));
-        let sorted = facts.sorted && by_fields;
+        let sorted = facts.sorted && by_fields && natural_order.is_none();
         if let Some(near) = predicate.near().filter(|_| sort.as_ref().is_none_or(Sort::is_empty)) {
             sort = Some(Sort::by_distance(near.clone()));
         }

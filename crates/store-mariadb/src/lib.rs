@@ -13,6 +13,7 @@ pub mod binlog;
 mod build;
 mod catalog;
 mod choices;
+mod cluster;
 mod collections;
 mod connection;
 mod count;

@@ -16,7 +16,7 @@ use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
 use document::DocBuf;
 use mariadb_wire::Param;
-use query::Predicate;
+use query::{Predicate, Sort};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -36,6 +36,8 @@ pub(crate) struct MariaDbPlan {
     pub reads_afresh: AtomicBool,
     /// What is known of its rows already.
     pub ahead: Ahead,
+    /// See [`Plan::natural_order`].
+    pub natural_order: Option<Sort>,
     /// What is looked for, where rows that are kept will do.
     pub reads: Option<Box<Predicate>>,
     /// What its index was chosen by.
@@ -180,6 +182,7 @@ impl MariaDbPlan {
             counts_closely: AtomicBool::default(),
             reads_afresh: AtomicBool::default(),
             ahead: Ahead::default(),
+            natural_order: None,
             reads: None,
             chosen: None,
             written: None,
@@ -534,6 +537,10 @@ impl Plan for MariaDbPlan {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn natural_order(&self) -> Option<Sort> {
+        self.natural_order.clone()
     }
 
     fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {

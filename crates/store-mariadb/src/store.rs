@@ -3,6 +3,7 @@
 use crate::ahead::{self, May};
 use crate::catalog::Catalog;
 use crate::choices::Chosen;
+use crate::cluster;
 use crate::ddl;
 use crate::engine::Facts;
 use crate::failure::{Failure, Result};
@@ -154,13 +155,22 @@ impl MariaDbStore {
     ) -> Result<MariaDbPlan> {
         // Where a hope turns out to be in vain, the next plan has none.
         loop {
-            let Planned { plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
+            let Planned { mut plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
             let Some(probe) = probe else { return Ok(plan) };
+            let in_natural_order = cluster::natural_order(table.as_deref(), query);
             match self.may_be_in_order(&plan, &probe, query).await {
-                Ok(May::Yes) => return Ok(plan),
+                Ok(May::Yes) => {
+                    // The index goes by the bytes of strings.
+                    plan.natural_order = in_natural_order.filter(|sort| !sort.collation().is_simple());
+                    return Ok(plan);
+                }
                 Ok(May::InVain) if plan.chosen.as_ref().is_some_and(Chosen::fail) => {}
                 // Reading tells what the matter is.
-                _ => return Ok(self.planned(namespace, table, query, Order::ByNone).await?.plan),
+                _ => {
+                    let mut plan = self.planned(namespace, table, query, Order::ByNone).await?.plan;
+                    plan.natural_order = in_natural_order;
+                    return Ok(plan);
+                }
             }
         }
     }

@@ -75,6 +75,11 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
         false
     }
 
+    /// The sort that gives the collection's natural order, where the query asks for no other and the scan does not read in it.
+    fn natural_order(&self) -> Option<Sort> {
+        None
+    }
+
     /// Shows the indexes that there were to choose from, `_id_` aside.
     fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {
         let _ = visit;

@@ -1,6 +1,8 @@
 """`create` with every option, and collections clustered by `_id`. Scripts, each case on nothing."""
 
-from bson import Int64
+from datetime import datetime
+
+from bson import Binary, Decimal128, Int64, MaxKey, MinKey, Timestamp
 
 from compat.case import differs, script
 from compat.cases.options import ANY
@@ -34,6 +36,18 @@ def index(**spec) -> dict:
     return {"createIndexes": "c", "indexes": [spec]}
 
 
+# Ids of which no index of MariaDB has the order, among those of which it has.
+ODD_IDS = [7, {"a": 2}, Decimal128("1.25"), "x", {"a": 1, "b": 1}, datetime(9000, 1, 1), 2, {"a": 1}, datetime(2020, 1, 1), Decimal128("-7"), MaxKey(),
+    Binary(b"ab"), True, MinKey(), Binary(b"b"), Timestamp(5, 1), datetime(1960, 1, 1), 1.5, "", Decimal128("1E+40"), "B", "a", {}, Timestamp(4, 9), None]
+ODD_READS = [{"find": "c"}, {"find": "c", "batchSize": 3}, {"find": "c", "sort": {"$natural": -1}}, {"find": "c", "hint": {"$natural": -1}},
+    {"find": "c", "hint": {"$natural": 1}, "skip": 5, "limit": 4}, {"find": "c", "limit": 3}, {"find": "c", "filter": {"n": {"$gt": 3}}},
+    {"find": "c", "filter": {"n": {"$gt": 3}}, "sort": {"n": -1}}, {"find": "c", "filter": {"_id": {"$in": [7, {"a": 1}, 2, Decimal128("-7")]}}},
+    differs({"find": "c", "filter": {"_id": {"$gt": 1}}}, "ids without a place in an index's order come behind the others of a range", "mariadb"),
+    {"find": "c", "sort": {"_id": -1}}, {"find": "c", "projection": {"_id": 1}, "singleBatch": True, "batchSize": 7},
+    {"aggregate": "c", "pipeline": [{"$limit": 5}], "cursor": {}}, {"aggregate": "c", "pipeline": [{"$match": {"n": {"$lt": 9}}}, {"$skip": 1}], "cursor": {}}, {"count": "c"}]
+ODD_FILL = {"insert": "c", "documents": [{"_id": odd, "n": number} for number, odd in enumerate(ODD_IDS)]}
+IN_ENGLISH = {"collation": {"locale": "en", "strength": 2}}
+
 ID, ANOTHER = {"key": {"_id": 1}, "name": "_id_"}, {"key": {"a": 1}, "name": "a"}
 FILL = {"insert": "c", "documents": [{"_id": 5}, {"_id": 2}, {"_id": "x"}, {"_id": 1, "a": 9}]}
 READS = [{"find": "c"}, {"find": "c", "sort": {"$natural": -1}}, {"find": "c", "hint": {"_id": 1}}, {"find": "c", "hint": "_id_"},
@@ -45,6 +59,7 @@ READS = [{"find": "c"}, {"find": "c", "sort": {"$natural": -1}}, {"find": "c", "
     {"find": "c", "filter": {"_id": {"$in": [5, 2]}}}, {"find": "c", "filter": {"a": {"$gt": 1}}, "sort": {"$natural": -1}},
     {"find": "c", "filter": {"$or": [{"a": 9}, {"_id": 2}]}}, {"insert": "c", "documents": [{"_id": 5}]}]
 CASES = [
+    *([create, ODD_FILL, *ODD_READS] for create in (clustered(), {**clustered(), **IN_ENGLISH})),
     [clustered(), index(**ID)], [clustered(), index(**ID, clustered=True, unique=True)],
     [clustered(), index(key={"_id": 1}, name="x", clustered=True, unique=True)], [clustered(), index(**ANOTHER), INDEXES, {"dropIndexes": "c", "index": "a"}, INDEXES],
     [clustered(), index(key={"a": 1}, name="b", clustered=True, unique=True)], *([clustered(), FILL, read, {"find": "c"}] for read in READS),
