@@ -158,3 +158,29 @@ def test_numbers_of_transactions(topology, uri, database_name):
         end = client.admin.command({"commitTransaction": 1, "autocommit": False, **numbered}, check=False)
         assert end["code"] == 263 and "errorLabels" not in end
         client.drop_database(database_name)
+
+
+def test_a_router_has_a_shard(topology, uri):
+    with pymongo.MongoClient(uri) as client:
+        shards = client.config.shards
+        if topology != "router":
+            assert shards.find_one() is None
+            return
+        shard = shards.find_one({"state": 1})
+        assert shard["_id"] == "selkie" and shard["host"] and shards.find_one({"state": 2}) is None
+        assert [*shards.find({}, {"_id": 1})] == [{"_id": "selkie"}] and [*shards.aggregate([{"$project": {"_id": 1}}])] == [{"_id": "selkie"}]
+        assert shards.count_documents({}) == 1 and shards.estimated_document_count() == 1
+        assert client.admin.command("listShards")["shards"] == [shard]
+
+
+def test_the_state_of_a_set(topology, uri):
+    with pymongo.MongoClient(uri) as client:
+        if topology != "replica-set":
+            assert client.admin.command("replSetGetStatus", check=False)["code"] == 76
+            return
+        status = client.admin.command("replSetGetStatus")
+        (member,) = status["members"]
+        assert (status["myState"], member["stateStr"], member["self"]) == (1, "PRIMARY", True)
+        assert member["optime"] == status["optimes"]["appliedOpTime"] and member["optimeDate"] >= member["electionDate"]
+        config = client.admin.command("replSetGetConfig")["config"]
+        assert config["protocolVersion"] == 1 and config["members"][0]["buildIndexes"]

@@ -48,6 +48,7 @@ pub mod refused;
 pub mod selkie_cache;
 pub mod server_status;
 pub mod sessions;
+pub mod shards;
 pub mod shutdown;
 pub mod source_mentions;
 pub mod source_stage;

@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/count/>
 
 use crate::arguments::{self, non_negative, unknown_field};
-use crate::command::{options, views};
+use crate::command::{options, shards, views};
 use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Visit, for_each};
@@ -96,6 +96,10 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         parsed => parsed?,
     };
     call.worker.statistics().operations_command.add(1);
+    if shards::is_list(call, &namespace) {
+        append_count("n", shards::count(call, &namespace, &arguments).await?, reply);
+        return Ok(Disposition::Reply);
+    }
     call.depends.on(|| Scope::matching(namespace.clone(), predicate.clone(), Answer::Number));
 
     let store = &*call.worker.store;

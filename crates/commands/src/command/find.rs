@@ -5,7 +5,7 @@
 use crate::answers::{self, Kept, Rest};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::collection_uuid;
-use crate::command::{index_bounds, options, views};
+use crate::command::{index_bounds, options, shards, views};
 use crate::cursor::{History, Owner};
 use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
@@ -268,6 +268,9 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
         }
     };
     let view = reader.is_view();
+    if shards::is_list(call, &namespace) {
+        reader = shards::open_find(call, &namespace, &arguments).await?;
+    }
     if view {
         call.depends.refuse(Refusal::NoCollection);
         reader = views::open_find(call, &namespace, &arguments).await?;

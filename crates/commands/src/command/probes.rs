@@ -2,6 +2,7 @@
 
 use crate::arguments::{is_absent, wrong_types};
 use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
+use crate::command::shards;
 use crate::command::statistics::host_and_port;
 use crate::dispatch::Call;
 use crate::envelope::WriteConcern;
@@ -24,7 +25,25 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     reply.append("date", Value::DateTime(call.now_ms));
     reply.append("myState", 1);
     reply.append("term", 1_i64);
+    reply.append("syncSourceHost", "");
+    reply.append("syncSourceId", -1);
     reply.append("heartbeatIntervalMillis", 2000_i64);
+    for count in ["majorityVoteCount", "writeMajorityCount", "votingMembersCount", "writableVotingMembersCount"] {
+        reply.append(count, 1);
+    }
+    // One server has written and acknowledged everything up to now.
+    let time = crate::clock::now_seconds();
+    let date = Value::DateTime(i64::from(time) * 1000);
+    {
+        let mut times = reply.document("optimes");
+        write_time("lastCommittedOpTime", time, &mut times);
+        times.append("lastCommittedWallTime", date);
+        for name in ["readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"] {
+            write_time(name, time, &mut times);
+        }
+        times.append("lastAppliedWallTime", date);
+        times.append("lastDurableWallTime", date);
+    }
     let mut members = reply.array("members");
     let mut member = members.document();
     member.append("_id", 0);
@@ -32,9 +51,29 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     member.append("health", 1.0);
     member.append("state", 1);
     member.append("stateStr", "PRIMARY");
-    member.append("uptime", uptime);
+    member.append("uptime", i32::try_from(uptime).unwrap_or(i32::MAX));
+    write_time("optime", time, &mut member);
+    for name in ["optimeDate", "lastAppliedWallTime", "lastDurableWallTime"] {
+        member.append(name, date);
+    }
+    member.append("syncSourceHost", "");
+    member.append("syncSourceId", -1);
+    member.append("infoMessage", "");
+    let elected_ms = call.worker.server.started_ms;
+    member.append("electionTime", Value::Timestamp { time: (elected_ms / 1000) as u32, increment: 1 });
+    member.append("electionDate", Value::DateTime(elected_ms));
+    member.append("configVersion", 1);
+    member.append("configTerm", 1);
     member.append("self", true);
+    member.append("lastHeartbeatMessage", "");
     Ok(())
+}
+
+/// Appends a time of replication.
+fn write_time(name: &str, time: u32, writer: &mut DocWriter<'_>) {
+    let mut optime = writer.document(name);
+    optime.append("ts", Value::Timestamp { time, increment: 1 });
+    optime.append("t", 1_i64);
 }
 
 pub fn replica_set_config(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -43,14 +82,21 @@ pub fn replica_set_config(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     config.append("_id", name);
     config.append("version", 1);
     config.append("term", 1);
-    let mut members = config.array("members");
-    let mut member = members.document();
-    member.append("_id", 0);
-    member.append("host", advertised);
-    member.append("arbiterOnly", false);
-    member.append("hidden", false);
-    member.append("priority", 1.0);
-    member.append("votes", 1);
+    {
+        let mut members = config.array("members");
+        let mut member = members.document();
+        member.append("_id", 0);
+        member.append("host", advertised);
+        member.append("arbiterOnly", false);
+        member.append("buildIndexes", true);
+        member.append("hidden", false);
+        member.append("priority", 1.0);
+        drop(member.document("tags"));
+        member.append("secondaryDelaySecs", 0_i64);
+        member.append("votes", 1);
+    }
+    config.append("protocolVersion", 1_i64);
+    config.append("writeConcernMajorityJournalDefault", true);
     Ok(())
 }
 
@@ -120,10 +166,10 @@ pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Behind this router there are no shards to be named.
+/// The one shard behind this router.
 pub fn shards(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     require_router(call)?;
-    drop(reply.array("shards"));
+    shards::write(&mut reply.array("shards").document());
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod specification;
 use crate::command::current_op;
 use crate::command::plan_cache;
 use crate::command::sessions;
+use crate::command::shards;
 use crate::dispatch::Call;
 use crate::logical_session::{LogicalSessionId, NOBODY};
 use crate::reply::in_executor;
@@ -73,6 +74,9 @@ pub async fn documents(
         }
     }
     let stage = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first);
+    if shards::is_list(call, namespace) && !stage.is_some_and(|stage| is_first_stage(stage.key())) {
+        return Ok(Some((shards::list().into(), pipeline.to_owned())));
+    }
     let Some(stage) = stage else { return Ok(None) };
     let asks_for_users = match stage.key() {
         "$listSessions" | "$listLocalSessions" => sessions::asks_for_users(stage)?,

@@ -269,7 +269,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "listShards",
         handler: immediate!(command::probes::shards),
         admin_database_only: true,
-        help: "The shards behind a router: none.",
+        help: "The shards behind a router: one, which is this server.",
         ..SERVER
     },
     Spec {

@@ -1,0 +1,57 @@
+//! `config.shards` of a router: one shard, which is this server. Tools that find a router look there for what is behind it.
+//!
+//! It is no collection of the store, so that a server leaves nothing behind that would be wrong with another topology.
+
+use crate::command::statistics::host_and_port;
+use crate::command::{aggregate, count, find, options, views};
+use crate::dispatch::Call;
+use crate::read::Reader;
+use crate::server::Topology;
+use document::{Collation, DocBuf, DocWriter, Value};
+use error::Result;
+use store::Namespace;
+
+const NAME: &str = "selkie";
+
+/// Whether a read of this collection is answered from here.
+pub fn is_list(call: &Call<'_>, namespace: &Namespace) -> bool {
+    (&*namespace.database, &*namespace.collection) == ("config", "shards")
+        && call.worker.server.settings.topology == Topology::Router
+}
+
+/// The shards, as `config.shards` has them.
+pub fn list() -> [DocBuf; 1] {
+    [DocBuf::build(write)]
+}
+
+/// Appends the fields of the one shard.
+pub fn write(writer: &mut DocWriter<'_>) {
+    writer.append("_id", NAME);
+    writer.append("host", &host_and_port());
+    writer.append("state", 1);
+    writer.append("topologyTime", Value::Timestamp { time: 1, increment: 1 });
+}
+
+/// Opens a `find` over the list.
+pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Arguments<'_>) -> Result<Reader> {
+    let (pipeline, _) = views::find_pipeline(find)?;
+    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
+    let context = options::context(call, find.variables, Collation::SIMPLE)?;
+    // The pipeline over other collections is a large future.
+    Box::pin(aggregate::open(call, namespace, &arguments, &context)).await
+}
+
+/// Counts in the list.
+pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Arguments<'_>) -> Result<u64> {
+    let pipeline = views::count_pipeline(count);
+    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
+    let mut reader = Box::pin(aggregate::open(call, namespace, &arguments, &call.context())).await?;
+    let mut counted = 0;
+    reader
+        .for_each(call, |document| {
+            counted = document.get("count").and_then(Value::to_i64).unwrap_or_default().unsigned_abs();
+            Ok(())
+        })
+        .await?;
+    Ok(counted)
+}
