@@ -320,3 +320,30 @@ fn field_names_that_are_not_utf8_are_escaped_and_come_back_in_replies() {
     check_refused(&op_msg(0, &[&[0], &broken]), 22, "length");
     check_refused(&op_msg(0, &[&body(&odd), &body(&odd)]), 40430, "Multiple body");
 }
+
+/// Every byte of a message with such names changed to every value: it is decoded to checked documents, or refused.
+#[test]
+fn damaged_messages_with_names_that_are_not_utf8() {
+    let odd = named(b"n\xE9", &named(b"\xF4\x8F\xBF\xBF", &doc! { "a": "b" }));
+    let whole = op_msg(0, &[&body(&odd), &sequence("documents", &[odd.clone(), odd.clone()], 0)]);
+    check_truncations(&whole);
+    let mut accepted = 0;
+    for at in 16..whole.len() {
+        for byte in 0..=u8::MAX {
+            let mut damaged = whole.clone();
+            damaged[at] = byte;
+            let Ok(Some(Message::Request(request))) = decode_bytes(&damaged) else { continue };
+            accepted += 1;
+            assert!(document::validate::check(request.body().as_bytes()).is_ok());
+            for document in request.sequence("documents").into_iter().flatten() {
+                assert!(document::validate::check(document.as_bytes()).is_ok());
+            }
+            let mut reply = Vec::new();
+            let start = request.reply_to().begin(&mut reply);
+            reply.extend_from_slice(request.body().as_bytes());
+            request.reply_to().finish(&mut reply, start, 1, false);
+            assert!(request.reply_to().compressor.is_none() && Doc::from_bytes(&reply[21..]).is_some());
+        }
+    }
+    assert!(accepted > 1000, "{accepted}");
+}
