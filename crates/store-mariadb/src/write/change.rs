@@ -23,6 +23,7 @@ use query::predicate::{Node, Test};
 use query::update::Applied;
 use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
+use std::sync::Arc;
 use store::{
     Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Query, ReturnImage, StatementOutcome, UpdateStatement,
     Validator, Watch,
@@ -228,14 +229,7 @@ impl<C: Change> Running<'_, C> {
             }
         };
         let statement = self.statement;
-        let query = Query {
-            predicate: statement.predicate(),
-            sort: statement.sort(),
-            limit: (!statement.changes_many() && statement.sort().is_none()).then_some(1),
-            hint: statement.hint(),
-            fields: None,
-        };
-        let plan = self.store.plan_on(self.namespace, table.clone(), &query).await?;
+        let plan = self.plan_on(table.clone()).await?;
         let Some(table) = table else {
             let mut lease = self.store.pool.lease().await?;
             if self.store.catalog.is_view(&mut lease, self.namespace).await? {
@@ -277,6 +271,18 @@ impl<C: Change> Running<'_, C> {
             Some(found) => self.change_one(&table, &found, ledger).await,
             None => self.nothing_matched(ledger, attempt).await,
         }
+    }
+
+    async fn plan_on(&self, table: Option<Arc<Table>>) -> Result<MariaDbPlan> {
+        let statement = self.statement;
+        let query = Query {
+            predicate: statement.predicate(),
+            sort: statement.sort(),
+            limit: (!statement.changes_many() && statement.sort().is_none()).then_some(1),
+            hint: statement.hint(),
+            fields: None,
+        };
+        self.store.plan_on(self.namespace, table, &query).await
     }
 
     fn note(&self, plan: &MariaDbPlan) {

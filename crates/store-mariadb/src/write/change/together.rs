@@ -6,11 +6,13 @@
 //! condition that they are still what was read, as ever. If one is not, or MariaDB refuses anything, nothing of the run is
 //! written, and its statements are carried out one by one.
 
+mod read;
+
 use super::{Change, Decision, Found, Running};
 use crate::connection::Connection;
 use crate::failure::{Failure, Result};
 use crate::multikey;
-use crate::plan::{MariaDbPlan, key_param};
+use crate::plan::key_param;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
@@ -18,23 +20,17 @@ use crate::write::ledger::Ledger;
 use crate::write::transact::{Wrote, write};
 use crate::write::{Options, refusal};
 use ahash::AHashSet;
-use document::{Doc, DocBuf, ValueBuf};
-use futures_util::{StreamExt, stream};
+use document::{Doc, DocBuf};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
+use read::{Named, Read};
 use std::cell::RefCell;
-use std::sync::Arc;
-use store::{Changes, Namespace, Query, StatementOutcome, Watch};
+use store::{Changes, Namespace, StatementOutcome, Watch};
 
 /// Statements of one run.
 const STATEMENTS_MAX: usize = 250;
 
 /// Bytes of the documents of one run, read and written.
 const BYTES_MAX: u64 = 4 << 20;
-
-/// How many documents are read at the same time where a statement names an `_id`, which takes no connection for itself, and
-/// elsewhere.
-const READ_BY_ID: usize = 64;
-const READ_OTHERWISE: usize = 4;
 
 type Outcome = error::Result<StatementOutcome>;
 
@@ -45,10 +41,8 @@ struct Run {
     writes: Vec<Write>,
     /// The rows that are replaced.
     keys: AHashSet<Vec<u8>>,
-    /// The ids that statements have named.
-    ids: AHashSet<Vec<u8>>,
-    /// All statements so far have named their ids.
-    by_ids: bool,
+    /// Where all statements name a value of one path: the values that later ones must not name.
+    values: AHashSet<Vec<u8>>,
 }
 
 /// A document to write, and the row that it replaces, if any.
@@ -87,18 +81,20 @@ pub(super) async fn carry_out(
             looked: RefCell::default(),
         })
         .collect();
-    let read = match read(&all, &table).await {
+    let Read { found, named } = match read::read(&all, &table).await {
         Ok(read) => read,
         Err(failure) if failure.is_lost() => return Err(failure),
         // One by one they tell what the matter is.
         Err(_) => return Ok(count),
     };
-    let mut run = Run { by_ids: true, ..Run::default() };
-    for (running, (plan, found)) in all.iter().zip(read) {
-        if run.may_concern(running, &plan, found.as_ref()) {
+    let mut run = Run::default();
+    for (position, (running, (looked, found))) in all.iter().zip(found).enumerate() {
+        if run.may_concern(running, position, named.as_ref(), found.as_ref()) {
             break;
         }
-        run.decide(running, &table, &plan, found);
+        *running.looked.borrow_mut() = looked;
+        let outcome = run.decide(running, &table, named.as_ref(), found);
+        run.outcomes.push(outcome);
         if options.ordered && run.outcomes.last().is_some_and(Result::is_err) {
             break;
         }
@@ -117,45 +113,45 @@ pub(super) async fn carry_out(
     }
 }
 
-/// The plan of each statement, and the document that it finds.
-async fn read<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Result<Vec<(MariaDbPlan, Option<Found>)>> {
-    let mut plans = Vec::with_capacity(all.len());
-    for running in all {
-        let query =
-            Query { predicate: running.statement.predicate(), sort: None, limit: Some(1), hint: None, fields: None };
-        plans.push(running.store.plan_on(running.namespace, Some(table.clone()), &query).await?);
-    }
-    let by_ids = plans.iter().all(|plan| plan.single_id().is_some());
-    let at_once = if by_ids { READ_BY_ID } else { READ_OTHERWISE };
-    let found: Vec<Result<Option<Found>>> = stream::iter(all.iter().zip(&plans))
-        .map(|(running, plan)| running.find(plan))
-        .buffered(at_once)
-        .collect()
-        .await;
-    plans.into_iter().zip(found).map(|(plan, found)| Ok((plan, found?))).collect()
-}
-
 impl Run {
     /// Whether a statement may find what an earlier one of the run writes.
-    fn may_concern<C: Change>(&mut self, running: &Running<'_, C>, plan: &MariaDbPlan, found: Option<&Found>) -> bool {
+    fn may_concern<C: Change>(
+        &mut self,
+        running: &Running<'_, C>,
+        position: usize,
+        named: Option<&Named>,
+        found: Option<&Found>,
+    ) -> bool {
         if found.is_some_and(|found| self.keys.contains(&found.key)) {
             return true;
         }
-        self.by_ids &= match plan.single_id() {
-            Some(id) if !self.ids.insert(id.to_vec()) => return true,
-            id => id.is_some(),
-        };
-        let finds = |write: &Write| running.statement.predicate().matches(write.after.as_doc()).unwrap_or(true);
-        !self.by_ids && self.writes.iter().any(finds)
+        match named.and_then(|named| named.values.get(position)) {
+            Some(value) => self.values.contains(value),
+            None => {
+                let predicate = running.statement.predicate();
+                self.writes.iter().any(|write| predicate.matches(write.after.as_doc()).unwrap_or(true))
+            }
+        }
     }
 
-    fn decide<C: Change>(&mut self, running: &Running<'_, C>, table: &Table, plan: &MariaDbPlan, found: Option<Found>) {
-        running.note(plan);
+    fn decide<C: Change>(
+        &mut self,
+        running: &Running<'_, C>,
+        table: &Table,
+        named: Option<&Named>,
+        found: Option<Found>,
+    ) -> Outcome {
+        let writes = self.writes.len();
         let outcome = match found {
             Some(found) => self.decide_change(running, table, found),
             None => self.decide_insert(running, table),
         };
-        self.outcomes.push(outcome);
+        if let (Some(named), Some(write)) = (named, self.writes.get(writes)) {
+            named.visit(write.after.as_doc(), &mut |value| {
+                self.values.insert(value);
+            });
+        }
+        outcome
     }
 
     fn decide_change<C: Change>(&mut self, running: &Running<'_, C>, table: &Table, found: Found) -> Outcome {
@@ -188,7 +184,7 @@ impl Run {
             validator.check_insert(after.as_doc())?;
         }
         table.check_indexed(after.as_doc())?;
-        let upserted = after.as_doc().get("_id").map(ValueBuf::from);
+        let upserted = read::upserted(after.as_doc());
         self.writes.push(Write { row: None, json, after });
         Ok(StatementOutcome { upserted, ..StatementOutcome::default() })
     }

@@ -1,0 +1,167 @@
+//! Reading the documents of many updates at once: by one query where each is `{<path>: <value>}`, else by one for each.
+
+use super::super::{Change, Found, Running};
+use crate::failure::Result;
+use crate::scan;
+use crate::table::Table;
+use ahash::{AHashMap, AHashSet};
+use document::path::Path;
+use document::{Doc, DocBuf, Value, ValueBuf, key};
+use futures_util::{StreamExt, stream};
+use query::predicate::{Node, Test};
+use query::{Context, Predicate};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use store::{Examined, Flow, Looked, Plan, Query};
+
+/// How many documents are read at the same time where a statement names an `_id`, which takes no connection for itself, and
+/// elsewhere.
+const READ_BY_ID: usize = 64;
+const READ_OTHERWISE: usize = 4;
+
+/// What the statements of a run find.
+pub(super) struct Read {
+    /// Of each statement, how it has looked for a document, and which it has found.
+    pub found: Vec<(Looked, Option<Found>)>,
+    /// The values that the statements name, if each names one of the same path.
+    pub named: Option<Named>,
+}
+
+/// A path, and the value of it that each statement names, as a key that equal values share.
+pub(super) struct Named {
+    pub path: Path,
+    pub values: Vec<Vec<u8>>,
+}
+
+impl Named {
+    fn of<C: Change>(all: &[Running<'_, C>]) -> Option<Named> {
+        let (path, _) = named(all.first()?.statement.predicate())?;
+        let mut values = Vec::with_capacity(all.len());
+        for running in all {
+            let (other, value) = named(running.statement.predicate())?;
+            if other.as_str() != path.as_str() {
+                return None;
+            }
+            values.push(encoded(value));
+        }
+        Some(Named { path: path.clone(), values })
+    }
+
+    /// Calls `visit` for each value that a document has on the path.
+    pub fn visit(&self, document: Doc<'_>, visit: &mut impl FnMut(Vec<u8>)) {
+        let _ = self.path.visit_keys(document, &mut |value| {
+            visit(encoded(value.sort_value()));
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+fn encoded(value: Value<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    key::encode(value, &mut bytes);
+    bytes
+}
+
+/// The path and the value of a filter that is nothing but an equality with a value that is no list of others.
+fn named(predicate: &Predicate) -> Option<(&Path, Value<'_>)> {
+    let Node::Path { path, test: Test::Equal(value) } = predicate.root() else { return None };
+    let value = value.as_value();
+    let is_plain = matches!(
+        value,
+        Value::Int32(_)
+            | Value::Int64(_)
+            | Value::Double(_)
+            | Value::Decimal128(_)
+            | Value::String(_)
+            | Value::ObjectId(_)
+            | Value::DateTime(_)
+            | Value::Boolean(_)
+            | Value::Binary { .. }
+    );
+    (is_plain && !path.has_position()).then_some((path, value))
+}
+
+pub(super) async fn read<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Result<Read> {
+    if let Some(named) = Named::of(all)
+        && let Some(found) = by_one_query(all, table, &named).await?
+    {
+        return Ok(Read { found, named: Some(named) });
+    }
+    Ok(Read { found: one_by_one(all, table).await?, named: None })
+}
+
+/// `None`: there are several documents for a statement, and which of them it finds is said by its own plan.
+async fn by_one_query<C: Change>(
+    all: &[Running<'_, C>],
+    table: &Arc<Table>,
+    named: &Named,
+) -> Result<Option<Vec<(Looked, Option<Found>)>>> {
+    let [first, ..] = all else { return Ok(None) };
+    let mut asked = AHashSet::with_capacity(all.len());
+    let mut by_value = AHashMap::<&[u8], Vec<usize>>::with_capacity(all.len());
+    let filter = DocBuf::build(|writer| {
+        let mut condition = writer.document(named.path.as_str());
+        let mut list = condition.array("$in");
+        for (position, (running, value)) in all.iter().zip(&named.values).enumerate() {
+            by_value.entry(value).or_default().push(position);
+            if asked.insert(value)
+                && let Some((_, value)) = self::named(running.statement.predicate())
+            {
+                list.push(value);
+            }
+        }
+    });
+    let predicate = Predicate::parse(filter.as_doc(), &Context::at(0))?;
+    let query = Query { predicate: &predicate, sort: None, limit: None, hint: None, fields: None };
+    let plan = first.store.plan_on(first.namespace, Some(table.clone()), &query).await?;
+    let mut found: Vec<Option<Found>> = all.iter().map(|_| None).collect();
+    let (mut is_clear, mut bson) = (true, Vec::new());
+    let mut take = |key: &[u8], json: &[u8]| {
+        bson.clear();
+        crate::spelling::read(json, &mut bson)?;
+        let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
+        let mut positions: Vec<usize> = Vec::new();
+        named.visit(document, &mut |value| {
+            positions.extend(by_value.get(value.as_slice()).into_iter().flatten().copied())
+        });
+        positions.sort_unstable();
+        positions.dedup();
+        for position in positions {
+            let mut bson = Vec::new();
+            let (Some(running), Some(found)) = (all.get(position), found.get_mut(position)) else { continue };
+            let Some(details) = running.matches(json, &mut bson)? else { continue };
+            is_clear &= found.is_none();
+            *found = Some(Found { key: key.to_vec(), json: json.to_vec(), bson, details });
+        }
+        Ok(if is_clear { Flow::Continue } else { Flow::StopAfter })
+    };
+    scan::rows(first.store, &plan, None, all.len() + 1, &mut take).await?;
+    if !is_clear {
+        return Ok(None);
+    }
+    let single = first.plan_on(Some(table.clone())).await?;
+    let looked = |is_found: bool| {
+        let count = u64::from(is_found);
+        let examined = Examined { keys: count, entries: count, documents: count, seeks: 1 };
+        Looked { examined, summary: single.summary() }
+    };
+    Ok(Some(found.into_iter().map(|found| (looked(found.is_some()), found)).collect()))
+}
+
+async fn one_by_one<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Result<Vec<(Looked, Option<Found>)>> {
+    let mut plans = Vec::with_capacity(all.len());
+    for running in all {
+        plans.push(running.plan_on(Some(table.clone())).await?);
+    }
+    let by_ids = plans.iter().all(|plan| plan.single_id().is_some());
+    let at_once = if by_ids { READ_BY_ID } else { READ_OTHERWISE };
+    let reading = stream::iter(all.iter().zip(&plans)).map(|(running, plan)| running.find(plan));
+    let found: Vec<Result<Option<Found>>> = reading.buffered(at_once).collect().await;
+    let looked = plans.iter().map(|plan| Looked { examined: plan.examined(), summary: plan.summary() });
+    looked.zip(found).map(|(looked, found)| Ok((looked, found?))).collect()
+}
+
+/// The id of a document that is not there yet.
+pub(super) fn upserted(document: Doc<'_>) -> Option<ValueBuf> {
+    document.get("_id").map(ValueBuf::from)
+}
