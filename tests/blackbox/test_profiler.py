@@ -47,6 +47,14 @@ def test_levels_are_remembered_per_database(profiled, client):
     assert db.command("profile", 0)["was"] == 2
 
 
+def test_what_is_explained_is_profiled(profiled):
+    db = profiled
+    db.command("profile", 2)
+    db.command("explain", {"find": "things", "filter": {"a": 1}}, verbosity="queryPlanner")
+    entry = only(db, op="command", **{"command.explain": {"$exists": True}})
+    assert entry["ns"] == f"{db.name}.things" and entry["command"]["explain"]["filter"] == {"a": 1}
+
+
 def test_reads_say_what_they_looked_at(profiled):
     db = profiled
     db.command("profile", 2)

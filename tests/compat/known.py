@@ -257,14 +257,16 @@ def _restricts_by_expression(command) -> bool:
 
 
 def _needs_replication(command: dict) -> bool:
-    """A concern that a standalone server cannot meet."""
+    """A concern that a standalone server cannot meet, or a transaction."""
     concern, level = command.get("writeConcern"), command.get("readConcern")
     waits = isinstance(concern, dict) and "w" in concern and concern["w"] not in (0, 1, "majority")
+    if "txnNumber" in command:
+        return True
     return waits or isinstance(level, dict) and level.get("level") == "linearizable"
 
 
 KNOWN = {
-    REPLICATED: lambda command, ours, theirs: _needs_replication(command),
+    REPLICATED: lambda command, ours, theirs: _needs_replication(command) and ours != theirs,
     LED_ASTRAY: _led_astray,
     NAMED_COLUMN: lambda command, ours, theirs: "$$ROOT" in str(command) and same_but_for(MADE_UP, ours, theirs),
     ROUNDED: _rounded_grid,

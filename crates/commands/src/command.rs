@@ -1,6 +1,7 @@
 //! One file per command or family: read the fields, act, shape the answer.
 
 pub mod aggregate;
+pub mod apply_ops;
 pub mod build_info;
 pub mod capped;
 pub mod changes;

@@ -216,7 +216,7 @@ const NOT_HERE: &[(&str, &str)] = &[
         "_isSelf, _killOperations, _getUserCacheGeneration, _mergeAuthzCollections, waitForFailPoint",
         "for servers and tests of MongoDB's own",
     ),
-    ("applyOps, dbCheck, checkShardingIndex", "about the oplog, replicas and shards, of which there are none"),
+    ("dbCheck, checkShardingIndex", "about replicas and shards, of which there are none"),
     (
         "authenticate, saslStart, saslContinue, and those that create, change or drop users and roles",
         "until there are users",

@@ -13,7 +13,26 @@ def split(**options):
     return {"splitVector": "compat.c", "keyPattern": {"_id": 1}, **options}
 
 
+def entry(op: str, o, ns: str = "compat.c", **more):
+    return {"op": op, "ns": ns, "o": o, **more}
+
+
+def changed(difference, identity=1):
+    return entry("u", {"$v": 2, "diff": difference}, o2={"_id": identity})
+
+
+APPLIED = [
+    [], [entry("n", {}, "")], [entry("i", {"_id": 9, "x": 1})], [entry("i", {"_id": 1, "x": 1})], [entry("u", {"$set": {"a": 3}}, o2={"_id": 1})], [entry("u", {"$v": 1, "$set": {"a": 3}}, o2={"_id": 1})],
+    [entry("u", {"_id": 1, "new": True}, o2={"_id": 1})], [entry("u", {"$set": {"a": 3}}, o2={"_id": 77})], [changed({"u": {"a": 5}})], [changed({"d": {"a": False}, "i": {"n": 5}})],
+    [changed({"ssub": {"d": {"y": False}, "u": {"x": 5}}})], [changed({"slist": {"a": True, "u0": 9}})], [changed({"slist": {"a": True, "l": 2}})], [changed({"slist": {"a": True, "s1": {"u": {"q": 2}}}})],
+    [changed({"slist": {"a": True, "u3": 9}})], [entry("d", {"_id": 1})], [entry("d", {"_id": 55})], [entry("c", {"create": "made"}, "compat.$cmd")], [entry("c", {"drop": "none"}, "compat.$cmd")], [entry("c", {"create": "c"}, "compat.$cmd")], [entry("c", {"dropIndexes": "c", "index": "none"}, "compat.$cmd")], [entry("c", {"nonsense": 1}, "compat.$cmd")], [entry("c", {"find": "c"}, "compat.$cmd")],
+    [entry("c", {"createIndexes": "c", "v": 2, "key": {"a": 1}, "name": "a_1"}, "compat.$cmd")], [entry("c", {"renameCollection": "compat.none", "to": "compat.other"}, "compat.$cmd")],
+    [entry("i", {"_id": 1}, "compat.none")], [entry("i", {"x": 1})], [entry("x", {})], [{"op": "i", "ns": "compat.c"}], [{"op": "i", "o": {}}], [1], [entry("i", {"_id": 9}), entry("i", {"_id": 9}, "compat.none"), entry("i", {"_id": 10})],
+]
+
 BLOCKS = [
+    commands(
+        "asked for: applyOps", [{"_id": 1, "a": 1, "sub": {"x": 1, "y": 2}, "list": [1, {"q": 1}, 3]}, {"_id": 2}], *({"applyOps": entries} for entries in APPLIED), {"applyOps": 1}, {"applyOps": [], "x": 1}, writes=True),
     script(
         "asked for: locks", admin({"fsyncUnlock": 1}), admin({"fsync": 1, "lock": True}), admin({"fsync": 1, "lock": True}), admin({"fsyncUnlock": 1}), {"find": "c"}, admin({"fsyncUnlock": 1}),
         admin({"fsyncUnlock": 1}), {"fsync": 1, "lock": True}, {"fsyncUnlock": 1}, {"insert": "c", "documents": [{"_id": 1}]}, {"find": "c"}),

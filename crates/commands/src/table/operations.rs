@@ -17,6 +17,13 @@ pub const COMMANDS: &[Spec] = &[
         ..SERVER_WITHOUT_FIELDS
     },
     Spec { takes_write_concern: true, ..of_replica_set("appendOplogNote") },
+    Spec {
+        name: "applyOps",
+        handler: waiting!(command::apply_ops::apply_ops),
+        takes_write_concern: true,
+        help: "Carries out entries of an oplog, as mongorestore sends them.",
+        ..SERVER
+    },
     on_any_database(refused("autoSplitVector", command::refused::of_nothing, "Refused: there are no shards.")),
     Spec {
         name: "availableQueryOptions",
