@@ -133,6 +133,14 @@ RINGS = {
     "rings as a document": {"type": "Polygon", "coordinates": {"a": SQUARE}},
     "a ring as a document": polygon({"a": [0, 0], "b": [1, 0], "c": [1, 1], "d": [0, 0]}),
     "a line as a document": {"type": "LineString", "coordinates": {"a": [1, 1], "b": [2, 2]}},
+    "a collection in a system of its own": {"type": "GeometryCollection", "geometries": [point(1, 1), polygon(SQUARE)], "crs": 180},
+    "a collection without areas": {"type": "GeometryCollection", "geometries": [point(1, 1), {"type": "LineString", "coordinates": [[0, 0], [1, 1]]}]},
+    "a part of no type": {"type": "GeometryCollection", "geometries": [{"coordinates": [1, 1]}]},
+    "a system that is a list": {**point(1, 1), "crs": [1]},
+    "a system without properties": {**point(1, 1), "crs": {"type": "name"}},
+    "no number": point(float("nan"), 1),
+    "no finite number": {"type": "LineString", "coordinates": [[0, 0], [1, float("inf")]]},
+    "a type that is a list": {"type": [[1]], "coordinates": [1, 1]},
     "no reference system": {**point(1, 1), "crs": None},
 }  # fmt: skip
 
@@ -169,6 +177,14 @@ BLOCKS = [
         setup=[{"createIndexes": "c", "indexes": [{"key": {"g": "2dsphere"}, "name": "g"}]}],
         writes=True,
     ),
+    filters(
+        "points of the plane in systems of the sphere",
+        [{"_id": number, "g": shape} for number, shape in enumerate(THINGS)],
+        *({"g": {"$geoWithin": area}} for area in (
+            {"$box": [[0, 0], [3, 3]]}, {"$polygon": [[0, 0], [3, 0], [3, 3]]}, {"$center": [[1, 1], 3]}, {"$center": [[1, 1], float("inf")]},
+            {"$centerSphere": [[1, 1], 0.5]}, {"$centerSphere": [[1, 1], float("inf")]}, {"$box": [[0, 0], [1, float("nan")]]},
+        )),
+    ),  # fmt: skip
     filters(
         "circles that reach their radius",
         [{"_id": number, "g": place} for number, place in enumerate(CIRCLE_POINTS)],

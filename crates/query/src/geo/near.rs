@@ -3,7 +3,7 @@
 //! Distances are MongoDB's to the last bit: on the sphere an angle between unit vectors times the Earth's radius, on the plane the length
 //! of the difference. Lines and areas are as far away as their closest point.
 
-use super::parse::{legacy, position_of, stored_position, stored_shape};
+use super::parse::{position_of, stored_position, stored_shape, strict_pair};
 use super::sphere::distance_to_edges;
 use super::{EARTH_RADIUS_METERS, Position, Shape};
 use crate::expression::number::Number;
@@ -238,14 +238,12 @@ pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
         return Err(Error::bad_value("Point must be an array or object"));
     };
     if super::parse::is_pair(value, object) {
-        if object.elements().nth(2).is_some() {
-            return Err(Error::bad_value("Point must only contain two coordinates"));
-        }
-        return Ok(Given { position: legacy(value)?, is_geo_json: false });
+        return Ok(Given { position: strict_pair(value)?, is_geo_json: false });
     }
+    let strict = super::parse::is_strict(object)?;
     let position = position_of(object.get("coordinates"))?;
     super::parse::on_sphere(position)?;
-    if super::parse::is_strict(object)? {
+    if strict {
         return Err(Error::bad_value("Strict winding order is only supported by polygon"));
     }
     Ok(Given { position, is_geo_json: true })
@@ -253,8 +251,11 @@ pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
 
 /// `[x, y, greatest distance]`
 fn with_max_distance(point: Doc<'_>) -> Option<(Position, f64)> {
-    let mut numbers = point.values().map(super::parse::number);
+    let mut numbers = point.values().map(|value| Number::from_value(value).map(Number::to_f64));
     let (x, y, max) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    if !x.is_finite() || !y.is_finite() || max.is_nan() {
+        return None;
+    }
     numbers.next().is_none().then_some((Position { x, y }, max))
 }
 

@@ -1,9 +1,10 @@
 //! The operands of `$geoWithin` and `$geoIntersects`.
 
 use super::flat;
-use super::parse::{number, on_sphere, queried_shape, strict_pair};
+use super::parse::{on_sphere, queried_shape, strict_pair};
 use super::sphere::{Area, Cap, Target};
 use super::{Position, Region};
+use crate::expression::number::Number;
 use crate::text;
 use document::{Doc, Element, Value};
 use error::{Error, Result};
@@ -36,7 +37,8 @@ pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
         Described::Region(_) => refuse("$geoIntersect"),
         Described::Nowhere => refuse(if within { "$within" } else { "$geoIntersect" }),
         Described::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target::new(shape)))),
-        Described::Shape(shape) if shape.points.is_empty() && shape.lines.is_empty() => {
+        // What else a collection has is passed over.
+        Described::Shape(shape) if !shape.polygons.is_empty() || shape.wound.is_some() => {
             Ok(Region::Within(Box::new(Area { polygons: shape.polygons, wound: shape.wound })))
         }
         Described::Shape(_) => refuse("$within"),
@@ -87,7 +89,7 @@ fn parse_box(list: Doc<'_>) -> Result<flat::Area> {
 fn parse_circle(list: Doc<'_>) -> Result<(Position, f64)> {
     let mut parts = list.values();
     let center = strict_pair(parts.next().unwrap_or(Value::Null))?;
-    let radius = parts.next().and_then(number).filter(|radius| *radius >= 0.0);
+    let radius = parts.next().and_then(Number::from_value).map(Number::to_f64).filter(|radius| *radius >= 0.0);
     let radius = radius.ok_or_else(|| Error::bad_value("radius must be a non-negative number"))?;
     if parts.next().is_some() {
         return Err(Error::bad_value("Only 2 fields allowed for circular region"));

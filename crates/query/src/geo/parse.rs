@@ -8,7 +8,7 @@ use super::ring::Ring;
 use super::{Position, Shape};
 use crate::expression::number::Number;
 use crate::text;
-use document::{Doc, Kind, Value};
+use document::{Doc, Value};
 use error::{Error, Result};
 use s2::point::Point;
 
@@ -24,7 +24,8 @@ pub(crate) fn stored_position(value: Value<'_>) -> Option<Position> {
     let Value::Document(document) = value else { return legacy(value).ok() };
     match document.get("type") {
         Some(Value::String("Point")) if document.get("coordinates").is_some() => {
-            position_of(document.get("coordinates")).ok().filter(|position| position.is_on_sphere())
+            let is_plain = is_strict(document).is_ok_and(|strict| !strict);
+            position_of(document.get("coordinates")).ok().filter(|position| is_plain && position.is_on_sphere())
         }
         _ => legacy(value).ok(),
     }
@@ -50,21 +51,14 @@ pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
     if !is_pair(value, object) {
         let shape = match object.get("type") {
             Some(Value::String(_)) => shape(object)?,
-            Some(_) => return refuse(NOT_NUMERIC),
-            None => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
+            _ => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
         };
         return match shape.wound {
             Some(_) => refuse(format!("can't index geometry with strict winding order {}", text::document(object))),
             None => Ok(shape),
         };
     }
-    let mut numbers = object.values();
-    let mut coordinate = || numbers.next().and_then(Number::from_value).map(Number::to_f64);
-    let (Some(x), Some(y)) = (coordinate(), coordinate()) else { return refuse(NOT_NUMERIC) };
-    if !x.is_finite() || !y.is_finite() {
-        return refuse("Point coordinates must be finite numbers");
-    }
-    let position = Position { x, y };
+    let position = legacy(value)?;
     match position.is_on_sphere() {
         true => Ok(Shape { points: vec![position.to_point()], ..Shape::default() }),
         false => refuse(format!("can't project geometry into spherical CRS: {}", text::value(value))),
@@ -72,21 +66,30 @@ pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
 }
 
 const NOT_NUMERIC: &str = "Point must only contain numeric elements";
+const NOT_FINITE: &str = "Point coordinates must be finite numbers";
 
-/// Two numbers in an array or a document; more may follow.
-pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
+/// The first two parts of an array or a document, which are numbers.
+fn two_numbers(value: Value<'_>) -> Result<Position> {
     let (Value::Array(pair) | Value::Document(pair)) = value else {
         return refuse("Point must be an array or object");
     };
-    let mut numbers = pair.values();
-    let mut coordinate = || match numbers.next() {
-        None => refuse(NOT_NUMERIC),
-        Some(value) => match number(value) {
-            Some(number) => Ok(number),
-            None => refuse(NOT_NUMERIC),
-        },
-    };
-    Ok(Position { x: coordinate()?, y: coordinate()? })
+    let mut numbers = pair.values().map(|value| Number::from_value(value).map(Number::to_f64));
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(x), Some(y)) => Ok(Position { x, y }),
+        _ => refuse(NOT_NUMERIC),
+    }
+}
+
+fn finite(position: Position) -> Result<Position> {
+    match position.x.is_finite() && position.y.is_finite() {
+        true => Ok(position),
+        false => refuse(NOT_FINITE),
+    }
+}
+
+/// Two numbers in an array or a document; more may follow.
+pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
+    finite(two_numbers(value)?)
 }
 
 /// The shape behind `$geometry`: GeoJSON, or a pair of numbers; `None` for a pair that the sphere does not have.
@@ -107,17 +110,13 @@ pub(crate) fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
 
 /// Two numbers and no more, as the operands of `$geoWithin` have them.
 pub(crate) fn strict_pair(value: Value<'_>) -> Result<Position> {
-    let position = legacy(value)?;
+    let position = two_numbers(value)?;
     match value {
         Value::Array(pair) | Value::Document(pair) if pair.elements().nth(2).is_some() => {
             refuse("Point must only contain two numeric elements")
         }
-        _ => Ok(position),
+        _ => finite(position),
     }
-}
-
-pub(crate) fn number(value: Value<'_>) -> Option<f64> {
-    Number::from_value(value).map(Number::to_f64).filter(|number| number.is_finite())
 }
 
 pub(crate) fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
@@ -147,10 +146,13 @@ pub(crate) fn shape(object: Doc<'_>) -> Result<Shape> {
 }
 
 fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
-    let Some(Value::String(kind)) = object.get("type") else {
-        return refuse(format!("unknown GeoJSON type: {}", text::document(object)));
+    let unknown = || {
+        let word = if is_part { "Unknown" } else { "unknown" };
+        refuse(format!("{word} GeoJSON type: {}", text::document(object)))
     };
-    let strict = is_strict(object)?;
+    let Some(Value::String(kind)) = object.get("type") else { return unknown() };
+    // A collection's own reference system is not looked at.
+    let strict = kind != "GeometryCollection" && is_strict(object)?;
     if strict && kind != "Polygon" {
         return refuse("Strict winding order is only supported by polygon");
     }
@@ -207,7 +209,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
                 add_shape(part, found, true)?;
             }
         }
-        _ => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
+        _ => return unknown(),
     }
     Ok(())
 }
@@ -216,8 +218,11 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
 pub(crate) fn is_strict(object: Doc<'_>) -> Result<bool> {
     let name = match object.get("crs") {
         None => return Ok(false),
-        Some(Value::Document(system)) => match (system.get("type"), system.get("properties")) {
-            (Some(Value::String("name")), Some(Value::Document(properties))) => properties.get("name"),
+        Some(Value::Document(system) | Value::Array(system)) => match (system.get("type"), system.get("properties")) {
+            (Some(Value::String("name")), Some(Value::Document(properties) | Value::Array(properties))) => {
+                properties.get("name")
+            }
+            (Some(Value::String("name")), _) => return refuse("CRS must have field \"properties\" which is an object"),
             _ => return refuse("GeoJSON CRS must have field \"type\": \"name\""),
         },
         Some(_) => return refuse("GeoJSON CRS must be an object"),
@@ -235,10 +240,11 @@ fn coordinates(value: Option<Value<'_>>) -> Result<(Doc<'_>, Vec<Point>)> {
     let Some(Value::Array(positions)) = value else {
         return refuse("GeoJSON coordinates must be an array of coordinates");
     };
-    if positions.elements().any(|element| element.kind != Kind::Array) {
-        return refuse("GeoJSON coordinates must be an array");
-    }
-    Ok((positions, positions.values().map(point_of).collect::<Result<Vec<_>>>()?))
+    let point = |value: Value<'_>| match value {
+        Value::Array(_) => point_of(value),
+        _ => refuse("GeoJSON coordinates must be an array"),
+    };
+    Ok((positions, positions.values().map(point).collect::<Result<Vec<_>>>()?))
 }
 
 fn line(value: Option<Value<'_>>) -> Result<Line> {
