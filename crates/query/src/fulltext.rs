@@ -4,7 +4,8 @@
 //! becomes terms), [`definition`] (what a text index says), [`fields`] (which texts of a document it covers), [`score`]
 //! (how much each term weighs in a document), [`search`] (the operand of `$text`), [`matching`] (documents against it).
 //!
-//! Semantics are those of text indexes of version 3: <https://www.mongodb.com/docs/manual/core/index-text/>.
+//! Semantics are those of text indexes of version 3, and of those before where an index says so:
+//! <https://www.mongodb.com/docs/manual/core/index-text/>.
 
 pub mod characters;
 pub mod definition;

@@ -298,10 +298,7 @@ impl Index {
         if self.spec.unique && self.kind != IndexKind::Ordered {
             return refuse("cannot be unique");
         }
-        match self.spec.spec.as_doc().get("textIndexVersion").and_then(number) {
-            Some(version) if version < 3.0 => refuse("has to be of version 3"),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// What ALTER TABLE adds for the index besides columns. `relaxed`: nothing in it says that the index is unique.

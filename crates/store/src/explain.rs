@@ -130,7 +130,7 @@ impl Explained<'_> {
             writer.append("indexName", index.name.as_str());
         }
         search.describe(&mut writer.document("parsedTextQuery"));
-        writer.append("textIndexVersion", 3);
+        writer.append("textIndexVersion", search.index.version as i32);
         if let Some(ran) = self.ran {
             self.write_count("docsRejected", looked.documents.saturating_sub(ran.found), writer);
         }

@@ -120,7 +120,30 @@ def random_blocks():
         yield searches("text: random documents", documents, *(random_search(generator) for _ in range(60)), create=create)
 
 
+# What versions read otherwise: letters and delimiters that are not ASCII, underscores, marks; and languages by short names or none at all.
+OLD = [{"_id": 1, "t": "Running the cafés quickly"}, {"_id": 2, "t": "café RUNS"}, {"_id": 3, "t": "cafe run ﬁsh Straße über"},
+    {"_id": 4, "t": "naïve e-mail foo_bar don't İstanbul istanbul"}, {"_id": 5, "t": "a\xa0b ÜBER", "language": "german"},
+    {"_id": 6, "n": {"t": "les cafés", "language": "french"}}]
+FORMER = ["run", "RUNNING", "cafe", "café", "cafés", "uber", "über", "mail", "foo", "foo_bar", "don't", "dont", "istanbul", '"café runs"', "run -quickly", "the", "b"]
+ARRAYS = [{"_id": 1, "a": [5, 6], "w": "hello"}, {"_id": 2, "a": {"0": 7}, "w": "hello"}, {"_id": 3, "a": [7], "w": "hello"}, {"_id": 4, "w": "hello"},
+    {"_id": 5, "a": [], "w": "hello"}, {"_id": 6, "a": [{"b": 1}], "w": "hello"}, {"_id": 7, "a": [[5]], "w": "hello"}]
+
 BLOCKS = [
+    # In version 1 the language of a part of a document is seen by the case and marks that make a difference, and not by the index.
+    *(commands(f"text: version {version}", OLD[:-1] if version == 1 else OLD, *(scores(search, **options) for search in FORMER for options in ({}, {"caseSensitive": True}, {"diacriticSensitive": True})),
+        scores("run", language="xx"), {"listIndexes": "c"}, setup=[index("t", "n.t", textIndexVersion=version, default_language=language)])
+        for version in (1, 2, 3) for language in ("english", "none", "turkish", "fr")),
+    script("text: versions", {"insert": "c", "documents": [{"_id": 1, "t": "run", "language": "xx"}]}, *(command for version in (0, 1, 2, 4) for command in (
+        index("t", textIndexVersion=version), index("t", textIndexVersion=version, default_language="xx"), scores("run"), {"insert": "c", "documents": [
+            {"_id": version, "t": "run", "language": "xx"}]}, {"dropIndexes": "c", "index": "words"})),
+        {"createIndexes": "c", "indexes": [{"key": {"g": "2dsphere"}, "name": "g", "2dsphereIndexVersion": 1}]}, {"listIndexes": "c"}),
+    # A number in the name of a field beside the words is a place in an array.
+    commands("text: fields beside the words, in arrays", [], *({"insert": "c", "documents": [document]} for document in ARRAYS),
+        setup=[index(key={"a.0": 1, "w": "text"})], writes=True),
+    commands("text: fields beside the words, in arrays", [], *({"insert": "c", "documents": [document]} for document in ARRAYS),
+        setup=[index(key={"w": "text", "a.0.b": 1})], writes=True),
+    commands("text: fields beside the words, in arrays", [document for document in ARRAYS if document["_id"] != 7], *(scores("hello", {"a.0": value}) for value in (
+        5, 7, {"b": 1})), setup=[index(key={"a.0": 1, "w": "text"})]),
     searches(
         "text: searches", COFFEE,
         "coffee", "cake", "coffee cake", "hot -coffee", "-coffee", "coffee -cake", '"coffee shop"', '"coffee shop" cake', '-"coffee shop" coffee', "shop", "shops", "cafe", "café",

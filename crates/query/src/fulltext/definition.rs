@@ -29,11 +29,14 @@ pub struct TextIndex {
     pub(super) wildcard: bool,
     pub default_language: Language,
     default_language_name: Box<str>,
+    pub(super) has_short_name: bool,
     pub(super) language_override: Box<str>,
     /// Fields before the terms, for which a query has to give values.
     pub prefix: Vec<Box<str>>,
     /// Only documents that match are in the index (`partialFilterExpression`).
     pub(crate) partial: Option<Predicate>,
+    /// `textIndexVersion`
+    pub version: i64,
     /// It is not to be used, so that no search can be answered.
     pub hidden: bool,
     /// Fields that other indexes begin with: what may stand in an `$or` beside a search.
@@ -82,9 +85,11 @@ impl TextIndex {
             wildcard: true,
             default_language: Language::English,
             default_language_name: "english".into(),
+            has_short_name: false,
             language_override: "language".into(),
             prefix: Vec::new(),
             partial: None,
+            version: 3,
             hidden: false,
             indexed: Vec::new(),
             suffix: Vec::new(),
@@ -113,10 +118,12 @@ impl TextIndex {
 
     fn plain<'d>(&self, document: Doc<'d>, path: &str) -> Result<Value<'d>> {
         let mut current = Value::Document(document);
-        for name in path.split('.') {
-            let Value::Document(within) = current else { return Ok(Value::Null) };
+        let mut names = path.split('.').peekable();
+        while let Some(name) = names.next() {
+            let (Value::Document(within) | Value::Array(within)) = current else { return Ok(Value::Null) };
             current = within.get(name).unwrap_or(Value::Null);
-            if let Value::Array(_) = current {
+            let is_position = |name: &&str| name.bytes().all(|digit| digit.is_ascii_digit());
+            if matches!(current, Value::Array(_)) && !names.peek().is_some_and(is_position) {
                 let shown = text::document(document);
                 let message = format!("Field '{path}' of text index contains an array in document: {shown}");
                 return Err(Error::new(Code::CANNOT_BUILD_INDEX_KEYS, message));
@@ -133,6 +140,7 @@ impl TextIndex {
         let at = key.iter().position(|(name, value)| name == TERMS_FIELD && value.as_str() == Some("text"))?;
         let text = |name| spec.get(name).and_then(Value::as_str);
         let language = text("default_language").unwrap_or("english");
+        let version = spec.get("textIndexVersion").and_then(truncated).unwrap_or(3);
         let mut weights = BTreeMap::new();
         let mut wildcard = false;
         for (field, weight) in spec.get("weights").and_then(Value::as_document)?.iter() {
@@ -145,8 +153,10 @@ impl TextIndex {
             name: text("name").unwrap_or_default().into(),
             weights,
             wildcard,
-            default_language: Language::named(language).unwrap_or(Language::English),
+            default_language: Language::named_or_none(language),
+            version,
             default_language_name: language.into(),
+            has_short_name: language.len() == 2,
             language_override: text("language_override").unwrap_or("language").into(),
             prefix: key.iter().take(at).map(|(name, _)| name.into()).collect(),
             partial,

@@ -1,5 +1,6 @@
 //! The texts of a document that an index covers, each with its language and weight.
 
+use super::words::Rules;
 use super::{Language, TextIndex};
 use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
@@ -9,7 +10,7 @@ use std::ops::Bound;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field<'d> {
     pub text: &'d str,
-    pub language: Language,
+    pub rules: Rules,
     pub weight: f64,
 }
 
@@ -20,7 +21,9 @@ impl TextIndex {
     /// Gives every text to `visit`, in the document's order, until it answers true; gives whether it did. Errors 17261 and
     /// 17262: (a part of) the document is in a language that is none, so that the index cannot hold it; 28755: a text is not UTF-8.
     pub fn any_field<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(Field<'d>) -> bool) -> Result<bool> {
-        let mut walk = Walk { index: self, visit, path: String::new() };
+        let own = document.get(&self.language_override).and_then(Value::as_str).filter(|name| !name.is_empty());
+        let language_name = own.unwrap_or(if self.has_short_name { "en" } else { "english" });
+        let mut walk = Walk { index: self, visit, path: String::new(), language_name };
         walk.document(document, self.default_language, false)
     }
 }
@@ -30,6 +33,8 @@ struct Walk<'w, 'd> {
     visit: &'w mut dyn FnMut(Field<'d>) -> bool,
     /// The dotted name of what is being walked; elements of arrays have their array's.
     path: String,
+    /// The language in the words of the document, or of the index; in version 1 it is one for the whole document.
+    language_name: &'d str,
 }
 
 impl<'d> Walk<'_, 'd> {
@@ -63,7 +68,8 @@ impl<'d> Walk<'_, 'd> {
                 None if !wildcard => Ok(false),
                 own => {
                     let text = text.split('\0').next().unwrap_or_default();
-                    Ok((self.visit)(Field { text, language, weight: own.copied().unwrap_or(DEFAULT_WEIGHT) }))
+                    let rules = Rules::of_version(self.index.version, language, self.language_name);
+                    Ok((self.visit)(Field { text, rules, weight: own.copied().unwrap_or(DEFAULT_WEIGHT) }))
                 }
             },
             Value::IllFormed { kind: Kind::String, .. }
@@ -100,6 +106,13 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn language_of(&self, document: Doc<'_>, around: Language) -> Result<Language> {
+        if self.index.version == 1 {
+            // The whole document has one language; no name is an error.
+            return Ok(match document.get(&self.index.language_override) {
+                Some(Value::String(name)) if self.path.is_empty() && !name.is_empty() => Language::named_or_none(name),
+                _ => around,
+            });
+        }
         match document.get(&self.index.language_override) {
             None => Ok(around),
             Some(Value::String(name)) => Language::named(name)

@@ -51,6 +51,11 @@ impl Language {
         NAMES.iter().find(|(long, short, _)| matches(long) || matches(short)).map(|&(_, _, language)| language)
     }
 
+    /// The language of that name; none for a name that is not known, as in indexes of version 1.
+    pub fn named_or_none(name: &str) -> Language {
+        Language::named(name).unwrap_or(Language::None)
+    }
+
     /// Whether a word, in lower case, is too common to be looked for.
     pub fn is_stop_word(self, word: &str) -> bool {
         stop_words::of(self).is_some_and(|words| words.contains(word))

@@ -41,7 +41,7 @@ impl TextSearch {
     /// are asked for.
     fn has_term(&self, document: Doc<'_>) -> bool {
         let indexed = |field: Field<'_>| {
-            terms(field.text, field.language, Sensitivity::default()).any(|term| self.terms.contains(&term))
+            terms(field.text, field.rules, Sensitivity::default()).any(|term| self.terms.contains(&term))
         };
         !self.terms.is_empty()
             && self.any(document, indexed)
@@ -52,14 +52,14 @@ impl TextSearch {
     fn has_one_of(&self, words: &BTreeSet<String>, document: Doc<'_>) -> bool {
         !words.is_empty()
             && self.any(document, |field| {
-                all_terms(field.text, field.language, self.sensitivity).any(|term| words.contains(&term))
+                all_terms(field.text, field.rules, self.sensitivity).any(|term| words.contains(&term))
             })
     }
 
     fn has_phrase(&self, document: Doc<'_>, phrase: &str) -> bool {
         self.any(document, |field| {
-            let phrase = phrase_form(phrase, field.language, self.sensitivity);
-            phrase_form(field.text, field.language, self.sensitivity).contains(&phrase)
+            let phrase = phrase_form(phrase, field.rules, self.sensitivity);
+            phrase_form(field.text, field.rules, self.sensitivity).contains(&phrase)
         })
     }
 

@@ -36,7 +36,7 @@ impl TextIndex {
 pub(super) fn add_scores(field: Field<'_>, add: &mut dyn FnMut(String, f64)) {
     let mut found: HashMap<String, Occurrences, ahash::RandomState> = HashMap::default();
     let mut words = 0_u32;
-    for term in terms(field.text, field.language, Sensitivity::default()) {
+    for term in terms(field.text, field.rules, Sensitivity::default()) {
         let occurrences = found.entry(term).or_default();
         occurrences.divisor = if occurrences.divisor == 0.0 { 1.0 } else { occurrences.divisor * 2.0 };
         occurrences.count += 1.0;

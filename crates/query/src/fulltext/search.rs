@@ -3,7 +3,7 @@
 //! The search string is words, "phrases", and either of them behind a `-` that begins a word. The words of phrases are
 //! searched for like others; the phrase has to be there besides.
 
-use super::words::{Sensitivity, terms};
+use super::words::{Rules, Sensitivity, terms};
 use super::{Language, TextIndex};
 use document::{Doc, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
@@ -51,8 +51,13 @@ impl TextSearch {
             return Err(unanswerable("need exactly one text index for $text query"));
         }
         let name = language.filter(|name| !name.is_empty()).unwrap_or(index.default_language_name());
-        let Some(language) = Language::named(name) else {
-            return Err(Error::bad_value(format!("unsupported language: \"{name}\" for text index version 3")));
+        let language = match Language::named(name) {
+            None if index.version > 1 => {
+                let version = index.version;
+                let message = format!("unsupported language: \"{name}\" for text index version {version}");
+                return Err(Error::bad_value(message));
+            }
+            _ => Language::named_or_none(name),
         };
         let mut search = TextSearch {
             language_name: name.to_owned(),
@@ -65,11 +70,11 @@ impl TextSearch {
             phrases: Vec::new(),
             negated_phrases: Vec::new(),
         };
-        search.read(text, language);
+        search.read(text, Rules::of_version(index.version, language, name));
         Ok(search)
     }
 
-    fn read(&mut self, text: &str, language: Language) {
+    fn read(&mut self, text: &str, rules: Rules) {
         let mut wanted = String::new();
         let mut unwanted = String::new();
         let mut reading = Reading::default();
@@ -94,9 +99,9 @@ impl TextSearch {
                 },
             }
         }
-        self.terms.extend(terms(&wanted, language, Sensitivity::default()));
-        self.exact_terms.extend(terms(&wanted, language, self.sensitivity));
-        self.negated_terms.extend(terms(&unwanted, language, self.sensitivity));
+        self.terms.extend(terms(&wanted, rules, Sensitivity::default()));
+        self.exact_terms.extend(terms(&wanted, rules, self.sensitivity));
+        self.negated_terms.extend(terms(&unwanted, rules, self.sensitivity));
     }
 
     /// What was made of the search string, for `explain`.

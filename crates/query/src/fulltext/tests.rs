@@ -1,6 +1,6 @@
 //! What a 6.0 server answers, as tables.
 
-use super::words::{Sensitivity, terms};
+use super::words::{Rules, Sensitivity, terms};
 use super::{Language, TextIndex, TextIndexes, TextSearch};
 use crate::{Context, Predicate};
 use document::{DocBuf, Value, array, doc};
@@ -19,7 +19,15 @@ fn search(text: &str) -> TextSearch {
 #[track_caller]
 fn check_terms(language: &str, text: &str, expected: &[&str]) {
     let language = Language::named(language).unwrap();
-    assert_eq!(terms(text, language, Sensitivity::default()).collect::<Vec<_>>(), expected, "{text}");
+    let rules = Rules { language, is_ascii: false, has_stop_words: true };
+    assert_eq!(terms(text, rules, Sensitivity::default()).collect::<Vec<_>>(), expected, "{text}");
+}
+
+#[test]
+fn texts_become_terms_of_older_versions() {
+    let rules = Rules { language: Language::English, is_ascii: true, has_stop_words: true };
+    let found: Vec<_> = terms("The Café's foo_bar, RUNNING\u{a0}x ÜBER", rules, Sensitivity::default()).collect();
+    assert_eq!(found, ["café", "foo_bar", "running\u{a0}x", "Über"]);
 }
 
 #[test]

@@ -16,22 +16,39 @@ impl Sensitivity {
     }
 }
 
+/// How a text is taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    pub language: Language,
+    /// As by indexes before version 3, to which only ASCII has delimiters and case, and nothing has diacritics.
+    pub is_ascii: bool,
+    /// Whether the language has stop words: version 1 knows them by its long name alone.
+    pub has_stop_words: bool,
+}
+
+impl Rules {
+    /// The rules of indexes of this version for a language by this name.
+    pub fn of_version(version: i64, language: Language, name: &str) -> Rules {
+        Rules { language, is_ascii: version < 3, has_stop_words: version > 1 || name.len() > 2 }
+    }
+}
+
 /// The terms of a text, in order.
 pub struct Terms<'t> {
     rest: &'t str,
-    language: Language,
+    rules: Rules,
     sensitivity: Sensitivity,
     with_stop_words: bool,
 }
 
 /// The words of a text as [`terms`] has them, stop words among them.
-pub fn all_terms(text: &str, language: Language, sensitivity: Sensitivity) -> Terms<'_> {
-    Terms { rest: text, language, sensitivity, with_stop_words: true }
+pub fn all_terms(text: &str, rules: Rules, sensitivity: Sensitivity) -> Terms<'_> {
+    Terms { rest: text, rules, sensitivity, with_stop_words: true }
 }
 
 /// The terms of a text in that language.
-pub fn terms(text: &str, language: Language, sensitivity: Sensitivity) -> Terms<'_> {
-    Terms { rest: text, language, sensitivity, with_stop_words: false }
+pub fn terms(text: &str, rules: Rules, sensitivity: Sensitivity) -> Terms<'_> {
+    Terms { rest: text, rules, sensitivity, with_stop_words: false }
 }
 
 impl Iterator for Terms<'_> {
@@ -49,8 +66,12 @@ impl Iterator for Terms<'_> {
 
 impl<'t> Terms<'t> {
     fn word(&mut self) -> Option<&'t str> {
-        let apostrophes_join = self.language == Language::English;
-        let ends = |character| characters::is_delimiter(character, apostrophes_join);
+        let Rules { language, is_ascii, .. } = self.rules;
+        let apostrophes_join = language == Language::English;
+        let ends = |character| match is_ascii {
+            true => is_ascii_delimiter(character, apostrophes_join),
+            false => characters::is_delimiter(character, apostrophes_join),
+        };
         let rest = self.rest.trim_start_matches(ends);
         if rest.is_empty() {
             return None;
@@ -62,16 +83,24 @@ impl<'t> Terms<'t> {
 
     /// `None` for a stop word.
     fn term(&self, word: &str) -> Option<String> {
+        if self.rules.is_ascii {
+            let folded = word.to_ascii_lowercase();
+            if self.rules.has_stop_words && !self.with_stop_words && self.rules.language.is_stop_word(&folded) {
+                return None;
+            }
+            let word = if self.sensitivity.case { word } else { &folded };
+            return Some(self.rules.language.stem(word).into_owned());
+        }
         if word.contains(BYTE_ORDER_MARK) {
             let word = word.replace(BYTE_ORDER_MARK, "");
             return if word.is_empty() { None } else { self.term(&word) };
         }
-        let folded = characters::fold(word, folding(self.language));
+        let folded = characters::fold(word, folding(self.rules.language));
         // Stop words have diacritics, and so have the endings that stemming looks for.
-        if !self.with_stop_words && self.language.is_stop_word(&folded) {
+        if !self.with_stop_words && self.rules.language.is_stop_word(&folded) {
             return None;
         }
-        let stem = self.language.stem(if self.sensitivity.case { word } else { &folded });
+        let stem = self.rules.language.stem(if self.sensitivity.case { word } else { &folded });
         Some(if self.sensitivity.diacritics {
             stem.into_owned()
         } else {
@@ -81,9 +110,27 @@ impl<'t> Terms<'t> {
 }
 
 /// The text as phrases are looked for in it: whole, with its delimiters and stop words.
-pub fn phrase_form(text: &str, language: Language, sensitivity: Sensitivity) -> String {
-    let text = if sensitivity.case { text.to_owned() } else { characters::fold(text, folding(language)) };
+pub fn phrase_form(text: &str, rules: Rules, sensitivity: Sensitivity) -> String {
+    if rules.is_ascii {
+        return if sensitivity.case { text.to_owned() } else { text.to_ascii_lowercase() };
+    }
+    // Phrases in Turkish are compared without regard to case, because of its two letters i.
+    let text = if sensitivity.case && rules.language != Language::Turkish {
+        text.to_owned()
+    } else {
+        characters::fold(text, folding(rules.language))
+    };
     if sensitivity.diacritics { text } else { characters::strip_diacritics(&text).into_owned() }
+}
+
+/// Whether a word ends here, by indexes before version 3.
+fn is_ascii_delimiter(character: char, apostrophes_join: bool) -> bool {
+    match character {
+        '\'' => !apostrophes_join,
+        '_' => false,
+        '\t'..='\r' => true,
+        character => character == ' ' || character.is_ascii_punctuation(),
+    }
 }
 
 fn folding(language: Language) -> Folding {

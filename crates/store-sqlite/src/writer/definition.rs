@@ -177,7 +177,7 @@ impl Writer {
             self.catalog.get(namespace).map_or_else(|| vec![crate::catalog::id_index()], |it| it.index_specs());
         for spec in &specs {
             index_rules::check_key(spec)?;
-            check_kind(spec)?;
+            IndexKind::of(spec)?;
         }
         let holds_documents = self.catalog.get(namespace).is_some_and(|collection| collection.documents() > 0);
         let wanted = index_rules::new_ones(specs, &existing)
@@ -270,16 +270,5 @@ impl Writer {
         changed.indexes.retain(|index| !chosen.iter().any(|other| other.id == index.id));
         self.put(changed);
         Ok(collection.indexes.len() + 1)
-    }
-}
-
-/// Error 67 for a kind that has no keys here.
-fn check_kind(spec: &IndexSpec) -> Result<()> {
-    match IndexKind::of(spec)? {
-        IndexKind::Text(options) if options.version < 3 => {
-            let message = format!("textIndexVersion {} is not supported", options.version);
-            Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
-        }
-        _ => Ok(()),
     }
 }

@@ -58,7 +58,8 @@ impl TextOptions {
 
     fn check(&self) -> Result<()> {
         let language = self.default_language.to_ascii_lowercase();
-        if !LANGUAGES.iter().any(|(name, short)| language == *name || language == *short) {
+        // To the first version a name that it does not know is no language.
+        if self.version != 1 && !LANGUAGES.iter().any(|(name, short)| language == *name || language == *short) {
             return refuse("default_language is not valid");
         }
         let field = &self.language_override;
