@@ -192,7 +192,8 @@ impl Polygon {
 
     pub fn contains_line(&self, line: &Line) -> bool {
         match &self.clip(line, false)[..] {
-            [part] => super::line::nearly_covers(part, line.points()),
+            // Most lines come back as they are.
+            [part] => part == line.points() || super::line::nearly_covers(part, line.points()),
             _ => false,
         }
     }
