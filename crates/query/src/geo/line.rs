@@ -5,9 +5,9 @@ use super::edges::EdgeIndex;
 use super::predicates::{Crosser, Crossing, compare, is_ordered, orientation, robust_cross};
 use super::ring::PointCell;
 use super::sphere::closest_point;
+use ahash::AHashSet;
 use s2::point::Point;
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::f64::consts::PI;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -121,7 +121,7 @@ pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
         }
         number = end;
     }
-    let mut done = HashSet::new();
+    let mut done = AHashSet::new();
     while let Some(progress) = pending.pop() {
         if !done.insert(progress) {
             continue;

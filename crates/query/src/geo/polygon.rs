@@ -5,8 +5,8 @@ use super::line::Line;
 use super::predicates::{Crosser, Crossing, crosses_at_corner};
 use super::ring::{PointCell, Ring, point_key};
 use super::sphere::{angle_to_edge, closest_point};
+use ahash::AHashMap;
 use s2::point::Point;
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// An outline, which comes first, and holes in it.
@@ -49,7 +49,7 @@ impl Polygon {
     }
 
     fn common_edge(&self) -> Option<String> {
-        let mut edges = HashMap::new();
+        let mut edges = AHashMap::new();
         for (ring, corners) in self.rings.iter().enumerate() {
             for (number, (a, b)) in corners.edges().enumerate() {
                 let (a, b) = (point_key(a), point_key(b));

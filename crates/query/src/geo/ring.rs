@@ -8,12 +8,12 @@ use super::edges::EdgeIndex;
 use super::predicates::{
     Crosser, Crossing, Wedge, WedgeRelation, compare, is_ordered, orientation, origin, robust_cross,
 };
+use ahash::AHashMap;
 use s2::cell::Cell;
 use s2::latlng::LatLng;
 use s2::point::Point;
 use s2::r3::vector::Vector;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::f64::consts::{FRAC_PI_2, PI};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -37,7 +37,7 @@ pub(crate) struct Ring {
     origin_inside: bool,
     bounds: Bounds,
     index: OnceLock<EdgeIndex>,
-    numbers: OnceLock<HashMap<PointKey, usize>>,
+    numbers: OnceLock<AHashMap<PointKey, usize>>,
 }
 
 impl Ring {
@@ -296,7 +296,7 @@ impl Ring {
 
     /// Returns what is wrong with the corners: one of them twice, or edges that cross.
     pub fn defect(&self) -> Option<String> {
-        let mut numbers = HashMap::with_capacity(self.len());
+        let mut numbers = AHashMap::with_capacity(self.len());
         for (number, corner) in self.corners.iter().enumerate() {
             if let Some(first) = numbers.insert(point_key(*corner), number) {
                 return Some(format!("Duplicate vertices: {first} and {number}"));
