@@ -277,3 +277,20 @@ def test_databases_are_listed_by_a_few_statements(own_server, tmp_path):
             assert "by-client_2" not in client.list_database_names()
     finally:
         mariadb.remove()
+
+
+def test_a_build_that_meets_parallel_arrays_leaves_nothing_behind(db, sql):
+    """Columns tell of them, so they are found when the columns are there."""
+    db.c.insert_many([{"a": 1, "b": [1], "t": [2]}, {"a": [1], "b": 2}, {"a": [1], "b": [2], "x": 1}])
+    db.c.create_index("t")
+
+    def columns() -> set[str]:
+        return {name for (name, *_) in sql("SHOW COLUMNS FROM c")}
+
+    before = columns()
+    with pytest.raises(OperationFailure, match=r"cannot index parallel arrays \[b\] \[a\]") as failure:
+        db.command("createIndexes", "c", indexes=[{"key": {"a": 1}, "name": "a"}, {"key": {"a": 1, "b": 1}, "name": "ab"}])
+    assert failure.value.code == 171
+    assert set(db.c.index_information()) == {"_id_", "t_1"} and columns() == before
+    assert db.c.create_index([("a", 1), ("b", 1)], partialFilterExpression={"x": {"$gt": 1}})
+    assert db.c.count_documents({"a": 1, "b": 2}) == 2

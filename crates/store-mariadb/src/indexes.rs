@@ -7,6 +7,7 @@ use crate::connection::{Connection, Event};
 use crate::ddl;
 use crate::failure::{Failure, Result, sql};
 use crate::index::{self, Index, id_index};
+use crate::key;
 use crate::keyed::{self, Duplicates};
 use crate::multikey;
 use crate::names::quote;
@@ -21,7 +22,7 @@ use index_keys::{IndexShape, keys};
 use std::sync::Arc;
 use store::index_rules;
 use store::index_selection;
-use store::{CreateIndexesOutcome, IndexSelection, IndexSpec, Namespace, Progress};
+use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
 
 pub(crate) async fn create(
     store: &MariaDbStore,
@@ -128,6 +129,7 @@ async fn make(
         Err(failure) => return Err(build_failed(lease, namespace, &table, failure).await?),
     };
     let furnished = async {
+        check_added(lease, &table, &wanted).await?;
         multikey::prepare_new(store, lease, &table, &wanted).await?;
         keyed::make(store, lease, &table, &wanted, Duplicates::Refused, Some(progress)).await
     };
@@ -200,8 +202,8 @@ async fn add(
     wanted: &[Index],
     build: &Build<'_>,
 ) -> Result<Vec<Index>> {
-    for index in wanted.iter().filter(|index| index.is_choosy()) {
-        check_documents(connection, table, index).await?;
+    for index in wanted.iter().filter(|index| index.is_choosy() && !is_told_by_columns(index)) {
+        check_documents(connection, table, index, &index.refused_condition()).await?;
     }
     let mut wanted = wanted.to_vec();
     connection.queue_query(&index::create_clause(&table.quoted, &wanted, &[]));
@@ -218,7 +220,7 @@ async fn add(
         // Of indexes whose fields meet arrays, [`multikey`] sees to it that they are unique.
         let mut relaxed = Vec::new();
         for index in wanted.iter().filter(|index| index.spec.unique) {
-            if check_documents(connection, table, index).await? {
+            if check_documents(connection, table, index, &index.refused_condition()).await? {
                 relaxed.push(index.sql_name.as_str());
             }
         }
@@ -277,9 +279,33 @@ async fn fitted_into(connection: &mut Connection, table: &Table, wanted: &[Index
     Ok(fitted)
 }
 
+/// Whether the documents that an index refuses, those with two arrays side by side, are told by its columns once these are there: to look
+/// for them in the documents before is a tenth of a build.
+fn is_told_by_columns(index: &Index) -> bool {
+    let is_compound = *index.kind() == IndexKind::Ordered && index.fields().nth(1).is_some();
+    is_compound && !index.spec.unique && !index.fields().any(index::has_number)
+}
+
+/// The error of the first document that one of these indexes, which have just been added, could not hold.
+async fn check_added(connection: &mut Connection, table: &Table, added: &[Index]) -> Result<()> {
+    for index in added.iter().filter(|index| index.is_choosy() && is_told_by_columns(index)) {
+        let condition = match index.has_keys() {
+            true => {
+                let is_array = |position| format!("COALESCE({} = {}, 0)", quote(index.column(position)), key::ARRAY);
+                let arrays = (0..index.fields().count()).map(is_array);
+                format!("{} >= 2", arrays.collect::<Vec<_>>().join(" + "))
+            }
+            // The table has no room for its columns.
+            false => index.refused_condition(),
+        };
+        check_documents(connection, table, index, &condition).await?;
+    }
+    Ok(())
+}
+
 /// The error of the first document that an index could not hold; whether there are any that had to be looked at.
-async fn check_documents(connection: &mut Connection, table: &Table, index: &Index) -> Result<bool> {
-    let (condition, key) = (index.refused_condition(), table.row_key.column());
+async fn check_documents(connection: &mut Connection, table: &Table, index: &Index, condition: &str) -> Result<bool> {
+    let key = table.row_key.column();
     let sql = format!("SELECT doc FROM {} WHERE {condition} ORDER BY {key}", table.quoted);
     connection.queue_execute(&sql.into(), &[]);
     let (mut bson, mut refused, mut any) = (Vec::new(), Ok(()), false);
