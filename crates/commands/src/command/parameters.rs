@@ -23,6 +23,12 @@ struct Parameter {
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
+        name: "authSchemaVersion",
+        at_startup: false,
+        read: |_, name, reply| reply.append(name, 5),
+        write: None,
+    },
+    Parameter {
         name: "authenticationMechanisms",
         at_startup: true,
         read: |_, name, reply| drop(reply.array(name)),
