@@ -24,6 +24,11 @@ BLOCKS = [
         "options: explain on a database", {"create": "c"},
         *({"explain": {**command, "$db": database}, "verbosity": "queryPlanner"} for command in EXPLAINED for database in ("other", "", "compat", 1, None))),
     script(
+        "options: explain of stages that give documents of their own", {"create": "c"},
+        *({"explain": {"aggregate": name, "pipeline": pipeline, "cursor": {}}, "$db": database} for name in (2, "c") for database in ("compat", "admin") for pipeline in (
+            [{"$documents": [{"a": 1}]}], [{"$currentOp": {}}], [{"$listLocalSessions": {}}], [{"$documents": 1}])),
+        {"explain": {"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}}}, {"explain": {"aggregate": 1, "pipeline": [{"$match": {}}], "cursor": {}}}, {"explain": {"aggregate": 1, "pipeline": [], "cursor": {}}}),
+    script(
         "options: explain of an aggregation with writeConcern", {"create": "c"},
         *({"aggregate": "c", "pipeline": pipeline, "cursor": {}, "explain": True, "writeConcern": concern} for pipeline in ([], [{"$out": "x"}]) for concern in ({}, {"w": 1})),
         {"explain": {"aggregate": "c", "pipeline": [], "cursor": {}, "writeConcern": {"w": 1}}}),

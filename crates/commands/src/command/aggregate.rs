@@ -131,7 +131,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     check_name(call)?;
     let arguments = Arguments::read(call.fields())?;
     check_cursor(&arguments)?;
-    let namespace = aggregated_namespace(call, arguments.pipeline)?;
+    let namespace = aggregated_namespace(call.database(), call.first(), arguments.pipeline)?;
     check_level(call, arguments.pipeline)?;
     call.worker.statistics().operations_command.add(1);
     if arguments.explain {
@@ -167,8 +167,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 }
 
 /// The namespace: a collection, or for `aggregate: 1` the database itself, which only some first stages can do with.
-pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
-    let first = call.first();
+pub fn aggregated_namespace(database: &str, first: Element<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
     query::aggregate::glance(pipeline)?;
     if let Some(stage) = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first) {
         source_stage::check(stage)?;
@@ -181,7 +180,7 @@ pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namesp
             if let Some(name) = first_stage(pipeline).filter(|name| source_stage::needs_no_collection(name)) {
                 return Err(source_stage::needs_no_collection_error(name));
             }
-            options::strict_name(call.database(), first)
+            options::strict_name(database, first)
         }
         Some(1) => {
             match first_stage(pipeline) {
@@ -196,7 +195,7 @@ pub fn aggregated_namespace(call: &Call<'_>, pipeline: Doc<'_>) -> Result<Namesp
                     return Err(Error::new(Code::INVALID_NAMESPACE, message));
                 }
             }
-            Ok(Namespace::new(call.database(), "$cmd.aggregate"))
+            Ok(Namespace::new(database, "$cmd.aggregate"))
         }
         Some(_) => Err(Error::failed_to_parse(
             "Invalid command format: the 'aggregate' field must specify a collection name or 1",

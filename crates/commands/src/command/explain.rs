@@ -159,10 +159,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             }
             aggregate::check_cursor(&arguments)?;
             let pipeline = arguments.pipeline;
-            let namespace = match name.value().as_str() {
-                Some(_) => options::strict_name(database, name)?,
-                None => aggregate::aggregated_namespace(call, pipeline)?,
-            };
+            let namespace = aggregate::aggregated_namespace(database, name, pipeline)?;
             if let Some(view) = view(call, &namespace).await? {
                 let stages = arguments.pipeline.to_owned();
                 return explain_view(call, view, stages, arguments.hint, verbosity, reply).await;
@@ -256,7 +253,7 @@ pub async fn explain_aggregate(
 ) -> Result<Disposition> {
     let collation = options::settle_collation(call, namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
-    if explain_source(arguments.pipeline, &context, reply)? {
+    if explain_source(namespace, arguments.pipeline, &context, reply)? {
         write_end(command, call, reply);
         return Ok(Disposition::Reply);
     }
@@ -384,7 +381,12 @@ async fn joins(call: &Call<'_>, namespace: &Namespace, pipeline: Doc<'_>) -> Res
 }
 
 /// Explains a pipeline whose first stage gives documents of its own; returns whether it was one.
-fn explain_source(pipeline: Doc<'_>, context: &Context, reply: &mut DocWriter<'_>) -> Result<bool> {
+fn explain_source(
+    namespace: &Namespace,
+    pipeline: Doc<'_>,
+    context: &Context,
+    reply: &mut DocWriter<'_>,
+) -> Result<bool> {
     let stages = || pipeline.values().filter_map(Value::as_document);
     let Some(first) = stages().next().and_then(Doc::first).filter(|first| source_stage::is_first_stage(first.key()))
     else {
@@ -394,6 +396,7 @@ fn explain_source(pipeline: Doc<'_>, context: &Context, reply: &mut DocWriter<'_
         return Ok(false);
     }
     source_stage::check(first)?;
+    source_stage::check_database(first.key(), namespace)?;
     Pipeline::parse(source_stage::behind_first(pipeline).as_doc(), context)?;
     reply.append("explainVersion", "1");
     let mut array = reply.array("stages");

@@ -53,6 +53,14 @@ pub fn needs_no_collection_error(stage: &str) -> Error {
 
 const CURRENT_OP_NAMESPACE: &str = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
 
+/// Fails with 73 for a stage about the whole server on another database than `admin`.
+pub fn check_database(stage: &str, namespace: &Namespace) -> Result<()> {
+    match stage == "$currentOp" && &*namespace.database != "admin" {
+        true => Err(Error::new(Code::INVALID_NAMESPACE, CURRENT_OP_NAMESPACE)),
+        false => Ok(()),
+    }
+}
+
 /// The documents such a stage gives, and the rest of the pipeline; `None` when the first stage is another.
 pub async fn documents(
     call: &Call<'_>,
@@ -90,9 +98,7 @@ pub async fn documents(
             .map_err(|error| in_executor(error, "PlanExecutor error during aggregation"))?
             .into(),
         "$currentOp" => {
-            if &*namespace.database != "admin" {
-                return Err(Error::new(Code::INVALID_NAMESPACE, CURRENT_OP_NAMESPACE));
-            }
+            check_database("$currentOp", namespace)?;
             current_op::check_stage(stage.value())?;
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
             let mut operations =
