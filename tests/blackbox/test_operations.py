@@ -278,7 +278,7 @@ def test_writes_wait_while_they_are_locked(client, db):
     assert "fsyncLock" not in client.admin.command("currentOp")
 
 
-def test_what_monitoring_collects(client, db):
+def test_what_monitoring_collects(client, db, store):
     db.c.insert_one({})
     data = client.admin.command("getDiagnosticData")["data"]
     assert data["start"] <= data["end"] and data["serverStatus"]["opcounters"]["insert"] >= 1
@@ -288,6 +288,7 @@ def test_what_monitoring_collects(client, db):
     assert client.admin.command("serverStatus")["catalogStats"]["collections"] >= 1
     assert "catalogStats" not in client.admin.command("serverStatus", catalogStats=0)
     assert {"freeStorageSize", "indexFreeStorageSize", "totalFreeStorageSize"} <= {*db.command("dbStats", freeStorage=1)}
+    assert ("fsTotalSize" in db.command("dbStats")) == (store != "mariadb")
     assert db.command("collStats", "c")["indexDetails"] == {"_id_": {}}
     assert {"running", "compiled"} <= {*client.admin.command("buildInfo")["openssl"]}
 

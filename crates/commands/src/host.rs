@@ -78,6 +78,13 @@ pub fn page_faults() -> (i64, i64, i64) {
     (count(9), count(7), i64::try_from(most).unwrap_or(i64::MAX))
 }
 
+/// Bytes that are used and that there are in all of the file system that a folder is on.
+pub fn file_system_bytes(folder: &str) -> Option<(u64, u64)> {
+    let figures = rustix::fs::statvfs(folder).ok()?;
+    let used = figures.f_blocks.saturating_sub(figures.f_bavail);
+    Some((used.saturating_mul(figures.f_frsize), figures.f_blocks.saturating_mul(figures.f_frsize)))
+}
+
 /// How many files the process may have open.
 pub fn open_files_max() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)

@@ -5,7 +5,7 @@ use crate::command::options::strict_name;
 use crate::command::{time_series, views};
 use crate::dispatch::{Call, Disposition};
 use crate::host;
-use document::DocWriter;
+use document::{DocWriter, Value};
 use error::{Code, Error, Result};
 use std::sync::LazyLock;
 use store::explain::append_count;
@@ -152,6 +152,13 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     reply.append("totalSize", (stats.storage_bytes + stats.index_bytes) as f64 / scale);
     append_free("totalFreeStorageSize", reply);
     reply.append("scaleFactor", scale);
+    // Of a MariaDB server's disk nothing is known.
+    let parsed = call.worker.server.settings.parsed.as_doc();
+    let folder = parsed.get("storage").and_then(Value::as_document).and_then(|storage| storage.get("dbPath")?.as_str());
+    if let Some((used, total)) = folder.and_then(host::file_system_bytes) {
+        reply.append("fsUsedSize", used as f64 / scale);
+        reply.append("fsTotalSize", total as f64 / scale);
+    }
     Ok(Disposition::Reply)
 }
 
