@@ -5,12 +5,14 @@
 //! their bytes. In the place of bytes that are not UTF-8 stands U+FFFD.
 //!
 //! The rules are those of the Unicode Collation Algorithm with the tailorings of CLDR, as the ICU project keeps them. A MongoDB
-//! server has them as of ICU 57; characters that are younger than that may sort elsewhere there.
+//! server has them as of ICU 57. Quotation marks are told apart as there (`quotes`); characters that are younger may sort
+//! elsewhere there, and the tailorings of some locales have changed since.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/collation/>; where it is silent, what a 6.0 server does.
 
 mod locales;
 mod parse;
+mod quotes;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +20,7 @@ use crate::compare::{compare_any, hash_nested};
 use crate::key::encode_nested;
 use crate::{DocBuf, Value, compare, equal};
 use icu_collator::CollatorBorrowed;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hasher;
@@ -30,6 +33,11 @@ pub struct Collation(Option<Arc<Collator>>);
 /// The rules of one collation that is not simple.
 pub(crate) struct Collator {
     rules: CollatorBorrowed<'static>,
+    /// Whether punctuation counts, and with it which quotation mark it is.
+    tells_quotes_apart: bool,
+    /// Whether it has an option of its locale's that the specification does not show: as a server does, `th` is
+    /// shown as non-ignorable and shifted all the same, unless the option is given, as it is by a collection's default.
+    differs_from_specification: bool,
     /// The document that asks for it, everything spelled out.
     specification: DocBuf,
 }
@@ -97,7 +105,8 @@ impl Collation {
 
 impl PartialEq for Collation {
     fn eq(&self, other: &Self) -> bool {
-        self.specification() == other.specification()
+        let differs = |collation: &Self| collation.0.as_deref().is_some_and(|it| it.differs_from_specification);
+        self.specification() == other.specification() && differs(self) == differs(other)
     }
 }
 
@@ -114,13 +123,20 @@ impl fmt::Debug for Collation {
 
 impl Collator {
     pub(crate) fn compare(&self, a: &str, b: &str) -> Ordering {
-        if a == b { Ordering::Equal } else { self.rules.compare(a, b) }
+        if a == b {
+            return Ordering::Equal;
+        }
+        self.rules.compare(&self.tailored(a), &self.tailored(b))
     }
 
     /// Bytes that compare as the strings do. May contain zeros.
     pub(crate) fn sort_key(&self, text: &str) -> Vec<u8> {
         let mut key = Vec::with_capacity(text.len() + 8);
-        let Ok(()) = self.rules.write_sort_key_to(text, &mut key);
+        let Ok(()) = self.rules.write_sort_key_to(&self.tailored(text), &mut key);
         key
+    }
+
+    fn tailored<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.tells_quotes_apart { quotes::apart(text) } else { Cow::Borrowed(text) }
     }
 }

@@ -58,6 +58,17 @@ def update(q, u, **options):
 SORTED = {"$sort": {"_id": 1}}
 
 BLOCKS = [
+    # Quotation marks have places of their own, as in ICU 57.
+    *(commands("collation: quotation marks", [{"_id": number, "s": text} for number, text in enumerate(["O'Brien", "O’Brien", "O‘Brien", "o’brién", "OBrien", "d'E", "d’A",
+        '"a"', "“a”", "„a“", "«a»", "‹a›", "O’", "O'Z", "’", "'"])], *({"find": "c", "filter": condition, "sort": {"s": 1, "_id": 1}, "collation": {"locale": locale, **more}}
+            for condition in ({}, {"s": "O'Brien"}, {"s": {"$in": ["O’Brien", "“a”"]}}, {"s": {"$gt": "O'Brien"}}, {"s": {"$lte": "o’brien"}}) for locale in ("en", "fr", "sv")
+            for more in ({"strength": 1}, {"strength": 2}, {}, {"alternate": "shifted"}, {"alternate": "shifted", "maxVariable": "space"})),
+        {"distinct": "c", "key": "s", "collation": {"locale": "en", "strength": 1}},
+        {"aggregate": "c", "pipeline": [{"$group": {"_id": "$s", "n": {"$sum": 1}}}, {"$group": {"_id": None, "n": {"$push": "$n"}, "groups": {"$sum": 1}}},
+            {"$project": {"groups": 1}}], "cursor": {}, "collation": {"locale": "en", "strength": 1}}, setup=setup)
+        for setup in ([], [{"createIndexes": "c", "indexes": [{"key": {"s": 1}, "name": "s", "collation": {"locale": "en", "strength": 1}}]}])),
+    commands("collation: Thai ignores spaces", [{"_id": number, "s": text} for number, text in enumerate(["a b", "a-b", "aa", "ab", "ac"])],
+        *({"find": "c", "sort": {"s": 1, "_id": 1}, "collation": {"locale": "th", **more}} for more in ({}, {"alternate": "non-ignorable"}, {"alternate": "shifted"}))),
     commands(
         "collation filters",
         DOCUMENTS,

@@ -20,7 +20,8 @@ struct Options<'a> {
     case_first: &'a str,
     strength: i32,
     numeric_ordering: bool,
-    alternate: &'a str,
+    /// `None`: as the locale has it, which for Thai is shifted.
+    alternate: Option<&'a str>,
     max_variable: &'a str,
     normalization: bool,
     backwards: Option<bool>,
@@ -52,7 +53,7 @@ impl<'a> Options<'a> {
             case_first: "off",
             strength: 3,
             numeric_ordering: false,
-            alternate: "non-ignorable",
+            alternate: None,
             max_variable: "punct",
             normalization: false,
             backwards: None,
@@ -73,7 +74,7 @@ impl<'a> Options<'a> {
                 "caseFirst" => options.case_first = field.one_of(&["upper", "lower", "off"])?,
                 "strength" => options.strength = field.strength()?,
                 "numericOrdering" => options.numeric_ordering = field.boolean()?,
-                "alternate" => options.alternate = field.one_of(&["non-ignorable", "shifted"])?,
+                "alternate" => options.alternate = Some(field.one_of(&["non-ignorable", "shifted"])?),
                 "maxVariable" => options.max_variable = field.one_of(&["punct", "space"])?,
                 "normalization" => options.normalization = field.boolean()?,
                 "backwards" => match element.value() {
@@ -164,17 +165,24 @@ impl<'a> Options<'a> {
             _ => Strength::Identical,
         });
         options.case_level = Some(if self.case_level { CaseLevel::On } else { CaseLevel::Off });
-        options.alternate_handling = Some(match self.alternate {
-            "shifted" => AlternateHandling::Shifted,
-            _ => AlternateHandling::NonIgnorable,
-        });
+        let is_thai = self.locale == "th" || self.locale.starts_with("th@");
+        let shifted = self.alternate.map_or(is_thai, |alternate| alternate == "shifted");
+        options.alternate_handling =
+            Some(if shifted { AlternateHandling::Shifted } else { AlternateHandling::NonIgnorable });
         options.max_variable = Some(match self.max_variable {
             "space" => MaxVariable::Space,
             _ => MaxVariable::Punctuation,
         });
         let rules = CollatorBorrowed::try_new(preferences, options)
             .map_err(|error| Error::internal(format!("no collation data for {tag}: {error}")))?;
-        Ok(Collator { rules, specification: self.document(Some(backwards), Some(VERSION), |_| true) })
+        let differs_from_specification = shifted && self.alternate.is_none();
+        let tells_quotes_apart = !shifted || self.max_variable == "space";
+        Ok(Collator {
+            rules,
+            tells_quotes_apart,
+            differs_from_specification,
+            specification: self.document(Some(backwards), Some(VERSION), |_| true),
+        })
     }
 
     /// The options as messages show them: those that were given, or all of them where MongoDB has filled them in by then.
@@ -201,7 +209,7 @@ impl<'a> Options<'a> {
         append("caseFirst", Some(self.case_first.into()));
         append("strength", Some(self.strength.into()));
         append("numericOrdering", Some(self.numeric_ordering.into()));
-        append("alternate", Some(self.alternate.into()));
+        append("alternate", Some(self.alternate.unwrap_or("non-ignorable").into()));
         append("maxVariable", Some(self.max_variable.into()));
         append("normalization", Some(self.normalization.into()));
         append("backwards", backwards.map(Value::Boolean));

@@ -36,9 +36,25 @@ fn strings_compare_as_a_server_has_them() {
     check(doc! { "locale": "fr", "backwards": true }, &["cote", "côte", "coté", "côté"]);
     check(doc! { "locale": "fr_CA" }, &["cote", "côte", "coté", "côté"]);
     check(doc! { "locale": "fr" }, &["cote", "coté", "côte", "côté"]);
+    check(doc! { "locale": "th" }, &["aa", "a-b", "=ab", "=a b", "ac"]);
+    check(doc! { "locale": "th", "alternate": "non-ignorable" }, &["a b", "a-b", "aa", "ab"]);
     check(doc! { "locale": "sv" }, &["z", "å", "ä", "ö"]);
     check(doc! { "locale": "de@collation=phonebook" }, &["ad", "ä", "af"]);
     check(doc! { "locale": "da", "strength": 1 }, &["z", "æ", "ø", "å", "=aa"]);
+}
+
+#[test]
+fn quotation_marks_have_places_of_their_own() {
+    let marks = ["'", "‘", "’", "‚", "‛", "‹", "›", "\"", "“", "”", "„", "‟", "⹂", "〝", "〞", "〟", "«", "»", "("];
+    for strength in 1..=3 {
+        check(doc! { "locale": "en", "strength": strength }, &marks);
+        check(doc! { "locale": "fr_CA", "strength": strength }, &marks);
+    }
+    check(
+        doc! { "locale": "en", "strength": 1 },
+        &["O'Brien", "=o'brién", "O'Z", "O’Brien", "=o’BRIEN", "O’C", "O\"", "OBrien"],
+    );
+    check(doc! { "locale": "en", "alternate": "shifted" }, &["O'Brien", "=O’Brien", "=OBrien"]);
 }
 
 #[test]
