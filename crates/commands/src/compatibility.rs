@@ -275,8 +275,35 @@ fn page() -> String {
             function_of(&text, &["Unrecognized window function", "Unrecognized pipeline stage"], &context)
         }),
     );
+    page.push_str(DIFFERENCES);
     page
 }
+
+/// What is answered, and otherwise, because a library is another one or newer.
+const DIFFERENCES: &str = "
+## Differences of libraries
+
+Regular expressions are those of PCRE 8, as in MongoDB 6.0, translated for PCRE2. These remain:
+
+- `\\K` within a lookaround is refused (51091).
+- A call of a group that may call itself without end (`(?R)?a`) fails when it runs (51156) rather than when it is parsed (51091).
+- Properties (`\\p{L}`), scripts and case are those of a later Unicode than version 7. In MongoDB a class with a set that is
+  negated beside a property (`[\\W\\p{Lu}]`) leaves out letters above U+00FF; here it has them.
+
+Dates in text (`$toDate`, `$dateFromString` without a format) are read as MongoDB reads them, words like `next month` among them.
+
+Collations are those of the Unicode Collation Algorithm with the tailorings of a later CLDR than that of ICU 57, which MongoDB 6.0 has.
+Quotation marks are told apart as in ICU 57. These remain:
+
+- Characters younger than Unicode 8, and the Hebrew marks \u{5f3} and \u{5f4}, sort elsewhere.
+- The tailorings of `hy`, `kl`, `lv`, `mr`, `smn`, `th`, `zh` and some others have changed since; `kl` and `smn` sort as the root does.
+- Han characters sort by code point outside of `zh`, `ja` and `ko`, and by radical and stroke in MongoDB.
+- `en_US_POSIX` sorts as `en_US` does, and by code point in MongoDB.
+- `da` and `mt` put upper case first also where a collection's default collation, or `caseFirst: \"off\"`, asks for no such order.
+
+An index that was made by a version of Selkie that took quotation marks for one another has to be made anew if its collation is
+not the simple one and its strings have such marks.
+";
 
 /// `UPDATE_REFERENCE=1 cargo test -p commands compatibility` writes the page anew.
 #[test]
