@@ -47,6 +47,12 @@ def lookup(**options):
 TWICE = {"$let": {"vars": {"x": "$s"}, "in": {"$eq": ["$$x", "a"]}}}
 
 BLOCKS = [
+    # The default of the collection that is written to decides which document is met.
+    *(commands("collation: $merge", {"c": [{"_id": "FOO", "s": "A", "v": 2}], "d": [{"_id": "foo", "s": "a", "v": 1}]},
+        *(aggregate(*stages, {"$merge": {"into": target, "whenMatched": matched, **on}}, **more) for target in ("d", "e") for matched in ("merge", "replace",
+            "keepExisting", "fail", [{"$set": {"z": 1}}]) for stages, on in (([], {}), ([{"$project": {"_id": 0}}], {"on": "s"})) for more in ({}, {"collation": {"locale": "en", "strength": 2}})),
+        setup=[{"create": "e", "collation": {"locale": "en", "strength": 2}}, {"insert": "e", "documents": [{"_id": "foo", "s": "a", "v": 1}]},
+            *({"createIndexes": name, "indexes": [{"key": {"s": 1}, "name": "s", "unique": True}]} for name in ("d", "e"))], writes=True),),
     # Documents whose `_id`s differ by case only are two, whatever the collation.
     commands("collation: $graphLookup", {"c": [{"_id": 1, "s": "FoO"}], "o": [{"_id": "foo", "to": "bar"}, {"_id": "FOO", "to": "BAR"},
         {"_id": "bar", "to": "x"}, {"_id": "Bar", "to": "foo"}]},

@@ -135,10 +135,14 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
             _ => error,
         });
     }
+    // As in MongoDB the pipeline's collation has no say in which document is met, only in which indexes will do; the
+    // default of the collection that is written to has.
+    let collation = call.worker.store.default_collation(namespace).await?;
+    let context = Context { collation, ..call.context() };
     // A document that no update can be made of is met in its turn: others are written, and may be wrong before it.
     let (mut statements, mut mistake) = (Vec::with_capacity(documents.len()), None);
     for document in documents {
-        match statement(call, merge, document) {
+        match statement(call, merge, document, &context) {
             Ok(statement) => statements.push(statement),
             Err(error) => mistake = mistake.or(Some((statements.len(), error))),
         }
@@ -147,7 +151,13 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
     if let Some((at, error)) = mistake {
         outcomes.insert(at.min(outcomes.len()), Err(error));
     }
-    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>().map_err(|error| match error.code() {
+        Code::IMMUTABLE_FIELD => error.context(
+            "$merge failed to update the matching document, did you attempt to modify the _id or the shard key? \
+             :: caused by :: ",
+        ),
+        _ => error,
+    })?;
     let is_unknown = |outcome: &StatementOutcome| outcome.matched == 0 && outcome.upserted.is_none();
     let unknown = documents.iter().zip(&outcomes).filter(|(_, outcome)| is_unknown(outcome));
     let unknown: Vec<&DocBuf> = unknown.map(|(document, _)| document).collect();
@@ -159,18 +169,24 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
                            document in the source collection";
             Err(Error::new(Code::MERGE_STAGE_NO_MATCHING_DOCUMENT, message))
         }
-        WhenNotMatched::Insert => insert_or_update(call, merge, namespace, &unknown).await,
+        WhenNotMatched::Insert => insert_or_update(call, merge, namespace, &unknown, &context).await,
     }
 }
 
 /// Inserts documents that there were none for; a document before one, or somebody else, may have put one there meanwhile.
-async fn insert_or_update(call: &Call<'_>, merge: &Merge, namespace: &Namespace, documents: &[&DocBuf]) -> Result<()> {
+async fn insert_or_update(
+    call: &Call<'_>,
+    merge: &Merge,
+    namespace: &Namespace,
+    documents: &[&DocBuf],
+    context: &Context,
+) -> Result<()> {
     let prepared = documents.iter().map(|document| prepare_own(call, document)).collect::<Result<Vec<_>>>()?;
     let inserted = write_each(call, namespace, Statements::Insert(prepared), false).await?;
     for (document, outcome) in documents.iter().zip(inserted) {
         match outcome {
             Err(error) if error.code() == Code::DUPLICATE_KEY => {
-                let again = Statements::Update(vec![statement(call, merge, document)?]);
+                let again = Statements::Update(vec![statement(call, merge, document, context)?]);
                 let outcomes = write(call, namespace, again, true).await?;
                 if outcomes.iter().all(|outcome| outcome.matched == 0) {
                     return Err(error);
@@ -183,14 +199,12 @@ async fn insert_or_update(call: &Call<'_>, merge: &Merge, namespace: &Namespace,
 }
 
 /// The update that puts one document into the collection.
-fn statement(call: &Call<'_>, merge: &Merge, document: &DocBuf) -> Result<UpdateStatement> {
-    // As in MongoDB the pipeline's collation has no say in which document is met; only in which indexes will do.
-    let context = call.context();
+fn statement(call: &Call<'_>, merge: &Merge, document: &DocBuf, context: &Context) -> Result<UpdateStatement> {
     let new_id = call.worker.new_object_id(call.now_ms);
     let filter = identity(merge, document.as_doc(), new_id.into())?;
-    let (update, upsert) = update(merge, document, &context)?;
+    let (update, upsert) = update(merge, document, context)?;
     Ok(UpdateStatement {
-        predicate: Predicate::parse(filter.as_doc(), &context)?,
+        predicate: Predicate::parse(filter.as_doc(), context)?,
         sort: None,
         update,
         multi: false,
