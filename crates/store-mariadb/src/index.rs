@@ -221,6 +221,13 @@ impl Index {
         &self.columns.fields[position].text
     }
 
+    /// The column with the compact JSON text of a path, if the path is one of the index's fields.
+    pub fn column_of_text(&self, path: &str) -> Option<&str> {
+        let position = self.fields().position(|field| field == path)?;
+        let column = self.text_column(position);
+        (column == columns::text_name(path)).then_some(column)
+    }
+
     fn column_names(&self) -> impl Iterator<Item = &str> {
         // Another kind of index has nothing but what marks it.
         let marker = (!self.has_columns).then(|| self.column(0));

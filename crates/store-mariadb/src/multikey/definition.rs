@@ -75,12 +75,13 @@ pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<S
         let before = places(index).into_iter().take(number);
         let others: String =
             before.map(|place| format!(" AND NOT COALESCE({}, FALSE)", is_array("t", place))).collect();
-        let (elements, keys) = (elements(index, "t", place), keys(index, "t", place));
+        let keys = keys(index, "t", place);
+        let (elements, is_array) =
+            stored_elements(index, place).unwrap_or_else(|| (elements(index, "t", place), is_array("t", place)));
         statements.push(format!(
             "INSERT IGNORE INTO {own} SELECT {number}, {keys}, t.seq FROM {main} AS t JOIN {elements} AS e \
-             WHERE ({}) AND {}{others} LOCK IN SHARE MODE",
+             WHERE ({}) AND {is_array}{others} LOCK IN SHARE MODE",
             has_array(index, "t"),
-            is_array("t", place),
         ));
     }
     statements
@@ -187,6 +188,17 @@ fn elements(index: &Index, row: &str, place: &str) -> String {
     })
 }
 
+/// The elements of a place's array, and whether it is one, by the column that has its text, if there is one: to search all
+/// documents for their arrays once more was a third of the time that it takes to fill the table.
+fn stored_elements(index: &Index, place: &str) -> Option<(String, String)> {
+    let text = format!("t.{}", quote(index.column_of_text(place)?));
+    let elements =
+        elements_within(index, place, &text, |rest| json_path_literal(rest.split('.').filter(|it| !it.is_empty())));
+    // Fields within the elements are in other columns.
+    let is_alone = index.fields().all(|field| field == place || rest_within(field, place).is_none());
+    is_alone.then(|| (elements, format!("LEFT({text}, 1) = '['")))
+}
+
 /// A place's array, as compact text.
 pub(super) fn array_of(row: &str, place: &str) -> String {
     format!("JSON_COMPACT({})", extracted(row, place))
@@ -195,12 +207,16 @@ pub(super) fn array_of(row: &str, place: &str) -> String {
 /// The elements of a place's array (`v`), and in each what the fields within it lead to, by the path literals given. An empty array is one element without
 /// any value, so that conditions on fields elsewhere find its document.
 pub(super) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&str) -> String) -> String {
+    elements_within(index, place, &array_of(row, place), path)
+}
+
+/// As [`elements_of`], of an array whose text is at hand.
+fn elements_within(index: &Index, place: &str, array: &str, path: impl Fn(&str) -> String) -> String {
     let columns = index.fields().enumerate().filter_map(|(position, field)| {
         let rest = rest_within(field, place)?;
         Some(format!("v{position} JSON PATH {}", path(rest)))
     });
     let columns: Vec<String> = std::iter::once("v JSON PATH '$'".to_owned()).chain(columns).collect();
-    let array = array_of(row, place);
     let none = "_utf8mb4'[null]' COLLATE utf8mb4_nopad_bin";
     format!("JSON_TABLE(IF({array} = '[]', {none}, {array}), '$[*]' COLUMNS ({}))", columns.join(", "))
 }
