@@ -9,6 +9,7 @@ use document::Doc;
 use error::Result;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -17,38 +18,47 @@ const LOOKS_AGAIN: Duration = Duration::from_millis(5);
 
 /// How many times writes have been locked.
 #[derive(Debug)]
-pub struct WriteLock(watch::Sender<u32>);
+pub struct WriteLock {
+    count: watch::Sender<u32>,
+    /// The count is above zero. Each command asks, and the count itself is behind a lock.
+    is_locked: AtomicBool,
+}
 
 impl Default for WriteLock {
     fn default() -> Self {
-        WriteLock(watch::Sender::new(0))
+        WriteLock { count: watch::Sender::new(0), is_locked: AtomicBool::new(false) }
     }
 }
 
 impl WriteLock {
+    #[inline]
     pub fn is_locked(&self) -> bool {
-        *self.0.borrow() > 0
+        self.is_locked.load(Ordering::Relaxed)
     }
 
     /// Locks writes once more; returns how many times they are locked.
     pub fn lock(&self) -> u32 {
-        self.0.send_modify(|count| *count += 1);
-        *self.0.borrow()
+        self.count.send_modify(|count| {
+            *count += 1;
+            self.is_locked.store(true, Ordering::Relaxed);
+        });
+        *self.count.borrow()
     }
 
     /// Takes one lock back; returns how many are left, and `None` if there was none.
     pub fn unlock(&self) -> Option<u32> {
-        let unlocked = self.0.send_if_modified(|count| {
-            let is_locked = *count > 0;
+        let unlocked = self.count.send_if_modified(|count| {
+            let was_locked = *count > 0;
             *count = count.saturating_sub(1);
-            is_locked
+            self.is_locked.store(*count > 0, Ordering::Relaxed);
+            was_locked
         });
-        unlocked.then(|| *self.0.borrow())
+        unlocked.then(|| *self.count.borrow())
     }
 
     /// Waits until writes are not locked.
     pub async fn wait(&self, running: &Running) -> Result<()> {
-        let mut count = self.0.subscribe();
+        let mut count = self.count.subscribe();
         let unlocked = async { count.wait_for(|count| *count == 0).await.map(drop) };
         let mut unlocked = pin!(unlocked);
         let waiting = poll_fn(|context| {
