@@ -131,7 +131,22 @@ SCHEMA_VALIDATION = [
     ]
 ]
 
+# Schemas of which a value breaks every rule, told in MongoDB's order.
+BROKEN = [
+    ({"minimum": 90, "maximum": 1, "multipleOf": 7, "enum": [3], "anyOf": [{"minimum": 99}], "allOf": [{"minimum": 99}], "oneOf": [{"minimum": 99}], "not": {"minimum": 2}}, 5),
+    ({"minLength": 9, "maxLength": 1, "pattern": "^x", "enum": [3], "not": {"minLength": 1}, "allOf": [{"minLength": 99}]}, "abc"),
+    ({"minItems": 9, "maxItems": 1, "uniqueItems": True, "items": {"bsonType": "string"}, "enum": [3], "not": {"minItems": 1}, "allOf": [{"minItems": 99}]}, [1, 1]),
+    ({"minItems": 9, "maxItems": 1, "uniqueItems": True, "items": [{"bsonType": "string"}], "additionalItems": False, "enum": [3], "not": {"minItems": 1}}, [1, 1]),
+    ({"properties": {"z": {"bsonType": "string"}}, "maxProperties": 1, "minProperties": 9, "required": ["q"], "additionalProperties": False,
+        "dependencies": {"z": ["w"]}, "anyOf": [{"required": ["p"]}], "allOf": [{"required": ["p"]}], "not": {"required": ["z"]}, "enum": [{"q": 1}],
+        "oneOf": [{"required": ["p"]}]}, {"z": 5, "y": 1}),
+    ({"patternProperties": {"^y": {"bsonType": "string"}}, "maxProperties": 1, "required": ["q"], "enum": [{"q": 1}]}, {"z": 5, "y": 1}),
+]
+
 BLOCKS = [
+    *(script("validators: order of broken rules", {"create": "v", "validator": {"$jsonSchema": schema}}, {"insert": "v", "documents": [document]})
+        for broken, value in BROKEN for schema, document in (({"properties": {"a": broken}}, {"_id": 1, "a": value}),
+            *([(broken, {"_id": 1, **value})] if isinstance(value, dict) else []))),
     commands("validators: operators that are refused", [{"_id": 1, "a": 1}], *(command for validator in (
         {"$expr": {"$function": {"body": "function() { return true }", "args": [], "lang": "js"}}}, {"$expr": {"$literal": {"$function": 1}}},
         {"$sampleRate": 0.5}, {"$sampleRate": Decimal128("0.5")}, {"$sampleRate": 1.0}, {"$sampleRate": 0}, {"$sampleRate": 2}, {"$sampleRate": "a"}, {"a": {"$sampleRate": 0.5}},

@@ -6,31 +6,32 @@ use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf, compare};
 use query::{Context, Predicate};
 
 /// The keywords, in the order they are told in.
-const KEYWORDS: [&str; 24] = [
+const KEYWORDS: [&str; 25] = [
     "bsonType",
     "type",
-    "minimum",
-    "maximum",
     "multipleOf",
+    "maximum",
+    "minimum",
     "pattern",
-    "minLength",
     "maxLength",
-    "enum",
+    "minLength",
     "minItems",
     "maxItems",
     "uniqueItems",
     "items",
     "additionalItems",
+    "properties",
+    "additionalProperties",
+    "patternProperties",
+    "required",
     "minProperties",
     "maxProperties",
-    "properties",
-    "patternProperties",
-    "additionalProperties",
-    "required",
     "dependencies",
     "allOf",
     "anyOf",
     "oneOf",
+    "not",
+    "enum",
 ];
 
 /// Writes what is to be told of a document that does not match the schema.
@@ -66,13 +67,6 @@ fn rules(schema: Doc<'_>, value: Value<'_>, mut array: ArrayWriter<'_>) {
             // What else is said is said of values of that type.
             return;
         }
-    }
-    if let Some(Value::Document(_)) = schema.get("not")
-        && breaks(&alone(schema, "not"), value)
-    {
-        let mut rule = array.document();
-        rule.append("operatorName", "not");
-        rule.append("reason", "child expression matched");
     }
 }
 
@@ -126,6 +120,7 @@ fn rule(keyword: &str, schema: Doc<'_>, value: Value<'_>, rule: &mut DocWriter<'
         "dependencies" => return dependencies(argument, value, rule),
         "allOf" | "anyOf" | "oneOf" => return alternatives(keyword, argument, value, rule),
         "items" => return items(argument, value, rule),
+        "not" => return rule.append("reason", "child expression matched"),
         "additionalProperties" | "additionalItems" if argument.as_document().is_some() => {
             return additional_by_schema(keyword, schema, value, rule);
         }
