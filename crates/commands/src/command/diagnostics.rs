@@ -122,8 +122,8 @@ pub async fn validate_metadata(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -
     let all = store.databases().await?.into_iter().map(|database| database.name);
     let databases = match validation.database {
         Some(database) => vec![database.to_owned()],
-        None if call.database() == "admin" => all.collect(),
-        None => vec![call.database().to_owned()],
+        // Whichever it is sent to.
+        None => all.collect(),
     };
     for database in databases {
         for collection in store.collections(&database).await? {
