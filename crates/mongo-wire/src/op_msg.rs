@@ -124,7 +124,8 @@ impl Fault {
 }
 
 fn invalid(invalid: Invalid) -> Error {
-    Error::new(Code::INVALID_BSON, invalid.to_string())
+    let code = if invalid == Invalid::Depth { Code::OVERFLOW } else { Code::INVALID_BSON };
+    Error::new(code, invalid.to_string())
 }
 
 impl From<DecodeError> for Fault {
