@@ -1,13 +1,14 @@
 """Unique indexes whose keys MariaDB cannot compute: with a collation, with filters that SQL does not decide, and more than a table has
 columns for. Gateways claim their keys, in the transaction that writes the document."""
 
+import contextlib
 import random
 import threading
 
 import pytest
 from pymongo import InsertOne, UpdateOne
 from pymongo.collation import Collation
-from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure, PyMongoError
 
 ENGLISH = Collation("en", strength=2)
 
@@ -142,3 +143,62 @@ def test_a_gateway_that_has_not_heard_of_the_index_writes_nothing_that_is_taken(
             elsewhere.insert_one({"_id": f"b{number}", "name": f"bert{number}"})
             refused(lambda: db.names.insert_one({"name": f"BERT{number}"}))
             db.names.drop_index("name_1")
+
+
+def test_writers_beside_a_build_do_not_hide_that_documents_have_a_key_in_common(server, db):
+    db.names.insert_many([{"name": f"name{number % 2999}"} for number in range(3000)])
+    done = threading.Event()
+
+    def write(number):
+        with server.client() as client:
+            written = 0
+            while not done.is_set():
+                written += 1
+                client[db.name].names.insert_one({"name": f"{number}.{written}"})
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    [thread.start() for thread in threads]
+    try:
+        with pytest.raises(DuplicateKeyError):
+            db.names.create_index("name", unique=True, collation=ENGLISH)
+    finally:
+        done.set()
+        [thread.join() for thread in threads]
+    assert list(db.names.index_information()) == ["_id_"]
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("kind", ["~claims~", "~pending~"])
+def test_an_index_that_a_killed_gateway_had_begun_is_made_when_it_is_asked_for(server, own_server, db, sql, kind):
+    db.names.insert_many([{"_id": number, "name": f"name{number}"} for number in range(4000)])
+    other = own_server(mariadb=server.mariadb)
+
+    def create():
+        with other.client(serverSelectionTimeoutMS=100, retryWrites=False) as client, contextlib.suppress(PyMongoError):
+            client[db.name].names.create_index("name", unique=True, collation=ENGLISH)
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    while not any(name.startswith(kind) for (name,) in sql("SHOW TABLES")):
+        pass
+    other.kill()
+    thread.join()
+    db.names.create_index("name", unique=True, collation=ENGLISH)
+    refused(lambda: db.names.insert_one({"name": "NAME1"}))
+    refused(lambda: db.names.insert_one({"name": "NAME3999"}))
+    db.names.drop_index("name_1")
+    assert [name for (name,) in sql("SHOW TABLES") if name.startswith("~")] == []
+    db.names.insert_one({"name": "NAME1"})
+
+
+@pytest.mark.mariadb_only
+def test_a_collection_keeps_its_keys_as_it_is_renamed(names, sql):
+    names.insert_one({"name": "anna"})
+    tables = [name for (name,) in sql("SHOW TABLES") if name.startswith("~")]
+    assert tables
+    names.rename("renamed")
+    assert [name for (name,) in sql("SHOW TABLES") if name.startswith("~")] == tables
+    renamed = names.database.renamed
+    refused(lambda: renamed.insert_one({"name": "ANNA"}))
+    renamed.drop_index("name_1")
+    assert [name for (name,) in sql("SHOW TABLES") if name.startswith("~")] == []

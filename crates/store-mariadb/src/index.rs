@@ -270,7 +270,17 @@ impl Index {
 
     /// The tables by which gateways keep the index unique, if they do and not MariaDB: see [`crate::keyed::claims`].
     pub fn claims(&self) -> Option<&KeyTable> {
-        self.keys.as_ref().filter(|_| self.spec.unique && !self.has_keys())
+        self.keys.as_ref().filter(|_| self.is_claimed())
+    }
+
+    /// Whether gateways keep the index unique, and not MariaDB.
+    pub fn is_claimed(&self) -> bool {
+        self.spec.unique && !self.has_keys()
+    }
+
+    /// Whether the gateway that made the index has not come to the end: it is at it, or was killed.
+    pub fn is_unfinished(&self) -> bool {
+        self.is_nothing_without_keys() && !self.keys.as_ref().is_some_and(|keys| keys.filled)
     }
 
     /// How strings are compared in it.

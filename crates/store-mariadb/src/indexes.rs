@@ -55,10 +55,19 @@ async fn all_there(
     let mut lease = store.pool.lease().await?;
     store.catalog.forget(namespace);
     let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
+    if !unfinished(&table, specs).is_empty() {
+        return Ok(None);
+    }
     let known = existing(&table);
     let nothing_new = index_rules::new_ones(specs.to_vec(), &known).is_ok_and(|new| new.is_empty());
     let (indexes_before, indexes_after) = (known.len(), known.len());
     Ok(nothing_new.then_some(CreateIndexesOutcome { indexes_before, indexes_after, created_collection: false }))
+}
+
+/// The indexes of these names that are being made, or that a gateway had begun to make when it was killed.
+fn unfinished(table: &Table, specs: &[IndexSpec]) -> Vec<Index> {
+    let is_meant = |index: &&Index| index.is_unfinished() && specs.iter().any(|spec| spec.name == index.spec.name);
+    table.indexes.iter().filter(is_meant).cloned().collect()
 }
 
 /// What is to be made of what was asked for.
@@ -80,7 +89,14 @@ impl Wanted {
             // Nothing comes into being for what is refused.
             index_rules::new_ones(specs.clone(), &[id_index()])?;
         }
-        let (table, created_collection) = store.catalog.table_or_create(lease, namespace).await?;
+        let (mut table, created_collection) = store.catalog.table_or_create(lease, namespace).await?;
+        // Nobody else is making any: a gateway was killed that did.
+        let left = unfinished(&table, &specs);
+        if !left.is_empty() {
+            take_away(lease, &table, &left).await?;
+            store.catalog.forget(namespace);
+            table = store.catalog.table_or_create(lease, namespace).await?.0;
+        }
         let known = existing(&table);
         let indexes_before = known.len();
         let new = match index_rules::new_ones(specs, &known) {

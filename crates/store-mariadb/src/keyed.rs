@@ -36,6 +36,11 @@ const KEYS: &str = "~keys~";
 const PENDING: &str = "~pending~";
 const CLAIMS: &str = "~claims~";
 
+/// How far the tables are.
+const BEGUN: &str = "begun";
+const FILLING: &str = "filling";
+const READY: &str = "ready";
+
 /// Bytes of a key that are kept. What lies behind them is found among others that begin the same.
 const KEY_BYTES_MAX: usize = 750;
 
@@ -62,13 +67,15 @@ pub(crate) struct KeyTable {
     hash: String,
     /// Documents are found by them: each has its keys there, or is pending.
     pub ready: bool,
+    /// Every document has been entered. Of a unique index, no two had a key in common then.
+    pub filled: bool,
     /// The parts of the index's paths in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
     pub arrays: u64,
 }
 
 impl KeyTable {
     fn new() -> KeyTable {
-        KeyTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, arrays: 0 }
+        KeyTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, filled: false, arrays: 0 }
     }
 
     /// Reads what [`KeyTable::remembered`] spells.
@@ -76,12 +83,21 @@ impl KeyTable {
         let mut words = text.strip_prefix(KEYS)?.split(' ');
         let (hash, state, arrays) = (words.next()?, words.next()?, words.next()?);
         let arrays = u64::from_str_radix(arrays, 16).unwrap_or(u64::MAX);
-        Some(KeyTable { hash: hash.to_owned(), ready: state == "ready", arrays })
+        Some(KeyTable { hash: hash.to_owned(), ready: state != BEGUN, filled: state == READY, arrays })
     }
 
     fn remembered(&self) -> String {
-        let state = if self.ready { "ready" } else { "begun" };
-        format!("{KEYS}{} {state} {:x}", self.hash, self.arrays)
+        format!("{}{:x}", self.remembered_state(), self.arrays)
+    }
+
+    /// What the remembered text begins with, unless the index has been made anew or is further on.
+    fn remembered_state(&self) -> String {
+        let state = match (self.ready, self.filled) {
+            (false, _) => BEGUN,
+            (true, false) => FILLING,
+            (true, true) => READY,
+        };
+        format!("{KEYS}{} {state} ", self.hash)
     }
 
     pub fn name(&self) -> String {
@@ -146,8 +162,8 @@ pub(crate) async fn make(
     if outcome.as_ref().is_err_and(|failure| !failure.is_lost()) {
         // None of them is left behind with its triggers.
         for (index, keys) in &made {
-            remember(connection, table, index, None).await?;
             drop_tables(connection, &table.schema, keys).await?;
+            remember(connection, table, index, None).await?;
         }
     }
     store.catalog.note_change();
@@ -162,7 +178,7 @@ async fn make_each<'i>(
     progress: Option<&Progress>,
     made: &mut Vec<(&'i Index, KeyTable)>,
 ) -> Result<()> {
-    for index in indexes.iter().filter(|index| is_suitable(index, table)) {
+    for index in indexes.iter().filter(|index| is_suitable(index, table) && index.keys.is_none()) {
         let mut keys = KeyTable::new();
         remember(connection, table, index, Some(&keys)).await?;
         made.push((index, keys.clone()));
@@ -172,13 +188,14 @@ async fn make_each<'i>(
             Err(failure) if index.is_nothing_without_keys() => return Err(index.without_triggers(failure)),
             Err(failure) => {
                 made.pop();
-                remember(connection, table, index, None).await?;
                 drop_tables(connection, &table.schema, &keys).await?;
+                remember(connection, table, index, None).await?;
                 tracing::warn!("index '{}' of {} does not serve queries: {failure}", index.spec.name, table.quoted);
                 continue;
             }
         }
-        keys.ready = true;
+        let is_claimed = index.is_claimed();
+        (keys.ready, keys.filled) = (true, !is_claimed);
         remember(connection, table, index, Some(&keys)).await?;
         let (mut done, mut refused) = (0, 0);
         loop {
@@ -197,12 +214,30 @@ async fn make_each<'i>(
                 progress.set(done as u64);
                 progress.check()?;
             }
-            if drained < DRAINED_AT_ONCE {
+            if drained < DRAINED_AT_ONCE
+                && (!is_claimed || duplicates == Duplicates::Kept || are_claimed(connection, table, &keys).await?)
+            {
                 break;
             }
         }
+        if is_claimed {
+            keys.filled = true;
+            remember(connection, table, index, Some(&keys)).await?;
+        }
     }
     Ok(())
+}
+
+/// Whether every key of every document is claimed. Others drain beside a build, and leave out keys that are taken: those
+/// documents are noted again, to be refused or to have their claims.
+async fn are_claimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+    match claims::note_unclaimed(connection, table, keys).await {
+        Err(failure) if failure.is_contention() => {
+            tokio::time::sleep(CONTENTION_PAUSE).await;
+            Ok(false)
+        }
+        outcome => outcome.map(|any| !any),
+    }
 }
 
 /// Makes the tables and the triggers, and has all rows pending: in this order, so that no write is missed.
@@ -270,8 +305,11 @@ async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable)
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
         let Some(keys) = &index.keys else { continue };
-        remember(connection, table, index, None).await?;
+        // Whoever comes after a gateway that is killed in between still knows what to claim, and what to drop.
+        let begun = KeyTable { ready: false, filled: false, ..keys.clone() };
+        remember(connection, table, index, Some(&begun)).await?;
         drop_tables(connection, &table.schema, keys).await?;
+        remember(connection, table, index, None).await?;
     }
     Ok(())
 }
@@ -285,6 +323,8 @@ mod tests {
         let keys = KeyTable { arrays: 5, ..KeyTable::new() };
         assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
         let keys = KeyTable { ready: true, ..keys };
+        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
+        let keys = KeyTable { filled: true, ..keys };
         assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
         assert!(keys.remembered().len() <= 64);
         assert!(is_name(&keys.name()));

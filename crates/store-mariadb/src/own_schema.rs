@@ -244,6 +244,22 @@ pub(crate) async fn remember_values(
     execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
+/// As [`remember_values`], where what is remembered begins with `before`. What others have changed meanwhile stays.
+pub(crate) async fn update_values(
+    connection: &mut Connection,
+    table: &Table,
+    index: &Index,
+    before: &str,
+    values: &str,
+) -> Result<()> {
+    let sql = "UPDATE selkie.indexes SET values_table = ? \
+               WHERE schema_name = ? AND table_name = ? AND sql_name = ? AND LEFT(values_table, ?) = ?";
+    let [values, schema, name, sql_name] =
+        [values, &table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+    let (length, before) = (Param::Unsigned(before.len() as u64), Param::Text(before.as_bytes()));
+    execute(connection, &sql.into(), &[values, schema, name, sql_name, length, before]).await.map(drop)
+}
+
 /// What is remembered of a database's collections; of one only, if a table is named.
 pub(crate) async fn collections(
     connection: &mut Connection,

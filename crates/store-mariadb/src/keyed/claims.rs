@@ -10,9 +10,9 @@
 //! it claims keys of, and a session that does not name this one gets the error of a missing table, whereupon gateways look at the table anew.
 
 use super::drain::{DRAINED_AT_ONCE, drain, drain_within};
-use super::{Duplicates, KeyTable};
+use super::{Duplicates, KEY, KeyTable};
 use crate::connection::{Connection, Event};
-use crate::failure::Result;
+use crate::failure::{Failure, Result, sql};
 use crate::index::Index;
 use crate::names::quote;
 use crate::table::Table;
@@ -56,29 +56,75 @@ pub(super) fn definition(table: &Table, index: &Index, keys: &KeyTable) -> Strin
     )
 }
 
-/// Has what others have written drained, in transactions of its own, so that what is left is the caller's.
-pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result<()> {
+/// Has what others have written drained, in transactions of its own, so that what is left is the caller's. False: others
+/// are still draining some of it, and keys may be claimed that are free.
+pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result<bool> {
+    let mut settled = true;
     for (index, keys) in claimed(table) {
         let mut keys = keys.clone();
-        loop {
-            let probe = format!("SELECT seq FROM {} LIMIT 1", keys.pending(table));
-            connection.queue_execute(&probe.into(), &[]);
-            let mut any = false;
-            loop {
-                match connection.next().await {
-                    Ok(Event::Row(_)) => any = true,
-                    Ok(_) => break,
-                    // The tables are being made.
-                    Err(failure) if failure.is_missing_table() => break,
-                    Err(failure) => return Err(failure),
-                }
-            }
-            if !any || drain(connection, table, index, &mut keys, Duplicates::Kept).await? < DRAINED_AT_ONCE {
+        while is_any_pending(connection, table, &keys).await? {
+            if drain(connection, table, index, &mut keys, Duplicates::Kept).await? < DRAINED_AT_ONCE {
+                settled &= !is_any_pending(connection, table, &keys).await?;
                 break;
             }
         }
     }
-    Ok(())
+    Ok(settled)
+}
+
+/// Returns what became of a write that was refused and rolled back: where others have written meanwhile, or their keys are still being
+/// drained, the key may be free, or taken by a document that is not the caller's. The write is then to be tried again.
+pub(crate) async fn weigh(connection: &mut Connection, table: &Table, settled: bool, failure: Failure) -> Failure {
+    if failure.sql_code() != Some(sql::DUPLICATE_ENTRY) {
+        return failure;
+    }
+    match settled && !is_pending(connection, table).await.unwrap_or(false) {
+        true => failure,
+        false => Failure::Sql { code: sql::RECORD_CHANGED, message: failure.to_string() },
+    }
+}
+
+/// Whether others have written what is not drained.
+async fn is_pending(connection: &mut Connection, table: &Table) -> Result<bool> {
+    for (_, keys) in claimed(table) {
+        if is_any_pending(connection, table, keys).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether notes can be seen: those that a transaction is about to take back are among them.
+async fn is_any_pending(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+    match finds(connection, &format!("SELECT seq FROM {} LIMIT 1", keys.pending(table))).await {
+        // The tables are being made.
+        Err(failure) if failure.is_missing_table() => Ok(false),
+        outcome => outcome,
+    }
+}
+
+async fn finds(connection: &mut Connection, sql: &str) -> Result<bool> {
+    connection.queue_execute(&sql.into(), &[]);
+    let mut any = false;
+    while let Event::Row(_) = connection.next().await? {
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Notes the documents of which a key is not claimed, when all who drain are through. Returns whether there is anything to drain.
+pub(super) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+    let (own, pending, claims) = (keys.keys(table), keys.pending(table), keys.claims(table));
+    if finds(connection, &format!("SELECT seq FROM {pending} LIMIT 1 LOCK IN SHARE MODE")).await? {
+        return Ok(true);
+    }
+    connection.queue_query(&format!(
+        "INSERT IGNORE INTO {pending} SELECT entered.seq FROM \
+         (SELECT seq, COUNT(*) keys_count FROM {own} WHERE key_bytes >= x'{KEY:02x}' GROUP BY seq) entered \
+         LEFT JOIN (SELECT seq, COUNT(*) keys_count FROM {claims} GROUP BY seq) claimed ON claimed.seq = entered.seq \
+         WHERE COALESCE(claimed.keys_count, 0) < entered.keys_count"
+    ));
+    Ok(connection.finish().await?.affected_rows > 0)
 }
 
 /// Claims the keys of what the transaction has written; fails with 1062 where another document has one of them.

@@ -4,10 +4,11 @@
 //! takes back their notes. A row's note is locked from the moment on that somebody notes it until the document can be seen, so that a document
 //! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
 
-use super::{ARRAYS, Duplicates, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, claims, remember};
+use super::{ARRAYS, Duplicates, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, claims};
 use crate::connection::{Connection, Event};
 use crate::failure::Result;
 use crate::index::Index;
+use crate::own_schema;
 use crate::plan::{MariaDbPlan, Rows, among, padded};
 use crate::spelling;
 use crate::store::MariaDbStore;
@@ -136,7 +137,8 @@ pub(super) async fn drain(
             transact::commit(connection).await?;
             if arrays & !keys.arrays != 0 {
                 keys.arrays |= arrays;
-                remember(connection, table, index, Some(keys)).await?;
+                let (before, after) = (keys.remembered_state(), keys.remembered());
+                own_schema::update_values(connection, table, index, &before, &after).await?;
             }
             Ok(count)
         }

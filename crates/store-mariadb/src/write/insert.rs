@@ -192,16 +192,14 @@ impl Batch<'_> {
 
     /// One by one, in one transaction, so that each document's fate is known.
     async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
-        if claims::are_needed(self.table) {
-            claims::settle(connection, self.table).await?;
-        }
+        let settled = !claims::are_needed(self.table) || claims::settle(connection, self.table).await?;
         queue_begin_on(connection, self.table);
         connection.finish().await?;
         if self.table.cap().is_some() {
             self.table.queue_lock(connection);
             connection.finish().await?;
         }
-        match self.each_in_transaction(connection, ledger).await {
+        match self.each_in_transaction(connection, ledger, settled).await {
             Ok(outcomes) => {
                 let recording = ledger.queue_record(connection, &outcomes);
                 if recording {
@@ -229,6 +227,7 @@ impl Batch<'_> {
         &self,
         connection: &mut Connection,
         ledger: &Ledger,
+        settled: bool,
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
         let mut outcomes = Vec::new();
         let mut next = ledger.len();
@@ -241,7 +240,7 @@ impl Batch<'_> {
             connection.finish().await?;
             let mut fates = self.singles(connection, next..until).await?;
             if claims && let [fate @ Ok(_)] = fates.as_mut_slice() {
-                *fate = self.claim(connection, next).await?;
+                *fate = self.claim(connection, next, settled).await?;
             }
             let refused = fates.iter().position(Result::is_err);
             match refused {
@@ -268,12 +267,21 @@ impl Batch<'_> {
     }
 
     /// Claims the keys of a document that has just been inserted; where one is taken, the document is not there any more.
-    async fn claim(&self, connection: &mut Connection, position: usize) -> Result<error::Result<StatementOutcome>> {
+    async fn claim(
+        &self,
+        connection: &mut Connection,
+        position: usize,
+        settled: bool,
+    ) -> Result<error::Result<StatementOutcome>> {
         match claims::claim(connection, self.table).await {
             Ok(()) => Ok(Ok(inserted())),
             Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
                 connection.queue_query("ROLLBACK TO SAVEPOINT selkie");
                 connection.finish().await?;
+                let failure = claims::weigh(connection, self.table, settled, failure).await;
+                if failure.is_contention() {
+                    return Err(failure);
+                }
                 let document = self.documents.get(position).and_then(|bytes| Doc::from_bytes(bytes));
                 Ok(Err(refusal::of(failure, self.namespace, self.table, document.unwrap_or(Doc::EMPTY))))
             }

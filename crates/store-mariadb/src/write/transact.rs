@@ -41,9 +41,7 @@ pub(super) async fn write(
             Wrote::Stale
         });
     }
-    if claims {
-        claims::settle(connection, table).await?;
-    }
+    let settled = !claims || claims::settle(connection, table).await?;
     queue_begin_on(connection, table);
     let recording = ledger.queue_record(connection, &outcomes);
     let count = queue(connection).await?;
@@ -65,7 +63,7 @@ pub(super) async fn write(
             if !failure.is_lost() {
                 roll_back(connection).await?;
             }
-            Err(failure)
+            Err(if claims { claims::weigh(connection, table, settled, failure).await } else { failure })
         }
     }
 }
