@@ -189,16 +189,3 @@ def test_an_index_that_a_killed_gateway_had_begun_is_made_when_it_is_asked_for(s
     db.names.drop_index("name_1")
     assert [name for (name,) in sql("SHOW TABLES") if name.startswith("~")] == []
     db.names.insert_one({"name": "NAME1"})
-
-
-@pytest.mark.mariadb_only
-def test_a_collection_keeps_its_keys_as_it_is_renamed(names, sql):
-    names.insert_one({"name": "anna"})
-    tables = [name for (name,) in sql("SHOW TABLES") if name.startswith("~")]
-    assert tables
-    names.rename("renamed")
-    assert [name for (name,) in sql("SHOW TABLES") if name.startswith("~")] == tables
-    renamed = names.database.renamed
-    refused(lambda: renamed.insert_one({"name": "ANNA"}))
-    renamed.drop_index("name_1")
-    assert [name for (name,) in sql("SHOW TABLES") if name.startswith("~")] == []

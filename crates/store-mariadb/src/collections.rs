@@ -135,8 +135,9 @@ async fn move_table(
     // Triggers do not go with a table into another schema. The next array brings them back, but for those of unique indexes.
     if source.schema != schema {
         multikey::drop_all(connection, source, &source.indexes).await?;
-        keyed::drop_all(connection, source, &source.indexes).await?;
     }
+    // A gateway that drains still, and has not heard of the new name, would read documents of who has the old one next.
+    keyed::drop_all(connection, source, &source.indexes).await?;
     let target = format!("{}.{}", quote(schema), quote(name));
     let Some(replaced) = replaced else {
         connection.queue_query(&format!("RENAME TABLE {} TO {target}", source.quoted));
