@@ -16,6 +16,7 @@ pub mod fulltext;
 pub mod geo;
 pub mod hashed;
 pub mod metadata;
+mod name_index;
 pub mod predicate;
 pub mod projection;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(crate) mod shorthand;
 pub mod sort;
 pub mod spill;
 pub mod text;
+mod unique;
 pub mod update;
 
 pub use context::{Context, Folding, Views};

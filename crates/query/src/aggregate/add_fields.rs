@@ -1,6 +1,6 @@
 //! `$addFields` and `$set`: fields computed from the document, put into it.
 
-use super::field_tree::{FieldTree, collide};
+use super::field_tree::{FieldTree, PathSet};
 use super::optimize::Changes;
 use crate::expression::check_field_path;
 use crate::{Context, Expression, Item, text};
@@ -24,7 +24,7 @@ impl AddFields {
     }
 
     fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<AddFields> {
-        let mut paths = Paths { spec, found: Vec::new() };
+        let mut paths = Paths { spec, found: Vec::new(), known: PathSet::default() };
         spec.iter().try_for_each(|(path, value)| paths.add(path, value))?;
         let mut fields = FieldTree::default();
         for (path, value) in paths.found {
@@ -59,6 +59,7 @@ impl AddFields {
 struct Paths<'p> {
     spec: Doc<'p>,
     found: Vec<(String, Value<'p>)>,
+    known: PathSet,
 }
 
 impl<'p> Paths<'p> {
@@ -98,10 +99,10 @@ impl<'p> Paths<'p> {
         )
     }
 
-    fn check_conflict(&self, path: &str) -> Result<()> {
-        match self.found.iter().map(|(other, _)| other).find(|other| collide(other, path)) {
+    fn check_conflict(&mut self, path: &str) -> Result<()> {
+        match self.known.insert(path).and_then(|place| self.found.get(place)) {
             None => Ok(()),
-            Some(other) => Err(Error::new(
+            Some((other, _)) => Err(Error::new(
                 Code(40176),
                 format!(
                     "specification contains two conflicting paths. Cannot specify both '{path}' and '{other}': {}",

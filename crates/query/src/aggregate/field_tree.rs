@@ -3,12 +3,17 @@
 //! Fields keep their order in the document; new ones come behind, in the order of the specification. On the way to a field,
 //! arrays are entered element by element, and what is no document gives way to one.
 
+use crate::name_index::NameIndex;
 use document::{ArrayWriter, Doc, DocWriter, Value};
 use error::Result;
+use hashbrown::{HashMap, HashSet};
 
 /// One level of fields, in the order of the specification.
 #[derive(Clone, Debug)]
-pub(super) struct FieldTree<L>(Vec<(Box<str>, Node<L>)>);
+pub(super) struct FieldTree<L> {
+    fields: Vec<(Box<str>, Node<L>)>,
+    places: NameIndex,
+}
 
 #[derive(Clone, Debug)]
 enum Node<L> {
@@ -18,7 +23,7 @@ enum Node<L> {
 
 impl<L> Default for FieldTree<L> {
     fn default() -> Self {
-        FieldTree(Vec::new())
+        FieldTree { fields: Vec::new(), places: NameIndex::default() }
     }
 }
 
@@ -26,21 +31,31 @@ impl<L> FieldTree<L> {
     /// Puts a leaf at a path with which none before is in conflict.
     pub fn insert(&mut self, path: &str, leaf: L) {
         let Some((name, rest)) = path.split_once('.') else {
-            self.0.push((path.into(), Node::Leaf(leaf)));
+            self.push(path, Node::Leaf(leaf));
             return;
         };
-        let index = self.0.iter().position(|(known, _)| **known == *name).unwrap_or_else(|| {
-            self.0.push((name.into(), Node::Below(FieldTree::default())));
-            self.0.len() - 1
+        let index = self.place(name.as_bytes()).unwrap_or_else(|| {
+            self.push(name, Node::Below(FieldTree::default()));
+            self.fields.len() - 1
         });
-        if let Some((_, Node::Below(below))) = self.0.get_mut(index) {
+        if let Some((_, Node::Below(below))) = self.fields.get_mut(index) {
             below.insert(rest, leaf);
         }
     }
 
+    fn push(&mut self, name: &str, node: Node<L>) {
+        self.fields.push((name.into(), node));
+        self.places.push(name);
+    }
+
+    #[inline]
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        self.places.place(name, self.fields.iter().map(|(name, _)| &**name))
+    }
+
     /// Each leaf with its dotted path.
     pub fn each_path(&self, take: &mut dyn FnMut(&str, &L)) {
-        for (name, node) in &self.0 {
+        for (name, node) in &self.fields {
             match node {
                 Node::Leaf(leaf) => take(name, leaf),
                 Node::Below(below) => below.each_path(&mut |path, leaf| take(&format!("{name}.{path}"), leaf)),
@@ -54,20 +69,20 @@ impl<L> FieldTree<L> {
         F: FnMut(&L, &str, &mut DocWriter<'_>) -> Result<()>,
     {
         let mut found = 0u64;
-        let mut found_beyond: Vec<usize> = Vec::new();
+        let mut found_beyond = HashSet::new();
         for element in document.elements() {
-            let index = self.0.iter().position(|(name, _)| name.as_bytes() == element.key_bytes());
-            let Some((index, (name, node))) = index.and_then(|index| Some((index, self.0.get(index)?))) else {
+            let index = self.place(element.key_bytes());
+            let Some((index, (name, node))) = index.and_then(|index| Some((index, self.fields.get(index)?))) else {
                 writer.append_element(element);
                 continue;
             };
             match u32::try_from(index) {
                 Ok(bit) if bit < u64::BITS => found |= 1 << bit,
-                _ => found_beyond.push(index),
+                _ => drop(found_beyond.insert(index)),
             }
             node.write(name, Some(element.value()), writer, write)?;
         }
-        for (index, (name, node)) in self.0.iter().enumerate() {
+        for (index, (name, node)) in self.fields.iter().enumerate() {
             let known = if index < 64 { found >> index & 1 == 1 } else { found_beyond.contains(&index) };
             if !known {
                 node.write(name, None, writer, write)?;
@@ -79,7 +94,7 @@ impl<L> FieldTree<L> {
     /// The first failure of `compute` in the order of the specification, which is the one that MongoDB meets; [`Self::apply`]
     /// goes by the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, compute: &mut dyn FnMut(&L) -> Result<()>) -> Result<()> {
-        self.0.iter().try_for_each(|(name, node)| match node {
+        self.fields.iter().try_for_each(|(name, node)| match node {
             Node::Leaf(leaf) => compute(leaf),
             Node::Below(below) => below.first_failure_below(document.get(name), compute),
         })
@@ -127,8 +142,54 @@ impl<L> Node<L> {
     }
 }
 
+/// Paths of which none is another one or leads through it.
+#[derive(Default)]
+pub(super) struct PathSet {
+    /// The place of each path in the order of insertion.
+    whole: HashMap<Box<str>, usize>,
+    /// What leads to paths, with the place of the first of these.
+    above: HashMap<Box<str>, usize>,
+}
+
+impl PathSet {
+    /// Adds a path; where it collides with others, gives the place of the first of them instead.
+    pub fn insert(&mut self, path: &str) -> Option<usize> {
+        let ways = || path.match_indices('.').map(|(end, _)| &path[..end]);
+        let found = ways().chain([path]).filter_map(|way| self.whole.get(way)).chain(self.above.get(path)).min();
+        if let Some(place) = found {
+            return Some(*place);
+        }
+        let place = self.whole.len();
+        for way in ways() {
+            self.above.entry(way.into()).or_insert(place);
+        }
+        self.whole.insert(path.into(), place);
+        None
+    }
+}
+
 /// Whether two dotted paths are the same, or one leads through the other.
 pub(super) fn collide(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PathSet, collide};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn collisions_are_those_of_a_search(paths in prop::collection::vec("[ab!](\\.[ab!]){0,3}", 0..8)) {
+            let (mut set, mut known) = (PathSet::default(), Vec::<String>::new());
+            for path in paths {
+                let first = known.iter().position(|other| collide(other, &path));
+                prop_assert_eq!(set.insert(&path), first);
+                if first.is_none() {
+                    known.push(path);
+                }
+            }
+        }
+    }
 }

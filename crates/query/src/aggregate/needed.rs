@@ -5,6 +5,7 @@
 //! fields count as read.
 
 use document::{Doc, Value};
+use hashbrown::HashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -127,6 +128,7 @@ fn includes(spec: Doc<'_>) -> Option<bool> {
 #[derive(Default)]
 struct Names {
     names: Vec<Box<str>>,
+    known: HashSet<Box<str>>,
     /// Paths are kept as they are.
     whole: bool,
 }
@@ -134,7 +136,8 @@ struct Names {
 impl Names {
     fn path(&mut self, path: &str) {
         let name = if self.whole { path } else { path.split('.').next().unwrap_or(path) };
-        if !self.names.iter().any(|known| **known == *name) {
+        if !self.known.contains(name) {
+            self.known.insert(name.into());
             self.names.push(name.into());
         }
     }

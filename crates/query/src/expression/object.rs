@@ -7,6 +7,7 @@ use super::parse::Parser;
 use super::scope::Scope;
 use super::string::display;
 use super::{Evaluated, Expr};
+use crate::name_index::NameIndex;
 use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
@@ -33,20 +34,27 @@ pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Re
 
 /// A document in the making in which a later field of the same name takes the place of an earlier one.
 #[derive(Default)]
-struct Fields<'v>(Vec<(Cow<'v, str>, Kind, &'v [u8])>);
+struct Fields<'v> {
+    fields: Vec<(Cow<'v, str>, Kind, &'v [u8])>,
+    places: NameIndex,
+}
 
 impl<'v> Fields<'v> {
     fn put(&mut self, name: impl Into<Cow<'v, str>>, kind: Kind, raw: &'v [u8]) {
         let name = name.into();
-        match self.0.iter_mut().find(|(other, ..)| *other == name) {
+        let place = self.places.place(name.as_bytes(), self.fields.iter().map(|(name, ..)| &**name));
+        match place.and_then(|place| self.fields.get_mut(place)) {
             Some(field) => *field = (name, kind, raw),
-            None => self.0.push((name, kind, raw)),
+            None => {
+                self.places.push(&name);
+                self.fields.push((name, kind, raw));
+            }
         }
     }
 
     fn finish<'a>(self) -> Evaluated<'a> {
         Evaluated::document(|writer| {
-            for (name, kind, raw) in self.0 {
+            for (name, kind, raw) in self.fields {
                 writer.append_raw(kind, name.as_bytes(), raw);
             }
         })

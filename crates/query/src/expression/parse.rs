@@ -10,6 +10,7 @@ use crate::predicate::check_texts;
 use crate::text;
 use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use hashbrown::HashSet;
 
 /// A parser, and the names of the variables that are in scope where it stands.
 pub(crate) struct Parser<'c> {
@@ -74,6 +75,7 @@ impl<'c> Parser<'c> {
 
     fn parse_object(&mut self, document: Doc<'_>) -> Result<Expr> {
         let mut fields: Vec<(Box<str>, Expr)> = Vec::new();
+        let mut known = HashSet::new();
         for (name, value) in document.iter() {
             super::path::check_name(name)?;
             if name.contains('.') {
@@ -82,7 +84,7 @@ impl<'c> Parser<'c> {
                     "FieldPath field names may not contain '.'. Consider using $getField or $setField.",
                 ));
             }
-            if fields.iter().any(|(other, _)| **other == *name) {
+            if !known.insert(name) {
                 return Err(Error::new(
                     Code(16406),
                     format!("duplicate field name specified in object literal: {}", text::document(document)),

@@ -3,7 +3,8 @@
 use super::functions::Arity::{Any, Exactly};
 use super::functions::{Function, comparing};
 use super::{Evaluated, Expr};
-use document::{Collation, Doc, Kind, Value};
+use crate::unique::Unique;
+use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 
 /// `$setIsSubset` of a constant set, where the server's error has a code of its own.
@@ -107,13 +108,8 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     let (from, without) =
         (operand(name, &arguments[0], 17048, "First")?, operand(name, &arguments[1], 17049, "Second")?);
     let without = Set::of(without, collation);
-    let mut kept: Vec<Value<'_>> = Vec::new();
-    for value in from.values() {
-        if !without.contains(value) && !kept.iter().any(|other| collation.equal(*other, value)) {
-            kept.push(value);
-        }
-    }
-    Ok(to_array(kept))
+    let kept = Unique::of(from.values().filter(|value| !without.contains(*value)), collation);
+    Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 
 /// What the server finds wrong with constant arguments while it prepares a query, where it has codes of its own.

@@ -16,6 +16,7 @@ use crate::expression::{count_letters, decimal};
 use document::path::{End, Path};
 use document::{Decimal128, Doc, Kind, Value, ValueBuf, compare};
 use error::Result;
+use hashbrown::HashSet;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -59,12 +60,13 @@ enum Rule {
     Properties(Vec<(Path, Schema)>),
     /// `patternProperties` and `additionalProperties`.
     Allowed {
-        named: Vec<Box<str>>,
+        named: HashSet<Box<str>>,
         patterns: Vec<(Regex, Schema)>,
         others: Others,
     },
     Dependencies(Vec<(Path, Dependency)>),
     // Anything.
+    /// In the order of [`unordered::order`].
     Enumeration(Vec<ValueBuf>),
     AllOf(Vec<Schema>),
     AnyOf(Vec<Schema>),
@@ -161,7 +163,9 @@ impl Rule {
         match self {
             Rule::Type(types) => Ok(types.contains(value.kind())),
             Rule::Encrypted(types) => Ok(is_encrypted(value, *types)),
-            Rule::Enumeration(values) => Ok(values.iter().any(|other| unordered::equal(value, other.as_value()))),
+            Rule::Enumeration(values) => {
+                Ok(values.binary_search_by(|other| unordered::order(other.as_value(), value)).is_ok())
+            }
             Rule::AllOf(schemas) => all(schemas, |schema| schema.holds_for(value)),
             Rule::AnyOf(schemas) => Ok(count_up_to(1, schemas, value)? == 1),
             Rule::OneOf(schemas) => Ok(count_up_to(2, schemas, value)? == 1),
@@ -273,11 +277,11 @@ fn count_up_to(enough: usize, schemas: &[Schema], value: Value<'_>) -> Result<us
 fn is_allowed(
     name: &str,
     value: Value<'_>,
-    named: &[Box<str>],
+    named: &HashSet<Box<str>>,
     patterns: &[(Regex, Schema)],
     others: &Others,
 ) -> Result<bool> {
-    let mut is_other = !named.iter().any(|other| **other == *name);
+    let mut is_other = !named.contains(name);
     for (pattern, schema) in patterns {
         if pattern.matches_text(name.as_bytes())? {
             is_other = false;

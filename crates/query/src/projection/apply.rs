@@ -7,6 +7,7 @@ use super::tree::{Action, Field, Fields, Mode};
 use crate::metadata::Item;
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+use hashbrown::HashSet;
 
 /// What the walk needs to know besides the place it has reached.
 pub(super) struct Walk<'d> {
@@ -19,8 +20,7 @@ pub(super) struct Walk<'d> {
 impl Walk<'_> {
     /// Projects the fields of one document. `pick`: the first array on the positional operator's path is still to come.
     pub fn document(&self, fields: &Fields, document: Doc<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<()> {
-        // Levels rarely have so many fields that a list of those seen would not do.
-        let mut written = if fields.computes { Some(Vec::new()) } else { None };
+        let mut written = fields.computes.then(HashSet::new);
         for element in document.elements() {
             let Some(field) = fields.find(element.key_bytes()) else {
                 if self.mode != Mode::Include {
@@ -30,7 +30,7 @@ impl Walk<'_> {
             };
             let is_written = self.field(field, element, pick && field.positional, out)?;
             if let (true, Some(written)) = (is_written, &mut written) {
-                written.push(std::ptr::from_ref(field));
+                written.insert(std::ptr::from_ref(field));
             }
         }
         if let Some(written) = written {
@@ -76,7 +76,7 @@ impl Walk<'_> {
             }
             Kind::Array => self.array(fields, nested(element), &mut out.array(element.key()))?,
             _ if fields.computes => {
-                self.computed(fields, &[], &mut out.document(element.key()))?;
+                self.computed(fields, &HashSet::new(), &mut out.document(element.key()))?;
             }
             _ if self.mode == Mode::Include => return Ok(false),
             _ => out.append_element(element),
@@ -92,7 +92,7 @@ impl Walk<'_> {
         match element.kind {
             Kind::Document => self.document(fields, nested(element), false, &mut out.document())?,
             Kind::Array => self.array(fields, nested(element), &mut out.array())?,
-            _ if fields.computes => self.computed(fields, &[], &mut out.document())?,
+            _ if fields.computes => self.computed(fields, &HashSet::new(), &mut out.document())?,
             _ if self.mode == Mode::Include => {}
             _ => out.push_raw(element.kind, element.raw_value()),
         }
@@ -100,12 +100,12 @@ impl Walk<'_> {
     }
 
     /// Appends the computed fields that have no place yet.
-    pub fn computed(&self, fields: &Fields, written: &[*const Field], out: &mut DocWriter<'_>) -> Result<()> {
+    pub fn computed(&self, fields: &Fields, written: &HashSet<*const Field>, out: &mut DocWriter<'_>) -> Result<()> {
         for field in fields.iter().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
             match &field.action {
                 Action::Compute(expression) => expression.evaluate_into(self.root, out, &field.name)?,
                 Action::Inside(inner) if inner.computes => {
-                    self.computed(inner, &[], &mut out.document(&field.name))?;
+                    self.computed(inner, &HashSet::new(), &mut out.document(&field.name))?;
                 }
                 Action::ElementMatch(_) if self.mode == Mode::Include => {
                     if let Some(element) = self.root.document.element(&field.name) {

@@ -1,6 +1,7 @@
 //! A projection as a tree of field names.
 
 use super::slice::Slice;
+use crate::name_index::NameIndex;
 use crate::{Expression, Item, Predicate};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
@@ -19,6 +20,7 @@ pub(super) enum Mode {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     fields: Vec<Field>,
+    places: NameIndex,
     /// Something within is computed, so that the level appears even where the document has none.
     pub computes: bool,
 }
@@ -56,7 +58,12 @@ impl Fields {
 
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name.as_bytes() == name)
+        self.fields.get(self.place(name)?)
+    }
+
+    #[inline]
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        self.places.place(name, self.fields.iter().map(|field| &*field.name))
     }
 
     /// Each action with its dotted path.
@@ -123,7 +130,7 @@ impl Fields {
         let Some(name) = path.get(at) else { return Ok(()) };
         let is_last = at + 1 == path.len();
         self.computes |= matches!(action, Action::Compute(_));
-        let index = self.fields.iter().position(|field| *field.name == **name);
+        let index = self.place(name.as_bytes());
         let Some(field) = index.and_then(|index| self.fields.get_mut(index)) else {
             return self.append(path, at, action, positional);
         };
@@ -149,6 +156,7 @@ impl Fields {
             fields.insert_at(path, at + 1, action, positional)?;
             Action::Inside(fields)
         };
+        self.places.push(path[at]);
         self.fields.push(Field { name: path[at].into(), action, positional });
         Ok(())
     }

@@ -3,23 +3,21 @@
 use super::apply::header;
 use super::place::{Place, levels};
 use crate::text;
-use document::{ArrayWriter, Collation, Element, Kind, Value, ValueBuf};
+use crate::unique::Unique;
+use document::{ArrayWriter, Collation, Element, Kind, Value};
 use error::{Error, Result};
 
 #[derive(Clone, Debug)]
 pub(super) struct AddToSet {
-    /// No two of them equal.
-    values: Vec<ValueBuf>,
+    values: Unique,
     levels: usize,
-    collation: Collation,
 }
 
 impl AddToSet {
     pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
         let each = argument.as_document().filter(|spec| spec.first().is_some_and(|first| first.key() == "$each"));
-        let mut values: Vec<ValueBuf> = Vec::new();
-        match each {
-            None => values.push(argument.to_owned()),
+        let values = match each {
+            None => Unique::of([argument], collation),
             Some(spec) => {
                 let list = spec.get("$each").unwrap_or(Value::Undefined);
                 let Value::Array(list) = list else {
@@ -34,22 +32,18 @@ impl AddToSet {
                         text::document(spec)
                     )));
                 }
-                for value in list.values() {
-                    if !values.iter().any(|known| collation.equal(known.as_value(), value)) {
-                        values.push(value.to_owned());
-                    }
-                }
+                Unique::of(list.values(), collation)
             }
-        }
-        let levels = values.iter().map(|value| levels(value.as_value())).max().unwrap_or(0);
-        Ok(AddToSet { values, levels, collation: collation.clone() })
+        };
+        let levels = values.values().map(|value| levels(value.as_value())).max().unwrap_or(0);
+        Ok(AddToSet { values, levels })
     }
 
     pub fn create(&self, key: &[u8], place: &Place<'_>, out: &mut Vec<u8>) -> Result<()> {
         place.check_depth(1 + self.levels)?;
         header(out, Kind::Array, key);
         let mut writer = ArrayWriter::begin(out);
-        self.values.iter().for_each(|value| writer.push(value));
+        self.values.values().for_each(|value| writer.push(value));
         Ok(())
     }
 
@@ -61,18 +55,24 @@ impl AddToSet {
                 element.kind.alias()
             )));
         };
-        let mut new: Vec<&ValueBuf> = self.values.iter().collect();
-        let mut count = 0;
+        let mut is_new = vec![true; self.values.len()];
+        let (mut count, mut count_new) = (0, self.values.len());
         for value in array.values() {
-            new.retain(|candidate| !self.collation.equal(candidate.as_value(), value));
             count += 1;
+            if count_new > 0
+                && let Some(is_new) = self.values.position(value).and_then(|position| is_new.get_mut(position))
+                && std::mem::take(is_new)
+            {
+                count_new -= 1;
+            }
         }
-        if new.is_empty() {
+        if count_new == 0 {
             return Ok(false);
         }
         place.check_depth(1 + self.levels)?;
         header(out, Kind::Array, element.key_bytes());
-        super::push::extend_array(array, count, new.iter().map(|value| value.as_value()), out);
+        let new = self.values.values().zip(is_new).filter(|(_, is_new)| *is_new);
+        super::push::extend_array(array, count, new.map(|(value, _)| value.as_value()), out);
         Ok(true)
     }
 }

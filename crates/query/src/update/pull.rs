@@ -1,14 +1,15 @@
 //! `$pull` and `$pullAll`: take elements out of an array, by value or by condition.
 
 use super::apply::header;
+use crate::unique::Unique;
 use crate::{Context, Predicate};
-use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Kind, Value, ValueBuf};
+use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 
 #[derive(Clone, Debug)]
 pub(super) enum Pull {
     /// Elements equal to one of these.
-    Values(Vec<ValueBuf>, Collation),
+    Values(Unique),
     /// Elements that are documents and match.
     Documents(Predicate),
     /// Elements that match as the value of the field with the empty name.
@@ -19,9 +20,7 @@ impl Pull {
     /// `$pullAll`'s argument.
     pub fn parse_all(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
-            Value::Array(values) => {
-                Ok(Pull::Values(values.values().map(Value::to_owned).collect(), context.collation.clone()))
-            }
+            Value::Array(values) => Ok(Pull::Values(Unique::of(values.values(), &context.collation))),
             other => Err(Error::bad_value(format!(
                 "$pullAll requires an array argument but was given a {}",
                 other.kind().alias()
@@ -44,7 +43,7 @@ impl Pull {
                 let filter = wrap("", argument, &mut wrapped);
                 Ok(Pull::Wrapped(Predicate::parse(filter, context)?))
             }
-            value => Ok(Pull::Values(vec![value.to_owned()], context.collation.clone())),
+            value => Ok(Pull::Values(Unique::of([value], &context.collation))),
         }
     }
 
@@ -68,9 +67,7 @@ impl Pull {
 
     fn takes(&self, value: Value<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         match self {
-            Pull::Values(values, collation) => {
-                Ok(values.iter().any(|pulled| collation.equal(pulled.as_value(), value)))
-            }
+            Pull::Values(values) => Ok(values.contains(value)),
             Pull::Documents(predicate) => match value {
                 Value::Document(document) => predicate.matches(document),
                 _ => Ok(false),

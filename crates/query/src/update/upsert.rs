@@ -6,6 +6,7 @@ use crate::Predicate;
 use crate::predicate::{Node, Test};
 use document::{DEPTH_STORED_MAX, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
+use hashbrown::HashSet;
 
 type Equality<'p> = (&'p str, Value<'p>);
 
@@ -54,19 +55,18 @@ fn collect_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality
 
 /// `equalities` in the order of their paths.
 fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
-    for (index, (path, _)) in equalities.iter().enumerate() {
-        let conflict = match equalities[..index].iter().find(|(other, _)| leads_to(other, path)) {
-            None => continue,
-            Some((other, _)) if other == path => format!("path '{path}' is matched twice"),
-            Some((other, _)) => format!("both paths '{path}' and '{other}' are matched"),
+    let mut before = HashSet::new();
+    for (path, _) in equalities {
+        // The shortest first, as they stand before it.
+        let mut ways = path.match_indices('.').take(DEPTH_STORED_MAX).map(|(end, _)| &path[..end]);
+        let conflict = match ways.find(|above| before.contains(above)) {
+            Some(other) => format!("both paths '{path}' and '{other}' are matched"),
+            None if before.insert(*path) => continue,
+            None => format!("path '{path}' is matched twice"),
         };
         return Err(Error::new(Code::NOT_SINGLE_VALUE_FIELD, format!("cannot infer query fields to set, {conflict}")));
     }
     Ok(())
-}
-
-fn leads_to(above: &str, below: &str) -> bool {
-    below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Writes a document of the equalities, whose paths agree up to byte `from`; `depth`: its level.

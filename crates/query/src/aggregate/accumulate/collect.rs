@@ -5,10 +5,9 @@ use crate::predicate::number::coerced;
 use crate::{Context, Expression, Item, text};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher};
 
 /// Appends an element to an array that is not closed yet; gives the bytes by which it grew.
 pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> isize {
@@ -36,61 +35,19 @@ pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> isize {
     let before = merged.as_bytes().len();
     let old = std::mem::take(merged);
     *merged = DocBuf::build(|writer| {
-        for element in old.as_doc().elements() {
-            writer.append_element(document.element(element.key()).unwrap_or(element));
+        let mut later = HashMap::new();
+        for element in document.elements() {
+            later.entry(element.key_bytes()).or_insert(element);
         }
-        let new = document.elements().filter(|element| old.as_doc().element(element.key()).is_none());
+        let mut known = HashSet::new();
+        for element in old.as_doc().elements() {
+            known.insert(element.key_bytes());
+            writer.append_element(later.get(element.key_bytes()).copied().unwrap_or(element));
+        }
+        let new = document.elements().filter(|element| !known.contains(element.key_bytes()));
         new.for_each(|element| writer.append_element(element));
     });
     merged.as_bytes().len() as isize - before as isize
-}
-
-/// Values of which no two are equal, in the order they came.
-#[derive(Debug, Default)]
-pub(crate) struct Unique {
-    values: Vec<ValueBuf>,
-    table: HashTable<u32>,
-    hasher: ahash::RandomState,
-    collation: Collation,
-    memory_bytes: usize,
-}
-
-impl Unique {
-    pub fn new(collation: Collation) -> Unique {
-        Unique { collation, ..Unique::default() }
-    }
-
-    /// Gives the bytes by which it grew.
-    pub fn insert(&mut self, value: Value<'_>) -> isize {
-        let collation = &self.collation;
-        let hash = hash_of(&self.hasher, value, collation);
-        let values = &self.values;
-        let at = |index: u32| values.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
-        if self.table.find(hash, |&index| collation.equal(at(index), value)).is_some() {
-            return 0;
-        }
-        let (index, hasher) = (values.len() as u32, &self.hasher);
-        self.table.insert_unique(hash, index, |&index| hash_of(hasher, at(index), collation));
-        let owned = value.to_owned();
-        let bytes = owned.raw_value().len() + size_of::<ValueBuf>();
-        self.values.push(owned);
-        self.memory_bytes += bytes;
-        bytes as isize
-    }
-
-    pub fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    pub fn values(&self) -> impl Iterator<Item = &ValueBuf> {
-        self.values.iter()
-    }
-}
-
-pub(in crate::aggregate) fn hash_of(hasher: &ahash::RandomState, value: Value<'_>, collation: &Collation) -> u64 {
-    let mut state = hasher.build_hasher();
-    collation.hash(value, &mut state);
-    state.finish()
 }
 
 /// `$firstN`, `$lastN`, `$minN`, `$maxN`.

@@ -1,6 +1,7 @@
 //! States of accumulators as bytes, for groups that go to disk, and two states of one group made one.
 
-use super::collect::{self, Unique, Which};
+use super::Unique;
+use super::collect::{self, Which};
 use super::top::Ranked;
 use super::{Accumulator, State, take_extreme};
 use crate::expression::Evaluated;

@@ -3,7 +3,7 @@
 use super::SetWindowFields;
 use super::bounds::{Bounds, parse_unit};
 use crate::aggregate::accumulate::{Accumulator, Several, Top};
-use crate::aggregate::field_tree::{FieldTree, collide};
+use crate::aggregate::field_tree::{FieldTree, PathSet};
 use crate::aggregate::operand::Operand;
 use crate::expression::check_field_path;
 use crate::expression::date::calculate::Unit;
@@ -116,15 +116,14 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
         _ => None,
     };
     let parser = Parser { context, sort: sort.as_ref(), has_sort_by: sort_by.is_some() };
-    let (mut functions, mut fields, mut paths) = (Vec::new(), FieldTree::default(), Vec::<&str>::new());
+    let (mut functions, mut fields, mut paths) = (Vec::new(), FieldTree::default(), PathSet::default());
     for (path, value) in output.iter() {
         let function = parser.parse(path, value)?;
         check_field_path(path)?;
-        if paths.iter().any(|other| collide(other, path)) {
+        if paths.insert(path).is_some() {
             let message = "$setWindowFields 'output' specification contains two conflicting paths";
             return Err(Error::new(Code(6307900), message));
         }
-        paths.push(path);
         fields.insert(path, functions.len());
         functions.push(function);
     }

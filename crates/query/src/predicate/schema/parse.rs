@@ -9,6 +9,7 @@ use crate::predicate::type_set::TypeSet;
 use document::path::Path;
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use hashbrown::HashSet;
 use std::cmp::Ordering;
 
 const KEYWORDS: [&str; 31] = [
@@ -507,7 +508,9 @@ fn parse_enumeration(element: Element<'_>) -> Result<Vec<ValueBuf>> {
     if !unordered::all_differ(values) {
         return failed("$jsonSchema keyword 'enum' array cannot contain duplicate values.".into());
     }
-    Ok(values.values().map(ValueBuf::from).collect())
+    let mut values: Vec<ValueBuf> = values.values().map(ValueBuf::from).collect();
+    values.sort_by(|a, b| unordered::order(a.as_value(), b.as_value()));
+    Ok(values)
 }
 
 fn parse_name_pattern(pattern: &str) -> Result<Regex> {
@@ -523,16 +526,16 @@ fn distinct_names<'a>(
     no_string: impl Fn(Element<'a>) -> Result<()>,
     twice: impl Fn(&str) -> Result<()>,
 ) -> Result<Vec<Path>> {
-    let mut paths: Vec<Path> = Vec::new();
+    let (mut paths, mut known) = (Vec::new(), HashSet::new());
     for element in names.elements() {
         let Some(name) = element.value().as_name() else {
             no_string(element)?;
             continue;
         };
-        if paths.iter().any(|path| path.as_str() == name) {
+        paths.push(Path::new(&name));
+        if !known.insert(name.clone()) {
             twice(&name)?;
         }
-        paths.push(Path::new(&name));
     }
     Ok(paths)
 }

@@ -5,10 +5,6 @@ use document::{Doc, Element, Value, compare};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
-pub(super) fn equal(a: Value<'_>, b: Value<'_>) -> bool {
-    order(a, b) == Ordering::Equal
-}
-
 /// Whether no two items are equal.
 pub(super) fn all_differ(array: Doc<'_>) -> bool {
     let mut items: Vec<Value<'_>> = array.values().collect();
