@@ -10,6 +10,7 @@
 //! loop).
 
 mod answer;
+mod bounded_parse;
 mod execution;
 mod functions;
 mod login;

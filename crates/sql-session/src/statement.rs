@@ -2,10 +2,10 @@
 //!
 //! Whatever is not known for sure is [`Kind::Unknown`], which is taken to change everything.
 
+use crate::bounded_parse;
 use crate::functions::{ACTING, BEFORE_PARENTHESES, COMMANDING, PURE, TELLTALE, VOLATILE, has};
 use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
 use sqlparser::dialect::MySqlDialect;
-use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 use std::ops::ControlFlow;
 
@@ -110,7 +110,7 @@ fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
             Some(Kind::Transaction)
         }
         ["RELEASE", "SAVEPOINT", ..] => Some(Kind::Transaction),
-        ["INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "TRUNCATE", ..] => write(text),
+        ["INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "TRUNCATE", ..] => write(text, &tokens),
         _ => None,
     }
 }
@@ -178,8 +178,8 @@ fn select(text: &str, tokens: &[Token], reading: Reading) -> Kind {
     if tokens.iter().any(is_telltale) || text.contains('@') && !assumes || !calls(tokens, functions) {
         return Kind::Read;
     }
-    let parsed = Parser::parse_sql(&MySqlDialect {}, text);
-    let Ok([Statement::Query(query)]) = parsed.as_deref() else {
+    let parsed = bounded_parse::parse(text, tokens.len());
+    let Some([Statement::Query(query)]) = parsed.as_deref() else {
         return Kind::Read;
     };
     match (&query.with, tables(query)) {
@@ -188,8 +188,8 @@ fn select(text: &str, tokens: &[Token], reading: Reading) -> Kind {
     }
 }
 
-fn write(text: &str) -> Option<Kind> {
-    let statements = Parser::parse_sql(&MySqlDialect {}, text).ok()?;
+fn write(text: &str, tokens: &[Token]) -> Option<Kind> {
+    let statements = bounded_parse::parse(text, tokens.len())?;
     let [statement] = statements.as_slice() else { return None };
     let mut more = Vec::new();
     match statement {
