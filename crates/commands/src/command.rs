@@ -61,5 +61,6 @@ pub mod update;
 pub mod users;
 pub mod validation;
 pub mod view_definitions;
+mod view_graph;
 mod view_mentions;
 pub mod views;

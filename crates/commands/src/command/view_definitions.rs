@@ -1,11 +1,11 @@
 //! Defining views: what a definition must be like, and how it gets into `system.views`.
 
-use crate::command::views::{self, DEPTH_MAX};
+use crate::command::view_graph::Graph;
+use crate::command::views;
 use crate::dispatch::Call;
 use bytes::Bytes;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
-use hashbrown::HashMap;
 use query::aggregate::Pipeline;
 use query::fulltext::TextIndexes;
 use query::{Context, Folding, Predicate, Update};
@@ -167,8 +167,7 @@ fn check(
     }
     graph.add(&namespace.collection, view_on, stages);
     graph.check(namespace)?;
-    let reads = graph.reads.get(&*namespace.collection).into_iter().flatten();
-    let read = reads.map(|name| Namespace::new(&namespace.database, name));
+    let read = graph.reads(&namespace.collection).iter().map(|name| Namespace::new(&namespace.database, name));
     let conflict = |other: &Namespace| {
         all.iter()
             .any(|view| is_of(view, other) && collation_of(view).map(Doc::as_bytes) != collation.map(Doc::as_bytes))
@@ -203,86 +202,5 @@ fn check_stage(namespace: &Namespace, position: usize, name: &str) -> Result<()>
         }
         "$currentOp" => Err(crate::command::source_stage::needs_no_collection_error(name)),
         _ => Ok(()),
-    }
-}
-
-/// Which view reads which names.
-#[derive(Default)]
-struct Graph {
-    reads: HashMap<String, Vec<String>>,
-}
-
-impl Graph {
-    fn add(&mut self, name: &str, view_on: &str, stages: Doc<'_>) {
-        let mut reads = vec![view_on.to_owned()];
-        involved(stages, &mut reads);
-        self.reads.insert(name.to_owned(), reads);
-    }
-
-    /// Errors 5 and 165.
-    fn check(&self, namespace: &Namespace) -> Result<()> {
-        let name = &*namespace.collection;
-        let mut path = vec![name];
-        if self.leads_back(name, &mut path) {
-            let path: Vec<String> = path.iter().map(|name| format!("{}.{name}", namespace.database)).collect();
-            let message = format!("View cycle detected: {namespace} => {}", path.join(" => "));
-            return Err(Error::new(Code::GRAPH_CONTAINS_CYCLE, message));
-        }
-        if self.height(name, 0) + self.height_above(name, 0) - 1 > DEPTH_MAX {
-            let message = format!("View depth limit exceeded; maximum depth is {DEPTH_MAX}");
-            return Err(Error::new(Code::VIEW_DEPTH_LIMIT_EXCEEDED, message));
-        }
-        Ok(())
-    }
-
-    /// Whether a way from the last of `path` leads to its first; if so, `path` is that way.
-    fn leads_back<'g>(&'g self, goal: &str, path: &mut Vec<&'g str>) -> bool {
-        let Some(reads) = path.last().and_then(|last| self.reads.get(*last)) else { return false };
-        for next in reads {
-            let known = path.iter().skip(1).any(|name| name == next);
-            path.push(next);
-            if next == goal || !known && path.len() <= 2 * DEPTH_MAX && self.leads_back(goal, path) {
-                return true;
-            }
-            path.pop();
-        }
-        false
-    }
-
-    /// How many views stand on top of one another, this one the highest.
-    fn height(&self, name: &str, depth: usize) -> usize {
-        match self.reads.get(name) {
-            Some(reads) if depth <= DEPTH_MAX => {
-                1 + reads.iter().map(|next| self.height(next, depth + 1)).max().unwrap_or(0)
-            }
-            Some(_) => 1,
-            None => 0,
-        }
-    }
-
-    /// The same, this one the lowest.
-    fn height_above(&self, name: &str, depth: usize) -> usize {
-        let above = self.reads.iter().filter(|(_, reads)| reads.iter().any(|read| read == name));
-        match depth <= DEPTH_MAX {
-            true => 1 + above.map(|(next, _)| self.height_above(next, depth + 1)).max().unwrap_or(0),
-            false => 1,
-        }
-    }
-}
-
-/// The collections that stages read beside their input.
-fn involved(stages: Doc<'_>, names: &mut Vec<String>) {
-    for stage in stages.values().filter_map(Value::as_document).filter_map(Doc::first) {
-        match (stage.key(), stage.value()) {
-            ("$unionWith", Value::String(name)) => names.push(name.to_owned()),
-            ("$lookup" | "$graphLookup" | "$unionWith", Value::Document(spec)) => {
-                names.extend(["from", "coll"].iter().filter_map(|key| spec.get(key)?.as_str()).map(str::to_owned));
-                involved(spec.get("pipeline").and_then(Value::as_array).unwrap_or(Doc::EMPTY), names);
-            }
-            ("$facet", Value::Document(facets)) => {
-                facets.values().filter_map(Value::as_array).for_each(|stages| involved(stages, names));
-            }
-            _ => {}
-        }
     }
 }

@@ -18,6 +18,9 @@ use store::{Namespace, Query, views};
 /// How many views may stand on top of one another.
 pub const DEPTH_MAX: usize = 20;
 
+/// How large their stages may be together.
+pub const PIPELINE_BYTES_MAX: usize = 16_000_000;
+
 /// What a view stands for.
 pub struct View {
     /// The collection at the bottom.
