@@ -1,6 +1,6 @@
 """Limits of paths, texts and levels."""
 
-from compat.case import commands
+from compat.case import commands, script
 from compat.cases.values import numbered
 
 
@@ -23,6 +23,20 @@ def nested(levels: int):
 
 def aggregate(*stages):
     return {"aggregate": "c", "pipeline": list(stages), "cursor": {}}
+
+
+def view(name: str, on: str, *stages):
+    return {"create": name, "viewOn": on, "pipeline": list(stages)}
+
+
+def above(level: int):
+    """A view that reads the one below three times."""
+    below = f"v{level - 1}"
+    return view(f"v{level}", below, {"$unionWith": below}, {"$unionWith": {"coll": below, "pipeline": []}})
+
+
+def large(size: int):
+    return {"$match": {"v": "a" * size}}
 
 
 NOW = {"$expr": {"$lt": ["$v", "$$NOW"]}}
@@ -48,4 +62,12 @@ BLOCKS = [
     commands("limits: texts of 16 MiB", DOCUMENTS, *(command for length in (16 * 2**20 - 1, 16 * 2**20) for command in (
         {"find": "c", "filter": {"v": "a" * length}}, {"find": "c", "filter": {"v": ["a" * length]}}, {"find": "c", "filter": {"v": {"$gt": "a" * length}}},
         aggregate({"$project": {"x": {"$strLenCP": "a" * length}}}), {"find": "c", "filter": {"$expr": {"$eq": ["$v", "a" * length]}}}))),
+    script("limits: how deep views may stand",
+        *(above(level) for level in range(1, 23)),
+        {"collMod": "v1", "viewOn": "v20", "pipeline": []}, {"collMod": "v20", "viewOn": "c", "pipeline": []}),
+    script("limits: how large views may be",
+        view("alone", "c", large(15_999_973)), view("too_large", "c", large(16_000_100)),
+        view("two", "c", large(6_000_000), large(6_000_000)), view("on_two", "two", large(3_000_000)),
+        view("too_large", "on_two", large(2_000_000)), view("empty", "alone"), view("too_large", "alone", {"$match": {}}),
+        {"collMod": "on_two", "viewOn": "two", "pipeline": [large(5_000_000)]}),
 ]
