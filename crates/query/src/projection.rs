@@ -176,6 +176,10 @@ impl Projection {
         if let Some(Value::Document(key)) = walk.root.metadata.get(Meta::IndexKey) {
             key.elements().for_each(|element| out.append_element(element));
         }
-        if self.needs.contains(Meta::SortKey) { walk.computed(&self.root, &hashbrown::HashSet::new(), out) } else { Ok(()) }
+        if self.needs.contains(Meta::SortKey) {
+            walk.computed(&self.root, &hashbrown::HashSet::new(), out)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Parsing in a bounded number of steps.
 //!
-//! The parser tries several readings of what begins with a word, and each of these tries those of what is inside: the
-//! time that a few hundred bytes take can be a power of how deep they are nested.
+//! The parser tries several readings of what begins with a word, and each of these tries those of
+//! what is inside. The time a few hundred bytes take can be exponential in how deep they nest.
 
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect};
@@ -16,7 +16,8 @@ const STEPS_MIN: usize = 1000;
 /// A statement in which each expression is read once takes fewer steps than it has tokens.
 const STEPS_PER_TOKEN: usize = 8;
 
-/// Parses statements; `None` for what is no SQL, or takes too long to tell. `tokens`: how many they have.
+/// Parses statements; `None` for what is no SQL, or takes too long to tell.
+/// `tokens`: how many they have.
 pub fn parse(text: &str, tokens: usize) -> Option<Vec<Statement>> {
     let dialect = Bounded { steps_left: Cell::new(STEPS_MIN + STEPS_PER_TOKEN * tokens) };
     let parsed = Parser::parse_sql(&dialect, text);

@@ -1,4 +1,5 @@
-//! Which views of a database read which: whether they go round in a circle, stand too high or become too large.
+//! Which views of a database read which: whether they go round in a circle, stand too high or
+//! become too large.
 //!
 //! Each view is looked at once, however many ways lead to it.
 
@@ -90,7 +91,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether a way from the last of `path` leads to its first; if so, `path` is that way. From `known`, none does.
+    /// Whether a way from the last of `path` leads to its first; if so, `path` is that way.
+    /// From `known`, none does.
     fn leads_back<'g>(&'g self, goal: &str, path: &mut Vec<&'g str>, known: &mut HashSet<&'g str>) -> bool {
         let Some(last) = path.last() else { return false };
         for next in self.reads(last) {
@@ -104,7 +106,8 @@ impl Graph {
         false
     }
 
-    /// The extent of a view and the views on one side of it, which `next` tells; `known` are those found before.
+    /// The extent of a view and the views on one side of it, which `next` tells; `known` are those
+    /// found before.
     fn extent<'g>(
         &self,
         name: &'g str,
@@ -156,7 +159,8 @@ mod tests {
         })
     }
 
-    /// Views `v1` to `v{height}`, each of which reads all before it; with these, a search that goes each way takes forever.
+    /// Views `v1` to `v{height}`, each of which reads all before it; with these, a search that goes
+    /// each way takes forever.
     fn tower(height: usize) -> Graph {
         let mut graph = Graph::default();
         let names: Vec<String> = (0..=height).map(|number| format!("v{number}")).collect();

@@ -442,3 +442,13 @@ fn pipelines() {
     check_error("{_id: 1}", "[{$foo: 1}]", 40324, "Unrecognized pipeline stage name: '$foo'");
     check_error("{_id: 1}", "[{$set: {_id: [1]}}]", 53, "The '_id' value cannot be of type array");
 }
+
+/// Compared each with each, these take minutes.
+#[test]
+fn long_lists() {
+    let list = |range: std::ops::Range<i32>| range.map(|number| format!("'s{number}'")).collect::<Vec<_>>().join(", ");
+    let document = format!("{{_id: 1, a: [{}]}}", list(0..20_000));
+    let all = format!("{{_id: 1, a: [{}]}}", list(0..40_000));
+    check_update(&document, &format!("{{$addToSet: {{a: {{$each: [{}]}}}}}}", list(10_000..40_000)), &all);
+    check_update(&all, &format!("{{$pullAll: {{a: [{}]}}}}", list(20_000..40_000)), &document);
+}

@@ -6,6 +6,9 @@ use crate::predicate::{Node, Test};
 use document::path::{Path, position};
 use std::sync::Arc;
 
+/// More paths than these are not compared with those of each condition.
+const PATHS_MAX: usize = 256;
+
 /// What a stage makes of the paths of a document. The number of documents may change, too.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
@@ -44,6 +47,10 @@ impl Changes {
     pub fn undone(&self, condition: &Node) -> Option<Node> {
         if self.none {
             return Some(condition.clone());
+        }
+        let kept = self.kept.as_ref().map_or(0, Vec::len);
+        if self.written.len() + self.renamed.len() + kept > PATHS_MAX {
+            return None;
         }
         let all = |parts: &[Node]| parts.iter().map(|part| self.undone(part)).collect::<Option<Vec<_>>>();
         Some(match condition {
