@@ -38,6 +38,7 @@ pub(crate) mod sql {
     pub const NO_SUCH_TRIGGER: u16 = 1360;
     pub const DEFINITION_CHANGED: u16 = 1412;
     pub const NEEDS_PREPARING: u16 = 1615;
+    pub const UNKNOWN_STATEMENT: u16 = 1243;
     pub const DUPLICATE_ENTRY: u16 = 1062;
     pub const TABLE_ACCESS_DENIED: u16 = 1142;
     pub const NO_SUCH_TABLE: u16 = 1146;
@@ -66,6 +67,8 @@ impl Failure {
         let message = String::from_utf8_lossy(packet.message).into_owned();
         match packet.code {
             sql::CONNECTION_KILLED | sql::SHUTDOWN => Failure::Lost(message),
+            // It was sent behind a preparation that was refused, as when the table is being renamed.
+            sql::UNKNOWN_STATEMENT => Failure::Sql { code: sql::NEEDS_PREPARING, message },
             code => Failure::Sql { code, message },
         }
     }

@@ -297,7 +297,7 @@ impl Protocol {
     fn failed(&mut self, failure: Failure) -> Failure {
         self.phase = Phase::Head;
         let Some(Expected::Result(Some(sql))) = self.expected.pop_front() else { return failure };
-        let failure = self.statements.take_refusal(&sql).unwrap_or(failure);
+        let failure = self.statements.refusal(&sql).unwrap_or(failure);
         if failure.is_missing_table()
             && let Some(forgotten) = self.statements.forget(&sql)
         {

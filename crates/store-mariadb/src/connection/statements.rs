@@ -23,7 +23,7 @@ enum Preparation {
     /// Asked for, not answered yet.
     Begun,
     Done(u32),
-    /// Refused; the execution that was sent behind it reports why.
+    /// Refused; the executions that were sent behind it report why.
     Refused(Failure),
 }
 
@@ -59,6 +59,7 @@ impl Statements {
         if self.known.len() < STATEMENTS_MAX {
             return None;
         }
+        self.known.retain(|_, statement| !matches!(statement.preparation, Preparation::Refused(_)));
         let done = self.known.iter().filter(|(_, statement)| matches!(statement.preparation, Preparation::Done(_)));
         let oldest = done.min_by_key(|(_, statement)| statement.used).map(|(sql, _)| sql.clone())?;
         match self.known.remove(&oldest)?.preparation {
@@ -91,13 +92,10 @@ impl Statements {
         self.last_begun = None;
     }
 
-    /// Why preparing was refused, if it was. The statement may be tried again.
-    pub fn take_refusal(&mut self, sql: &Arc<str>) -> Option<Failure> {
+    /// Why preparing was refused, if it was: of each execution that was sent behind it. The statement may be tried again.
+    pub fn refusal(&self, sql: &Arc<str>) -> Option<Failure> {
         match &self.known.get(sql)?.preparation {
-            Preparation::Refused(_) => match self.known.remove(sql)?.preparation {
-                Preparation::Refused(failure) => Some(failure),
-                _ => None,
-            },
+            Preparation::Refused(failure) => Some(failure.clone()),
             _ => None,
         }
     }
@@ -115,5 +113,23 @@ impl Statements {
         if let Some(statement) = self.known.get_mut(sql) {
             statement.types = types;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_executions_behind_a_refused_preparation_hear_why() {
+        let sql: Arc<str> = "SELECT 1 FROM missing".into();
+        let mut statements = Statements::default();
+        statements.begin(&sql);
+        assert_eq!(statements.id(&sql), Some(LAST_PREPARED));
+        statements.refused(&sql, Failure::Lost("why".into()));
+        assert!(statements.refusal(&sql).is_some() && statements.refusal(&sql).is_some());
+        assert_eq!(statements.id(&sql), None);
+        statements.begin(&sql);
+        assert!(statements.refusal(&sql).is_none());
     }
 }
