@@ -166,7 +166,8 @@ def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, 
     try:
         options = sharing(redis.url(), tmp_path)
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
-        with meanwhile((4, redis.kill), (2, redis.start)):
+        # Seven seconds a round, so that the pause of six after a failure does not end with the next kill each time.
+        with meanwhile((5, redis.kill), (2, redis.start)):
             sql = ("--sql", strict_mariadb.tcp_url())
             printed = truth(one.uri, 10, "--uri", other.uri, "--staleness-ms", "3000", *sql, *RARE)
         assert "  write by SQL\n" in printed

@@ -61,7 +61,8 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     member.append("infoMessage", "");
     let elected_ms = call.worker.server.started_ms;
     member.append("electionTime", Value::Timestamp { time: (elected_ms / 1000) as u32, increment: 1 });
-    member.append("electionDate", Value::DateTime(elected_ms));
+    // In seconds, as the election's place in the oplog is.
+    member.append("electionDate", Value::DateTime(elected_ms / 1000 * 1000));
     member.append("configVersion", 1);
     member.append("configTerm", 1);
     member.append("self", true);
