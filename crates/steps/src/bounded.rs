@@ -1,0 +1,38 @@
+//! Work that is given up when it takes too many steps.
+
+use crate::{LEFT, MODE, Mode, Restored, STEPS_PER_LOOK};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// The work was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the work took too many steps")
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+/// Carries out `work`, and gives it up after about so many steps, by unwinding its stack. The work must be pure, or what it has
+/// done so far must be undone by the caller. Panics of the work are passed on.
+pub fn bounded<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, TooLong> {
+    let limit = steps.saturating_sub(u64::from(STEPS_PER_LOOK - LEFT.get()));
+    let restored = Restored(MODE.replace(Mode::Bounded { left: limit }));
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    drop(restored);
+    outcome.or_else(|payload| match payload.downcast::<TooLong>() {
+        Ok(_) => Err(TooLong),
+        Err(panic) => resume_unwind(panic),
+    })
+}
+
+/// Ends the work that [`bounded`] carries out. While a panic unwinds already, the work goes on.
+pub(crate) fn give_up() {
+    if !std::thread::panicking() {
+        // Without the panic hook: nothing is wrong.
+        resume_unwind(Box::new(TooLong));
+    }
+}

@@ -1,0 +1,132 @@
+//! A future whose polls can be suspended in the middle.
+
+use crate::{MODE, Mode, Restored, stacks};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The coroutine that runs on this thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Current(*const Yielder<(), ()>);
+
+/// Drives a future on a stack of its own, where [`crate::step`] suspends a poll that takes too long. The future then counts as
+/// pending and is woken at once, so that its thread's other tasks have their turn.
+///
+/// Before it goes on, `check` is asked. Where that fails, the future never goes on: its stack is unwound, which runs all
+/// destructors, and the error is the outcome.
+pub struct Interruptible<F: Future, C> {
+    /// A poll in the middle. It uses the future, so it comes first: fields are dropped in this order.
+    suspended: Option<Coroutine<(), (), Poll<F::Output>, DefaultStack>>,
+    future: F,
+    check: C,
+}
+
+impl<F: Future + Unpin, C> Interruptible<F, C> {
+    pub fn new(future: F, check: C) -> Interruptible<F, C> {
+        Interruptible { suspended: None, future, check }
+    }
+
+    /// Begins a poll on another stack.
+    fn begin(
+        &mut self,
+        context: &Context<'_>,
+        stack: DefaultStack,
+    ) -> Coroutine<(), (), Poll<F::Output>, DefaultStack> {
+        let future: *mut F = &mut self.future;
+        // The poll may outlive the context, so it has a waker of its own.
+        let waker = context.waker().clone();
+        let poll = move |yielder: &Yielder<(), ()>, ()| {
+            MODE.set(Mode::Suspends { began: None, coroutine: Current(yielder) });
+            // SAFETY: the future stays where it is while the coroutine lives: `Interruptible` is pinned from its first poll on,
+            // drops the coroutine before the future, and uses the future nowhere else.
+            let future = unsafe { &mut *future };
+            Pin::new(future).poll(&mut Context::from_waker(&waker))
+        };
+        // SAFETY: what the closure borrows outlives the coroutine, as said above; the coroutine never leaves its thread, as it
+        // is not `Send`.
+        unsafe { Coroutine::with_stack_unchecked(stack, poll) }
+    }
+}
+
+impl<F, C, T, E> Future for Interruptible<F, C>
+where
+    F: Future<Output = Result<T, E>> + Unpin,
+    C: FnMut() -> Result<(), E>,
+{
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
+        // SAFETY: nothing is moved out of it.
+        let this = unsafe { self.get_unchecked_mut() };
+        let was_suspended = this.suspended.is_some();
+        let mut coroutine = match this.suspended.take() {
+            Some(suspended) => {
+                if let Err(error) = (this.check)() {
+                    end(suspended);
+                    return Poll::Ready(Err(error));
+                }
+                suspended
+            }
+            None => match stacks::take() {
+                Ok(stack) => this.begin(context, stack),
+                // There is no room for a stack: the poll is not divided.
+                Err(_) => return Pin::new(&mut this.future).poll(context),
+            },
+        };
+        let restored = Restored(MODE.get());
+        let result = coroutine.resume(());
+        drop(restored);
+        match result {
+            CoroutineResult::Yield(()) => {
+                this.suspended = Some(coroutine);
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            CoroutineResult::Return(polled) => {
+                stacks::give_back(coroutine.into_stack());
+                // What the poll waits for knows the waker that it began with.
+                if was_suspended && polled.is_pending() {
+                    context.waker().wake_by_ref();
+                }
+                polled
+            }
+        }
+    }
+}
+
+impl<F: Future, C> Drop for Interruptible<F, C> {
+    fn drop(&mut self) {
+        if let Some(suspended) = self.suspended.take() {
+            end(suspended);
+        }
+    }
+}
+
+impl<F: Future, C> fmt::Debug for Interruptible<F, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interruptible").field("suspended", &self.suspended.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Unwinds a suspended poll.
+fn end<T>(mut suspended: Coroutine<(), (), T, DefaultStack>) {
+    let restored = Restored(MODE.replace(Mode::Free));
+    suspended.force_unwind();
+    drop(restored);
+    stacks::give_back(suspended.into_stack());
+}
+
+/// Suspends the coroutine until it is polled again.
+pub(crate) fn suspend(current: Current) {
+    // Destructors that run while a stack is unwound are not divided.
+    if std::thread::panicking() {
+        return;
+    }
+    // SAFETY: it is this thread's running coroutine; its yielder lives as long as it runs.
+    let yielder = unsafe { &*current.0 };
+    yielder.suspend(());
+    MODE.set(Mode::Suspends { began: None, coroutine: current });
+}

@@ -1,0 +1,120 @@
+//! Divides long work, so that no request keeps others of its thread waiting.
+//!
+//! Code that goes through data calls [`step`] once for each piece of it. What comes of that depends on where the code runs:
+//!
+//! - In a future that an [`Interruptible`] drives, the work is suspended once it has taken longer than [`SLICE`]. Others of the
+//!   thread have their turn, and it goes on where it was, or never: work that is to end is unwound instead.
+//! - In [`bounded`], the work is given up after so many steps.
+//! - Anywhere else, and in [`unbroken`], nothing comes of it.
+
+mod bounded;
+mod interruptible;
+mod stacks;
+
+pub use bounded::{TooLong, bounded};
+pub use interruptible::Interruptible;
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// How long work goes on before others have their turn.
+pub const SLICE: Duration = Duration::from_millis(5);
+
+/// Steps between two looks at the clock. A step is some ten nanoseconds of work, up to a microsecond.
+const STEPS_PER_LOOK: u32 = 1024;
+
+/// What becomes of work that has taken many steps.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// It goes on.
+    Free,
+    /// It is suspended when its slice is over, which begins at the first look.
+    Suspends { began: Option<Instant>, coroutine: interruptible::Current },
+    /// It is given up when so many steps are taken.
+    Bounded { left: u64 },
+}
+
+thread_local! {
+    /// Steps until the next look at [`MODE`].
+    static LEFT: Cell<u32> = const { Cell::new(STEPS_PER_LOOK) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Free) };
+    /// All steps taken, but for the current [`LEFT`].
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts one step of work: a document, an element, a comparison, some ten bytes of text. May suspend or give up the work, so
+/// nothing may be held that others of the thread need: no lock, no borrow of what they share, no unfinished statement.
+#[inline]
+pub fn step() {
+    LEFT.with(|left| match left.get() {
+        0 => {
+            look();
+            left.set(STEPS_PER_LOOK - 1);
+        }
+        some => left.set(some - 1),
+    });
+}
+
+/// Counts several steps at once.
+#[inline]
+pub fn steps(count: usize) {
+    LEFT.with(|left| match u32::try_from(count).ok().and_then(|count| left.get().checked_sub(count)) {
+        Some(rest) => left.set(rest),
+        None => {
+            // What goes beyond a look counts, too.
+            let beyond = (count as u64).saturating_sub(u64::from(left.get()));
+            TAKEN.set(TAKEN.get().saturating_add(beyond));
+            if let Mode::Bounded { left } = MODE.get() {
+                MODE.set(Mode::Bounded { left: left.saturating_sub(beyond) });
+            }
+            left.set(0);
+            look();
+        }
+    });
+}
+
+/// How many steps this thread has taken so far. Tests compare what a larger input takes.
+pub fn taken() -> u64 {
+    TAKEN.get() + u64::from(STEPS_PER_LOOK - LEFT.get())
+}
+
+/// Carries out work that is not to be suspended or given up in the middle, because it holds what others of the thread need. It
+/// must be short.
+pub fn unbroken<T>(work: impl FnOnce() -> T) -> T {
+    let _restored = Restored(MODE.replace(Mode::Free));
+    work()
+}
+
+/// Puts the mode before back, also where the work panics.
+struct Restored(Mode);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        MODE.set(self.0);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn look() {
+    LEFT.set(STEPS_PER_LOOK);
+    TAKEN.set(TAKEN.get() + u64::from(STEPS_PER_LOOK));
+    match MODE.get() {
+        Mode::Free => {}
+        Mode::Suspends { began: None, coroutine } => {
+            MODE.set(Mode::Suspends { began: Some(Instant::now()), coroutine });
+        }
+        Mode::Suspends { began: Some(began), coroutine } => {
+            if began.elapsed() >= SLICE {
+                interruptible::suspend(coroutine);
+            }
+        }
+        Mode::Bounded { left } => match left.checked_sub(u64::from(STEPS_PER_LOOK)) {
+            Some(left) => MODE.set(Mode::Bounded { left }),
+            None => bounded::give_up(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;
