@@ -5,7 +5,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 /// The coroutine that runs on this thread.
@@ -82,7 +82,8 @@ where
         match result {
             CoroutineResult::Yield(()) => {
                 this.suspended = Some(coroutine);
-                context.waker().wake_by_ref();
+                // Woken behind a look at what has arrived, where `wake_by_ref` would let that wait for dozens of slices.
+                let _ = pin!(tokio::task::yield_now()).poll(context);
                 Poll::Pending
             }
             CoroutineResult::Return(polled) => {
