@@ -16,7 +16,8 @@
 //! [`connection`] (how files are opened), [`failure`] (SQLite's errors in MongoDB's terms).
 //!
 //! What this crate never does: decide whether a document matches (that is `query`'s), or hold a statement open across an
-//! `await`, which would pin a snapshot of the log.
+//! `await`, which would pin a snapshot of the log. Work on a document may be suspended in the middle, so a read has its connection
+//! for itself ([`readers`]).
 
 mod catalog;
 mod connection;
@@ -28,6 +29,7 @@ mod mapped;
 mod multikey;
 mod plan;
 mod planner;
+mod readers;
 mod sample;
 mod scan;
 mod store;

@@ -9,10 +9,11 @@
 use crate::catalog::Collection;
 use crate::connection::{self, Role};
 use crate::engine::Shared;
-use crate::failure::{Attempt, engine_error};
+use crate::failure::Attempt;
+use crate::readers::{Lease, Readers};
 use error::Result;
 use rusqlite::Connection;
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 
 /// What has been touched of mappings counts as the process's memory, though the system takes it back when it needs it. With more than
 /// that a mapping is let go of and begins anew, which costs the next reads about what they save otherwise.
@@ -24,7 +25,7 @@ const BYTES_BETWEEN: u64 = 48 << 20;
 /// Opened when it is first wanted.
 #[derive(Default)]
 pub struct Mapped {
-    connection: OnceCell<Connection>,
+    connections: Readers<Connection>,
     read_bytes: Cell<u64>,
 }
 
@@ -35,28 +36,23 @@ impl Mapped {
         shared.options.mmap_bytes > 0 && average > u64::from(shared.options.page_bytes)
     }
 
-    pub fn connection(&self, shared: &Shared) -> Result<&Connection> {
-        if let Some(connection) = self.connection.get() {
-            return Ok(connection);
-        }
-        let opened = connection::open(&shared.path, Role::MappedReader, &shared.options).map_err(engine_error)?;
-        Ok(self.connection.get_or_init(|| opened))
+    /// A connection to read them by.
+    pub fn connection(&self, shared: &Shared) -> Result<Lease<'_, Connection>> {
+        self.connections.take(|| Ok(connection::open(&shared.path, Role::MappedReader, &shared.options)?))
     }
 
-    /// Takes note of what a slice has read, which is over.
-    pub fn has_read(&self, bytes: u64, shared: &Shared) -> Attempt<()> {
+    /// Takes note of what a slice has read by a connection, which is over.
+    pub fn has_read(&self, connection: &Connection, bytes: u64, shared: &Shared) -> Attempt<()> {
         self.read_bytes.set(self.read_bytes.get() + bytes);
         if self.read_bytes.get() < BYTES_BETWEEN {
             return Ok(());
         }
         self.read_bytes.set(0);
-        match self.connection.get() {
-            Some(connection) if mapped_bytes().is_none_or(|bytes| bytes > MAPPED_BYTES_MAX) => {
-                connection::map(connection, 0)?;
-                Ok(connection::map(connection, shared.options.mmap_bytes)?)
-            }
-            _ => Ok(()),
+        if mapped_bytes().is_none_or(|bytes| bytes > MAPPED_BYTES_MAX) {
+            connection::map(connection, 0)?;
+            connection::map(connection, shared.options.mmap_bytes)?;
         }
+        Ok(())
     }
 }
 

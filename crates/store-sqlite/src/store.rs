@@ -8,6 +8,7 @@ use crate::lookup::Reading;
 use crate::mapped::Mapped;
 use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
+use crate::readers::{Lease, Readers};
 use crate::sample;
 use crate::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
 use crate::validate;
@@ -38,7 +39,7 @@ const RESTART_PATIENCE: Duration = Duration::from_millis(20);
 const LONG_DOCUMENTS: u64 = 2_000;
 
 pub struct SqliteStore {
-    reading: Reading,
+    readers: Readers<Reading>,
     mapped: Mapped,
     shared: Arc<Shared>,
     writer: WriterHandle,
@@ -50,7 +51,19 @@ impl SqliteStore {
     pub fn open(shared: Arc<Shared>, writer: WriterHandle) -> Result<SqliteStore> {
         let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(engine_error)?;
         let catalog = RefCell::new(shared.catalog());
-        Ok(SqliteStore { reading: Reading::on(connection), mapped: Mapped::default(), shared, writer, catalog })
+        Ok(SqliteStore {
+            readers: Readers::with(Reading::on(connection)),
+            mapped: Mapped::default(),
+            shared,
+            writer,
+            catalog,
+        })
+    }
+
+    /// A connection to read by.
+    #[inline]
+    fn reading(&self) -> Result<Lease<'_, Reading>> {
+        self.readers.take(|| Ok(Reading::on(connection::open(&self.shared.path, Role::Reader, &self.shared.options)?)))
     }
 
     fn catalog(&self) -> Arc<Catalog> {
@@ -75,14 +88,15 @@ impl SqliteStore {
     }
 
     fn plan_without_collection(&self, namespace: &Namespace, query: &Query<'_>) -> Result<SqlitePlan> {
-        match crate::views::is_view(self.reading.connection(), &self.catalog(), namespace)? {
+        match crate::views::is_view(self.reading()?.connection(), &self.catalog(), namespace)? {
             true => Ok(planner::view()),
             false => planner::plan(None, query, &|_, _, _| 0),
         }
     }
 
     fn measure(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> u64 {
-        let counted = scan::measure_keys(self.reading.connection(), collection, scan, enough);
+        let counted = self.reading().map_err(Failure::from);
+        let counted = counted.and_then(|it| scan::measure_keys(it.connection(), collection, scan, enough));
         // Dropped a moment ago; reading it will say so.
         counted.unwrap_or(enough)
     }
@@ -96,12 +110,14 @@ impl SqliteStore {
                 self.let_the_log_begin_anew().await;
             }
             let deadline = Some(Instant::now() + SLICE);
-            let connection = self.reading.connection();
+            let reading = self.reading()?;
+            let connection = reading.connection();
             let (more, end) = scan::count_keys(connection, collection, scan, &mut place, deadline, enough - counted)?;
             counted += more;
             if end != SliceEnd::Paused {
                 return Ok(counted);
             }
+            drop(reading);
             tokio::task::yield_now().await;
         }
     }
@@ -158,19 +174,20 @@ impl SqliteStore {
         };
         let mut shown = Shown { records: sink.wants_records(), sink, habit: Habit::default(), bytes: 0 };
         let is_large = plan.collection.as_ref().is_some_and(|it| self.mapped.suits(it, &self.shared));
-        let connection = match is_large {
-            true => self.mapped.connection(&self.shared)?,
-            false => self.reading.connection(),
-        };
         loop {
             if self.shared.must_reads_wait() {
                 self.let_the_log_begin_anew().await;
             }
             let deadline = Some(Instant::now() + SLICE);
-            let end = scan::slice(connection, plan, &mut cursor, deadline, &mut shown)?;
-            if is_large {
-                self.mapped.has_read(std::mem::take(&mut shown.bytes), &self.shared)?;
-            }
+            let end = match is_large {
+                true => {
+                    let connection = self.mapped.connection(&self.shared)?;
+                    let end = scan::slice(&connection, plan, &mut cursor, deadline, &mut shown)?;
+                    self.mapped.has_read(&connection, std::mem::take(&mut shown.bytes), &self.shared)?;
+                    end
+                }
+                false => scan::slice(self.reading()?.connection(), plan, &mut cursor, deadline, &mut shown)?,
+            };
             match end {
                 SliceEnd::Exhausted if plan.tailable => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
@@ -335,12 +352,16 @@ impl DocumentStore for SqliteStore {
         if !keys::is_plain(id.kind()) || self.shared.must_reads_wait() {
             return None;
         }
-        let catalog = self.latest_catalog();
-        let collection = catalog.get_named(database, collection)?;
-        if collection.is_dropped() || !Self::compares_bytes(collection) {
+        // Nothing that is shared is held while the document is worked on.
+        let collection = self.latest_catalog().get_named(database, collection)?.clone();
+        if collection.is_dropped() || !Self::compares_bytes(&collection) {
             return None;
         }
-        let looked_up = self.reading.look_up(collection, id, &mut |document| found(StoredDoc::Bson(document)));
+        let reading = match self.reading() {
+            Ok(reading) => reading,
+            Err(error) => return Some(Err(error)),
+        };
+        let looked_up = reading.look_up(&collection, id, &mut |document| found(StoredDoc::Bson(document)));
         match looked_up {
             // Dropped a moment ago.
             Err(Failure::Engine(error)) if failure::is_gone(&error) => None,
@@ -354,15 +375,16 @@ impl DocumentStore for SqliteStore {
             return Box::pin(std::future::ready(Ok(None)));
         };
         Box::pin(async move {
-            let connection = self.reading.connection();
-            let Some(mut draws) = sample::begin(connection, collection, size)? else { return Ok(None) };
+            let begun = sample::begin(self.reading()?.connection(), collection, size)?;
+            let Some(mut draws) = begun else { return Ok(None) };
             while !draws.is_done() {
                 let Some(numbers) = draws.draw() else { return Ok(None) };
                 for some in numbers.chunks(SAMPLED_AT_ONCE) {
                     if self.shared.must_reads_wait() {
                         self.let_the_log_begin_anew().await;
                     }
-                    let Some(documents) = sample::look(connection, collection, some, &mut draws)? else {
+                    let Some(documents) = sample::look(self.reading()?.connection(), collection, some, &mut draws)?
+                    else {
                         return Ok(None);
                     };
                     plan.tally.add(Examined { documents, ..Examined::default() });
