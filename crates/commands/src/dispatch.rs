@@ -26,6 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
+use steps::Interruptible;
 use store::PlanSummary;
 
 /// What the connection does with what [`run`] appended.
@@ -178,6 +179,9 @@ pub enum AtOnce {
 /// Kept replies from this size on are sent from where they lie; smaller ones are copied, which is cheaper.
 const SENT_AS_KEPT_BYTES: usize = 16 << 10;
 
+/// What takes more work than that is not done at once: there it could not be suspended. A few milliseconds.
+const STEPS_AT_ONCE_MAX: u64 = 50_000;
+
 /// Carries out a request that has nothing to wait for, as [`run`] does but without a future; most requests are like that, and
 /// futures that hold a whole command are large and go through memory several times.
 pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> AtOnce {
@@ -241,8 +245,9 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
         Handler::Mostly(..) if worker.server.profiling.is_attentive() => AtOnce::No,
         Handler::Mostly(at_once, _) if (at_once.is_likely)(request) => {
             let began = Instant::now();
-            let answered = catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| (at_once.handler)(call, writer))));
-            if matches!(answered, Ok(Ok(true))) {
+            let attempt = || answer(&|call, writer| (at_once.handler)(call, writer));
+            let answered = catch_unwind(AssertUnwindSafe(|| steps::bounded(STEPS_AT_ONCE_MAX, attempt)));
+            if matches!(answered, Ok(Ok(Ok(true)))) {
                 count(worker, index);
                 worker.shared.usage.note(spec, body, began.elapsed(), &[(PlanSummary::Name("IDHACK"), 1)]);
                 return AtOnce::Written;
@@ -278,6 +283,7 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
     let outcome = {
         // Pinned here, for it is large, and being passed on would move it.
         let work = pin!(carry_out(worker, session, request, command, &running, reply));
+        let work = pin!(Interruptible::new(work, || running.check()));
         let watched = worker.shared.operations.watch(&running, &session.identity, || request.share(body), work);
         AssertUnwindSafe(watched).catch_unwind().await
     };
