@@ -7,9 +7,6 @@ use query::{Predicate, Sort};
 use std::ops::ControlFlow;
 use store::{Change, Namespace};
 
-/// A filter that takes more steps than that for a document counts as changed by it. Some hundred microseconds.
-const STEPS_MAX: u64 = 10_000;
-
 /// What an answer was made from.
 #[derive(Clone, Debug)]
 pub struct Scope {
@@ -69,11 +66,7 @@ impl Scope {
     /// The same for a change in the scope's own collection.
     pub fn is_affected_at_home(&self, change: &Change, changed: &Changed<'_>) -> bool {
         match change {
-            // Whoever asks holds a lock, so a filter that takes long is not asked to the end.
-            Change::Document { before, after } => {
-                let asked = || self.is_affected_by(as_doc(before), as_doc(after), changed);
-                steps::bounded(STEPS_MAX, asked).unwrap_or(true)
-            }
+            Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after), changed),
             Change::Id(id) => match &self.reach {
                 Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
                 Reach::Everything => true,
