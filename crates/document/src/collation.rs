@@ -126,11 +126,14 @@ impl Collator {
         if a == b {
             return Ordering::Equal;
         }
+        steps::steps(a.len().min(b.len()));
         self.rules.compare(&self.tailored(a), &self.tailored(b))
     }
 
     /// Bytes that compare as the strings do. May contain zeros.
     pub(crate) fn sort_key(&self, text: &str) -> Vec<u8> {
+        // A letter takes longer than a step.
+        steps::steps(text.len());
         let mut key = Vec::with_capacity(text.len() + 8);
         let Ok(()) = self.rules.write_sort_key_to(&self.tailored(text), &mut key);
         key

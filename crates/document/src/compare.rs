@@ -30,7 +30,7 @@ use std::hash::Hasher;
 pub fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
     match (a, b) {
         (Value::Int32(a), Value::Int32(b)) => a.cmp(&b),
-        (Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::String(a), Value::String(b)) => compare_bytes(a.as_bytes(), b.as_bytes()),
         (Value::Double(a), Value::Double(b)) => number::compare_doubles(a, b),
         (Value::Int64(a), Value::Int64(b)) => a.cmp(&b),
         (Value::ObjectId(a), Value::ObjectId(b)) => a.cmp(&b),
@@ -39,11 +39,20 @@ pub fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
     }
 }
 
+#[inline]
+fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
+    steps::bytes(a.len().min(b.len()));
+    a.cmp(b)
+}
+
 /// Whether two values are equal in MongoDB's order: `1` and `1.0` are.
 #[inline]
 pub fn equal(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {
-        (Value::String(a), Value::String(b)) => a == b,
+        (Value::String(a), Value::String(b)) => {
+            steps::bytes(a.len().min(b.len()));
+            a == b
+        }
         _ => compare(a, b) == Ordering::Equal,
     }
 }
@@ -102,13 +111,13 @@ pub(crate) fn compare_any(a: Value<'_>, b: Value<'_>, depth: usize, collator: Op
 fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option<&Collator>) -> Ordering {
     match (a, b) {
         (Value::String(a) | Value::Symbol(a), Value::String(b) | Value::Symbol(b)) => match collator {
-            None => a.as_bytes().cmp(b.as_bytes()),
+            None => compare_bytes(a.as_bytes(), b.as_bytes()),
             Some(collator) => collator.compare(a, b),
         },
         (Value::Document(a), Value::Document(b)) => compare_elements(a, b, Names::Compared, depth + 1, collator),
         (Value::Array(a), Value::Array(b)) => compare_elements(a, b, Names::Ignored, depth + 1, collator),
         (Value::Binary { subtype: a_type, bytes: a }, Value::Binary { subtype: b_type, bytes: b }) => {
-            a.len().cmp(&b.len()).then(a_type.cmp(&b_type)).then_with(|| a.cmp(b))
+            a.len().cmp(&b.len()).then(a_type.cmp(&b_type)).then_with(|| compare_bytes(a, b))
         }
         (Value::ObjectId(a), Value::ObjectId(b)) => a.cmp(&b),
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(&b),
@@ -124,7 +133,7 @@ fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize, collator: Optio
             a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())).then(a_id.cmp(&b_id))
         }
         (Value::IllFormed { .. }, _) | (_, Value::IllFormed { .. }) => compare_ill_formed(a, b, depth, collator),
-        (Value::Code(a), Value::Code(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Code(a), Value::Code(b)) => compare_bytes(a.as_bytes(), b.as_bytes()),
         (Value::CodeWithScope { code: a, scope: a_scope }, Value::CodeWithScope { code: b, scope: b_scope }) => a
             .as_bytes()
             .cmp(b.as_bytes())
@@ -190,11 +199,13 @@ impl Number {
 
 fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize, collator: Option<&Collator>) -> Ordering {
     // Deeper documents than a client can send come from a damaged file: the stack is worth more than their order.
+    steps::bytes(a.size().min(b.size()));
     if a.as_bytes() == b.as_bytes() || depth > DEPTH_MAX {
         return a.as_bytes().cmp(b.as_bytes());
     }
     let (mut a, mut b) = (a.elements(), b.elements());
     loop {
+        steps::step();
         let order = match (a.next(), b.next()) {
             (None, None) => return Ordering::Equal,
             (None, Some(_)) => return Ordering::Less,
@@ -248,6 +259,7 @@ pub(crate) fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usi
         Value::Binary { subtype, bytes } => {
             state.write_usize(bytes.len());
             state.write_u8(subtype);
+            steps::bytes(bytes.len());
             state.write(bytes);
         }
         Value::ObjectId(id) => state.write(&id.0),
@@ -295,6 +307,7 @@ fn hash_elements<H: Hasher>(document: Doc<'_>, names: Names, state: &mut H, dept
         return;
     }
     for element in document.elements() {
+        steps::step();
         if names == Names::Compared {
             state.write(element.key_bytes());
         }
@@ -308,6 +321,7 @@ fn hash_text<H: Hasher>(text: &str, state: &mut H) {
 }
 
 fn hash_bytes<H: Hasher>(text: &[u8], state: &mut H) {
+    steps::bytes(text.len());
     state.write(text);
     state.write_u8(u8::MAX);
 }

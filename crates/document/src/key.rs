@@ -125,6 +125,7 @@ pub(crate) fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize, c
             out.push(lead::BINARY);
             out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
             out.push(subtype);
+            steps::bytes(bytes.len());
             out.extend_from_slice(bytes);
         }
         Value::ObjectId(id) => encode_object_id(id, out),
@@ -190,6 +191,7 @@ fn encode_fields(document: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: O
         return encode_escaped(document.as_bytes(), out);
     }
     for element in document.elements() {
+        steps::step();
         out.push(kind_rank(element.kind) + 1);
         out.extend_from_slice(&restore_bytes(element.key_bytes()));
         out.push(END);
@@ -202,7 +204,10 @@ fn encode_items(array: Doc<'_>, out: &mut Vec<u8>, depth: usize, collator: Optio
     if depth > DEPTH_MAX {
         return encode_escaped(array.as_bytes(), out);
     }
-    array.values().for_each(|value| encode_nested(value, out, depth, collator));
+    for value in array.values() {
+        steps::step();
+        encode_nested(value, out, depth, collator);
+    }
     out.push(END);
 }
 
@@ -213,6 +218,7 @@ fn encode_text(lead: u8, text: &[u8], out: &mut Vec<u8>) {
 }
 
 fn encode_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
+    steps::bytes(bytes.len());
     while let Some(at) = memchr::memchr2(0, 1, bytes) {
         out.extend_from_slice(&bytes[..at]);
         out.extend_from_slice(&[1, bytes[at] + 1]);

@@ -251,6 +251,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
         }
         let picked = self.path.index(at);
         for (index, element) in array.elements().enumerate() {
+            steps::step();
             if element.kind == Kind::Document
                 && let Value::Document(inner) = element.value()
             {
@@ -282,6 +283,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
             && let Value::Array(array) = element.value()
         {
             for (index, element) in array.elements().enumerate() {
+                steps::step();
                 self.report(Some(element), outermost.or(Some(index)))?;
             }
         }
@@ -334,6 +336,7 @@ impl<'d, F: FnMut(Key<'d>) -> ControlFlow<()>> KeyWalk<'_, F> {
             return (self.visit)(Key::Missing);
         }
         for value in array.values() {
+            steps::step();
             match value {
                 Value::Document(inner) => self.document(inner, at)?,
                 _ => (self.visit)(Key::Missing)?,
@@ -346,7 +349,10 @@ impl<'d, F: FnMut(Key<'d>) -> ControlFlow<()>> KeyWalk<'_, F> {
         if array.is_empty() {
             return (self.visit)(Key::EmptyArray);
         }
-        array.values().try_for_each(|value| (self.visit)(Key::Value(value)))
+        array.values().try_for_each(|value| {
+            steps::step();
+            (self.visit)(Key::Value(value))
+        })
     }
 }
 

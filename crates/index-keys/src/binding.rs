@@ -5,6 +5,7 @@ use crate::wanted::{Condition, Scope, Wanted};
 use crate::{FieldBounds, IndexField, IndexShape, Range, implies};
 use document::{Kind, Value};
 use query::predicate::Test;
+use steps::Counted;
 
 /// The bounds of an index that is ordered by the fields' values; of another one nothing is bound.
 pub struct Binding<'c> {
@@ -86,12 +87,12 @@ impl<'c> Binding<'c> {
             return None;
         }
         let mut here: Vec<(Scope, Bounds)> = Vec::new();
-        for condition in wanted.conditions.iter().filter(|condition| *condition.path == field.path) {
+        for condition in wanted.conditions.iter().counted().filter(|condition| *condition.path == field.path) {
             here.extend(self.read(at, condition).map(|bounds| (condition.scope, bounds)));
         }
         let joined = |all: Vec<(Scope, Bounds)>| {
             let (conditions, scope) = (all.len(), all.first()?.0);
-            let bounds = all.into_iter().map(|(_, bounds)| bounds).reduce(Bounds::and)?;
+            let bounds = bounds::all_of(all.into_iter().map(|(_, bounds)| bounds).collect())?;
             Some(Bound { bounds, scope, conditions })
         };
         if self.arrays_of(at) == 0 {
@@ -103,7 +104,7 @@ impl<'c> Binding<'c> {
             here.into_iter().partition(|(scope, bounds)| is_universal(*scope, bounds));
         some.retain(|(scope, _)| before.iter().all(|(other, theirs)| self.go_together(at, *scope, *other, *theirs)));
         // Points narrow more than ranges; one element's conditions can be joined by those on its other fields.
-        some.sort_by_key(|(scope, bounds)| (!bounds.is_points(), *scope == Scope::DOCUMENT, bounds.universal));
+        some.sort_by_cached_key(|(scope, bounds)| (!bounds.is_points(), *scope == Scope::DOCUMENT, bounds.universal));
         if let Some(scope) = some.first().map(|(scope, _)| *scope) {
             let single = self.is_single(at, scope);
             let mut first = true;
@@ -167,7 +168,7 @@ impl<'c> Binding<'c> {
 
     fn excludes_missing(&self, at: usize, wanted: &Wanted<'_>) -> bool {
         let field = &self.fields[at];
-        wanted.conditions.iter().filter(|condition| *condition.path == field.path).any(|condition| {
+        wanted.conditions.iter().counted().filter(|condition| *condition.path == field.path).any(|condition| {
             let ground = Ground { collation: &field.collation, single: self.is_single(at, condition.scope) };
             bounds::of(condition.test, ground)
                 .map_or_else(|| needs_value(condition.test), |bounds| bounds.excludes_missing)
@@ -185,7 +186,7 @@ impl<'c> Binding<'c> {
 }
 
 fn reaches_null(bounds: &Bounds) -> bool {
-    bounds.ranges.iter().any(|range| {
+    bounds.ranges.iter().counted().any(|range| {
         let (low, high) = (range.low.value.as_value(), range.high.value.as_value());
         document::compare(low, Value::Null).is_le() && document::compare(high, Value::Null).is_ge()
     })

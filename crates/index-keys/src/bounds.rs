@@ -8,6 +8,7 @@ use crate::ranges;
 use crate::{Cut, FieldBounds, Range};
 use document::{Collation, Decimal128, Kind, Value, ValueBuf};
 use query::predicate::{Regex, Test, TypeSet};
+use steps::Counted;
 
 /// The values of a field that can belong to a matching document.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ fn compares_otherwise(test: &Test, collation: &Collation) -> bool {
         Test::In(list) => list.values(),
         _ => &[],
     };
-    operands.iter().any(|value| collation.concerns(value.kind()))
+    operands.iter().counted().any(|value| collation.concerns(value.kind()))
 }
 
 impl Bounds {
@@ -80,8 +81,22 @@ impl Bounds {
     }
 
     pub fn is_points(&self) -> bool {
-        self.ranges.iter().all(Range::is_point)
+        self.ranges.iter().counted().all(Range::is_point)
     }
+}
+
+/// Bounds for all of the conditions, by twos: one after the other would go through the ranges of all before it each time.
+pub fn all_of(mut all: Vec<Bounds>) -> Option<Bounds> {
+    while all.len() > 1 {
+        let mut rest = std::mem::take(&mut all).into_iter();
+        while let Some(one) = rest.next() {
+            all.push(match rest.next() {
+                Some(other) => one.and(other),
+                None => one,
+            });
+        }
+    }
+    all.pop()
 }
 
 fn of_comparison(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
@@ -98,6 +113,15 @@ fn of_comparison(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
 }
 
 impl Bounds {
+    /// Bounds where one of the conditions is met.
+    fn any_of(all: Vec<Bounds>) -> Option<Bounds> {
+        all.first()?;
+        let exact = all.iter().all(|bounds| bounds.exact);
+        let excludes_missing = all.iter().all(|bounds| bounds.excludes_missing);
+        let ranges = ranges::union(all.into_iter().flat_map(|bounds| bounds.ranges).collect());
+        Some(Bounds { ranges, exact, universal: false, excludes_missing })
+    }
+
     fn or(self, other: Bounds) -> Bounds {
         Bounds {
             ranges: ranges::union(self.ranges.into_iter().chain(other.ranges).collect()),
@@ -112,6 +136,7 @@ fn of_values(values: &[ValueBuf], ground: Ground<'_>) -> Bounds {
     let point = |value: Value<'_>| Range::point(value.to_owned(), ground.collation);
     let mut bounds = Bounds::some(Vec::with_capacity(values.len()), true);
     for value in values {
+        steps::step();
         match value.as_value() {
             Value::Null => {
                 // What is undefined is as good as null; an index has an empty array under undefined, too.
@@ -176,7 +201,7 @@ fn of_negation(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
         Test::And(all) => {
             let negations = all.iter().map(|test| of_negation(test, ground)).collect::<Option<Vec<_>>>()?;
             let universal = negations.iter().all(|bounds| bounds.universal);
-            let any = negations.into_iter().reduce(Bounds::or)?;
+            let any = Bounds::any_of(negations)?;
             return universal.then_some(Bounds { exact: false, universal: false, ..any });
         }
         _ => {}
@@ -191,7 +216,7 @@ fn of_negation(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
 /// `$elemMatch` with operators: one element meets all of the tests, by itself.
 fn of_element(tests: &[Test], ground: Ground<'_>) -> Option<Bounds> {
     let ground = Ground { single: true, ..ground };
-    let all = tests.iter().filter_map(|test| of_element_itself(test, ground)).reduce(Bounds::and)?;
+    let all = all_of(tests.iter().filter_map(|test| of_element_itself(test, ground)).collect())?;
     Some(Bounds { exact: false, universal: false, excludes_missing: true, ..all })
 }
 
@@ -204,6 +229,7 @@ fn of_element_itself(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
 fn of_regexes(regexes: &[Regex], ground: Ground<'_>) -> Option<Bounds> {
     let mut found = Bounds::some(Vec::new(), true);
     for regex in regexes {
+        steps::step();
         let beginning = regex.beginning().filter(|_| ground.collation.is_simple())?;
         found.exact &= beginning.is_all;
         let mut strings = of_kind(Kind::String, ground);

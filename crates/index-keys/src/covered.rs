@@ -4,12 +4,13 @@ use crate::wanted::Wanted;
 use document::Kind;
 use query::aggregate::Fields;
 use query::predicate::Test;
+use steps::Counted;
 use store::Query;
 
 /// Whether all that is looked at of documents are fields of an index.
 pub fn has_all<'p>(paths: impl Iterator<Item = &'p str> + Clone, fields: Option<&Fields>) -> bool {
     let is_field = |name: &str| paths.clone().any(|path| path == name);
-    fields.is_some_and(|fields| fields.count() > 0 && fields.names().all(is_field))
+    fields.is_some_and(|fields| fields.count() > 0 && fields.names().counted().all(is_field))
 }
 
 /// Which of an index's fields are asked for, in its order; `None` where others are as well, or where the filter leaves none of its keys that
@@ -37,7 +38,7 @@ fn is_untold(test: &Test, tells: &impl Fn(Kind) -> bool) -> bool {
         | Test::LessOrEqual(value)
         | Test::Greater(value)
         | Test::GreaterOrEqual(value) => !tells(value.kind()),
-        Test::In(list) => list.regexes().is_empty() && !list.values().iter().any(|value| tells(value.kind())),
+        Test::In(list) => list.regexes().is_empty() && !list.values().iter().counted().any(|value| tells(value.kind())),
         _ => false,
     }
 }

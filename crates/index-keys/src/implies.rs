@@ -7,6 +7,7 @@ use crate::{IndexField, IndexShape};
 use document::Collation;
 use query::Predicate;
 use query::predicate::{Node, Test};
+use steps::Counted;
 
 /// Whether an index, if it is a partial one, leaves out no document that is wanted.
 pub fn keeps_all(shape: &IndexShape, wanted: &Wanted<'_>) -> bool {
@@ -21,10 +22,11 @@ pub fn implies(wanted: &Wanted<'_>, filter: &Predicate, fields: &[IndexField]) -
 }
 
 fn implies_node(wanted: &Wanted<'_>, filter: &Node, collation: &Collation) -> bool {
+    steps::step();
     let itself = match filter {
         Node::And(all) => all.iter().all(|node| implies_node(wanted, node, collation)),
         Node::Or(any) => any.iter().any(|node| implies_node(wanted, node, collation)),
-        Node::Path { path, test } => wanted.conditions.iter().any(|condition| {
+        Node::Path { path, test } => wanted.conditions.iter().counted().any(|condition| {
             condition.scope == Scope::DOCUMENT
                 && *condition.path == *path.as_str()
                 && implies_test(condition.test, test, collation)

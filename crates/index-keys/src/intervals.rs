@@ -4,6 +4,7 @@ use crate::IndexField;
 use crate::key_filter::KeyFilter;
 use crate::keys::{self, KEY_END};
 use crate::{FieldBounds, Interval, Range};
+use steps::Counted;
 
 /// Combinations of points that are looked up one by one; past it, the remaining fields are left to the filter.
 const POINTS_MAX: usize = 4096;
@@ -34,8 +35,11 @@ pub fn explode(bounds: &[FieldBounds], leading: usize) -> Vec<Vec<FieldBounds>> 
             combination.push(vec![range.clone()]);
             combination
         };
-        combinations =
-            combinations.iter().flat_map(|before| ranges.iter().map(move |range| with(before, range))).collect();
+        combinations = combinations
+            .iter()
+            .counted()
+            .flat_map(|before| ranges.iter().counted().map(move |range| with(before, range)))
+            .collect();
     }
     for combination in &mut combinations {
         combination.extend_from_slice(&bounds[leading..]);
@@ -56,7 +60,7 @@ fn whole(prefix: Vec<u8>) -> Interval {
 }
 
 fn points(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Vec<u8>> {
-    ranges.iter().map(|range| [prefix, &range.interval(field.ascending).low].concat()).collect()
+    ranges.iter().counted().map(|range| [prefix, &range.interval(field.ascending).low].concat()).collect()
 }
 
 fn under(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Interval> {
@@ -65,12 +69,18 @@ fn under(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Interva
         let Interval { low, high } = range.interval(field.ascending);
         Interval { low: behind(&low), high: behind(&high) }
     };
-    ranges.iter().map(interval).collect()
+    ranges.iter().counted().map(interval).collect()
 }
 
 fn finish(mut intervals: Vec<Interval>) -> Vec<Interval> {
-    intervals.retain(|interval| interval.low < interval.high);
-    intervals.sort_unstable();
+    intervals.retain(|interval| {
+        steps::step();
+        interval.low < interval.high
+    });
+    intervals.sort_unstable_by(|a, b| {
+        steps::step();
+        a.cmp(b)
+    });
     intervals.dedup();
     intervals
 }

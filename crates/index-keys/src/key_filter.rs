@@ -4,6 +4,7 @@
 use crate::IndexField;
 use crate::keys::{self, sphere};
 use crate::{FieldBounds, Interval, Range};
+use steps::Counted;
 use store::FieldKind;
 
 /// What keys have to meet, field by field.
@@ -36,8 +37,12 @@ impl KeyFilter {
                 ascending: field.ascending,
                 place: field.kind == FieldKind::Sphere,
                 intervals: (!ranges.iter().any(Range::is_everything)).then(|| {
-                    let mut intervals: Vec<_> = ranges.iter().map(|range| range.interval(field.ascending)).collect();
-                    intervals.sort_unstable();
+                    let mut intervals: Vec<_> =
+                        ranges.iter().counted().map(|range| range.interval(field.ascending)).collect();
+                    intervals.sort_unstable_by(|a, b| {
+                        steps::step();
+                        a.cmp(b)
+                    });
                     intervals
                 }),
             })

@@ -37,6 +37,7 @@ pub struct Cut {
 
 impl Cut {
     pub fn new(value: ValueBuf, behind: bool, collation: &Collation) -> Cut {
+        steps::step();
         let mut key = Vec::with_capacity(24);
         collation.encode_key(value.as_value(), &mut key);
         Cut { value, key: Key::from_slice(&key), behind }

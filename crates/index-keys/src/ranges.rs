@@ -4,10 +4,17 @@ use crate::{FieldBounds, Range};
 
 /// The ranges in order, those that meet or overlap as one.
 pub fn union(mut ranges: Vec<Range>) -> FieldBounds {
-    ranges.retain(|range| range.low < range.high);
-    ranges.sort_by(|a, b| a.low.cmp(&b.low));
+    ranges.retain(|range| {
+        steps::step();
+        range.low < range.high
+    });
+    ranges.sort_by(|a, b| {
+        steps::step();
+        a.low.cmp(&b.low)
+    });
     let mut joined: FieldBounds = Vec::with_capacity(ranges.len());
     for range in ranges {
+        steps::step();
         match joined.last_mut() {
             Some(last) if range.low <= last.high => {
                 if last.high < range.high {
@@ -24,6 +31,7 @@ pub fn intersection(left: &[Range], right: &[Range]) -> FieldBounds {
     let mut common = Vec::new();
     let (mut lefts, mut rights) = (left.iter().peekable(), right.iter().peekable());
     while let (Some(one), Some(other)) = (lefts.peek(), rights.peek()) {
+        steps::step();
         let low = (&one.low).max(&other.low);
         let high = (&one.high).min(&other.high);
         if low < high {
@@ -42,6 +50,7 @@ pub fn complement(ranges: &[Range]) -> FieldBounds {
     let Range { mut low, high } = Range::everything();
     let mut gaps = Vec::with_capacity(ranges.len() + 1);
     for range in ranges {
+        steps::step();
         if low < range.low {
             gaps.push(Range { low, high: range.low.clone() });
         }
@@ -55,5 +64,13 @@ pub fn complement(ranges: &[Range]) -> FieldBounds {
 
 /// Whether each value of the one set is in the other.
 pub fn is_subset(inner: &[Range], outer: &[Range]) -> bool {
-    inner.iter().all(|one| outer.iter().any(|other| other.low <= one.low && one.high <= other.high))
+    inner.iter().all(|one| {
+        let behind = outer.partition_point(|other| {
+            steps::step();
+            other.low <= one.low
+        });
+        // As they are disjoint, no other one can hold its beginning.
+        let holder = behind.checked_sub(1).and_then(|at| outer.get(at));
+        holder.is_some_and(|holder| one.high <= holder.high)
+    })
 }

@@ -7,6 +7,7 @@ use document::{Kind, Value};
 use query::fulltext::TextSearch;
 use query::predicate::Test;
 use smallvec::{SmallVec, smallvec};
+use steps::Counted;
 
 /// What a text index holds for a search.
 pub struct Terms {
@@ -20,11 +21,14 @@ pub struct Terms {
 pub fn terms(shape: &IndexShape, search: &TextSearch, wanted: &Wanted<'_>) -> Option<Terms> {
     let fronts = fronts(shape, wanted)?;
     let mut intervals: Vec<Interval> =
-        fronts.iter().flat_map(|front| search.terms.iter().map(|term| interval(front, term))).collect();
-    intervals.sort_unstable();
+        fronts.iter().flat_map(|front| search.terms.iter().counted().map(|term| interval(front, term))).collect();
+    intervals.sort_unstable_by(|a, b| {
+        steps::step();
+        a.cmp(b)
+    });
     let exact = wanted.is_search_alone(search)
         && search.is_of_terms_alone()
-        && search.terms.iter().all(|it| text::is_whole(it));
+        && search.terms.iter().counted().all(|it| text::is_whole(it));
     Some(Terms { intervals, exact: exact && fronts.len() == 1 })
 }
 
@@ -32,7 +36,7 @@ pub fn terms(shape: &IndexShape, search: &TextSearch, wanted: &Wanted<'_>) -> Op
 fn fronts(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
     let mut fronts: SmallVec<[Vec<u8>; 1]> = smallvec![Vec::new()];
     for field in shape.fields.iter().take_while(|field| field.path != "_fts") {
-        let value = wanted.conditions.iter().find_map(|condition| match condition.test {
+        let value = wanted.conditions.iter().counted().find_map(|condition| match condition.test {
             _ if condition.path != field.path.as_str() => None,
             Test::Equal(value) => Some(value),
             Test::In(list) if list.regexes().is_empty() && list.values().len() == 1 => list.values().first(),

@@ -79,6 +79,7 @@ impl<'q> Wanted<'q> {
 
     /// What is wanted of one branch of a disjunction: the branch and everything that stands beside it.
     pub fn branch(&self, branch: &'q Node) -> Wanted<'q> {
+        steps::steps(1 + self.conditions.len());
         let complete = self.complete && self.disjunctions.len() == 1;
         let mut wanted = Wanted { disjunctions: SmallVec::new(), complete, ..self.clone() };
         wanted.read(branch);
@@ -91,6 +92,7 @@ impl<'q> Wanted<'q> {
     }
 
     fn read(&mut self, node: &'q Node) {
+        steps::step();
         match node {
             Node::And(all) => all.iter().for_each(|node| self.read(node)),
             Node::Path { path, test } => self.push(Cow::Borrowed(path.as_str()), test, Scope::DOCUMENT),
@@ -131,6 +133,7 @@ impl<'q> Wanted<'q> {
 
     /// Conditions on the fields of an array's element.
     fn read_within(&mut self, node: &'q Node, outer: &str, scope: Scope) {
+        steps::step();
         match node {
             Node::And(all) => all.iter().for_each(|node| self.read_within(node, outer, scope)),
             // A number may be a position in an element that is an array.

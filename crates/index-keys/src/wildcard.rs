@@ -8,6 +8,7 @@ use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use query::predicate::Test;
+use steps::Counted;
 use store::{IndexKind, Query};
 
 /// The name under which `explain` shows which path is looked at.
@@ -29,7 +30,7 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
         let by_position = condition.path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
         condition.scope == Scope::DOCUMENT && !by_position && options.covers(&condition.path)
     };
-    let usable = wanted.conditions.iter().filter(usable);
+    let usable = wanted.conditions.iter().counted().filter(usable);
     let found = usable.filter_map(|condition| Some((&*condition.path, bounds_of(condition.test, field)?)));
     let (path, bounds) = found.min_by_key(|(_, bounds)| !bounds.ranges.iter().all(Range::is_point))?;
     let mut front = Vec::new();
@@ -38,8 +39,11 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
         let Interval { low, high } = range.interval(field.ascending);
         Interval { low: [front.as_slice(), &low].concat(), high: [front.as_slice(), &high].concat() }
     };
-    let mut intervals: Vec<Interval> = bounds.ranges.iter().map(interval).collect();
-    intervals.sort_unstable();
+    let mut intervals: Vec<Interval> = bounds.ranges.iter().counted().map(interval).collect();
+    intervals.sort_unstable_by(|a, b| {
+        steps::step();
+        a.cmp(b)
+    });
     let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
     let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
     Some(Narrowed { intervals, bounds, filter: None })
@@ -78,7 +82,7 @@ fn bounds_of(test: &Test, field: &IndexField) -> Option<Bounds> {
         Test::Regex(_) => &[],
         _ => return None,
     };
-    if !operands.iter().all(|value| is_plain(value.kind())) {
+    if !operands.iter().counted().all(|value| is_plain(value.kind())) {
         return None;
     }
     bounds::of(test, Ground { collation: &field.collation, single: false }).filter(|bounds| bounds.excludes_missing)

@@ -241,6 +241,7 @@ pub(crate) fn apply(operator: &str, values: &[Value<'_>]) -> Result<ValueBuf> {
 
 impl Expr {
     pub(crate) fn evaluate<'s>(&'s self, scope: &Scope<'s>) -> Result<Evaluated<'s>> {
+        steps::step();
         Ok(match self {
             Expr::Missing => Evaluated::Missing,
             Expr::Literal(value) => Evaluated::Value(value.as_value()),
@@ -266,6 +267,7 @@ impl Expr {
 
     /// Shows it and all its parts to `look`.
     fn each(&self, look: &mut dyn FnMut(&Expr)) {
+        steps::step();
         look(self);
         match self {
             Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) | Expr::Metadata(_) => {}

@@ -5,6 +5,7 @@ use document::compare::kind_rank;
 use document::names::restore;
 use document::{Collation, Doc, Kind, Value};
 use md5::{Digest, Md5};
+use steps::Counted;
 
 /// What a value stands as in an index.
 pub fn hash(value: Value<'_>, collation: &Collation) -> i64 {
@@ -40,13 +41,14 @@ fn add(value: Value<'_>, name: Option<&str>, collation: &Collation, digest: &mut
         value => {
             let mut raw = Vec::new();
             value.write_raw(&mut raw);
+            steps::bytes(8 * raw.len());
             digest.update(raw);
         }
     }
 }
 
 fn add_fields(document: Doc<'_>, collation: &Collation, digest: &mut Md5) {
-    document.iter().for_each(|(name, value)| add(value, Some(name), collation, digest));
+    document.iter().counted().for_each(|(name, value)| add(value, Some(name), collation, digest));
     // The end has a type, too.
     digest.update(0i32.to_le_bytes());
 }

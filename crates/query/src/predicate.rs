@@ -95,6 +95,7 @@ impl Node {
 
     /// Whether testing a document may end in an error.
     pub fn may_fail(&self) -> bool {
+        steps::step();
         match self {
             Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(Node::may_fail),
             Node::Expression(expression) => !expression.never_fails(),
@@ -106,6 +107,7 @@ impl Node {
 }
 
 pub(crate) fn has_expression(node: &Node) -> bool {
+    steps::step();
     match node {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(has_expression),
         Node::Expression(_) => true,
@@ -233,6 +235,7 @@ impl Predicate {
 /// Error 2 for conditions by distance that are several, or not on all documents.
 fn check_near(root: &Node) -> Result<()> {
     fn count(node: &Node) -> usize {
+        steps::step();
         match node {
             Node::Near(_) => 1,
             Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().map(count).sum(),
@@ -257,6 +260,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         Node::Path { path, test } => test.holds_at(path, document, details),
         Node::And(branches) => {
             for branch in branches {
+                steps::step();
                 if !matches_node(branch, document, details.as_deref_mut())? {
                     if let Some(details) = details {
                         *details = MatchDetails::default();
@@ -269,6 +273,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         Node::Or(branches) => {
             // MongoDB does not remember where in a branch the document matched.
             for branch in branches {
+                steps::step();
                 if matches_node(branch, document, None)? {
                     return Ok(true);
                 }
@@ -277,6 +282,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         }
         Node::Nor(branches) => {
             for branch in branches {
+                steps::step();
                 if matches_node(branch, document, None)? {
                     return Ok(false);
                 }

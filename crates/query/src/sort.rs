@@ -20,6 +20,7 @@ use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
+use steps::Counted;
 
 pub use range::KeyRange;
 use range::Within;
@@ -79,7 +80,8 @@ impl Sort {
     }
 
     fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<Sort> {
-        let parts = spec.elements().map(|element| parse_part(element, context)).collect::<Result<Vec<_>>>()?;
+        let parts =
+            spec.elements().counted().map(|element| parse_part(element, context)).collect::<Result<Vec<_>>>()?;
         if parts.len() > PARTS_MAX {
             return Err(Error::new(Code(13103), "too many compound keys"));
         }

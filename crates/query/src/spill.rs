@@ -78,6 +78,8 @@ impl Runs {
     }
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        steps::step();
+        steps::bytes(key.len() + value.len());
         self.pending.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.pending.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.pending.extend_from_slice(key);
@@ -184,8 +186,12 @@ impl Readers {
         if !reader.advance(file)? {
             return Ok(());
         }
+        steps::step();
         let entry = |index: usize| (self.readers.get(index).map_or(&[][..], Reader::key), index);
-        let place = self.order.partition_point(|other| entry(*other) > entry(index));
+        let place = self.order.partition_point(|other| {
+            steps::step();
+            entry(*other) > entry(index)
+        });
         self.order.insert(place, index);
         Ok(())
     }
@@ -252,6 +258,7 @@ impl Reader {
     }
 
     fn fill(&mut self, wanted: usize, file: &mut dyn SpillFile) -> Result<()> {
+        steps::bytes(self.buffer.len());
         self.buffer.drain(..self.taken);
         self.taken = 0;
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);

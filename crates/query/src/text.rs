@@ -95,6 +95,7 @@ impl Spelled<'_> {
         let (open, close) = if named { ('{', '}') } else { ('[', ']') };
         f.write_char(open)?;
         for (index, element) in document.elements().enumerate() {
+            steps::step();
             f.write_str(if index == 0 { " " } else { ", " })?;
             self.member(element, named, f)?;
         }

@@ -32,6 +32,7 @@ impl Unique {
 
     /// Gives the bytes by which it grew.
     pub fn insert(&mut self, value: Value<'_>) -> isize {
+        steps::step();
         let collation = &self.collation;
         let hash = hash_of(&self.hasher, value, collation);
         let values = &self.values;
@@ -50,6 +51,7 @@ impl Unique {
 
     /// Where among the values one equal to this is.
     pub fn position(&self, value: Value<'_>) -> Option<usize> {
+        steps::step();
         if self.values.len() <= COMPARED_MAX {
             return self.values.iter().position(|known| self.collation.equal(known.as_value(), value));
         }

@@ -8,10 +8,12 @@
 //! - Anywhere else, and in [`unbroken`], nothing comes of it.
 
 mod bounded;
+mod counted;
 mod interruptible;
 mod stacks;
 
 pub use bounded::{TooLong, bounded};
+pub use counted::{Counted, bytes};
 pub use interruptible::Interruptible;
 
 use std::cell::Cell;

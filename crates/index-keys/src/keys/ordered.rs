@@ -102,6 +102,7 @@ fn expand<'a>(
         return Ok(());
     }
     for element in elements {
+        steps::step();
         let inner = match element {
             Value::Document(inner) => inner,
             _ => Doc::EMPTY,
@@ -123,6 +124,7 @@ fn expand<'a>(
 /// Error 16746 where the number is a field's name in the latter as well: a lookup could mean either.
 fn pick<'a>(array: Doc<'a>, inner: Doc<'a>, rest: &'a str) -> Result<Part<'a>> {
     let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
+    steps::bytes(array.size() / 16);
     let picked = is_position(name).then(|| array.get(name)).flatten();
     match picked {
         None => Ok(Part::Path(rest)),

@@ -8,6 +8,7 @@ use document::path::{End, Path};
 use document::{Doc, DocBuf, Value};
 use error::Result;
 use std::ops::ControlFlow;
+use steps::Counted;
 use store::index_kind::PlaneOptions;
 use store::places;
 
@@ -26,11 +27,12 @@ pub fn for_each_key(
     let others: Vec<(DocBuf, &IndexField)> = others.iter().map(|other| (values(document, other), other)).collect();
     let mut key = Vec::new();
     places::on_plane(document, &field.path, &places::grid(options), &mut |cell, place| {
+        steps::step();
         key.clear();
         encode_cell(cell, &mut key);
         let mut chosen = vec![place];
         for (found, other) in &others {
-            let value = match found.as_doc().elements().count() {
+            let value = match found.as_doc().elements().take(2).count() {
                 0 => Value::Null,
                 1 => found.as_doc().values().next().unwrap_or(Value::Null),
                 _ => Value::Array(found.as_doc()),
@@ -52,7 +54,7 @@ fn values(document: Doc<'_>, field: &IndexField) -> DocBuf {
     };
     let _ = Path::new(&field.path).visit_elements(document, End::Whole, &mut |element, _| {
         match element.map(|element| element.value()) {
-            Some(Value::Array(array)) => array.values().for_each(&mut push),
+            Some(Value::Array(array)) => array.values().counted().for_each(&mut push),
             Some(value) => push(value),
             None => {}
         }

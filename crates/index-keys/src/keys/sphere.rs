@@ -99,6 +99,7 @@ fn combine<'a>(
     let Some((parts, rest)) = fields.split_first() else { return give(key, chosen) };
     let length = key.len();
     for (bytes, value) in parts {
+        steps::step();
         key.extend_from_slice(bytes);
         chosen.push(*value);
         combine(rest, key, chosen, give);

@@ -15,6 +15,7 @@ pub(crate) use collect::{Several, Which};
 use document::{Collation, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
+use steps::Counted;
 use top::Ranked;
 pub(crate) use top::Top;
 
@@ -364,11 +365,12 @@ impl Accumulator {
             State::Average { sum, count } => writer.append(name, sum.average(*count).to_value()),
             State::One(value) => writer.append(name, value.as_ref().map_or(Value::Null, ValueBuf::as_value)),
             State::Array { bytes, .. } => {
+                steps::bytes(bytes.len());
                 writer.append_raw(Kind::Array, name.as_bytes(), &collect::closed(bytes.clone()));
             }
             State::Set(set) => {
                 let mut array = writer.array(name);
-                set.values().for_each(|value| array.push(value));
+                set.values().counted().for_each(|value| array.push(value));
             }
             State::Deviation { count, squares, .. } => {
                 let excess = if let Accumulator::Deviation { excess, .. } = self { *excess } else { 0 };
@@ -377,12 +379,17 @@ impl Accumulator {
                     Some(divisor) => writer.append(name, (*squares / divisor as f64).sqrt()),
                 }
             }
-            State::Merged(document) => writer.append(name, document),
+            State::Merged(document) => {
+                steps::bytes(document.as_bytes().len());
+                writer.append(name, document);
+            }
             State::Several { values, .. } => {
                 let mut array = writer.array(name);
                 match self {
-                    Accumulator::Several(several) => several.in_order(values).for_each(|value| array.push(value)),
-                    _ => values.iter().for_each(|value| array.push(value)),
+                    Accumulator::Several(several) => {
+                        several.in_order(values).counted().for_each(|value| array.push(value))
+                    }
+                    _ => values.iter().counted().for_each(|value| array.push(value)),
                 }
             }
             State::Top { ranked, .. } => match self {
@@ -436,6 +443,7 @@ fn take_extreme(
 fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
     let before = held.as_ref().map_or(0, |held| held.raw_value().len());
     let new = value.to_owned();
+    steps::bytes(new.raw_value().len());
     let after = new.raw_value().len();
     *held = Some(new);
     after as isize - before as isize
@@ -458,7 +466,7 @@ fn merge_object(merged: &mut DocBuf, value: Option<Value<'_>>) -> Result<isize> 
 
 /// What is wrong with an `$accumulator` besides being made of scripts.
 fn check_scripts(spec: document::Doc<'_>) -> Result<()> {
-    for (name, value) in spec.iter() {
+    for (name, value) in spec.iter().counted() {
         match (name, value) {
             ("init" | "accumulate" | "merge" | "finalize", Value::String(_) | Value::Code(_)) => {}
             ("init" | "accumulate" | "merge" | "finalize", _) => {

@@ -6,6 +6,7 @@ use crate::expression::check_field_path;
 use crate::{Context, Expression, Item, text};
 use document::{DEPTH_MAX, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct AddFields {
@@ -25,7 +26,7 @@ impl AddFields {
 
     fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<AddFields> {
         let mut paths = Paths { spec, found: Vec::new(), known: PathSet::default() };
-        spec.iter().try_for_each(|(path, value)| paths.add(path, value))?;
+        spec.iter().counted().try_for_each(|(path, value)| paths.add(path, value))?;
         let mut fields = FieldTree::default();
         for (path, value) in paths.found {
             fields.insert(&path, Expression::parse(value, context)?);
@@ -69,7 +70,7 @@ impl<'p> Paths<'p> {
             return Err(Error::new(Code(5984700), "Field path is too long"));
         }
         if let Value::Document(nested) = value {
-            let has_operator = nested.elements().any(|element| element.key_bytes().starts_with(b"$"));
+            let has_operator = nested.elements().counted().any(|element| element.key_bytes().starts_with(b"$"));
             if nested.is_empty() {
                 let message = format!("an empty object is not a valid value. Found empty object at path {path}");
                 return Err(Error::new(Code(40180), message));
@@ -78,7 +79,10 @@ impl<'p> Paths<'p> {
                 return Err(self.several_operators(path, nested));
             }
             if !has_operator {
-                return nested.iter().try_for_each(|(name, value)| self.add(&format!("{path}.{name}"), value));
+                return nested
+                    .iter()
+                    .counted()
+                    .try_for_each(|(name, value)| self.add(&format!("{path}.{name}"), value));
             }
         }
         self.check_conflict(path)?;
@@ -118,6 +122,7 @@ pub(super) fn set_path(document: Doc<'_>, path: &[Box<str>], value: Option<Value
     let Some((name, rest)) = path.split_first() else { return };
     let mut found = false;
     for element in document.elements() {
+        steps::step();
         if found || element.key_bytes() != name.as_bytes() {
             writer.append_element(element);
             continue;

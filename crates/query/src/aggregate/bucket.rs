@@ -9,6 +9,7 @@ use document::compare::kind_rank;
 use document::{Collation, DocBuf, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::sync::Arc;
+use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct Boundaries {
@@ -100,13 +101,15 @@ fn parse_boundaries(value: Value<'_>, context: &Context) -> Result<Vec<ValueBuf>
         ));
     };
     let complaint = "'boundaries' field must be an array of constant values, but found value";
-    let values = list.values().map(|value| constant(value, context, 40191, complaint)).collect::<Result<Vec<_>>>()?;
+    let values =
+        list.values().counted().map(|value| constant(value, context, 40191, complaint)).collect::<Result<Vec<_>>>()?;
     if values.len() < 2 {
         let message =
             format!("The $bucket 'boundaries' field must have at least 2 values, but found {} value(s).", values.len());
         return Err(Error::new(Code(40192), message));
     }
     for (index, pair) in values.windows(2).enumerate() {
+        steps::step();
         let [low, high] = pair else { continue };
         if kind_rank(low.kind()) != kind_rank(high.kind()) {
             return Err(Error::new(

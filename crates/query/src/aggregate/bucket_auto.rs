@@ -155,6 +155,7 @@ impl Bucket {
     fn take(&mut self, spec: &BucketAuto, document: &ItemBuf) -> Result<()> {
         let row = Row::of(document.as_item());
         for ((_, accumulator), state) in spec.fields.iter().zip(&mut self.states) {
+            steps::step();
             accumulator.add(state, &row)?;
         }
         Ok(())

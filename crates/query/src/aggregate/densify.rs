@@ -25,6 +25,7 @@ use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use steps::Counted;
 
 /// How many documents one stage may make.
 const GENERATED_MAX: u64 = 500_000;
@@ -92,6 +93,7 @@ impl Densify {
     fn partition_of(&self, document: Doc<'_>) -> Result<(Vec<Option<ValueBuf>>, Vec<u8>)> {
         let (mut fields, mut key) = (Vec::new(), Vec::new());
         for expression in &self.partition_values {
+            steps::step();
             let evaluated = expression.evaluate(document)?;
             // A missing field is another partition than null.
             match evaluated.value() {
@@ -290,6 +292,7 @@ impl Dense {
     }
 
     fn generate(&mut self, index: usize, value: Value<'_>) -> Result<DocBuf> {
+        steps::step();
         self.generated += 1;
         if self.generated > GENERATED_MAX {
             return Err(Error::new(
@@ -309,6 +312,8 @@ impl Dense {
         if let Some(partition) = self.partitions.get(index) {
             let fields = if self.ending.is_some() { &partition.fields } else { &partition.fields_ahead };
             for (path, field) in stage.partition.iter().zip(fields) {
+                steps::step();
+                steps::bytes(document.as_bytes().len());
                 document = with_field(&document, path.as_str(), field.as_ref().map(ValueBuf::as_value));
             }
         }
@@ -337,7 +342,11 @@ impl Dense {
 fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf {
     fn write(document: Doc<'_>, path: &str, value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
         let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
-        document.elements().filter(|element| element.key() != name).for_each(|element| writer.append_element(element));
+        document
+            .elements()
+            .counted()
+            .filter(|element| element.key() != name)
+            .for_each(|element| writer.append_element(element));
         match (rest, value) {
             (None, Some(value)) => writer.append(name, value),
             (None, None) => {}

@@ -7,6 +7,7 @@ use crate::name_index::NameIndex;
 use document::{ArrayWriter, Doc, DocWriter, Value};
 use error::Result;
 use hashbrown::{HashMap, HashSet};
+use steps::Counted;
 
 /// One level of fields, in the order of the specification.
 #[derive(Clone, Debug)]
@@ -30,6 +31,7 @@ impl<L> Default for FieldTree<L> {
 impl<L> FieldTree<L> {
     /// Puts a leaf at a path with which none before is in conflict.
     pub fn insert(&mut self, path: &str, leaf: L) {
+        steps::step();
         let Some((name, rest)) = path.split_once('.') else {
             self.push(path, Node::Leaf(leaf));
             return;
@@ -56,6 +58,7 @@ impl<L> FieldTree<L> {
     /// Each leaf with its dotted path.
     pub fn each_path(&self, take: &mut dyn FnMut(&str, &L)) {
         for (name, node) in &self.fields {
+            steps::step();
             match node {
                 Node::Leaf(leaf) => take(name, leaf),
                 Node::Below(below) => below.each_path(&mut |path, leaf| take(&format!("{name}.{path}"), leaf)),
@@ -71,6 +74,7 @@ impl<L> FieldTree<L> {
         let mut found = 0u64;
         let mut found_beyond = HashSet::new();
         for element in document.elements() {
+            steps::step();
             let index = self.place(element.key_bytes());
             let Some((index, (name, node))) = index.and_then(|index| Some((index, self.fields.get(index)?))) else {
                 writer.append_element(element);
@@ -83,6 +87,7 @@ impl<L> FieldTree<L> {
             node.write(name, Some(element.value()), writer, write)?;
         }
         for (index, (name, node)) in self.fields.iter().enumerate() {
+            steps::step();
             let known = if index < 64 { found >> index & 1 == 1 } else { found_beyond.contains(&index) };
             if !known {
                 node.write(name, None, writer, write)?;
@@ -94,7 +99,7 @@ impl<L> FieldTree<L> {
     /// The first failure of `compute` in the order of the specification, which is the one that MongoDB meets; [`Self::apply`]
     /// goes by the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, compute: &mut dyn FnMut(&L) -> Result<()>) -> Result<()> {
-        self.fields.iter().try_for_each(|(name, node)| match node {
+        self.fields.iter().counted().try_for_each(|(name, node)| match node {
             Node::Leaf(leaf) => compute(leaf),
             Node::Below(below) => below.first_failure_below(document.get(name), compute),
         })
@@ -104,7 +109,7 @@ impl<L> FieldTree<L> {
         match current {
             Some(Value::Document(document)) => self.first_failure(document, compute),
             Some(Value::Array(array)) => {
-                array.values().try_for_each(|value| self.first_failure_below(Some(value), compute))
+                array.values().counted().try_for_each(|value| self.first_failure_below(Some(value), compute))
             }
             _ => self.first_failure(Doc::EMPTY, compute),
         }
@@ -115,6 +120,7 @@ impl<L> FieldTree<L> {
         F: FnMut(&L, &str, &mut DocWriter<'_>) -> Result<()>,
     {
         for value in array.values() {
+            steps::step();
             match value {
                 Value::Document(document) => self.apply(document, &mut writer.document(), write)?,
                 Value::Array(nested) => self.apply_to_elements(nested, writer.array(), write)?,
@@ -154,6 +160,7 @@ pub(super) struct PathSet {
 impl PathSet {
     /// Adds a path; where it collides with others, gives the place of the first of them instead.
     pub fn insert(&mut self, path: &str) -> Option<usize> {
+        steps::step();
         let ways = || path.match_indices('.').map(|(end, _)| &path[..end]);
         let found = ways().chain([path]).filter_map(|way| self.whole.get(way)).chain(self.above.get(path)).min();
         if let Some(place) = found {

@@ -9,6 +9,7 @@ use crate::Context;
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
+use steps::Counted;
 
 /// The stages that a `$fill` comes to.
 pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Vec<Stage>> {
@@ -39,7 +40,7 @@ pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Vec<Stage>> {
         return Err(Error::new(Code(6050204), message));
     }
     let (mut windows, mut values) = (DocBuf::new(), DocBuf::new());
-    for (path, value) in output.iter() {
+    for (path, value) in output.iter().counted() {
         match method(value)? {
             Method::Window(function) => windows.append(path, &with_argument(function, path)),
             Method::Value(value) => values.append(path, &default_of(path, value)),
@@ -90,7 +91,7 @@ fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
     }
     let list = value.as_array().ok_or_else(|| wrong_type("partitionByFields", value, "array"))?;
     let mut object = DocBuf::new();
-    for (index, value) in list.values().enumerate() {
+    for (index, value) in list.values().counted().enumerate() {
         let name = value.as_name().ok_or_else(|| wrong_type(&format!("partitionByFields.{index}"), value, "string"))?;
         object.append(&name, format!("${name}").as_str());
     }

@@ -15,6 +15,7 @@ use crate::metadata::{Meta, Needs};
 use crate::{Context, Expression};
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 pub use graph_lookup::{GraphLookup, Search};
 pub use join_table::JoinTable;
@@ -169,7 +170,7 @@ fn split_documents<'v>(stages: Doc<'v>) -> (Option<Value<'v>>, DocBuf) {
     let documents = first.filter(|first| first.key() == "$documents").map(|first| first.value());
     let mut bytes = Vec::new();
     let mut rest = ArrayWriter::begin(&mut bytes);
-    stages.values().skip(usize::from(documents.is_some())).for_each(|stage| rest.push(stage));
+    stages.values().counted().skip(usize::from(documents.is_some())).for_each(|stage| rest.push(stage));
     drop(rest);
     (documents, DocBuf::from_vec(bytes).unwrap_or_default())
 }
@@ -184,6 +185,7 @@ pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>
     };
     array
         .values()
+        .counted()
         .map(|element| match element {
             Value::Document(document) => Ok(document.to_owned()),
             other => {
@@ -200,7 +202,7 @@ pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>
 
 /// A pipeline inside of a stage, which may not write.
 fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-    for inner in stages.values() {
+    for inner in stages.values().counted() {
         let name = inner.as_document().and_then(Doc::first).map_or("", |first| first.key());
         if matches!(name, "$out" | "$merge") {
             let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");

@@ -5,6 +5,7 @@ use super::foreign::{Merge, Out, source, without_source};
 use super::parse::{facet_pipelines, refuse};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 /// The stages that run over a collection's documents.
 const STAGES: &[&str] = &[
@@ -43,7 +44,7 @@ const STAGES: &[&str] = &[
 
 /// Errors: 14 and 40323 for what is no stage, 40324 for one that is not known, 73 for no name of a collection.
 pub fn check(pipeline: Doc<'_>) -> Result<()> {
-    pipeline.values().try_for_each(|stage| {
+    pipeline.values().counted().try_for_each(|stage| {
         let Value::Document(stage) = stage else {
             return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
         };
@@ -103,7 +104,7 @@ fn check_source(stage: &str, from: Value<'_>) -> Result<()> {
 }
 
 fn check_elements(stages: Doc<'_>) -> Result<()> {
-    stages.elements().try_for_each(|stage| match stage.value() {
+    stages.elements().counted().try_for_each(|stage| match stage.value() {
         Value::Document(_) => Ok(()),
         other => Err(super::foreign::wrong_type("$unionWith.pipeline", stage.key(), other, "object")),
     })

@@ -12,6 +12,7 @@ use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use std::sync::Arc;
+use steps::Counted;
 
 /// What a group costs besides its key and its states, roughly.
 const GROUP_BYTES: usize = 64;
@@ -42,7 +43,7 @@ impl Group {
             return Err(Error::new(Code(15947), "a group's fields must be specified in an object"));
         };
         let (mut key, mut fields, mut renames) = (None, Vec::new(), Vec::new());
-        for (name, value) in spec.iter() {
+        for (name, value) in spec.iter().counted() {
             if name == "_id" {
                 if key.is_some() {
                     return Err(Error::new(Code(15948), "a group's _id may only be specified once"));
@@ -144,7 +145,7 @@ fn find_renames(path: &str, key: Value<'_>, renames: &mut Vec<(String, String)>)
             renames.extend(name.map(|name| (path.to_owned(), name.to_owned())));
         }
         Value::Document(parts) if parts.first().is_some_and(|first| !first.key().starts_with('$')) => {
-            parts.iter().for_each(|(name, part)| find_renames(&format!("{path}.{name}"), part, renames));
+            parts.iter().counted().for_each(|(name, part)| find_renames(&format!("{path}.{name}"), part, renames));
         }
         _ => {}
     }
@@ -168,7 +169,7 @@ fn check_key(value: Value<'_>) -> Result<()> {
     if fields.first().is_some_and(|first| first.key().starts_with('$')) {
         return Ok(());
     }
-    for (name, value) in fields.iter() {
+    for (name, value) in fields.iter().counted() {
         match value {
             _ if name.starts_with('$') => {}
             Value::Boolean(_) => return Err(inclusion()),
@@ -184,7 +185,7 @@ fn inclusion() -> Error {
 }
 
 pub(super) fn parse_fields(output: Doc<'_>, context: &Context) -> Result<Vec<(Box<str>, Accumulator)>> {
-    output.iter().map(|(name, value)| Ok((name.into(), parse_field(name, value, context)?))).collect()
+    output.iter().counted().map(|(name, value)| Ok((name.into(), parse_field(name, value, context)?))).collect()
 }
 
 fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumulator> {
@@ -256,6 +257,7 @@ impl Found {
         self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<State>();
         self.keys.push(owned);
         for (_, accumulator) in &group.fields {
+            steps::step();
             self.states.push(accumulator.begin(key)?);
         }
         Ok(index)
@@ -301,15 +303,20 @@ impl Groups {
         let found = std::mem::replace(&mut self.found, Found::new());
         let mut order: Vec<(Vec<u8>, usize)> = Vec::with_capacity(found.keys.len());
         for (index, key) in found.keys.iter().enumerate() {
+            steps::step();
             let mut bytes = Vec::new();
             self.group.collation.encode_key(key.as_value(), &mut bytes);
             order.push((bytes, index));
         }
-        order.sort_unstable();
+        order.sort_unstable_by(|a, b| {
+            steps::step();
+            a.cmp(b)
+        });
         let count = self.group.fields.len();
         let mut bytes = Vec::new();
         runs.begin();
         for (encoded, index) in order {
+            steps::step();
             let Some(key) = found.keys.get(index) else { continue };
             bytes.clear();
             spill::write_value(key, &mut bytes);
@@ -358,6 +365,7 @@ impl Hold for Groups {
         let fields = &self.group.fields;
         let states = &mut self.found.states[index * fields.len()..(index + 1) * fields.len()];
         for ((_, accumulator), state) in fields.iter().zip(states) {
+            steps::step();
             let grown = accumulator.add(state, &row)?;
             self.found.memory_bytes = self.found.memory_bytes.saturating_add_signed(grown);
         }
@@ -485,6 +493,7 @@ fn write_group(
     let mut writer = DocWriter::begin(scratch);
     writer.append("_id", key);
     for ((name, accumulator), state) in group.fields.iter().zip(states) {
+        steps::step();
         accumulator.write(&state, name, &mut writer);
         super::steps::check_room(writer.size())?;
     }

@@ -8,6 +8,7 @@ use document::{Doc, Value};
 use hashbrown::HashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use steps::Counted;
 
 /// Names of fields of the top level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl Fields {
     /// The document with these fields alone, at the end of `out`.
     pub fn trim(&self, document: Doc<'_>, out: &mut Vec<u8>) {
         let mut writer = document::DocWriter::begin(out);
-        let read = document.elements().filter(|element| self.contains(element.key_bytes()));
+        let read = document.elements().counted().filter(|element| self.contains(element.key_bytes()));
         read.for_each(|element| writer.append_element(element));
     }
 
@@ -74,7 +75,7 @@ impl Fields {
     }
 
     fn named(mut names: Names, stages: Doc<'_>) -> Option<Fields> {
-        for stage in stages.values() {
+        for stage in stages.values().counted() {
             let stage = stage.as_document()?.first()?;
             match (stage.key(), stage.value()) {
                 ("$match", Value::Document(filter)) => names.filter(filter)?,
@@ -111,7 +112,7 @@ impl Fields {
 /// Whether a projection keeps only what it names; `None` where that is not plain to see.
 fn includes(spec: Doc<'_>) -> Option<bool> {
     let mut includes = None;
-    for element in spec.elements().filter(|element| element.key() != "_id") {
+    for element in spec.elements().counted().filter(|element| element.key() != "_id") {
         let keeps = match element.value() {
             Value::Document(_) | Value::Array(_) => return None,
             Value::Boolean(flag) => flag,
@@ -148,7 +149,7 @@ impl Names {
             let first = value.as_document().and_then(Doc::first);
             first.is_some_and(|field| !field.key().starts_with('$'))
         };
-        for (name, value) in fields.as_document().into_iter().flat_map(|fields| fields.iter()) {
+        for (name, value) in fields.as_document().into_iter().flat_map(|fields| fields.iter()).counted() {
             if name.contains('.') || of_fields(value) {
                 self.path(name);
             }
@@ -156,10 +157,10 @@ impl Names {
     }
 
     fn filter(&mut self, filter: Doc<'_>) -> Option<()> {
-        for (name, value) in filter.iter() {
+        for (name, value) in filter.iter().counted() {
             match (name, value) {
                 ("$and" | "$or" | "$nor", Value::Array(branches)) => {
-                    branches.values().try_for_each(|branch| self.filter(branch.as_document()?))?;
+                    branches.values().counted().try_for_each(|branch| self.filter(branch.as_document()?))?;
                 }
                 ("$expr", expression) => self.expression(expression)?,
                 ("$comment", _) => {}
@@ -174,7 +175,7 @@ impl Names {
     }
 
     fn order(&mut self, order: Doc<'_>) -> Option<()> {
-        order.iter().try_for_each(|(path, direction)| {
+        order.iter().counted().try_for_each(|(path, direction)| {
             self.path(path);
             direction.kind().is_number().then_some(())
         })
@@ -187,7 +188,10 @@ impl Names {
             if spec.get("_id").is_none_or(Value::is_truthy) {
                 self.path("_id");
             }
-            spec.elements().filter(|element| element.key() != "_id").for_each(|element| self.path(element.key()));
+            spec.elements()
+                .counted()
+                .filter(|element| element.key() != "_id")
+                .for_each(|element| self.path(element.key()));
             self.expression(Value::Document(spec))?;
         }
         Some(includes)
@@ -195,6 +199,7 @@ impl Names {
 
     /// Every string that may be a path. Operators that name fields in another way may read any.
     fn expression(&mut self, expression: Value<'_>) -> Option<()> {
+        steps::step();
         match expression {
             Value::String(text) if text.starts_with("$$ROOT") || text.starts_with("$$CURRENT") => return None,
             Value::String(text) if text.starts_with("$$") => {}

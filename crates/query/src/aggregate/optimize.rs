@@ -120,6 +120,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
     let mut moving = conditions(root);
     let mut at = arranged.len();
     while at > 0 {
+        steps::steps(1 + moving.len());
         if let Stage::Match(before) = &arranged[at - 1] {
             // In the order of the stages, other than a conjunction within a conjunction.
             moving = by_field(conditions(before.root().clone())).into_iter().chain(by_field(moving)).collect();
@@ -174,6 +175,7 @@ fn conditions(root: Node) -> Vec<Node> {
 fn by_field(parts: Vec<Node>) -> Vec<Node> {
     let mut conditions: Vec<Node> = Vec::with_capacity(parts.len());
     for part in parts {
+        steps::step();
         let same_field = |other: &&mut Node| match (&part, other) {
             (Node::Path { path, .. }, Node::Path { path: other, .. }) => path.as_str() == other.as_str(),
             (Node::Path { path, .. }, Node::And(all)) => {
@@ -225,6 +227,7 @@ fn matching(mut all: Vec<Node>) -> Stage {
 fn split(conditions: Vec<Node>, changes: &Changes) -> (Vec<Node>, Vec<Node>) {
     let (mut free, mut bound) = (Vec::new(), Vec::new());
     for condition in conditions {
+        steps::step();
         match condition {
             Node::And(parts) if !parts.is_empty() => {
                 let (inner_free, inner_bound) = split(parts, changes);

@@ -19,6 +19,7 @@ use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
+use steps::Counted;
 
 /// How many stages a pipeline may have.
 const STAGES_MAX: usize = 1000;
@@ -67,7 +68,7 @@ pub const LOCAL_SESSIONS_NAMESPACE: &str =
 
 /// The stages, and which metadata they ask for of the documents that come in.
 pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
-    let count = pipeline.elements().count();
+    let count = pipeline.elements().counted().count();
     if count > STAGES_MAX {
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
         return Err(Error::failed_to_parse(message));
@@ -75,7 +76,7 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
     let mut stages = Vec::with_capacity(count);
     let mut names = Vec::with_capacity(count);
     let (mut needs, mut anew) = (Needs::NONE, false);
-    for operator in pipeline.values().filter_map(Value::as_document).filter_map(Doc::first) {
+    for operator in pipeline.values().counted().filter_map(Value::as_document).filter_map(Doc::first) {
         let parsed = parse(operator.key(), operator.value(), context, &mut stages);
         match (operator.key(), &parsed, stages.last()) {
             ("$match", Err(error), _) if error.code() == Code::INDEX_NOT_FOUND && !names.is_empty() => {
@@ -293,7 +294,7 @@ pub(super) fn facet_pipelines(spec: Value<'_>) -> Result<Vec<(&str, Doc<'_>)>> {
         let message = format!("the $facet specification must be a non-empty object, but found: {found}");
         return Err(Error::new(Code(40169), message));
     };
-    spec.iter().map(|(name, pipeline)| Ok((name, facet_pipeline(name, pipeline)?))).collect()
+    spec.iter().counted().map(|(name, pipeline)| Ok((name, facet_pipeline(name, pipeline)?))).collect()
 }
 
 fn facet_pipeline<'v>(name: &str, pipeline: Value<'v>) -> Result<Doc<'v>> {
@@ -306,7 +307,7 @@ fn facet_pipeline<'v>(name: &str, pipeline: Value<'v>) -> Result<Doc<'v>> {
         let kind = pipeline.kind().alias();
         return Err(Error::new(Code(40170), format!("arguments to $facet must be arrays, {name} is type {kind}")));
     };
-    match pipeline.elements().find(|stage| stage.kind != Kind::Document) {
+    match pipeline.elements().counted().find(|stage| stage.kind != Kind::Document) {
         None => Ok(pipeline),
         Some(stage) => {
             let (kind, found) = (stage.kind.alias(), text::element(stage.key(), stage.value()));

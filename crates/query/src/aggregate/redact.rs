@@ -36,6 +36,7 @@ impl Redact {
                 let mut writer = DocWriter::begin(out);
                 let mut nested = Vec::new();
                 for element in document.elements() {
+                    steps::step();
                     match element.value() {
                         Value::Document(document) => {
                             nested.clear();
@@ -63,6 +64,7 @@ impl Redact {
     fn apply_to_elements(&self, item: Item<'_>, mut writer: ArrayWriter<'_>) -> Result<()> {
         let mut nested = Vec::new();
         for element in item.document.elements() {
+            steps::step();
             match element.value() {
                 Value::Document(document) => {
                     nested.clear();

@@ -7,6 +7,7 @@ use crate::metadata::{Item, Needs};
 use crate::{Context, Expression, Projection, text};
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct Project {
@@ -15,7 +16,7 @@ pub(crate) struct Project {
 
 /// Error 15 for an expression with more levels than a document may have, written out with arguments in arrays.
 fn check_levels(fields: Doc<'_>) -> Result<()> {
-    fields.values().try_for_each(|value| match value {
+    fields.values().counted().try_for_each(|value| match value {
         Value::Document(inner) if !inner.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
             check_levels(inner)
         }
@@ -25,6 +26,7 @@ fn check_levels(fields: Doc<'_>) -> Result<()> {
 }
 
 fn levels(value: Value<'_>) -> usize {
+    steps::step();
     let deepest = |inner: Doc<'_>| inner.values().map(levels).max().unwrap_or(0);
     match value {
         Value::Document(call) if call.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
@@ -65,7 +67,7 @@ impl Project {
                 return Err(Error::new(Code(31119), message));
             }
             Value::Array(list) => {
-                for path in list.values() {
+                for path in list.values().counted() {
                     paths.push(path.as_name().ok_or_else(|| {
                         let message = "$unset specification must be a string or an array containing only string values";
                         Error::new(Code(31120), message)
@@ -74,7 +76,7 @@ impl Project {
             }
             _ => return Err(Error::new(Code(31002), "$unset specification must be a string or an array")),
         }
-        let spec = DocBuf::build(|writer| paths.iter().for_each(|path| writer.append(path, 0)));
+        let spec = DocBuf::build(|writer| paths.iter().counted().for_each(|path| writer.append(path, 0)));
         let projection = Projection::parse_stage(spec.as_doc(), context);
         Ok(Project { projection: projection.map_err(|error| error.context("Invalid $unset :: caused by :: "))? })
     }
@@ -153,7 +155,8 @@ impl ReplaceRoot {
         let shown = match &self.reads {
             None => document.to_owned(),
             Some(names) => DocBuf::build(|writer| {
-                let read = document.elements().filter(|element| names.iter().any(|name| name == element.key()));
+                let read =
+                    document.elements().filter(|element| names.iter().counted().any(|name| name == element.key()));
                 read.for_each(|element| writer.append_element(element));
             }),
         };
@@ -182,7 +185,9 @@ fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
         Value::IllFormed { .. } => {
             expression.as_name().into_iter().for_each(|path| note_fields(Value::String(&path), reads));
         }
-        Value::Document(nested) | Value::Array(nested) => nested.values().for_each(|value| note_fields(value, reads)),
+        Value::Document(nested) | Value::Array(nested) => {
+            nested.values().counted().for_each(|value| note_fields(value, reads))
+        }
         _ => {}
     }
 }

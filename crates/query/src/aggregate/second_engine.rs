@@ -89,6 +89,7 @@ pub(super) fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool 
 }
 
 fn is_known_condition(node: &Node) -> bool {
+    steps::step();
     match node {
         Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().all(is_known_condition),
         Node::Path { path, test } => !path.has_position() && is_known_test(test),
@@ -99,6 +100,7 @@ fn is_known_condition(node: &Node) -> bool {
 }
 
 fn is_known_test(test: &Test) -> bool {
+    steps::step();
     match test {
         Test::Geometry(_) | Test::ElementSatisfies(_) => false,
         Test::ElementMatches(node) => is_known_condition(node),

@@ -239,6 +239,7 @@ fn pass_on(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Result<De
         let (Some(from), Some(section)) = (before.last_mut(), behind.first_mut()) else { break };
         let out = if last { &mut *ready } else { &mut section.passed_on };
         while let Some(item) = from.passed_on.pop_front() {
+            ::steps::step();
             if feed(&mut section.steps, item.as_item(), out)? == Demand::Enough {
                 from.passed_on.clear();
                 demand = Demand::Enough;
@@ -289,7 +290,9 @@ pub(super) fn advance(
 
 /// Gives a document to the first of `steps`, and what comes of it to those behind.
 fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
+    ::steps::step();
     let Some((step, rest)) = steps.split_first_mut() else {
+        ::steps::bytes(item.document.size());
         out.push_back(item.to_owned());
         return Ok(Demand::More);
     };
@@ -409,6 +412,7 @@ fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
     let failed = facets.iter().any(|facet| facet.failure.is_some());
     let mut demand = if failed { Demand::More } else { Demand::Enough };
     for facet in facets.iter_mut().filter(|facet| !facet.enough) {
+        ::steps::step();
         let taken = facet.execution.push(item).and_then(|taken| facet.collect().map(|()| taken));
         match taken {
             Ok(taken) => facet.enough = taken == Demand::Enough,
@@ -430,6 +434,7 @@ impl Facet {
     /// Moves results over; a facet's results become one array in one document.
     fn collect(&mut self) -> Result<()> {
         while let Some(document) = self.execution.pop() {
+            ::steps::step();
             self.bytes += document.as_bytes().len();
             check_facet_size(self.bytes)?;
             self.results.push_back(document);
@@ -504,7 +509,11 @@ pub fn facet_document(results: &[(&str, Vec<DocBuf>)]) -> Result<DocBuf> {
     let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
         for (name, documents) in results {
             let mut array = writer.array(name);
-            documents.iter().for_each(|document| array.push_raw(Kind::Document, document.as_bytes()));
+            for document in documents {
+                ::steps::step();
+                ::steps::bytes(document.as_bytes().len());
+                array.push_raw(Kind::Document, document.as_bytes());
+            }
         }
     });
     check_facet_size(document.as_bytes().len())?;

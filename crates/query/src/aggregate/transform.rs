@@ -40,6 +40,8 @@ impl Transformation {
         let mut current = document.as_bytes().to_vec();
         let mut next = Vec::with_capacity(current.len() + 64);
         for stage in &self.pipeline.stages {
+            steps::step();
+            steps::bytes(current.len());
             let input = Doc::from_bytes(&current).unwrap_or(Doc::EMPTY);
             next.clear();
             match stage {

@@ -47,6 +47,7 @@ impl UnpackBucket {
         let Some(times) = data.get(&self.time_field).and_then(Value::as_document) else { return Ok(Demand::More) };
         let meta = self.meta_field.as_deref().and_then(|name| Some((name, bucket.get("meta")?)));
         for time in times.elements() {
+            steps::step();
             scratch.clear();
             let mut writer = DocWriter::begin(scratch);
             writer.append(&self.time_field, time.value());
@@ -54,6 +55,7 @@ impl UnpackBucket {
                 writer.append(name, meta);
             }
             for field in data.elements() {
+                steps::step();
                 let values = field.value().as_document().unwrap_or(Doc::EMPTY);
                 if let Some(value) = values.get(time.key()).filter(|_| *field.key() != *self.time_field) {
                     writer.append(field.key(), value);

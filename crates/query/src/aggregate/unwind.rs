@@ -64,6 +64,9 @@ impl Unwind {
         match self.find(document) {
             Some(Value::Array(array)) if !array.is_empty() => {
                 for (index, value) in (0_i64..).zip(array.values()) {
+                    steps::step();
+                    // All else is copied for each element.
+                    steps::bytes(document.size() - array.size());
                     if self.write(document, Some(value), Some(index), scratch, next)? == Demand::Enough {
                         return Ok(Demand::Enough);
                     }

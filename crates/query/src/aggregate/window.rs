@@ -28,6 +28,7 @@ use parse::Function;
 use partition::Partition;
 use run::{Outcome, Run};
 use std::sync::Arc;
+use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct SetWindowFields {
@@ -70,7 +71,7 @@ impl SetWindowFields {
                     return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
                 }
                 let compare = |a: &Value<'_>, b: &Value<'_>| self.collation.compare(*a, *b);
-                array.values().min_by(compare).unwrap_or(Value::Undefined)
+                array.values().counted().min_by(compare).unwrap_or(Value::Undefined)
             }
             value => value,
         };
@@ -167,6 +168,7 @@ impl Windows {
         let Some((current, first)) = self.take_ahead()? else { return Ok(false) };
         self.partition.push(first, &self.budget)?;
         loop {
+            steps::step();
             match self.take_ahead() {
                 Ok(Some((partition, document))) if partition == current => {
                     self.partition.push(document, &self.budget)?;
@@ -218,6 +220,7 @@ impl Give for Windows {
         let mut values = Vec::with_capacity(self.runs.len());
         let mut bytes = 0;
         for (run, function) in self.runs.iter_mut().zip(&stage.functions) {
+            steps::step();
             // What is wrong with the documents that it takes in before the failure is told first.
             values.push(run.next(function, stage, &self.partition, row)?);
             if is_past(function.looks_to(row))

@@ -6,6 +6,7 @@ use super::functions::{Function, comparing, function};
 use super::number::{Number, Sum};
 use document::{Collation, Value};
 use std::cmp::Ordering;
+use steps::Counted;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$sum", Any, |_, arguments| Ok(sum(&values(arguments)).0.total().to_value().into())),
@@ -22,7 +23,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 fn values<'v>(arguments: &'v [Evaluated<'_>]) -> Vec<Value<'v>> {
     match arguments {
         [only] => match only.value() {
-            Some(Value::Array(array)) => array.values().collect(),
+            Some(Value::Array(array)) => array.values().counted().collect(),
             value => value.into_iter().collect(),
         },
         all => all.iter().filter_map(Evaluated::value).collect(),
@@ -31,7 +32,7 @@ fn values<'v>(arguments: &'v [Evaluated<'_>]) -> Vec<Value<'v>> {
 
 fn sum(values: &[Value<'_>]) -> (Sum, u64) {
     let (mut sum, mut count) = (Sum::default(), 0);
-    for number in values.iter().filter_map(|value| Number::from_value(*value)) {
+    for number in values.iter().counted().filter_map(|value| Number::from_value(*value)) {
         sum.add(number);
         count += 1;
     }
@@ -41,7 +42,7 @@ fn sum(values: &[Value<'_>]) -> (Sum, u64) {
 fn extreme<'a>(arguments: &[Evaluated<'_>], wanted: Ordering, collation: &Collation) -> Evaluated<'a> {
     let values = values(arguments);
     let mut best: Option<Value<'_>> = None;
-    for value in values.into_iter().filter(|value| !matches!(value, Value::Null | Value::Undefined)) {
+    for value in values.into_iter().counted().filter(|value| !matches!(value, Value::Null | Value::Undefined)) {
         if best.is_none_or(|best| collation.compare(value, best) == wanted) {
             best = Some(value);
         }
@@ -52,7 +53,7 @@ fn extreme<'a>(arguments: &[Evaluated<'_>], wanted: Ordering, collation: &Collat
 /// The standard deviation by Welford's method; `excess` is 1 for a sample.
 fn deviation<'a>(values: &[Value<'_>], excess: u64) -> Evaluated<'a> {
     let (mut count, mut mean, mut squares) = (0_u64, 0.0, 0.0);
-    for number in values.iter().filter_map(|value| Number::from_value(*value)) {
+    for number in values.iter().counted().filter_map(|value| Number::from_value(*value)) {
         count += 1;
         let difference = number.to_f64() - mean;
         mean += difference / count as f64;

@@ -8,8 +8,9 @@ use super::scope::Scope;
 use super::string::{display, search_range};
 use super::{Evaluated, Expr};
 use crate::predicate::number::exact;
-use document::{Collation, Doc, Element, Value, ValueBuf};
+use document::{ArrayWriter, Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$isArray", Exactly(1), |_, arguments| Ok(matches!(arguments[0].value(), Some(Value::Array(_))).into())),
@@ -19,7 +20,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$size", Exactly(1), size),
     function("$arrayElemAt", Exactly(2), element_at),
     function("$first", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().next())),
-    function("$last", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().last())),
+    function("$last", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().counted().last())),
     function("$concatArrays", Any, concat),
     function("$slice", Between(2, 3), slice),
     function("$reverseArray", Exactly(1), reverse),
@@ -59,9 +60,16 @@ pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evalu
     })
 }
 
+/// Copies an element, which may be a long one.
+pub(super) fn push(writer: &mut ArrayWriter<'_>, element: Element<'_>) {
+    steps::step();
+    steps::bytes(element.raw_value().len());
+    writer.push_raw(element.kind, element.raw_value());
+}
+
 fn size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     match arguments[0].value() {
-        Some(Value::Array(array)) => Ok((array.elements().count() as i32).into()),
+        Some(Value::Array(array)) => Ok((array.elements().counted().count() as i32).into()),
         _ => {
             let found = arguments[0].type_name();
             let message = format!("The argument to $size must be an array, but was of type: {found}");
@@ -74,9 +82,9 @@ fn size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluate
 fn at(array: Doc<'_>, position: i64) -> Option<Value<'_>> {
     let position = match usize::try_from(position) {
         Ok(position) => position,
-        Err(_) => array.elements().count().checked_sub(usize::try_from(position.unsigned_abs()).ok()?)?,
+        Err(_) => array.elements().counted().count().checked_sub(usize::try_from(position.unsigned_abs()).ok()?)?,
     };
-    array.elements().nth(position).map(Element::value)
+    array.elements().counted().nth(position).map(Element::value)
 }
 
 fn element_at<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
@@ -135,7 +143,7 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
     }
     Ok(Evaluated::array(|writer| {
         for array in arguments.iter().filter_map(|argument| argument.value()?.as_array()) {
-            array.elements().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+            array.elements().for_each(|element| push(writer, element));
         }
     }))
 }
@@ -151,7 +159,7 @@ fn slice<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
         return Err(Error::new(Code(28724), message));
     };
     let position = slice_bound(&arguments[1], 28725, "Second argument to $slice must be a numeric value", "Second")?;
-    let length = array.elements().count() as i64;
+    let length = array.elements().counted().count() as i64;
     let (start, count) = match arguments.get(2) {
         None if position < 0 => ((length + position).max(0), -position),
         None => (0, position),
@@ -165,8 +173,8 @@ fn slice<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
         }
     };
     Ok(Evaluated::array(|writer| {
-        for element in array.elements().skip(start as usize).take(count as usize) {
-            writer.push_raw(element.kind, element.raw_value());
+        for element in array.elements().counted().skip(start as usize).take(count as usize) {
+            push(writer, element);
         }
     }))
 }
@@ -188,9 +196,9 @@ fn reverse<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
     match arguments[0].value() {
         None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
         Some(Value::Array(array)) => {
-            let elements: Vec<Element<'_>> = array.elements().collect();
+            let elements: Vec<Element<'_>> = array.elements().counted().collect();
             Ok(Evaluated::array(|writer| {
-                elements.iter().rev().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+                elements.iter().rev().for_each(|element| push(writer, *element));
             }))
         }
         Some(_) => {
@@ -208,7 +216,10 @@ fn contains<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Co
         let message = format!("$in requires an array as a second argument, found: {found}");
         return Err(Error::new(Code(40081), message));
     };
-    Ok(arguments[0].value().is_some_and(|wanted| array.values().any(|value| collation.equal(value, wanted))).into())
+    Ok(arguments[0]
+        .value()
+        .is_some_and(|wanted| array.values().counted().any(|value| collation.equal(value, wanted)))
+        .into())
 }
 
 fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
@@ -220,10 +231,11 @@ fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: 
         let message = format!("$indexOfArray requires an array as a first argument, found: {found}");
         return Err(Error::new(Code(40090), message));
     };
-    let (start, end) = search_range(name, &arguments[2..], array.elements().count())?;
+    let (start, end) = search_range(name, &arguments[2..], array.elements().counted().count())?;
     let wanted = arguments[1].value();
     let found = array
         .values()
+        .counted()
         .enumerate()
         .skip(start)
         .take_while(|(index, _)| *index < end)
@@ -248,6 +260,7 @@ fn range<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
     Evaluated::try_array(|writer| {
         let mut current = start;
         while (step > 0 && current < end) || (step < 0 && current > end) {
+            steps::step();
             writer.push(current as i32);
             if writer.size() > RANGE_BYTES_MAX {
                 return Err(Error::new(
@@ -327,7 +340,7 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
     for input in inputs {
         match input.value() {
             None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
-            Some(Value::Array(array)) => arrays.push(array.elements().collect()),
+            Some(Value::Array(array)) => arrays.push(array.elements().counted().collect()),
             Some(value) => {
                 let found = display(value);
                 return Err(Error::new(Code(34468), format!("$zip found a non-array expression in input: {found}")));
@@ -344,8 +357,9 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
         for row in 0..length {
             let mut tuple = writer.array();
             for (column, array) in arrays.iter().enumerate() {
+                steps::step();
                 match (array.get(row), defaults.get(column)) {
-                    (Some(element), _) => tuple.push_raw(element.kind, element.raw_value()),
+                    (Some(element), _) => push(&mut tuple, *element),
                     // A default that is missing leaves its place out.
                     (None, Some(default)) => default.value().into_iter().for_each(|default| tuple.push(default)),
                     (None, None) => tuple.push(Value::Null),
@@ -357,7 +371,7 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
 
 fn truth<'v>(name: &str, code: i32, argument: &'v Evaluated<'_>) -> Result<impl Iterator<Item = bool> + use<'v>> {
     match argument.value() {
-        Some(Value::Array(array)) => Ok(array.values().map(Value::is_truthy)),
+        Some(Value::Array(array)) => Ok(array.values().counted().map(Value::is_truthy)),
         _ => {
             let found = argument.type_name();
             Err(Error::new(Code(code), format!("{name}'s argument must be an array, but is {found}")))

@@ -2,6 +2,7 @@
 
 use document::{ArrayWriter, DocWriter, Kind, Value, ValueBuf};
 use std::sync::{Arc, OnceLock};
+use steps::Counted;
 
 /// A value that borrows from the document or the expression, one that was computed, or none at all.
 #[derive(Clone, Debug)]
@@ -76,9 +77,21 @@ impl<'a> Evaluated<'a> {
         }
     }
 
+    /// How many bytes of text or of elements an operator may have to look at.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Evaluated::Owned(value) => value.raw_value().len(),
+            Evaluated::Value(Value::String(text) | Value::Symbol(text) | Value::Code(text)) => text.len(),
+            Evaluated::Value(Value::Document(inner) | Value::Array(inner)) => inner.size(),
+            Evaluated::Value(Value::Binary { bytes, .. }) => bytes.len(),
+            Evaluated::Value(Value::IllFormed { raw, .. }) => raw.len(),
+            _ => 0,
+        }
+    }
+
     /// Looks at each: the first one that cannot be evaluated fails the call.
     pub fn look_at_all(arguments: &[Evaluated<'_>]) {
-        arguments.iter().for_each(Evaluated::look_at);
+        arguments.iter().counted().for_each(Evaluated::look_at);
     }
 
     /// As [`Evaluated::value`], for what the call does not need yet.

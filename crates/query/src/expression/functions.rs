@@ -112,10 +112,13 @@ pub(super) fn call_with<'s>(
     let mut values: SmallVec<[Evaluated<'s>; 3]> = SmallVec::new();
     let mut failures = Failures::default();
     for (place, argument) in arguments.iter().enumerate() {
-        values.push(argument.evaluate(scope).unwrap_or_else(|error| failures.keep(place, error)));
+        let value = argument.evaluate(scope).unwrap_or_else(|error| failures.keep(place, error));
+        steps::bytes(value.size());
+        values.push(value);
     }
     let value = failures.answer(apply(&mut values))?;
     if let Evaluated::Owned(value) = &value {
+        steps::bytes(value.raw_value().len());
         check_size(value.raw_value().len())?;
     }
     Ok(value)

@@ -33,6 +33,7 @@ impl Expression {
 impl Expr {
     /// False: what stands behind this one may not be looked at for every document.
     fn imply(&self, conditions: &mut Vec<(Path, Test)>) -> bool {
+        steps::step();
         match self {
             // What that engine does otherwise may be to fail.
             Expr::InSecondEngine(inner, _) => {

@@ -125,6 +125,7 @@ pub(super) fn map<'s>(input: &'s Expr, body: &'s Expr, scope: &Scope<'s>) -> Res
     };
     Evaluated::try_array(|writer| {
         for value in array.values() {
+            steps::step();
             let values = [Some(value)];
             let frame = Frame { values: &values, outer: scope.frame };
             body.evaluate(&inside(scope, &frame))?.push_to(writer);
@@ -156,6 +157,8 @@ pub(super) fn filter<'s>(
     };
     Evaluated::try_array(|writer| {
         for element in array.elements() {
+            steps::step();
+            steps::bytes(element.raw_value().len());
             let value = element.value();
             let values = [Some(value)];
             let frame = Frame { values: &values, outer: scope.frame };
@@ -200,6 +203,8 @@ pub(super) fn reduce<'s>(
     };
     let mut accumulated: Evaluated<'s> = initial.evaluate(scope)?;
     for value in array.values() {
+        // It is decoded and copied for each.
+        steps::bytes(accumulated.size());
         let next = {
             let values = [Some(value), accumulated.value()];
             let frame = Frame { values: &values, outer: scope.frame };

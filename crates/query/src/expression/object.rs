@@ -11,6 +11,7 @@ use crate::name_index::NameIndex;
 use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
+use steps::Counted;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$mergeObjects", Any, merge),
@@ -41,6 +42,7 @@ struct Fields<'v> {
 
 impl<'v> Fields<'v> {
     fn put(&mut self, name: impl Into<Cow<'v, str>>, kind: Kind, raw: &'v [u8]) {
+        steps::step();
         let name = name.into();
         let place = self.places.place(name.as_bytes(), self.fields.iter().map(|(name, ..)| &**name));
         match place.and_then(|place| self.fields.get_mut(place)) {
@@ -55,6 +57,8 @@ impl<'v> Fields<'v> {
     fn finish<'a>(self) -> Evaluated<'a> {
         Evaluated::document(|writer| {
             for (name, kind, raw) in self.fields {
+                steps::step();
+                steps::bytes(raw.len());
                 writer.append_raw(kind, name.as_bytes(), raw);
             }
         })
@@ -67,7 +71,9 @@ fn merge<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
     match &*arguments {
         // One array stands for its elements.
         [only] => match only.value() {
-            Some(Value::Array(array)) => array.values().try_for_each(|value| merge_into(&mut fields, Some(value)))?,
+            Some(Value::Array(array)) => {
+                array.values().counted().try_for_each(|value| merge_into(&mut fields, Some(value)))?
+            }
             value => merge_into(&mut fields, value)?,
         },
         all => all.iter().try_for_each(|argument| merge_into(&mut fields, argument.value()))?,
@@ -106,6 +112,8 @@ fn to_array<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     let Some(document) = document(name, 40390, &arguments[0])? else { return Ok(Evaluated::NULL) };
     Ok(Evaluated::array(|writer| {
         for field in document.elements() {
+            steps::step();
+            steps::bytes(field.raw_value().len());
             let mut pair = writer.document();
             match names::restore_bytes(field.key_bytes()) {
                 Cow::Borrowed(_) => pair.append("k", field.key()),
@@ -133,6 +141,7 @@ fn from_array<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Ev
     let mut fields = Fields::default();
     let first_is_array = matches!(array.values().next(), Some(Value::Array(_)));
     for value in array.values() {
+        steps::step();
         let ((key, element), null_byte) = match (value, first_is_array) {
             (Value::Array(pair), true) => (array_pair(pair)?, 4940400),
             (Value::Document(pair), false) => (object_pair(pair)?, 4940401),
@@ -165,7 +174,7 @@ fn inconsistent(array: Doc<'_>, value: Value<'_>) -> Error {
 fn array_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
     let elements: Vec<Element<'_>> = pair.elements().take(3).collect();
     let [key, value] = elements[..] else {
-        let found = pair.elements().count();
+        let found = pair.elements().counted().count();
         let message = format!("$arrayToObject requires an array of size 2 arrays,found array of size: {found}");
         return Err(Error::new(Code(40397), message));
     };
@@ -183,7 +192,7 @@ fn array_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
 }
 
 fn object_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
-    let count = pair.elements().count();
+    let count = pair.elements().counted().count();
     if count != 2 {
         let message =
             format!("$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:{count}");
@@ -325,6 +334,7 @@ fn set<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
     let replaced = value.value().map(ValueBuf::from);
     let mut fields = Fields::default();
     for element in document.elements() {
+        steps::step();
         match &replaced {
             None if element.key() == field => {}
             _ => fields.put(element.key(), element.kind, element.raw_value()),

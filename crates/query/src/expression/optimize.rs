@@ -12,6 +12,7 @@ use error::{Code, Error, Result};
 impl Expr {
     /// Errors: those of constant parts that cannot be computed. The expression is then as good as before.
     pub(super) fn optimize(&mut self, collation: &Collation) -> Result<()> {
+        steps::step();
         match self {
             Expr::Missing | Expr::Literal(_) | Expr::Root(_) | Expr::Variable(..) | Expr::Metadata(_) => return Ok(()),
             // It was optimized before.

@@ -25,6 +25,7 @@ impl<'c> Parser<'c> {
     }
 
     pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
+        steps::step();
         match value {
             Value::String(text) if text.starts_with('$') => self.parse_reference(text),
             Value::IllFormed { kind: Kind::String, .. } => match value.as_name() {

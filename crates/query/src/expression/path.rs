@@ -7,6 +7,7 @@ use super::Evaluated;
 use document::{ArrayWriter, Doc, Value};
 use error::{Code, Error, Result};
 use std::fmt;
+use steps::Counted;
 
 /// The names along a path; empty for the whole value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,11 @@ impl FieldPath {
             return value.map_or(Evaluated::Missing, Evaluated::Value);
         }
         match value {
-            Some(Value::Document(document)) => in_document(&self.0, document),
+            Some(Value::Document(document)) => {
+                // Fields that are passed over.
+                steps::bytes(document.size() / 16);
+                in_document(&self.0, document)
+            }
             Some(Value::Array(array)) => in_array(&self.0, array),
             _ => Evaluated::Missing,
         }
@@ -92,7 +97,7 @@ fn in_array<'a>(path: &[Box<str>], array: Doc<'a>) -> Evaluated<'a> {
 }
 
 fn collect(path: &[Box<str>], array: Doc<'_>, writer: &mut ArrayWriter<'_>) {
-    for document in array.values().filter_map(Value::as_document) {
+    for document in array.values().counted().filter_map(Value::as_document) {
         let found = in_document(path, document);
         if !found.is_missing() {
             found.push_to(writer);

@@ -1,6 +1,7 @@
 //! `$sortArray`, `$firstN`, `$lastN`, `$minN`, `$maxN`.
 
 use super::arguments::named;
+use super::array::push;
 use super::functions::Arity::Named;
 use super::functions::{Function, comparing, function};
 use super::parse::Parser;
@@ -11,6 +12,7 @@ use crate::text;
 use crate::update::ElementOrder;
 use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     comparing("$sortArray", Named(parse_sort), sort),
@@ -27,7 +29,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     comparing("$minN", Named(parse_count), |_, arguments, collation| {
         count(arguments, |elements, count| {
             elements.retain(|element| !is_null(*element));
-            elements.sort_by(|a, b| collation.compare(a.value(), b.value()));
+            elements.sort_by(|a, b| {
+                steps::step();
+                collation.compare(a.value(), b.value())
+            });
             elements.truncate(count);
         })
     }),
@@ -100,10 +105,10 @@ fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collat
         }
     };
     let order = element_order(by.value_or_null())?;
-    let mut elements: Vec<Element<'_>> = array.elements().collect();
+    let mut elements: Vec<Element<'_>> = array.elements().counted().collect();
     elements.sort_by(|a, b| order.compare(a.value(), b.value(), collation));
     Ok(Evaluated::array(|writer| {
-        elements.iter().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+        elements.iter().for_each(|element| push(writer, *element));
     }))
 }
 
@@ -152,9 +157,9 @@ fn count<'a>(arguments: &[Evaluated<'a>], choose: impl Fn(&mut Vec<Element<'_>>,
     let Some(Value::Array(array)) = input.value() else {
         return Err(Error::new(Code(5788200), "Input must be an array"));
     };
-    let mut elements: Vec<Element<'_>> = array.elements().collect();
+    let mut elements: Vec<Element<'_>> = array.elements().counted().collect();
     choose(&mut elements, count);
     Ok(Evaluated::array(|writer| {
-        elements.iter().for_each(|element| writer.push_raw(element.kind, element.raw_value()));
+        elements.iter().for_each(|element| push(writer, *element));
     }))
 }

@@ -122,6 +122,7 @@ fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_
         let part = |index| locations.get(index);
         write_match(text, pattern, &part, &mut writer.document());
         // Behind an empty match the search goes on one letter further.
+        steps::step();
         let letter = text.get(found.end()..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
         start = if found.start() == found.end() { found.end() + letter } else { found.end() };
         // An empty match behind the last letter is not reported.

@@ -34,6 +34,7 @@ impl Expression {
 impl Expr {
     /// Shows it and all its parts to `change`; the parts of what it was changed into.
     pub(super) fn each_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        steps::step();
         change(self);
         self.each_part_mut(change);
     }

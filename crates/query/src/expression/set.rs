@@ -6,6 +6,7 @@ use super::{Evaluated, Expr};
 use crate::unique::Unique;
 use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 /// `$setIsSubset` of a constant set, where the server's error has a code of its own.
 pub(super) static SUBSET_OF_CONSTANT: Function =
@@ -27,17 +28,27 @@ struct Set<'v, 'c> {
 
 impl<'v, 'c> Set<'v, 'c> {
     fn of(array: Doc<'v>, collation: &'c Collation) -> Self {
-        Self::of_values(array.values().collect(), collation)
+        Self::of_values(array.values().counted().collect(), collation)
     }
 
     fn of_values(mut values: Vec<Value<'v>>, collation: &'c Collation) -> Self {
-        values.sort_by(|a, b| collation.compare(*a, *b));
-        values.dedup_by(|a, b| collation.equal(*a, *b));
+        values.sort_by(|a, b| {
+            steps::step();
+            collation.compare(*a, *b)
+        });
+        values.dedup_by(|a, b| {
+            steps::step();
+            collation.equal(*a, *b)
+        });
         Set { values, collation }
     }
 
     fn contains(&self, value: Value<'_>) -> bool {
-        self.values.binary_search_by(|candidate| self.collation.compare(*candidate, value)).is_ok()
+        let compare = |candidate: &Value<'_>| {
+            steps::step();
+            self.collation.compare(*candidate, value)
+        };
+        self.values.binary_search_by(compare).is_ok()
     }
 
     fn is_subset(&self, other: &Set<'_, '_>) -> bool {
@@ -46,13 +57,14 @@ impl<'v, 'c> Set<'v, 'c> {
 }
 
 fn to_array<'a, 'v>(values: impl IntoIterator<Item = Value<'v>>) -> Evaluated<'a> {
-    Evaluated::array(|writer| values.into_iter().for_each(|value| writer.push(value)))
+    Evaluated::array(|writer| values.into_iter().counted().for_each(|value| writer.push(value)))
 }
 
 /// The arguments as arrays; `None` when one is null.
 fn arrays<'v>(name: &str, code: i32, arguments: &'v [Evaluated<'_>]) -> Result<Option<Vec<Doc<'v>>>> {
     let mut arrays = Vec::with_capacity(arguments.len());
     for argument in arguments {
+        steps::step();
         match argument.value() {
             None | Some(Value::Null | Value::Undefined) => return Ok(None),
             Some(Value::Array(array)) => arrays.push(array),
@@ -68,7 +80,7 @@ fn arrays<'v>(name: &str, code: i32, arguments: &'v [Evaluated<'_>]) -> Result<O
 
 fn union<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let Some(arrays) = arrays(name, 17043, arguments)? else { return Ok(Evaluated::NULL) };
-    Ok(to_array(Set::of_values(arrays.into_iter().flat_map(Doc::values).collect(), collation).values))
+    Ok(to_array(Set::of_values(arrays.into_iter().flat_map(Doc::values).counted().collect(), collation).values))
 }
 
 fn intersection<'a>(
@@ -108,7 +120,7 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     let (from, without) =
         (operand(name, &arguments[0], 17048, "First")?, operand(name, &arguments[1], 17049, "Second")?);
     let without = Set::of(without, collation);
-    let kept = Unique::of(from.values().filter(|value| !without.contains(*value)), collation);
+    let kept = Unique::of(from.values().counted().filter(|value| !without.contains(*value)), collation);
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 

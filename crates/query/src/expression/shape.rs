@@ -21,6 +21,7 @@ impl Expression {
 }
 
 fn of(part: &Expr) -> Option<String> {
+    steps::step();
     match part {
         Expr::Call(function, arguments) => of_comparison(function.name, arguments),
         Expr::Form(form) => match &**form {
@@ -36,7 +37,10 @@ fn listed(kind: &str, mut parts: Vec<String>) -> Option<String> {
     if parts.len() < 2 {
         return parts.pop();
     }
-    parts.sort_unstable();
+    parts.sort_unstable_by(|a, b| {
+        steps::step();
+        a.cmp(b)
+    });
     Some(format!("{kind}[{}]", parts.join(",")))
 }
 

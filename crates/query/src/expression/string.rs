@@ -13,6 +13,7 @@ use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
 use std::fmt::Write;
+use steps::Counted;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$concat", Any, concat),
@@ -57,7 +58,7 @@ fn write_display(value: Value<'_>, out: &mut String) {
 
 fn write_document(document: Doc<'_>, out: &mut String) {
     out.push('{');
-    for (index, (name, value)) in document.iter().enumerate() {
+    for (index, (name, value)) in document.iter().counted().enumerate() {
         out.push_str(if index == 0 { "" } else { ", " });
         out.push_str(name);
         out.push_str(": ");
@@ -68,7 +69,7 @@ fn write_document(document: Doc<'_>, out: &mut String) {
 
 fn write_array(array: Doc<'_>, out: &mut String) {
     out.push('[');
-    for (index, value) in array.values().enumerate() {
+    for (index, value) in array.values().counted().enumerate() {
         out.push_str(if index == 0 { "" } else { ", " });
         write_display(value, out);
     }
@@ -118,6 +119,7 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
             let found = argument.type_name();
             return Err(Error::new(Code(16702), format!("$concat only supports strings, not {found}")));
         };
+        steps::step();
         text.extend_from_slice(part);
     }
     Ok(Evaluated::string_of_bytes(&text))
@@ -230,7 +232,10 @@ fn split<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
         return Err(Error::new(Code(40087), "$split requires a non-empty separator"));
     }
     Ok(Evaluated::array(|writer| {
-        let mut push = |part: &[u8]| writer.push(&ValueBuf::from_string_bytes(part));
+        let mut push = |part: &[u8]| {
+            steps::step();
+            writer.push(&ValueBuf::from_string_bytes(part));
+        };
         let mut start = 0;
         for found in memchr::memmem::find_iter(whole, separator) {
             push(whole.get(start..found).unwrap_or_default());
@@ -291,7 +296,7 @@ fn index_of_letter<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> R
     let places = letters::places(text)?;
     let (start, end) = search_range(name, &arguments[2..], places.len())?;
     // The end bounds where the token begins.
-    let found = (start..end).find(|letter| {
+    let found = (start..end).counted().find(|letter| {
         let here = places.get(*letter).and_then(|place| text.get(*place..));
         here.is_some_and(|here| here.starts_with(token))
     });
@@ -353,10 +358,10 @@ fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) ->
         }
     };
     let mut text = text;
-    while front && let Some(rest) = letters.iter().find_map(|letter| text.strip_prefix(*letter)) {
+    while front && let Some(rest) = letters.iter().counted().find_map(|letter| text.strip_prefix(*letter)) {
         text = rest;
     }
-    while back && let Some(rest) = letters.iter().find_map(|letter| text.strip_suffix(*letter)) {
+    while back && let Some(rest) = letters.iter().counted().find_map(|letter| text.strip_suffix(*letter)) {
         text = rest;
     }
     Ok(Evaluated::string_of_bytes(text))
@@ -406,6 +411,8 @@ fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Vec<
     let mut text = Vec::with_capacity(input.len());
     let mut start = 0;
     for found in memchr::memmem::find_iter(input, find).take(count) {
+        steps::step();
+        steps::bytes(replacement.len());
         text.extend_from_slice(input.get(start..found).unwrap_or_default());
         text.extend_from_slice(replacement);
         start = found + find.len();

@@ -41,6 +41,7 @@ impl<'d> Walk<'_, 'd> {
     fn document(&mut self, document: Doc<'d>, around: Language, is_array: bool) -> Result<bool> {
         let language = self.language_of(document, around)?;
         for element in document.elements() {
+            steps::step();
             if !is_array && element.key() == &*self.index.language_override {
                 continue;
             }

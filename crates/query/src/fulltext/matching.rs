@@ -7,6 +7,7 @@ use super::words::{Sensitivity, all_terms, phrase_form, terms};
 use document::Doc;
 use error::Result;
 use std::collections::{BTreeMap, BTreeSet};
+use steps::Counted;
 
 impl TextSearch {
     /// Whether the document has one of the terms, all of the phrases and nothing that is negated. What the index cannot
@@ -14,8 +15,8 @@ impl TextSearch {
     pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
         let found = self.has_term(document)
             && !self.has_one_of(&self.negated_terms, document)
-            && self.phrases.iter().all(|phrase| self.has_phrase(document, phrase))
-            && !self.negated_phrases.iter().any(|phrase| self.has_phrase(document, phrase));
+            && self.phrases.iter().counted().all(|phrase| self.has_phrase(document, phrase))
+            && !self.negated_phrases.iter().counted().any(|phrase| self.has_phrase(document, phrase));
         match &self.index.partial {
             Some(partial) if found => partial.matches(document),
             _ => Ok(found),

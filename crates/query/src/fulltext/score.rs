@@ -44,6 +44,7 @@ pub(super) fn add_scores(field: Field<'_>, add: &mut dyn FnMut(String, f64)) {
         words += 1;
     }
     for (term, occurrences) in found {
+        steps::step();
         let share = 0.5 * occurrences.count / f64::from(words) + 0.5;
         let whole = if term.eq_ignore_ascii_case(field.text) { 1.0 + WHOLE_TEXT } else { 1.0 };
         let score = field.weight * occurrences.frequency * share * whole;

@@ -9,6 +9,7 @@ use document::{Doc, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use steps::Counted;
 
 /// A parsed `$text`, against the index that answers it.
 #[derive(Clone, Debug)]
@@ -79,6 +80,7 @@ impl TextSearch {
         let mut unwanted = String::new();
         let mut reading = Reading::default();
         for token in Tokens::new(text) {
+            steps::step();
             match token.what {
                 What::Words(words) => {
                     // A minus that stands alone negates nothing.
@@ -108,7 +110,7 @@ impl TextSearch {
     pub fn describe(&self, writer: &mut DocWriter<'_>) {
         let mut list = |name: &str, texts: &mut dyn Iterator<Item = &String>| {
             let mut array = writer.array(name);
-            texts.for_each(|text| array.push(text.as_str()));
+            texts.counted().for_each(|text| array.push(text.as_str()));
         };
         list("terms", &mut self.exact_terms.iter());
         list("negatedTerms", &mut self.negated_terms.iter());

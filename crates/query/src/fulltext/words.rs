@@ -76,6 +76,7 @@ impl<'t> Terms<'t> {
         if rest.is_empty() {
             return None;
         }
+        steps::step();
         let (word, rest) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         self.rest = rest;
         Some(word)
@@ -95,6 +96,7 @@ impl<'t> Terms<'t> {
             let word = word.replace(BYTE_ORDER_MARK, "");
             return if word.is_empty() { None } else { self.term(&word) };
         }
+        steps::steps(word.len() / 8);
         let folded = characters::fold(word, folding(self.rules.language));
         // Stop words have diacritics, and so have the endings that stemming looks for.
         if !self.with_stop_words && self.rules.language.is_stop_word(&folded) {
@@ -114,6 +116,7 @@ pub fn phrase_form(text: &str, rules: Rules, sensitivity: Sensitivity) -> String
     if rules.is_ascii {
         return if sensitivity.case { text.to_owned() } else { text.to_ascii_lowercase() };
     }
+    steps::steps(text.len() / 8);
     // Phrases in Turkish are compared without regard to case, because of its two letters i.
     let text = if sensitivity.case && rules.language != Language::Turkish {
         text.to_owned()

@@ -33,6 +33,7 @@ impl Bounds {
             Bounds { low: latitude, high: latitude, longitudes: s1::Interval { lo: longitude, hi: longitude } };
         let (mut last, mut last_position) = (first, start);
         for point in points {
+            steps::step();
             let position = LatLng::from(point);
             bounds.add_edge((last, &last_position), (point, &position));
             (last, last_position) = (point, position);

@@ -15,6 +15,7 @@ use s2::cell::Cell;
 use s2::cellid::CellID;
 use s2::point::Point;
 use std::collections::VecDeque;
+use steps::Counted;
 
 /// Cells of a covering: more are more exact, and more to look up.
 const CELLS_MAX: usize = 20;
@@ -55,7 +56,10 @@ fn cover<C: Copy>(
 ) -> Vec<C> {
     let mut done = Vec::new();
     let mut queue: VecDeque<(C, Overlap)> = VecDeque::new();
-    let look = |cell: C| Some((cell, overlap(cell))).filter(|(_, overlap)| *overlap != Overlap::None);
+    let look = |cell: C| {
+        steps::step();
+        Some((cell, overlap(cell))).filter(|(_, overlap)| *overlap != Overlap::None)
+    };
     queue.extend(roots.into_iter().filter_map(look));
     while let Some((cell, overlap)) = queue.pop_front() {
         let parts = children(cell).filter(|_| overlap == Overlap::Part);
@@ -129,12 +133,15 @@ fn depth(polygons: &[Polygon], wound: Option<&WoundPolygon>, point: Point) -> f6
 /// Errors: what is wrong with a value that is no shape.
 pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
     let shape = stored_shape_or_reason(value)?;
-    let mut cells: Vec<u64> = shape.points.iter().map(|point| CellID::from(*point).0).collect();
+    let mut cells: Vec<u64> = shape.points.iter().counted().map(|point| CellID::from(*point).0).collect();
     if !shape.lines.is_empty() || !shape.polygons.is_empty() {
         let larger = Shape { points: Vec::new(), ..shape };
         cells.extend(Sought::Shape(&larger).cells(CELLS_MAX, finest).iter().map(|cell| cell.0));
     }
-    cells.sort_unstable();
+    cells.sort_unstable_by(|a, b| {
+        steps::step();
+        a.cmp(b)
+    });
     cells.dedup();
     Ok(cells)
 }
@@ -271,7 +278,7 @@ impl Grid {
                     _ => Overlap::Part,
                 });
             }
-            flat::Area::Polygon(corners) => corners.iter().fold(
+            flat::Area::Polygon(corners) => corners.iter().counted().fold(
                 (
                     Position { x: f64::INFINITY, y: f64::INFINITY },
                     Position { x: f64::NEG_INFINITY, y: f64::NEG_INFINITY },

@@ -7,6 +7,7 @@
 use s2::point::Point;
 use s2::r3::vector::Vector;
 use std::ops::ControlFlow;
+use steps::Counted;
 
 /// Edges in a box, and boxes in a larger one.
 const FANOUT: usize = 4;
@@ -85,7 +86,7 @@ struct Probe {
 
 impl EdgeIndex {
     pub fn new(edges: impl Iterator<Item = (Point, Point)>) -> EdgeIndex {
-        let extents: Vec<Extent> = edges.map(|(a, b)| Extent::of_edge(a, b)).collect();
+        let extents: Vec<Extent> = edges.counted().map(|(a, b)| Extent::of_edge(a, b)).collect();
         let join = |extents: &[Extent]| -> Vec<Extent> {
             extents.chunks(FANOUT).map(|part| part.iter().copied().fold(Extent::NOTHING, Extent::union)).collect()
         };
@@ -112,6 +113,7 @@ impl EdgeIndex {
         probe: &Probe,
         visit: &mut impl FnMut(usize) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
+        steps::step();
         let Some(extent) = self.levels[level].get(part) else { return ControlFlow::Continue(()) };
         if !extent.meets(&probe.extent) || probe.normal.is_some_and(|normal| !extent.is_cut_by(normal)) {
             return ControlFlow::Continue(());
@@ -138,6 +140,7 @@ impl EdgeIndex {
         angle: &impl Fn(usize) -> f64,
         best: &mut Option<(usize, f64)>,
     ) {
+        steps::step();
         let parts = part * FANOUT..(part + 1) * FANOUT;
         let Some(below) = level.checked_sub(1) else {
             for edge in parts.start..parts.end.min(self.edges) {

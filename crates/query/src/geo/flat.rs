@@ -39,6 +39,7 @@ fn is_inside(corners: &[Position], at: Position) -> bool {
     let mut inside = false;
     let next = corners.iter().cycle().skip(1);
     for (a, b) in corners.iter().zip(next) {
+        steps::step();
         let (left, right) = (a.x.min(b.x), a.x.max(b.x));
         let is_level = a.y == b.y;
         if at == *a || at == *b || is_level && at.y == a.y && left <= at.x && at.x <= right {

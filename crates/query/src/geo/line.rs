@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use std::f64::consts::PI;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use steps::Counted;
 
 /// Lines with fewer edges are gone through edge by edge.
 const INDEXED_FROM: usize = 24;
@@ -37,7 +38,7 @@ impl Line {
     }
 
     pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> + '_ {
-        self.points.windows(2).map(|pair| (pair[0], pair[1]))
+        self.points.windows(2).counted().map(|pair| (pair[0], pair[1]))
     }
 
     fn edge(&self, number: usize) -> Option<(Point, Point)> {
@@ -51,12 +52,21 @@ impl Line {
         if self.points.len() < INDEXED_FROM {
             return self.edges().any(meets);
         }
-        let index = self.index.get_or_init(|| EdgeIndex::new(self.edges()));
-        let found = index.visit(a, b, &mut |number| match self.edge(number).is_some_and(meets) {
+        let found = self.index().visit(a, b, &mut |number| match self.edge(number).is_some_and(meets) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
         found.is_break()
+    }
+
+    fn index(&self) -> &EdgeIndex {
+        match self.index.get() {
+            Some(index) => index,
+            None => {
+                let index = EdgeIndex::new(self.edges());
+                self.index.get_or_init(|| index)
+            }
+        }
     }
 
     pub fn intersects(&self, other: &Line) -> bool {
@@ -65,7 +75,8 @@ impl Line {
 
     /// Whether the line has a point in common with a cell.
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
-        self.points.iter().any(|point| cell.holds(*point)) || cell.ring().edges().any(|(a, b)| self.is_met_by(a, b))
+        self.points.iter().counted().any(|point| cell.holds(*point))
+            || cell.ring().edges().any(|(a, b)| self.is_met_by(a, b))
     }
 }
 
@@ -107,7 +118,7 @@ struct Progress {
 pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     let next = |line: &[Point], number: usize| {
         let rest = line.get(number + 1..).unwrap_or_default();
-        rest.iter().position(|point| *point != line[number]).map(|ahead| number + 1 + ahead)
+        rest.iter().counted().position(|point| *point != line[number]).map(|ahead| number + 1 + ahead)
     };
     let Some(first) = covered.first() else { return true };
     let mut pending = Vec::new();
@@ -123,6 +134,7 @@ pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     }
     let mut done = AHashSet::new();
     while let Some(progress) = pending.pop() {
+        steps::step();
         if !done.insert(progress) {
             continue;
         }

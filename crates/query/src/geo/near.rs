@@ -14,6 +14,7 @@ use error::{Code, Error, Result};
 use s2::point::Point;
 use std::f64::consts::PI;
 use std::ops::ControlFlow;
+use steps::Counted;
 
 /// What a query by distance asks for.
 #[derive(Clone, Debug)]
@@ -118,7 +119,7 @@ impl Near {
             if !consider(value)
                 && let Value::Array(array) = value
             {
-                array.values().for_each(|element| _ = consider(element));
+                array.values().counted().for_each(|element| _ = consider(element));
             }
             ControlFlow::Continue(())
         });
@@ -152,9 +153,9 @@ impl Near {
 
 /// The least angle between a point and a shape, in radians.
 pub(crate) fn angle(center: Point, shape: &Shape) -> f64 {
-    let points = shape.points.iter().map(|point| center.distance(point).rad());
-    let lines = shape.lines.iter().map(|line| distance_to_edges(center, line.edges()));
-    let polygons = shape.polygons.iter().map(|polygon| polygon.distance(center));
+    let points = shape.points.iter().counted().map(|point| center.distance(point).rad());
+    let lines = shape.lines.iter().counted().map(|line| distance_to_edges(center, line.edges()));
+    let polygons = shape.polygons.iter().counted().map(|polygon| polygon.distance(center));
     let wound = shape.wound.iter().map(|wound| wound.distance(center));
     points.chain(lines).chain(polygons).chain(wound).fold(f64::INFINITY, f64::min)
 }
@@ -163,7 +164,7 @@ impl Parts {
     /// `{$near: [x, y], $maxDistance: …}`; `None` where there is no point of this form.
     fn legacy(operators: Doc<'_>) -> Result<Option<Parts>> {
         let mut parts = Parts::default();
-        for operator in operators.elements() {
+        for operator in operators.elements().counted() {
             match operator.key() {
                 name if is_near(name) => {
                     let (Value::Array(point) | Value::Document(point)) = operator.value() else { return Ok(None) };
@@ -202,7 +203,7 @@ impl Parts {
             return Err(Error::bad_value(format!("near must be first in: {}", text::document(operators))));
         };
         let mut parts = Parts::default();
-        for part in argument.elements() {
+        for part in argument.elements().counted() {
             match (part.key(), part.value()) {
                 ("$geometry", Value::Array(point) | Value::Document(point)) => {
                     let found = || text::document(point);

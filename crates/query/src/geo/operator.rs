@@ -8,6 +8,7 @@ use crate::expression::number::Number;
 use crate::text;
 use document::{Doc, Element, Value};
 use error::{Error, Result};
+use steps::Counted;
 
 /// What the operand describes.
 enum Described {
@@ -21,7 +22,7 @@ enum Described {
 pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
     let Value::Document(operand) = element.value() else { return Err(Error::bad_value("geometry must be an object")) };
     let mut described = None;
-    for part in operand.elements() {
+    for part in operand.elements().counted() {
         described = parse_part(part)?.or(described);
     }
     let described = described.ok_or_else(|| Error::bad_value("geo query doesn't have any geometry"))?;
@@ -57,7 +58,7 @@ fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
         }
         ("$box", Value::Array(list) | Value::Document(list)) => Region::Flat(parse_box(list)?),
         ("$polygon", Value::Array(list) | Value::Document(list)) => {
-            let corners = list.values().map(strict_pair).collect::<Result<Vec<_>>>()?;
+            let corners = list.values().counted().map(strict_pair).collect::<Result<Vec<_>>>()?;
             if corners.len() < 3 {
                 return Err(Error::bad_value("Polygon must have at least 3 points"));
             }

@@ -11,6 +11,7 @@ use crate::text;
 use document::{Doc, Value};
 use error::{Error, Result};
 use s2::point::Point;
+use steps::Counted;
 
 /// A reference system in which rings are taken as they are wound: their inside may be the larger side.
 const STRICT_WINDING: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
@@ -178,7 +179,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
             if lines.is_empty() {
                 return refuse("MultiLineString coordinates must have at least 1 element");
             }
-            for value in lines.values() {
+            for value in lines.values().counted() {
                 found.lines.push(line(Some(value))?);
             }
         }
@@ -189,7 +190,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
             if polygons.is_empty() {
                 return refuse("MultiPolygon coordinates must have at least 1 element");
             }
-            for value in polygons.values() {
+            for value in polygons.values().counted() {
                 let Value::Array(rings) = value else { return refuse("Polygon coordinates must be an array") };
                 found.polygons.push(polygon(rings)?);
             }
@@ -204,7 +205,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
             if parts.is_empty() {
                 return refuse("GeometryCollection geometries must have at least 1 element");
             }
-            for part in parts.values() {
+            for part in parts.values().counted() {
                 let Value::Document(part) = part else { return refuse("Element 0 of \"geometries\" is not an object") };
                 add_shape(part, found, true)?;
             }
@@ -244,7 +245,7 @@ fn coordinates(value: Option<Value<'_>>) -> Result<(Doc<'_>, Vec<Point>)> {
         Value::Array(_) => point_of(value),
         _ => refuse("GeoJSON coordinates must be an array"),
     };
-    Ok((positions, positions.values().map(point).collect::<Result<Vec<_>>>()?))
+    Ok((positions, positions.values().counted().map(point).collect::<Result<Vec<_>>>()?))
 }
 
 fn line(value: Option<Value<'_>>) -> Result<Line> {
@@ -261,7 +262,7 @@ fn line(value: Option<Value<'_>>) -> Result<Line> {
 fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
     let found = || text::value(Value::Array(coordinates));
     let mut rings: Vec<Ring> = Vec::new();
-    for value in coordinates.values() {
+    for value in coordinates.values().counted() {
         let mut ring = ring(value, value)?;
         ring.normalize();
         if let Some(outline) = rings.first()

@@ -8,6 +8,7 @@ use super::sphere::{angle_to_edge, closest_point};
 use ahash::AHashMap;
 use s2::point::Point;
 use std::ops::ControlFlow;
+use steps::Counted;
 
 /// An outline, which comes first, and holes in it.
 #[derive(Clone, Debug)]
@@ -38,12 +39,13 @@ impl Polygon {
             return Some(Defect::Invalid(reason));
         }
         let (outline, holes) = self.rings.split_first()?;
-        let shared = |hole: &Ring| hole.corners().iter().filter(|corner| outline.has_corner(**corner)).count();
+        let shared =
+            |hole: &Ring| hole.corners().iter().counted().filter(|corner| outline.has_corner(**corner)).count();
         if let Some(index) = holes.iter().position(|hole| shared(hole) > 1) {
             return Some(Defect::SharedCorners { hole: index + 1 });
         }
         let is_nested = holes.iter().enumerate().any(|(number, hole)| {
-            holes.iter().enumerate().any(|(other, outer)| other != number && outer.contains_nested(hole))
+            holes.iter().counted().enumerate().any(|(other, outer)| other != number && outer.contains_nested(hole))
         });
         is_nested.then_some(Defect::NestedHoles)
     }
@@ -65,6 +67,7 @@ impl Polygon {
     fn crossing_rings(&self) -> Option<String> {
         for (number, ring) in self.rings.iter().enumerate() {
             for (other, second) in self.rings.iter().enumerate().skip(number + 1) {
+                steps::step();
                 if ring.contains_or_crosses(second).is_none() {
                     return Some(format!("Loop {number} crosses loop {other}"));
                 }
@@ -98,7 +101,7 @@ impl Polygon {
             Some(ring) => ring.contains(point),
             None => {
                 self.bounds().contains_point(point)
-                    && self.rings.iter().filter(|ring| ring.contains(point)).count() % 2 == 1
+                    && self.rings.iter().counted().filter(|ring| ring.contains(point)).count() % 2 == 1
             }
         }
     }
@@ -112,7 +115,7 @@ impl Polygon {
 
     /// Whether an odd number of rings contains one; `None` if edges cross.
     fn contains_or_crosses(&self, other: &Ring) -> Option<bool> {
-        self.rings.iter().try_fold(false, |inside, ring| Some(inside ^ ring.contains_or_crosses(other)?))
+        self.rings.iter().counted().try_fold(false, |inside, ring| Some(inside ^ ring.contains_or_crosses(other)?))
     }
 
     pub fn contains_polygon(&self, other: &Polygon) -> bool {
@@ -124,7 +127,7 @@ impl Polygon {
             return false;
         }
         other.outline().is_some_and(|outline| self.contains_or_crosses(outline) == Some(true))
-            && self.holes().iter().all(|hole| other.contains_or_crosses(hole) == Some(false))
+            && self.holes().iter().counted().all(|hole| other.contains_or_crosses(hole) == Some(false))
     }
 
     pub fn meets_polygon(&self, other: &Polygon) -> bool {
@@ -154,7 +157,10 @@ impl Polygon {
             if inside {
                 cuts.push((1.0, b));
             }
-            cuts.sort_by(|one, other| one.0.total_cmp(&other.0).then(super::predicates::compare(one.1, other.1)));
+            cuts.sort_by(|one, other| {
+                steps::step();
+                one.0.total_cmp(&other.0).then(super::predicates::compare(one.1, other.1))
+            });
             for pair in cuts.chunks_exact(2) {
                 if pair[0] != pair[1] {
                     parts.add(pair[0].1, pair[1].1);
@@ -169,6 +175,7 @@ impl Polygon {
         let mut cuts = Vec::new();
         let crosser = Crosser::new(a, b);
         for ring in &self.rings {
+            steps::step();
             let _ = ring.visit_near((a, b), &mut |number| {
                 let (c, d) = ring.edge(number);
                 match crosser.crossing(c, d) {
@@ -215,6 +222,7 @@ impl Polygon {
     fn distance_to_edges(&self, point: Point) -> f64 {
         let mut closest: Option<(f64, (Point, Point))> = None;
         for ring in &self.rings {
+            steps::step();
             let angle = |number: usize| {
                 let (a, b) = ring.edge(number);
                 angle_to_edge(point, a, b)
@@ -233,6 +241,7 @@ impl Polygon {
 fn meets_outline(rings: &[Ring], outline: &Ring) -> bool {
     let mut inside = false;
     for ring in rings {
+        steps::step();
         if ring.contains_ring(outline) {
             inside = !inside;
         } else if !outline.contains_ring(ring) && ring.intersects_ring(outline) {

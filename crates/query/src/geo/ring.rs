@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::f64::consts::{FRAC_PI_2, PI};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use steps::Counted;
 
 /// Rings with fewer corners are gone through edge by edge.
 const INDEXED_FROM: usize = 24;
@@ -91,11 +92,18 @@ impl Ring {
     }
 
     pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> + '_ {
-        (0..self.len()).map(|number| self.edge(number))
+        (0..self.len()).counted().map(|number| self.edge(number))
     }
 
     pub fn index(&self) -> &EdgeIndex {
-        self.index.get_or_init(|| EdgeIndex::new(self.edges()))
+        // What others may wait for is made by itself: making it may be suspended.
+        match self.index.get() {
+            Some(index) => index,
+            None => {
+                let index = EdgeIndex::new(self.edges());
+                self.index.get_or_init(|| index)
+            }
+        }
     }
 
     /// Visits the edges that may meet the one from `a` to `b`, in order.
@@ -133,7 +141,7 @@ impl Ring {
     /// corner that the ring begins with.
     fn turning(&self) -> f64 {
         let count = self.len();
-        let first = (1..count).fold(0, |first, number| {
+        let first = (1..count).counted().fold(0, |first, number| {
             let is_less = compare(self.corner(number), self.corner(first)) == Ordering::Less;
             if is_less { number } else { first }
         });
@@ -143,7 +151,7 @@ impl Ring {
             false => self.corner(first + 2 * count - step),
         };
         let turn = |step: usize| turn_angle(at(step + count - 1), at(step), at(step + 1));
-        let sum = (1..count).fold(turn(0), |sum, step| sum + turn(step));
+        let sum = (1..count).counted().fold(turn(0), |sum, step| sum + turn(step));
         if forward { sum } else { -sum }
     }
 
@@ -176,10 +184,18 @@ impl Ring {
         if self.len() < INDEXED_FROM {
             return (1..=self.len()).find(|number| self.corner(*number) == point);
         }
-        let numbers = self
-            .numbers
-            .get_or_init(|| (1..=self.len()).rev().map(|number| (point_key(self.corner(number)), number)).collect());
-        numbers.get(&point_key(point)).copied()
+        self.numbers().get(&point_key(point)).copied()
+    }
+
+    fn numbers(&self) -> &AHashMap<PointKey, usize> {
+        match self.numbers.get() {
+            Some(numbers) => numbers,
+            None => {
+                let numbers = (1..=self.len()).rev().counted();
+                let numbers = numbers.map(|number| (point_key(self.corner(number)), number)).collect();
+                self.numbers.get_or_init(|| numbers)
+            }
+        }
     }
 
     pub fn has_corner(&self, point: Point) -> bool {
@@ -203,7 +219,7 @@ impl Ring {
     /// Whether the edges of two rings cross. At each common corner a pair of wedges is looked at, until `done` says that no
     /// more need be.
     fn crosses(&self, other: &Ring, done: &mut impl FnMut(Wedge, Wedge) -> bool) -> bool {
-        let found = (0..other.len()).try_for_each(|number| {
+        let found = (0..other.len()).counted().try_for_each(|number| {
             let (a, b) = other.edge(number);
             let crosser = Crosser::new(a, b);
             self.visit_near((a, b), &mut |own| {
@@ -297,12 +313,12 @@ impl Ring {
     /// Returns what is wrong with the corners: one of them twice, or edges that cross.
     pub fn defect(&self) -> Option<String> {
         let mut numbers = AHashMap::with_capacity(self.len());
-        for (number, corner) in self.corners.iter().enumerate() {
+        for (number, corner) in self.corners.iter().counted().enumerate() {
             if let Some(first) = numbers.insert(point_key(*corner), number) {
                 return Some(format!("Duplicate vertices: {first} and {number}"));
             }
         }
-        let crossed = (0..self.len()).try_for_each(|number| {
+        let crossed = (0..self.len()).counted().try_for_each(|number| {
             let (a, b) = self.edge(number);
             let crosser = Crosser::new(a, b);
             self.visit_near((a, b), &mut |other| {
@@ -345,7 +361,13 @@ impl PointCell {
     }
 
     pub fn ring(&self) -> &Ring {
-        self.ring.get_or_init(|| Ring::new(self.cell.vertices().to_vec()))
+        match self.ring.get() {
+            Some(ring) => ring,
+            None => {
+                let ring = Ring::new(self.cell.vertices().to_vec());
+                self.ring.get_or_init(|| ring)
+            }
+        }
     }
 
     /// Whether both points have the same cell.

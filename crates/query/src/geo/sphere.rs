@@ -8,6 +8,7 @@ use super::ring::PointCell;
 use s2::point::Point;
 use s2::r3::vector::Vector;
 use std::f64::consts::PI;
+use steps::Counted;
 
 /// All points that are no farther from a center than an angle.
 #[derive(Clone, Debug)]
@@ -42,69 +43,69 @@ impl Cap {
         // Lines and polygons must keep away from the middle of what the circle leaves out.
         let opposite = Point(self.center.0 * -1.0);
         let reach = if height >= 2.0 { -1.0 } else { 2.0 * (0.5 * (2.0 - height)).sqrt().asin() };
-        shape.points.iter().all(|point| (self.center.0 - point.0).norm2() <= 2.0 * height)
-            && shape.lines.iter().all(|line| distance_to_edges(opposite, line.edges()) >= reach)
-            && shape.polygons.iter().all(|polygon| polygon.distance(opposite) >= reach)
+        shape.points.iter().counted().all(|point| (self.center.0 - point.0).norm2() <= 2.0 * height)
+            && shape.lines.iter().counted().all(|line| distance_to_edges(opposite, line.edges()) >= reach)
+            && shape.polygons.iter().counted().all(|polygon| polygon.distance(opposite) >= reach)
     }
 }
 
 impl Area {
     pub(crate) fn contains(&self, shape: &Shape) -> bool {
-        shape.points.iter().all(|point| self.contains_point(*point))
-            && shape.lines.iter().all(|line| {
-                self.polygons.iter().any(|polygon| polygon.contains_line(line))
+        shape.points.iter().counted().all(|point| self.contains_point(*point))
+            && shape.lines.iter().counted().all(|line| {
+                self.polygons.iter().counted().any(|polygon| polygon.contains_line(line))
                     || self.wound.as_ref().is_some_and(|wound| wound.contains_line(line))
             })
-            && shape.polygons.iter().all(|other| {
-                self.polygons.iter().any(|polygon| polygon.contains_polygon(other))
+            && shape.polygons.iter().counted().all(|other| {
+                self.polygons.iter().counted().any(|polygon| polygon.contains_polygon(other))
                     || self.wound.as_ref().is_some_and(|wound| wound.contains_polygon(other))
             })
     }
 
     fn contains_point(&self, point: Point) -> bool {
-        if self.polygons.iter().any(|polygon| polygon.contains(point)) {
+        if self.polygons.iter().counted().any(|polygon| polygon.contains(point)) {
             return true;
         }
         let cell = PointCell::new(point);
-        self.polygons.iter().any(|polygon| polygon.meets_cell(&cell))
+        self.polygons.iter().counted().any(|polygon| polygon.meets_cell(&cell))
             || self.wound.as_ref().is_some_and(|wound| wound.holds_point(&cell, point))
     }
 }
 
 impl Target {
     pub(crate) fn new(shape: Shape) -> Target {
-        let cells = shape.points.iter().map(|point| PointCell::new(*point)).collect();
+        let cells = shape.points.iter().counted().map(|point| PointCell::new(*point)).collect();
         Target { shape, cells }
     }
 
     pub(crate) fn meets(&self, other: &Shape) -> bool {
-        other.points.iter().any(|point| self.meets_point(*point))
-            || other.lines.iter().any(|line| self.meets_line(line))
-            || other.polygons.iter().any(|polygon| self.meets_polygon(polygon))
+        other.points.iter().counted().any(|point| self.meets_point(*point))
+            || other.lines.iter().counted().any(|line| self.meets_line(line))
+            || other.polygons.iter().counted().any(|polygon| self.meets_polygon(polygon))
     }
 
     fn meets_point(&self, point: Point) -> bool {
         let cell = PointCell::new(point);
         let shape = &self.shape;
-        self.cells.iter().any(|own| own.is_same(&cell))
-            || shape.lines.iter().any(|line| line.meets_cell(&cell))
-            || shape.polygons.iter().any(|polygon| polygon.meets_cell(&cell))
+        self.cells.iter().counted().any(|own| own.is_same(&cell))
+            || shape.lines.iter().counted().any(|line| line.meets_cell(&cell))
+            || shape.polygons.iter().counted().any(|polygon| polygon.meets_cell(&cell))
             || shape.wound.as_ref().is_some_and(|wound| wound.meets_cell(&cell))
     }
 
     fn meets_line(&self, line: &Line) -> bool {
         let shape = &self.shape;
-        self.cells.iter().any(|cell| line.meets_cell(cell))
-            || shape.lines.iter().any(|own| own.intersects(line))
-            || shape.polygons.iter().any(|polygon| polygon.meets_line(line))
+        self.cells.iter().counted().any(|cell| line.meets_cell(cell))
+            || shape.lines.iter().counted().any(|own| own.intersects(line))
+            || shape.polygons.iter().counted().any(|polygon| polygon.meets_line(line))
             || shape.wound.as_ref().is_some_and(|wound| wound.meets_line(line))
     }
 
     fn meets_polygon(&self, other: &Polygon) -> bool {
         let shape = &self.shape;
-        self.cells.iter().any(|cell| other.meets_cell(cell))
-            || shape.lines.iter().any(|line| other.meets_line(line))
-            || shape.polygons.iter().any(|polygon| polygon.meets_polygon(other))
+        self.cells.iter().counted().any(|cell| other.meets_cell(cell))
+            || shape.lines.iter().counted().any(|line| other.meets_line(line))
+            || shape.polygons.iter().counted().any(|polygon| polygon.meets_polygon(other))
             || shape.wound.as_ref().is_some_and(|wound| wound.meets_polygon(other))
     }
 }
@@ -114,6 +115,7 @@ impl Target {
 pub(crate) fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point, Point)>) -> f64 {
     let mut closest: Option<(f64, Point, Point)> = None;
     for (a, b) in edges {
+        steps::step();
         let distance = angle_to_edge(point, a, b);
         if closest.is_none_or(|(least, ..)| distance < least) {
             closest = Some((distance, a, b));

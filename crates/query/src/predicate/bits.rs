@@ -2,6 +2,7 @@
 
 use super::number::exact;
 use document::Value;
+use steps::Counted;
 
 /// Which bits have to be what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,10 @@ pub enum BitCondition {
 
 impl Bits {
     pub fn new(condition: BitCondition, mut positions: Vec<u32>) -> Bits {
-        positions.sort_unstable();
+        positions.sort_unstable_by(|a, b| {
+            steps::step();
+            a.cmp(b)
+        });
         positions.dedup();
         let mask = positions.iter().fold(0, |mask, &position| mask | 1 << position.min(63));
         Bits { condition, positions, mask }
@@ -58,10 +62,10 @@ impl Bits {
         let is_set =
             |position: &u32| bytes.get(*position as usize / 8).is_some_and(|byte| byte & (1 << (position % 8)) != 0);
         match self.condition {
-            BitCondition::AllSet => self.positions.iter().all(is_set),
-            BitCondition::AllClear => !self.positions.iter().any(is_set),
-            BitCondition::AnySet => self.positions.iter().any(is_set),
-            BitCondition::AnyClear => !self.positions.iter().all(is_set),
+            BitCondition::AllSet => self.positions.iter().counted().all(is_set),
+            BitCondition::AllClear => !self.positions.iter().counted().any(is_set),
+            BitCondition::AnySet => self.positions.iter().counted().any(is_set),
+            BitCondition::AnyClear => !self.positions.iter().counted().all(is_set),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{BitCondition, InList, Node, Predicate, Test, TypeSet};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value};
+use steps::Counted;
 
 impl Predicate {
     /// The filter with everything spelled out. `written`: the filter it was read from.
@@ -42,6 +43,7 @@ fn write_list<'n>(
 }
 
 fn write(node: &Node, written: Doc<'_>, writer: &mut DocWriter<'_>) {
+    steps::step();
     let list = |operator: &str, nodes: &[Node], writer: &mut DocWriter<'_>| {
         write_list(operator, &nodes.iter().collect::<Vec<_>>(), written, writer);
     };
@@ -75,7 +77,7 @@ fn copy(key: &str, written: Doc<'_>, writer: &mut DocWriter<'_>) {
 
 fn find<'d>(key: &str, document: Doc<'d>) -> Option<Value<'d>> {
     document.get(key).or_else(|| {
-        document.values().find_map(|value| match value {
+        document.values().counted().find_map(|value| match value {
             Value::Document(inner) | Value::Array(inner) => find(key, inner),
             _ => None,
         })
@@ -96,6 +98,7 @@ fn write_condition(path: &str, test: &Test, written: Doc<'_>, writer: &mut DocWr
 }
 
 fn write_test(test: &Test, written: Doc<'_>, writer: &mut DocWriter<'_>) {
+    steps::step();
     match test {
         Test::Equal(value) => writer.append("$eq", value),
         Test::Less(value) => writer.append("$lt", value),
@@ -124,7 +127,7 @@ fn write_test(test: &Test, written: Doc<'_>, writer: &mut DocWriter<'_>) {
                 BitCondition::AnySet => "$bitsAnySet",
                 BitCondition::AnyClear => "$bitsAnyClear",
             });
-            bits.positions().iter().for_each(|position| array.push(*position as i32));
+            bits.positions().iter().counted().for_each(|position| array.push(*position as i32));
         }
         Test::Size(size) => match i32::try_from(*size) {
             Ok(size) => writer.append("$size", size),
@@ -143,8 +146,8 @@ fn write_test(test: &Test, written: Doc<'_>, writer: &mut DocWriter<'_>) {
 }
 
 fn write_values(list: &InList, mut array: ArrayWriter<'_>) {
-    list.values().iter().for_each(|value| array.push(value));
-    list.regexes().iter().for_each(|regex| array.push(&regex.to_value()));
+    list.values().iter().counted().for_each(|value| array.push(value));
+    list.regexes().iter().counted().for_each(|regex| array.push(&regex.to_value()));
 }
 
 fn write_types(types: TypeSet, mut array: ArrayWriter<'_>) {

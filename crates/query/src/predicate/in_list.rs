@@ -4,6 +4,7 @@ use super::regex::Regex;
 use document::compare::kind_rank;
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::Result;
+use steps::Counted;
 
 /// Values of which one has to be equal, or regular expressions of which one has to match.
 #[derive(Clone, Debug, Default)]
@@ -18,10 +19,16 @@ pub struct InList {
 
 impl InList {
     pub fn new(mut values: Vec<ValueBuf>, regexes: Vec<Regex>, collation: Collation) -> InList {
-        values.sort_by(|a, b| collation.compare(a.as_value(), b.as_value()));
-        values.dedup_by(|a, b| collation.equal(a.as_value(), b.as_value()));
-        let ranks = values.iter().fold(0, |ranks, value| ranks | rank_bit(value.kind()));
-        let has_null = values.iter().any(|value| value.kind() == Kind::Null);
+        values.sort_by(|a, b| {
+            steps::step();
+            collation.compare(a.as_value(), b.as_value())
+        });
+        values.dedup_by(|a, b| {
+            steps::step();
+            collation.equal(a.as_value(), b.as_value())
+        });
+        let ranks = values.iter().counted().fold(0, |ranks, value| ranks | rank_bit(value.kind()));
+        let has_null = values.iter().counted().any(|value| value.kind() == Kind::Null);
         InList { values, regexes, ranks, has_null, collation }
     }
 
@@ -39,10 +46,12 @@ impl InList {
         if element.kind == Kind::Undefined && self.has_null {
             return Ok(true);
         }
+        steps::step();
         if self.ranks & rank_bit(element.kind) != 0 && self.has_value(element.value()) {
             return Ok(true);
         }
         for regex in &self.regexes {
+            steps::step();
             if regex.matches(element)? {
                 return Ok(true);
             }

@@ -10,11 +10,13 @@ use super::type_set::TypeSet;
 use crate::{geo, text};
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 /// Parses the operators behind `field`, which only messages name. What `$all` asks for of several values is a conjunction of its own.
 pub(crate) fn parse_operators(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for element in operators.elements() {
+        steps::step();
         parse_operator(field, operators, element, level, &mut tests)?;
     }
     Ok(tests)
@@ -142,6 +144,7 @@ fn parse_in(operator: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test
     };
     let (mut values, mut regexes) = (Vec::new(), Vec::new());
     for value in list.values() {
+        steps::step();
         match value {
             Value::Document(document) if is_operator_document(document) => {
                 return Err(Error::bad_value("cannot nest $ under $in"));
@@ -183,7 +186,7 @@ fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> 
 pub(crate) fn parse_type(field: &str, operand: Value<'_>) -> Result<TypeSet> {
     let mut types = TypeSet::default();
     match operand {
-        Value::Array(list) => list.values().try_for_each(|value| insert_type(value, &mut types))?,
+        Value::Array(list) => list.values().counted().try_for_each(|value| insert_type(value, &mut types))?,
         value => insert_type(value, &mut types)?,
     }
     if types.is_empty() {
@@ -286,8 +289,9 @@ fn parse_size(element: Element<'_>) -> Result<Test> {
 
 fn parse_bits(field: &str, condition: BitCondition, element: Element<'_>) -> Result<Test> {
     let positions = match element.value() {
-        Value::Array(list) => list.elements().map(parse_bit_position).collect::<Result<_>>()?,
+        Value::Array(list) => list.elements().counted().map(parse_bit_position).collect::<Result<_>>()?,
         Value::Binary { bytes, .. } => (0..bytes.len() as u32 * 8)
+            .counted()
             .filter(|position| bytes[*position as usize / 8] & (1 << (position % 8)) != 0)
             .collect(),
         value if value.kind().is_number() => {
@@ -325,6 +329,7 @@ pub(crate) fn parse_regex_value(pattern: &str, options: &str) -> Result<Test> {
 fn parse_regex(siblings: Doc<'_>) -> Result<Test> {
     let (mut pattern, mut options, mut options_in_regex) = ("", "", false);
     for (name, value) in siblings.iter() {
+        steps::step();
         match (name, value) {
             ("$regex", Value::String(text)) => pattern = text,
             ("$regex", Value::Regex { pattern: text, options: inner }) => {
@@ -370,6 +375,7 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Vec<Te
     };
     if is_element_match(first) {
         for value in list.values() {
+            steps::step();
             if !is_element_match(value) {
                 return Err(Error::bad_value("$all/$elemMatch has to be consistent"));
             }
@@ -379,6 +385,7 @@ fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Vec<Te
         return Ok(tests);
     }
     for value in list.values() {
+        steps::step();
         tests.push(match value {
             Value::Regex { pattern, options } => parse_regex_value(pattern, options)?,
             Value::IllFormed { kind: Kind::Regex, .. } => return Err(ill_formed_pattern()),

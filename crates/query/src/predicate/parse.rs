@@ -12,6 +12,7 @@ use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
+use steps::Counted;
 
 /// How many names a path may have: as many levels as a stored document has.
 const PARTS_MAX: usize = 180;
@@ -69,7 +70,7 @@ impl<'c> Level<'c> {
             | Test::LessOrEqual(operand)
             | Test::Greater(operand)
             | Test::GreaterOrEqual(operand) => collation.concerns(operand.kind()),
-            Test::In(list) => list.values().iter().any(|value| collation.concerns(value.kind())),
+            Test::In(list) => list.values().iter().counted().any(|value| collation.concerns(value.kind())),
             _ => false,
         };
         if concerned { Test::Collated(Box::new(test), collation.clone()) } else { test }
@@ -113,11 +114,11 @@ pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
 
 /// Whether `$expr` is written in a filter that could be parsed.
 pub(crate) fn has_expression(filter: Doc<'_>) -> bool {
-    filter.elements().any(|element| match element.key_bytes() {
+    filter.elements().counted().any(|element| match element.key_bytes() {
         b"$expr" => true,
         b"$and" | b"$or" | b"$nor" => {
             let branches = element.value().as_array().unwrap_or(Doc::EMPTY);
-            branches.values().filter_map(Value::as_document).any(has_expression)
+            branches.values().counted().filter_map(Value::as_document).any(has_expression)
         }
         _ => false,
     })
@@ -132,6 +133,7 @@ pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
 fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
     let mut all = Vec::new();
     for element in filter.elements() {
+        steps::step();
         let name = element.key();
         if let Some(operator) = name.strip_prefix('$').filter(|_| !is_reference_field(name)) {
             parse_pathless(operator, element, level, &mut all)?;
@@ -182,7 +184,7 @@ fn is_reference_field(name: &str) -> bool {
 
 /// Whether a document may stand for a part of a DBRef.
 pub(super) fn has_reference_field(document: Doc<'_>) -> bool {
-    document.elements().any(|element| is_reference_field(element.key()))
+    document.elements().counted().any(|element| is_reference_field(element.key()))
 }
 
 fn is_db_ref(document: Doc<'_>) -> bool {
@@ -195,7 +197,9 @@ pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
         Value::Undefined => Err(Error::bad_value("cannot compare to undefined")),
         value => {
             check_texts(value)?;
-            Ok(ValueBuf::from(value))
+            let value = ValueBuf::from(value);
+            steps::bytes(value.raw_value().len());
+            Ok(value)
         }
     }
 }
@@ -207,7 +211,7 @@ pub(crate) fn check_texts(value: Value<'_>) -> Result<()> {
             Err(Error::new(Code(16493), "Tried to create string longer than 16MB"))
         }
         Value::Document(inner) | Value::Array(inner) if inner.size() > TEXT_BYTES => {
-            inner.values().try_for_each(check_texts)
+            inner.values().counted().try_for_each(check_texts)
         }
         _ => Ok(()),
     }
@@ -329,7 +333,7 @@ fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {
         Value::Document(branch) => parse_filter(branch, level),
         _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
     };
-    level.within_expression(|| branches.values().map(parse).collect(), |_| true)
+    level.within_expression(|| branches.values().counted().map(parse).collect(), |_| true)
 }
 
 /// `$alwaysTrue` and `$alwaysFalse` take the number 1 and nothing else.

@@ -111,6 +111,7 @@ impl Regex {
     }
 
     pub(crate) fn matches_text(&self, text: &[u8]) -> Result<bool> {
+        steps::bytes(text.len());
         match &self.0.program {
             Program::Contains(finder) => Ok(finder.find(text).is_some() && is_utf8(text)),
             // How a text begins is told by its bytes, as it is by an index.

@@ -20,6 +20,7 @@ use hashbrown::HashSet;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use steps::Counted;
 
 /// A schema, or one nested in another.
 #[derive(Clone, Debug, Default)]
@@ -160,6 +161,7 @@ impl Rule {
     }
 
     fn holds_for(&self, value: Value<'_>) -> Result<bool> {
+        steps::step();
         match self {
             Rule::Type(types) => Ok(types.contains(value.kind())),
             Rule::Encrypted(types) => Ok(is_encrypted(value, *types)),
@@ -207,11 +209,12 @@ impl Rule {
 
     fn holds_for_array(&self, array: Doc<'_>) -> Result<bool> {
         match self {
-            Rule::ItemsMin(count) => Ok(array.elements().count() >= *count),
-            Rule::ItemsMax(count) => Ok(array.elements().count() <= *count),
+            Rule::ItemsMin(count) => Ok(array.elements().counted().count() >= *count),
+            Rule::ItemsMax(count) => Ok(array.elements().counted().count() <= *count),
             Rule::ItemsUnique => Ok(unordered::all_differ(array)),
             Rule::Items { listed, others } => {
                 for (index, item) in array.values().enumerate() {
+                    steps::step();
                     let holds = match listed.get(index) {
                         Some(schema) => schema.holds_for(item)?,
                         None => others.holds_for(item)?,
@@ -228,14 +231,15 @@ impl Rule {
 
     fn holds_for_document(&self, document: Doc<'_>) -> Result<bool> {
         match self {
-            Rule::PropertiesMin(count) => Ok(document.elements().count() >= *count),
-            Rule::PropertiesMax(count) => Ok(document.elements().count() <= *count),
+            Rule::PropertiesMin(count) => Ok(document.elements().counted().count() >= *count),
+            Rule::PropertiesMax(count) => Ok(document.elements().counted().count() <= *count),
             Rule::Required(paths) => Ok(paths.iter().all(|path| exists(path, document))),
             Rule::Properties(properties) => {
                 all(properties, |(path, schema)| Ok(holds_at(path, schema, document)?.unwrap_or(true)))
             }
             Rule::Allowed { named, patterns, others } => {
                 for element in document.elements() {
+                    steps::step();
                     if !is_allowed(element.key(), element.value(), named, patterns, others)? {
                         return Ok(false);
                     }
@@ -255,6 +259,7 @@ impl Rule {
 /// Whether the condition holds for all; stops at the first for which it does not.
 fn all<T>(items: &[T], mut condition: impl FnMut(&T) -> Result<bool>) -> Result<bool> {
     for item in items {
+        steps::step();
         if !condition(item)? {
             return Ok(false);
         }
@@ -266,6 +271,7 @@ fn all<T>(items: &[T], mut condition: impl FnMut(&T) -> Result<bool>) -> Result<
 fn count_up_to(enough: usize, schemas: &[Schema], value: Value<'_>) -> Result<usize> {
     let mut count = 0;
     for schema in schemas {
+        steps::step();
         count += usize::from(schema.holds_for(value)?);
         if count == enough {
             break;
@@ -283,6 +289,7 @@ fn is_allowed(
 ) -> Result<bool> {
     let mut is_other = !named.contains(name);
     for (pattern, schema) in patterns {
+        steps::step();
         if pattern.matches_text(name.as_bytes())? {
             is_other = false;
             if !schema.holds_for(value)? {
@@ -294,6 +301,9 @@ fn is_allowed(
 }
 
 fn exists(path: &Path, document: Doc<'_>) -> bool {
+    steps::step();
+    // Fields that are passed over.
+    steps::bytes(document.size() / 16);
     if path.component_count() == 1 {
         return document.element(path.as_str()).is_some();
     }
@@ -307,6 +317,7 @@ fn exists(path: &Path, document: Doc<'_>) -> bool {
 /// Whether the schema holds for the property; `None` where there is none. A name with dots means what it means elsewhere in a
 /// filter, and one of the values is enough.
 fn holds_at(path: &Path, schema: &Schema, document: Doc<'_>) -> Result<Option<bool>> {
+    steps::bytes(document.size() / 16);
     if path.component_count() == 1 {
         return document.get(path.as_str()).map(|value| schema.holds_for(value)).transpose();
     }

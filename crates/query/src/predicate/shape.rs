@@ -12,6 +12,7 @@ impl Predicate {
 }
 
 fn of_node(node: &Node) -> String {
+    steps::step();
     match node {
         Node::And(all) => of_nodes("and", all),
         Node::Or(any) => of_nodes("or", any),
@@ -31,11 +32,15 @@ fn of_nodes(kind: &str, nodes: &[Node]) -> String {
 }
 
 fn listed(kind: &str, mut parts: Vec<String>) -> String {
-    parts.sort_unstable();
+    parts.sort_unstable_by(|a, b| {
+        steps::step();
+        a.cmp(b)
+    });
     format!("{kind}[{}]", parts.join(","))
 }
 
 fn of_test(path: &str, test: &Test) -> String {
+    steps::step();
     let kind = match test {
         Test::Collated(inner, _) => return of_test(path, inner),
         Test::And(all) => return listed("and", all.iter().map(|test| of_test(path, test)).collect()),

@@ -10,10 +10,12 @@ use super::{InList, Node, Regex, Test};
 use document::path::Path;
 use document::{Kind, ValueBuf};
 use std::cmp::Ordering;
+use steps::Counted;
 
 pub(crate) fn and(branches: Vec<Node>) -> Node {
     let (mut all, mut nested) = (Vec::with_capacity(branches.len()), Vec::new());
     for branch in branches {
+        steps::step();
         match branch {
             Node::And(inner) => nested.extend(inner),
             branch if is_conjunction(&branch) => nested.push(branch),
@@ -23,7 +25,7 @@ pub(crate) fn and(branches: Vec<Node>) -> Node {
     // As MongoDB does it: what was nested comes last.
     all.extend(nested);
     // Nothing is looked at beside a branch that no document satisfies.
-    if all.iter().any(is_nothing) {
+    if all.iter().counted().any(is_nothing) {
         return Node::Never;
     }
     shelled(all, Node::And)
@@ -41,6 +43,7 @@ pub(crate) fn is_conjunction(node: &Node) -> bool {
 pub(crate) fn or(branches: Vec<Node>, level: Level<'_>) -> Node {
     let (mut any, mut nested) = (Vec::with_capacity(branches.len()), Vec::new());
     for branch in branches {
+        steps::step();
         match branch {
             Node::Or(inner) => nested.extend(inner),
             branch => any.push(branch),
@@ -48,7 +51,10 @@ pub(crate) fn or(branches: Vec<Node>, level: Level<'_>) -> Node {
     }
     any.extend(nested);
     // What no document satisfies is not looked at beside others.
-    any.retain(|branch| !is_nothing(branch));
+    any.retain(|branch| {
+        steps::step();
+        !is_nothing(branch)
+    });
     if any.is_empty() {
         return Node::Never;
     }
@@ -62,6 +68,7 @@ fn one_list(branches: &[Node], level: Level<'_>) -> Option<Node> {
     let (mut values, mut regexes) = (Vec::new(), Vec::new());
     let mut common: Option<&Path> = None;
     for branch in branches {
+        steps::step();
         let Node::Path { path, test } = branch else { return None };
         if common.get_or_insert(path).as_str() != path.as_str() {
             return None;
@@ -96,6 +103,7 @@ fn only_value(test: &Test) -> Option<Listed<'_>> {
 
 /// Puts branches into MongoDB's order.
 pub(crate) fn arrange(node: &mut Node) {
+    steps::step();
     match node {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
             branches.iter_mut().for_each(arrange);
@@ -110,6 +118,7 @@ pub(crate) fn arrange(node: &mut Node) {
 /// Puts branches into the order that MongoDB has where documents are found by an index: what the index is about, then by path, and before all paths
 /// what has none.
 pub(crate) fn arrange_beside(node: &mut Node, indexed: &[&str]) {
+    steps::step();
     let place = |node: &Node| match node {
         Node::Path { path, .. } if indexed.contains(&path.as_str()) => None,
         Node::Path { test: Test::Not(_), .. } => Some(String::new()),
@@ -123,6 +132,7 @@ pub(crate) fn arrange_beside(node: &mut Node, indexed: &[&str]) {
 }
 
 fn arrange_test(test: &mut Test) {
+    steps::step();
     match test {
         Test::ElementMatches(node) => arrange(node),
         Test::Not(test) => arrange_test(test),
@@ -147,6 +157,7 @@ fn shelled(mut branches: Vec<Node>, shell: fn(Vec<Node>) -> Node) -> Node {
 }
 
 fn order(a: &Node, b: &Node) -> Ordering {
+    steps::step();
     node_rank(a).cmp(&node_rank(b)).then_with(|| match (a, b) {
         (Node::Path { path: a, .. }, Node::Path { path: b, .. }) => a.as_str().cmp(b.as_str()),
         (Node::And(a), Node::And(b)) | (Node::Or(a), Node::Or(b)) | (Node::Nor(a), Node::Nor(b)) => {

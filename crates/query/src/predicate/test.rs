@@ -13,6 +13,7 @@ use document::{Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::Result;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use steps::Counted;
 
 /// A condition on the values at a path, with MongoDB's array semantics: it holds when it holds for one of the values,
 /// and [`Test::Not`] when its inside holds for none.
@@ -59,6 +60,7 @@ impl Test {
             Test::Not(inner) => Ok(!inner.holds_at(path, document, None)?),
             Test::And(all) => {
                 for test in all {
+                    steps::step();
                     if !test.holds_at(path, document, None)? {
                         return Ok(false);
                     }
@@ -71,6 +73,8 @@ impl Test {
     }
 
     fn holds_for_any(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
+        // Fields that are passed over.
+        steps::bytes(document.size() / 16);
         let whole_arrays = matches!(self, Test::Size(_) | Test::ElementMatches(_) | Test::ElementSatisfies(_));
         let end = if whole_arrays { End::Whole } else { End::Expanded };
         // Breaks with the array index of the match, or with an error.
@@ -108,7 +112,7 @@ impl Test {
                 element.is_some_and(|element| leaves_remainder(element.value(), *divisor, *remainder))
             }
             Test::Bits(bits) => element.is_some_and(|element| bits.holds_for(element.value())),
-            Test::Size(size) => array(element).is_some_and(|array| array.elements().count() as i64 == *size),
+            Test::Size(size) => array(element).is_some_and(|array| array.elements().counted().count() as i64 == *size),
             Test::ElementMatches(filter) => position_where(element, inner, |element| match element.kind {
                 Kind::Document | Kind::Array => matches_node(filter, nested(element), None),
                 _ => Ok(false),
@@ -117,6 +121,7 @@ impl Test {
             Test::Not(test) => !test.holds_for(element, &mut None)?,
             Test::And(tests) => {
                 for test in tests {
+                    steps::step();
                     if !test.holds_for(element, &mut None)? {
                         return Ok(false);
                     }
@@ -159,6 +164,7 @@ fn nested(element: Element<'_>) -> Doc<'_> {
 
 fn all_hold(tests: &[Test], element: Element<'_>) -> Result<bool> {
     for test in tests {
+        steps::step();
         if !test.holds_for(Some(element), &mut None)? {
             return Ok(false);
         }
@@ -176,6 +182,7 @@ fn position_where<'d>(
     mut condition: impl FnMut(Element<'d>) -> Result<bool>,
 ) -> Result<bool> {
     for (position, element) in array(element).into_iter().flat_map(Doc::elements).enumerate() {
+        steps::step();
         if condition(element)? {
             *found = Some(position);
             return Ok(true);
@@ -197,6 +204,7 @@ fn is_equal(element: Option<Element<'_>>, operand: &ValueBuf) -> bool {
     let Some(element) = element else { return operand.kind() == Kind::Null };
     if element.kind == operand.kind() {
         if same_kind_is_bytewise(element.kind) {
+            steps::bytes(operand.raw_value().len());
             return element.raw_value() == operand.raw_value();
         }
         return equal(element.value(), operand.as_value());

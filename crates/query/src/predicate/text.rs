@@ -28,6 +28,7 @@ impl Predicate {
 }
 
 fn find(node: &Node) -> Option<&Arc<TextSearch>> {
+    steps::step();
     match node {
         Node::Text(search) => Some(search),
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().find_map(find),
@@ -112,6 +113,7 @@ fn asks_for_indexed_alone(search: &TextSearch, all: &[Node]) -> bool {
 
 /// The value that a condition demands of a field.
 pub fn equality<'n>(node: &'n Node, field: &str) -> Option<&'n ValueBuf> {
+    steps::step();
     let Node::Path { path, test } = node else { return None };
     match test {
         Test::Equal(value) if path == field => Some(value),
@@ -123,6 +125,7 @@ pub fn equality<'n>(node: &'n Node, field: &str) -> Option<&'n ValueBuf> {
 }
 
 fn is_indexed(node: &Node, indexed: &[Box<str>]) -> bool {
+    steps::step();
     match node {
         Node::And(branches) => branches.iter().any(|branch| is_indexed(branch, indexed)),
         Node::Or(branches) => branches.iter().all(|branch| is_indexed(branch, indexed)),
@@ -132,6 +135,7 @@ fn is_indexed(node: &Node, indexed: &[Box<str>]) -> bool {
 }
 
 fn count(node: &Node, in_nor: bool) -> Result<usize> {
+    steps::step();
     match node {
         Node::Text(_) if in_nor => Err(Error::bad_value("text expression not allowed in nor")),
         Node::Text(_) => Ok(1),

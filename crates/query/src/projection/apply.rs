@@ -8,6 +8,7 @@ use crate::metadata::Item;
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
+use steps::Counted;
 
 /// What the walk needs to know besides the place it has reached.
 pub(super) struct Walk<'d> {
@@ -22,6 +23,7 @@ impl Walk<'_> {
     pub fn document(&self, fields: &Fields, document: Doc<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<()> {
         let mut written = fields.computes.then(HashSet::new);
         for element in document.elements() {
+            steps::step();
             let Some(field) = fields.find(element.key_bytes()) else {
                 if self.mode != Mode::Include {
                     out.append_element(element);
@@ -53,7 +55,8 @@ impl Walk<'_> {
             Action::Inside(fields) => return self.inside(fields, element, pick, out),
             Action::Slice(slice) if element.kind == Kind::Array => {
                 let mut array = out.array(element.key());
-                slice.elements(nested(element)).for_each(|element| array.push_raw(element.kind, element.raw_value()));
+                let kept = slice.elements(nested(element)).counted();
+                kept.for_each(|element| array.push_raw(element.kind, element.raw_value()));
             }
             Action::Slice(_) => out.append_element(element),
             // Computed fields take their place here only where the fields around them stay.
@@ -85,7 +88,7 @@ impl Walk<'_> {
     }
 
     fn array(&self, fields: &Fields, array: Doc<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
-        array.elements().try_for_each(|element| self.array_element(fields, element, out))
+        array.elements().counted().try_for_each(|element| self.array_element(fields, element, out))
     }
 
     fn array_element(&self, fields: &Fields, element: Element<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
@@ -101,7 +104,7 @@ impl Walk<'_> {
 
     /// Appends the computed fields that have no place yet.
     pub fn computed(&self, fields: &Fields, written: &HashSet<*const Field>, out: &mut DocWriter<'_>) -> Result<()> {
-        for field in fields.iter().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
+        for field in fields.iter().counted().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
             match &field.action {
                 Action::Compute(expression) => expression.evaluate_into(self.root, out, &field.name)?,
                 Action::Inside(inner) if inner.computes => {
@@ -120,7 +123,7 @@ impl Walk<'_> {
 
     /// Appends what `$elemMatch` finds, on a level without other computed fields.
     fn element_matches(&self, fields: &Fields, document: Doc<'_>, out: &mut DocWriter<'_>) -> Result<()> {
-        for field in fields.iter().filter(|field| matches!(field.action, Action::ElementMatch(_))) {
+        for field in fields.iter().counted().filter(|field| matches!(field.action, Action::ElementMatch(_))) {
             if let Some(element) = document.element(&field.name) {
                 self.element_match(field, element, out)?;
             }
@@ -134,7 +137,7 @@ impl Walk<'_> {
         if element.kind != Kind::Array || !predicate.matches_with(self.root.document, &mut details)? {
             return Ok(());
         }
-        let found = details.array_index.and_then(|index| nested(element).elements().nth(index));
+        let found = details.array_index.and_then(|index| nested(element).elements().counted().nth(index));
         if let Some(found) = found {
             out.array(element.key()).push_raw(found.kind, found.raw_value());
         }
@@ -147,7 +150,7 @@ impl Walk<'_> {
             let message = "positional operator '.$' couldn't find a matching element in the array";
             Error::new(Code(51246), message)
         })?;
-        array.elements().nth(index).ok_or_else(mismatch)
+        array.elements().counted().nth(index).ok_or_else(mismatch)
     }
 }
 

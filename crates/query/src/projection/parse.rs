@@ -8,6 +8,7 @@ use crate::{Context, Expression, Predicate, text};
 use document::{Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
+use steps::Counted;
 
 pub(super) struct Parser<'c> {
     context: &'c Context,
@@ -40,7 +41,7 @@ fn is_operator(document: Doc<'_>) -> bool {
 
 /// What a filter may not have that the positional operator refers to. Conditions by distance are refused where it is parsed.
 fn check_filter(filter: Doc<'_>) -> Result<()> {
-    for element in filter.elements() {
+    for element in filter.elements().counted() {
         match element.key_bytes() {
             b"$text" => return Err(Error::bad_value("$text is not allowed in this context")),
             b"$expr" | b"$jsonSchema" => {
@@ -49,7 +50,7 @@ fn check_filter(filter: Doc<'_>) -> Result<()> {
             }
             b"$and" | b"$or" | b"$nor" => {
                 let branches = element.value().as_array().unwrap_or(Doc::EMPTY);
-                branches.values().filter_map(Value::as_document).try_for_each(check_filter)?;
+                branches.values().counted().filter_map(Value::as_document).try_for_each(check_filter)?;
             }
             _ => {}
         }
@@ -81,7 +82,7 @@ impl<'c> Parser<'c> {
 
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
         let around = self.context.requests.take();
-        for element in spec.elements() {
+        for element in spec.elements().counted() {
             match switch(element.value()) {
                 Some(flag) if element.key() == "_id" => {
                     if self.id.replace(flag).is_some() || self.root.find(b"_id").is_some() {
@@ -150,7 +151,7 @@ impl<'c> Parser<'c> {
                     let (path, rest) = (prefix.join("."), prefix[above..].join("."));
                     return Err(Error::new(Code(31249), format!("Path collision at {path} remaining portion {rest}")));
                 }
-                inner.elements().try_for_each(|element| self.parse_field(prefix, element))?;
+                inner.elements().counted().try_for_each(|element| self.parse_field(prefix, element))?;
             }
             _ if positional => {
                 return Err(Error::new(Code(31308), "positional projection cannot be used with a literal"));
@@ -342,7 +343,7 @@ fn empty_projection() -> Error {
 
 /// A document that begins with an operator holds nothing else.
 fn check_single(operator: Doc<'_>) -> Result<()> {
-    match operator.elements().count() {
+    match operator.elements().counted().count() {
         1 => Ok(()),
         _ => operator.elements().try_for_each(|element| check_field_path(element.key())),
     }

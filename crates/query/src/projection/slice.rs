@@ -1,6 +1,7 @@
 //! `$slice` in the form that only `find` has: a count, or `[skip, count]`.
 
 use document::{Doc, Element, Value};
+use steps::Counted;
 
 /// Which elements of an array stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,9 @@ impl Slice {
     pub fn elements<'d>(&self, array: Doc<'d>) -> impl Iterator<Item = Element<'d>> + use<'d> {
         let skip = match usize::try_from(self.skip) {
             Ok(skip) => skip,
-            Err(_) => array.elements().count().saturating_sub(self.skip.unsigned_abs() as usize),
+            Err(_) => array.elements().counted().count().saturating_sub(self.skip.unsigned_abs() as usize),
         };
-        array.elements().skip(skip).take(usize::try_from(self.count).unwrap_or(0))
+        array.elements().counted().skip(skip).take(usize::try_from(self.count).unwrap_or(0))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::name_index::NameIndex;
 use crate::{Expression, Item, Predicate};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 /// What happens to fields that the tree does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,7 @@ impl Fields {
     /// Each action with its dotted path.
     pub fn each_path(&self, take: &mut dyn FnMut(&str, &Action)) {
         for field in &self.fields {
+            steps::step();
             match &field.action {
                 Action::Inside(fields) => {
                     fields.each_path(&mut |path, action| take(&format!("{}.{path}", field.name), action));
@@ -80,6 +82,7 @@ impl Fields {
 
     pub fn each_expression_mut(&mut self, change: &mut dyn FnMut(&mut Expression)) {
         for field in &mut self.fields {
+            steps::step();
             match &mut field.action {
                 Action::Inside(fields) => fields.each_expression_mut(change),
                 Action::Compute(expression) => change(expression),
@@ -101,7 +104,7 @@ impl Fields {
     /// The first failure of an expression in the order of the specification, which is the one that MongoDB meets; the walk
     /// beside a document goes by the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, root: Item<'_>) -> Result<()> {
-        self.fields.iter().try_for_each(|field| match &field.action {
+        self.fields.iter().counted().try_for_each(|field| match &field.action {
             Action::Compute(expression) => expression.evaluate(root).map(drop),
             Action::Inside(fields) if fields.computes => fields.first_failure_below(document.get(&field.name), root),
             _ => Ok(()),
@@ -112,7 +115,7 @@ impl Fields {
         match current {
             Some(Value::Document(document)) => self.first_failure(document, root),
             Some(Value::Array(array)) => {
-                array.values().try_for_each(|value| self.first_failure_below(Some(value), root))
+                array.values().counted().try_for_each(|value| self.first_failure_below(Some(value), root))
             }
             _ => self.first_failure(Doc::EMPTY, root),
         }
@@ -127,6 +130,7 @@ impl Fields {
     }
 
     fn insert_at(&mut self, path: &[&str], at: usize, action: Action, positional: bool) -> Result<()> {
+        steps::step();
         let Some(name) = path.get(at) else { return Ok(()) };
         let is_last = at + 1 == path.len();
         self.computes |= matches!(action, Action::Compute(_));

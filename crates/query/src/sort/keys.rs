@@ -13,6 +13,7 @@ use document::{ArrayWriter, Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
+use steps::Counted;
 
 pub(super) fn append(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
     let document = item.document;
@@ -94,6 +95,7 @@ fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out:
     let mut first: Option<Value<'_>> = None;
     let _ = part.path.visit_keys(document, &mut |key| {
         let value = key.sort_value();
+        steps::step();
         if first.is_none_or(|first| collation.compare(value, first) == wanted) {
             first = Some(value);
         }
@@ -188,7 +190,7 @@ impl<'p> Keys<'p> {
         match array {
             None => self.complete(&fields),
             Some(array) if array.is_empty() => self.enter(None, false, &fields),
-            Some(array) => array.values().try_for_each(|element| self.enter(Some(element), whole, &fields)),
+            Some(array) => array.values().counted().try_for_each(|element| self.enter(Some(element), whole, &fields)),
         }
     }
 
@@ -245,7 +247,7 @@ fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at:
         return Ok(Field::Found(element.unwrap_or(Value::Undefined)));
     };
     let inner = element.and_then(Value::as_document);
-    let picked = position(name).and_then(|position| array.values().nth(position as usize));
+    let picked = position(name).and_then(|position| array.values().counted().nth(position as usize));
     if picked.is_some() && inner.is_some_and(|inner| inner.element(name).is_some()) {
         let message = format!(
             "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \

@@ -71,6 +71,7 @@ impl Heap {
     fn push(&mut self, key: &[u8], item: Item<'_>) -> usize {
         let (document, metadata) = (item.document.as_bytes(), item.metadata_bytes());
         let bytes = key.len() + document.len() + metadata.len();
+        steps::bytes(bytes);
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
         if !self.pieces.last().is_some_and(fits) {
             self.pieces.push(Vec::with_capacity(bytes.max(PIECE_BYTES)));
@@ -101,7 +102,12 @@ impl Heap {
     fn sort(&mut self) {
         let mut places = std::mem::take(&mut self.places);
         places.sort_unstable_by(|a, b| {
-            let whole = || self.bytes(*a).0.cmp(self.bytes(*b).0);
+            steps::step();
+            let whole = || {
+                let (a, b) = (self.bytes(*a).0, self.bytes(*b).0);
+                steps::bytes(a.len().min(b.len()));
+                a.cmp(b)
+            };
             // Pieces fill up in the order of arrival.
             a.prefix.cmp(&b.prefix).then_with(whole).then((a.piece, a.offset).cmp(&(b.piece, b.offset)))
         });
@@ -172,6 +178,7 @@ impl Sorter {
         lead: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let item = item.into();
+        steps::step();
         self.key.clear();
         lead(&mut self.key)?;
         self.sort.key(item, &mut self.key)?;
@@ -210,12 +217,14 @@ impl Sorter {
             Kept::All(mut heap) => {
                 heap.sort();
                 for place in &heap.places {
+                    steps::step();
                     let (key, document) = heap.bytes(*place);
                     runs.push(key, document)?;
                 }
             }
             Kept::First(first) => {
                 for entry in first.into_sorted_vec() {
+                    steps::step();
                     runs.push(&entry.key, &entry.item)?;
                 }
             }

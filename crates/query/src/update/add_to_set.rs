@@ -6,6 +6,7 @@ use crate::text;
 use crate::unique::Unique;
 use document::{ArrayWriter, Collation, Element, Kind, Value};
 use error::{Error, Result};
+use steps::Counted;
 
 #[derive(Clone, Debug)]
 pub(super) struct AddToSet {
@@ -35,7 +36,7 @@ impl AddToSet {
                 Unique::of(list.values(), collation)
             }
         };
-        let levels = values.values().map(|value| levels(value.as_value())).max().unwrap_or(0);
+        let levels = values.values().counted().map(|value| levels(value.as_value())).max().unwrap_or(0);
         Ok(AddToSet { values, levels })
     }
 
@@ -43,7 +44,7 @@ impl AddToSet {
         place.check_depth(1 + self.levels)?;
         header(out, Kind::Array, key);
         let mut writer = ArrayWriter::begin(out);
-        self.values.values().for_each(|value| writer.push(value));
+        self.values.values().counted().for_each(|value| writer.push(value));
         Ok(())
     }
 
@@ -58,6 +59,7 @@ impl AddToSet {
         let mut is_new = vec![true; self.values.len()];
         let (mut count, mut count_new) = (0, self.values.len());
         for value in array.values() {
+            steps::step();
             count += 1;
             if count_new > 0
                 && let Some(is_new) = self.values.position(value).and_then(|position| is_new.get_mut(position))

@@ -8,6 +8,7 @@ use crate::text;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
+use steps::Counted;
 
 /// How many nulls a `$set` behind the end of an array may have to fill in.
 const PADDING_MAX: usize = 1_500_000;
@@ -70,6 +71,9 @@ fn try_along_tree(
 ) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
     for branch in branches {
+        steps::step();
+        // Fields that are passed over.
+        steps::bytes(document.size() / 16);
         let place = Place::below(place, branch.name, false);
         changed |= match document.element(branch.name) {
             Some(element) => {
@@ -111,7 +115,7 @@ fn branches<'n>(
     merged: &'n mut Option<Node>,
 ) -> Result<Branches<'n>> {
     let mut branches: Branches<'n> =
-        fields.children.iter().map(|(name, node)| Branch { name, node, done: false }).collect();
+        fields.children.iter().counted().map(|(name, node)| Branch { name, node, done: false }).collect();
     if let Some(positional) = &fields.positional {
         let index = run
             .matched
@@ -139,6 +143,7 @@ fn change_document(
     let (mut copied, mut offset) = (0, 4);
     let (mut open, mut changed) = (branches.len(), false);
     for element in document.elements() {
+        steps::step();
         if open == 0 {
             break;
         }
@@ -159,7 +164,7 @@ fn change_document(
         offset = behind;
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
-    for branch in branches.iter().filter(|branch| !branch.done) {
+    for branch in branches.iter().counted().filter(|branch| !branch.done) {
         let place = Place::below(place, branch.name, false);
         changed |= create(branch.node, branch.name, &place, run, out)?;
     }
@@ -220,6 +225,7 @@ fn change_element(
         (Node::Fields(fields), scalar) => {
             let mut merged = None;
             for branch in branches(fields, Some(place), run, &mut merged)? {
+                steps::step();
                 refuse_branch(branch.node, branch.name, place, scalar, run)?;
             }
             false
@@ -327,6 +333,7 @@ fn refuse_below(
         Node::Fields(fields) => {
             let mut merged = None;
             for branch in branches(fields, Some(place), run, &mut merged)? {
+                steps::step();
                 refuse_below(branch.node, name, &Place::below(Some(place), branch.name, false), parent, value, run)?;
             }
             Ok(())
@@ -354,12 +361,16 @@ fn change_positions(
     }
     let mut positions: SmallVec<[(usize, &Branch<'_>); 6]> = SmallVec::new();
     for branch in &branches {
+        steps::step();
         match array_index(branch.name) {
             Some(index) => positions.push((index, branch)),
             None => refuse_branch(branch.node, branch.name, place, Value::Array(array), run)?,
         }
     }
-    positions.sort_by_key(|(index, _)| *index);
+    positions.sort_by_key(|(index, _)| {
+        steps::step();
+        *index
+    });
     let (now, again) = split_repeated(&positions);
     let start = out.len();
     let mut changed = change_array(&now, array, place, run, out)?;
@@ -378,14 +389,15 @@ fn change_positions(
 /// As [`try_along_tree`], for an array.
 fn try_positions_along_tree(branches: &Branches<'_>, array: Doc<'_>, place: &Place<'_>, run: &Run<'_>) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
-    let length = array.elements().count();
+    let length = array.elements().counted().count();
     for branch in branches {
+        steps::step();
         let below = Place::below(Some(place), branch.name, true);
         let Some(index) = array_index(branch.name) else {
             refuse_branch(branch.node, branch.name, place, Value::Array(array), run)?;
             continue;
         };
-        changed |= match array.elements().nth(index) {
+        changed |= match array.elements().counted().nth(index) {
             Some(element) => change_element(branch.node, element, &below, run, &mut dropped)? != Outcome::Kept,
             None => {
                 let created = create(branch.node, branch.name, &below, run, &mut dropped)?;
@@ -423,6 +435,7 @@ fn change_array(
     let mut open = positions.iter().peekable();
     let mut length = 0;
     for element in array.elements() {
+        steps::step();
         let behind = offset + element_size(element);
         if let Some((_, branch)) = open.next_if(|(index, _)| *index == length) {
             out.extend_from_slice(&bytes[copied..offset]);
@@ -438,6 +451,7 @@ fn change_array(
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
     for &&(index, branch) in open.by_ref().collect::<SmallVec<[_; 6]>>().iter() {
+        steps::step();
         let before = out.len();
         let place = Place::below(Some(place), branch.name, true);
         let mut key = itoa::Buffer::new();
@@ -464,6 +478,7 @@ fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
     check_padding(from, to)?;
     let mut key = itoa::Buffer::new();
     for index in from..to {
+        steps::step();
         header(out, Kind::Null, key.format(index).as_bytes());
     }
     Ok(())
@@ -482,12 +497,14 @@ fn change_filtered(
     let (mut copied, mut offset, mut changed) = (0, 4, false);
     let mut wrapped = Vec::new();
     for (index, element) in array.elements().enumerate() {
+        steps::step();
         let behind = offset + element_size(element);
         let mut key = itoa::Buffer::new();
         let place = Place::below(Some(place), key.format(index), true);
         let mut merged: Option<Node> = None;
         let mut chosen: Option<&Node> = None;
         for (identifier, node) in &elements.filtered {
+            steps::step();
             if !super::array_filter::takes(run.filters, identifier, element, &mut wrapped)? {
                 continue;
             }

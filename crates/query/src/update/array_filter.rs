@@ -4,6 +4,7 @@ use super::pull::wrap;
 use crate::{Context, Predicate};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 #[derive(Clone, Debug)]
 pub(super) struct ArrayFilter {
@@ -19,7 +20,7 @@ impl ArrayFilter {
 
 pub(super) fn parse(filters: Doc<'_>, context: &Context) -> Result<Vec<ArrayFilter>> {
     let mut parsed: Vec<ArrayFilter> = Vec::new();
-    let given = filters.values().enumerate();
+    let given = filters.values().counted().enumerate();
     for (index, filter) in given.filter(|(_, filter)| !matches!(filter, Value::Null | Value::Undefined)) {
         let Value::Document(filter) = filter else {
             return Err(Error::type_mismatch(format!(
@@ -68,10 +69,10 @@ fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
 
 /// The one field that all conditions start from.
 fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<()> {
-    for (name, value) in filter.iter() {
+    for (name, value) in filter.iter().counted() {
         if name.starts_with('$') {
             let branches = value.as_array().unwrap_or(Doc::EMPTY);
-            for branch in branches.values() {
+            for branch in branches.values().counted() {
                 find_identifier(branch.as_document().unwrap_or(Doc::EMPTY), found)?;
             }
             continue;

@@ -5,6 +5,7 @@ use super::place::{Place, Run};
 use crate::text;
 use document::{Element, Value};
 use error::{Error, Result};
+use steps::Counted;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -35,7 +36,8 @@ impl Bit {
                 argument.kind().alias()
             )));
         };
-        let steps = spec.iter().map(|(name, operand)| parse_step(name, operand)).collect::<Result<Vec<_>>>()?;
+        let steps =
+            spec.iter().counted().map(|(name, operand)| parse_step(name, operand)).collect::<Result<Vec<_>>>()?;
         if steps.is_empty() {
             return Err(Error::bad_value(
                 "You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}",

@@ -12,6 +12,7 @@ use crate::text;
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
+use steps::Counted;
 
 #[derive(Clone, Debug)]
 pub(super) enum Operator {
@@ -71,6 +72,7 @@ impl Operator {
     /// Changes the existing `element`.
     pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<Outcome> {
         let key = element.key_bytes();
+        steps::bytes(element.raw_value().len());
         let changed = match self {
             Operator::SetOnInsert(_) if !run.inserting => false,
             Operator::Set(operand) | Operator::SetOnInsert(operand) => {
@@ -174,13 +176,13 @@ fn pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Vec<u8>) 
         let kind = element.kind.alias();
         return Err(Error::type_mismatch(format!("Path '{place}' contains an element of non-array type '{kind}'")));
     };
-    let count = array.elements().count();
+    let count = array.elements().counted().count();
     if count == 0 {
         return Ok(false);
     }
     header(out, Kind::Array, element.key_bytes());
     let mut writer = document::ArrayWriter::begin(out);
-    let kept = array.elements().skip(usize::from(first)).take(count - 1);
+    let kept = array.elements().counted().skip(usize::from(first)).take(count - 1);
     kept.for_each(|element| writer.push_raw(element.kind, element.raw_value()));
     Ok(true)
 }

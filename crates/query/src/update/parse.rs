@@ -13,6 +13,7 @@ use crate::{Context, text};
 use document::{Doc, Value};
 use error::{Error, Result};
 use std::cmp::Ordering;
+use steps::Counted;
 
 const OPERATORS: &[&str] = &[
     "$addToSet",
@@ -44,7 +45,7 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
     let filters = filters.map_or(Ok(Vec::new()), |filters| array_filter::parse(filters, context))?;
     let used = vec![false; filters.len()];
     let mut parser = Parser { root: Node::Fields(Fields::default()), filters, used, uses_match: false, context };
-    for (operator, arguments) in spec.iter() {
+    for (operator, arguments) in spec.iter().counted() {
         if !OPERATORS.contains(&operator) {
             return Err(Error::failed_to_parse(format!(
                 "Unknown modifier: {operator}. Expected a valid update modifier or pipeline-style update specified as an array"
@@ -57,11 +58,11 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
                 text::element(operator, arguments)
             )));
         };
-        for (path, argument) in arguments.iter() {
+        for (path, argument) in arguments.iter().counted() {
             parser.add(operator, path, argument)?;
         }
     }
-    if let Some(unused) = parser.used.iter().position(|used| !used) {
+    if let Some(unused) = parser.used.iter().counted().position(|used| !used) {
         return Err(Error::failed_to_parse(format!(
             "The array filter for identifier '{}' was not used in the update {}",
             parser.filters[unused].identifier(),

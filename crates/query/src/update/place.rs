@@ -4,6 +4,7 @@ use super::array_filter::ArrayFilter;
 use document::{DEPTH_STORED_MAX, Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::fmt;
+use steps::Counted;
 
 /// One application of an update to one document.
 pub(super) struct Run<'r> {
@@ -81,7 +82,7 @@ impl fmt::Display for Place<'_> {
 pub(super) fn levels(value: Value<'_>) -> usize {
     match value {
         Value::Document(nested) | Value::Array(nested) | Value::CodeWithScope { scope: nested, .. } => {
-            let inner = nested.elements().map(|element| match element.kind {
+            let inner = nested.elements().counted().map(|element| match element.kind {
                 Kind::Document | Kind::Array | Kind::CodeWithScope => 1 + levels(element.value()),
                 _ => 1,
             });

@@ -5,6 +5,7 @@ use crate::unique::Unique;
 use crate::{Context, Predicate};
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 #[derive(Clone, Debug)]
 pub(super) enum Pull {
@@ -20,7 +21,7 @@ impl Pull {
     /// `$pullAll`'s argument.
     pub fn parse_all(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
-            Value::Array(values) => Ok(Pull::Values(Unique::of(values.values(), &context.collation))),
+            Value::Array(values) => Ok(Pull::Values(Unique::of(values.values().counted(), &context.collation))),
             other => Err(Error::bad_value(format!(
                 "$pullAll requires an array argument but was given a {}",
                 other.kind().alias()
@@ -56,6 +57,7 @@ impl Pull {
         let mut changed = false;
         let mut scratch = Vec::new();
         for element in array.elements() {
+            steps::step();
             if self.takes(element.value(), &mut scratch)? {
                 changed = true;
             } else {

@@ -6,6 +6,7 @@ use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use std::cmp::Ordering;
 use std::ops::Range;
+use steps::Counted;
 
 #[derive(Clone, Debug)]
 pub(super) struct Push {
@@ -58,7 +59,7 @@ impl Push {
             Some(spec) => push.parse_clauses(spec)?,
             None => push.values.push(argument.to_owned()),
         }
-        push.levels = push.values.iter().map(|value| levels(value.as_value())).max().unwrap_or(0);
+        push.levels = push.values.iter().counted().map(|value| levels(value.as_value())).max().unwrap_or(0);
         Ok(push)
     }
 
@@ -72,7 +73,7 @@ impl Push {
                             argument.kind().alias()
                         )));
                     };
-                    self.values = list.values().map(Value::to_owned).collect();
+                    self.values = list.values().counted().map(Value::to_owned).collect();
                 }
                 "$slice" => {
                     self.slice = Some(integer(argument).ok_or_else(|| {
@@ -114,7 +115,7 @@ impl Push {
         };
         place.check_depth(1 + self.levels)?;
         header(out, Kind::Array, element.key_bytes());
-        let count = array.elements().count();
+        let count = array.elements().counted().count();
         if self.order.is_none() && self.slice.is_none() && self.appends(count) {
             extend_array(array, count, self.values.iter().map(ValueBuf::as_value), out);
             return Ok(!self.values.is_empty());
@@ -139,20 +140,21 @@ impl Push {
 
     /// Elements that stay get the keys of their new places; what they are is copied as it is.
     fn splice(&self, array: Doc<'_>, out: &mut Vec<u8>) {
-        let count = array.elements().count();
+        let count = array.elements().counted().count();
         let position = self.position_in(count);
         let kept = self.kept_of(count + self.values.len());
         let mut writer = ArrayWriter::begin(out);
         let mut elements = array.elements();
         let mut push_old = |writer: &mut ArrayWriter<'_>, range: Range<usize>, moved: usize| {
             for (index, element) in range.zip(&mut elements) {
+                steps::step();
                 if kept.contains(&(index + moved)) {
                     writer.push_raw(element.kind, element.raw_value());
                 }
             }
         };
         push_old(&mut writer, 0..position, 0);
-        let values = (position..).zip(&self.values).filter(|(index, _)| kept.contains(index));
+        let values = (position..).zip(&self.values).counted().filter(|(index, _)| kept.contains(index));
         values.for_each(|(_, value)| writer.push(value));
         push_old(&mut writer, position..count, self.values.len());
     }
@@ -198,9 +200,11 @@ pub(super) fn extend_array<'v>(
 ) {
     let bytes = array.as_bytes();
     let start = out.len();
+    steps::bytes(bytes.len());
     out.extend_from_slice(&bytes[..bytes.len() - 1]);
     let mut key = itoa::Buffer::new();
     for (index, value) in (count..).zip(values) {
+        steps::step();
         super::operator::write(key.format(index).as_bytes(), value, out);
     }
     out.push(0);
@@ -242,6 +246,7 @@ impl ElementOrder {
     }
 
     pub fn compare(&self, a: Value<'_>, b: Value<'_>, collation: &Collation) -> Ordering {
+        steps::step();
         match self {
             ElementOrder::Whole { ascending } => directed(collation.compare(a, b), *ascending),
             ElementOrder::Fields(parts) => parts

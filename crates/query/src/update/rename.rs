@@ -6,6 +6,7 @@ use super::tree::array_index;
 use crate::text;
 use document::Value;
 use error::{Code, Error, Result};
+use steps::Counted;
 
 /// Writes the source's value under `key`; `false` where there is no source.
 pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
@@ -30,7 +31,7 @@ pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>>
             Value::Document(document) => document.get(name),
             Value::Array(elements) if array_index(name).is_some() => {
                 array = array.or(Some(parent));
-                array_index(name).and_then(|index| elements.values().nth(index))
+                array_index(name).and_then(|index| elements.values().counted().nth(index))
             }
             other => {
                 let named = text::element(parent, other);

@@ -6,6 +6,7 @@ use crate::text;
 use document::compare::equal;
 use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 #[derive(Clone, Debug)]
 pub(super) struct Replacement {
@@ -20,7 +21,7 @@ pub(super) struct Replacement {
 
 impl Replacement {
     pub fn new(document: Doc<'_>) -> Self {
-        let others = || document.elements().filter(|element| element.key_bytes() != b"_id");
+        let others = || document.elements().counted().filter(|element| element.key_bytes() != b"_id");
         let dollar = others().find(|element| element.key_bytes().starts_with(b"$"));
         Replacement {
             fields: DocBuf::build(|writer| others().for_each(|element| writer.append_element(element))),
@@ -58,7 +59,7 @@ impl Replacement {
             write(b"_id", id, out);
         }
         if self.has_zero_timestamp {
-            for element in self.fields.as_doc().elements() {
+            for element in self.fields.as_doc().elements().counted() {
                 let value = element.value();
                 let value = if is_zero_timestamp(value) { timestamp(now_ms) } else { value };
                 write(element.key_bytes(), value, out);
@@ -124,7 +125,7 @@ pub(super) fn check_id(id: Value<'_>) -> Result<()> {
 }
 
 fn check_id_fields(document: Doc<'_>) -> Result<()> {
-    for element in document.elements() {
+    for element in document.elements().counted() {
         if element.key_bytes().starts_with(b"$") {
             return Err(Error::new(
                 Code::DOLLAR_PREFIXED_FIELD_NAME,
@@ -152,6 +153,6 @@ pub(super) fn dollar_field(name: &str) -> Error {
 pub(super) fn with_id_first(document: Doc<'_>, id: Value<'_>, out: &mut Vec<u8>) {
     let mut writer = DocWriter::begin(out);
     writer.append("_id", document.get("_id").unwrap_or(id));
-    let others = document.elements().filter(|element| element.key_bytes() != b"_id");
+    let others = document.elements().counted().filter(|element| element.key_bytes() != b"_id");
     others.for_each(|element| writer.append_element(element));
 }

@@ -85,6 +85,7 @@ pub(super) fn array_index(name: &str) -> Option<usize> {
 
 /// Hangs `operator` into the tree at `path`, whose components from byte `from` on are below `node`.
 pub(super) fn insert(node: &mut Node, path: &str, from: usize, operator: Operator) -> Result<()> {
+    steps::step();
     if from > path.len() {
         return match node {
             Node::Vacant => {
@@ -182,6 +183,7 @@ type Branches = Vec<(Box<str>, Node)>;
 fn merge_lists(a: &Branches, b: &Branches, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Branches> {
     let mut merged = a.clone();
     for (name, node) in b {
+        steps::step();
         match merged.binary_search_by(|(known, _)| order(known, name)) {
             Ok(index) => merged[index].1 = merge(&merged[index].1, node, &format!("{at}.{name}"))?,
             Err(index) => merged.insert(index, (name.clone(), node.clone())),

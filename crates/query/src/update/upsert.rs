@@ -7,6 +7,7 @@ use crate::predicate::{Node, Test};
 use document::{DEPTH_STORED_MAX, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
+use steps::Counted;
 
 type Equality<'p> = (&'p str, Value<'p>);
 
@@ -23,7 +24,10 @@ pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8
             ));
         }
     }
-    equalities.sort_by_key(|(path, _)| *path);
+    equalities.sort_by_key(|(path, _)| {
+        steps::step();
+        *path
+    });
     check_conflicts(&equalities)?;
     if equalities.iter().any(|(path, _)| path.is_empty()) {
         return Err(Error::new(Code(20), "Cannot call setValue on the root object"));
@@ -34,7 +38,7 @@ pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8
 /// Equalities that hold in every matching document.
 fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()> {
     match node {
-        Node::And(branches) => branches.iter().try_for_each(|branch| collect(branch, equalities)),
+        Node::And(branches) => branches.iter().counted().try_for_each(|branch| collect(branch, equalities)),
         Node::Or(branches) if branches.len() == 1 => collect(&branches[0], equalities),
         Node::Path { path, test } => {
             collect_test(path.as_str(), test, equalities);
@@ -57,6 +61,7 @@ fn collect_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality
 fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
     let mut before = HashSet::new();
     for (path, _) in equalities {
+        steps::step();
         // The shortest first, as they stand before it.
         let mut ways = path.match_indices('.').take(DEPTH_STORED_MAX).map(|(end, _)| &path[..end]);
         let conflict = match ways.find(|above| before.contains(above)) {
@@ -78,6 +83,7 @@ fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u
     out.extend_from_slice(&[0; 4]);
     let mut rest = equalities;
     while let Some(&(path, value)) = rest.first() {
+        steps::step();
         let name = path[from..].split('.').next().unwrap_or_default();
         let end = from + name.len();
         if end == path.len() {
@@ -88,7 +94,7 @@ fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u
             rest = &rest[1..];
             continue;
         }
-        let together = rest.iter().take_while(|(other, _)| other.starts_with(&path[..=end])).count();
+        let together = rest.iter().counted().take_while(|(other, _)| other.starts_with(&path[..=end])).count();
         super::apply::header(out, document::Kind::Document, name.as_bytes());
         write(&rest[..together], end + 1, depth + 1, out)?;
         rest = &rest[together..];

@@ -8,14 +8,17 @@ use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use steps::Counted;
 
 /// Appends an element to an array that is not closed yet; gives the bytes by which it grew.
 pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> isize {
     let before = bytes.len();
+    steps::step();
     bytes.push(value.kind() as u8);
     bytes.extend_from_slice(itoa::Buffer::new().format(*count).as_bytes());
     bytes.push(0);
     value.write_raw(bytes);
+    steps::bytes(bytes.len() - before);
     *count += 1;
     (bytes.len() - before) as isize
 }
@@ -36,11 +39,12 @@ pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> isize {
     let old = std::mem::take(merged);
     *merged = DocBuf::build(|writer| {
         let mut later = HashMap::new();
-        for element in document.elements() {
+        for element in document.elements().counted() {
             later.entry(element.key_bytes()).or_insert(element);
         }
         let mut known = HashSet::new();
         for element in old.as_doc().elements() {
+            steps::step();
             known.insert(element.key_bytes());
             writer.append_element(later.get(element.key_bytes()).copied().unwrap_or(element));
         }
@@ -97,7 +101,10 @@ impl Several {
         let mut ordered: Vec<&ValueBuf> = values.iter().collect();
         if let Which::Extreme(Ordering::Greater) = self.which {
             ordered.reverse();
-            ordered.sort_by(|a, b| self.collation.compare(b.as_value(), a.as_value()));
+            ordered.sort_by(|a, b| {
+                steps::step();
+                self.collation.compare(b.as_value(), a.as_value())
+            });
         }
         ordered.into_iter()
     }
@@ -138,7 +145,10 @@ impl Several {
             }
             Which::Extreme(_) if matches!(value.as_value(), Value::Null | Value::Undefined) => return 0,
             Which::Extreme(wanted) => {
-                let compare = |known: &ValueBuf| self.collation.compare(value.as_value(), known.as_value());
+                let compare = |known: &ValueBuf| {
+                    steps::step();
+                    self.collation.compare(value.as_value(), known.as_value())
+                };
                 let place = values.partition_point(|known| compare(known) != wanted);
                 if place >= limit {
                     return 0;

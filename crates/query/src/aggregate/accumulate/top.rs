@@ -6,6 +6,7 @@ use crate::{Context, Expression, Item, Sort, text};
 use document::{Collation, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
+use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct Top {
@@ -148,6 +149,7 @@ impl Top {
     }
 
     fn compare(&self, a: &[ValueBuf], b: &[ValueBuf]) -> Ordering {
+        steps::step();
         let parts = a.iter().zip(b).zip(&self.order);
         parts
             .map(|((a, b), (_, ascending))| {
@@ -163,6 +165,6 @@ impl Top {
             return writer.append(name, ranked.first().map_or(Value::Null, |ranked| ranked.value.as_value()));
         }
         let mut array = writer.array(name);
-        ranked.iter().for_each(|ranked| array.push(&ranked.value));
+        ranked.iter().counted().for_each(|ranked| array.push(&ranked.value));
     }
 }

@@ -12,6 +12,7 @@ use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, Valu
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
 use std::borrow::Cow;
+use steps::Counted;
 
 #[derive(Debug)]
 pub struct GraphLookup {
@@ -127,7 +128,7 @@ impl GraphLookup {
         };
         let start = self.start.evaluate(item)?;
         match start.value() {
-            Some(Value::Array(array)) => array.values().for_each(|value| search.seek(value)),
+            Some(Value::Array(array)) => array.values().counted().for_each(|value| search.seek(value)),
             Some(value) => search.seek(value),
             None => {}
         }
@@ -141,7 +142,8 @@ impl GraphLookup {
         }
         // A missing field is not null.
         let exists = DocBuf::build(|writer| writer.append("$exists", true));
-        let list = crate::expression::Evaluated::array(|list| values.iter().for_each(|value| list.push(value)));
+        let list =
+            crate::expression::Evaluated::array(|list| values.iter().counted().for_each(|value| list.push(value)));
         let condition = DocBuf::build(|writer| writer.append("$in", list.value_or_null()));
         let conditions =
             [&condition, &exists].map(|test| DocBuf::build(|writer| writer.append(&self.connect_to, test)));
@@ -154,7 +156,11 @@ impl GraphLookup {
     pub fn join(&self, document: Doc<'_>, found: &[DocBuf]) -> DocBuf {
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
-        found.iter().for_each(|found| array.push_raw(Kind::Document, found.as_bytes()));
+        for found in found {
+            steps::step();
+            steps::bytes(found.as_bytes().len());
+            array.push_raw(Kind::Document, found.as_bytes());
+        }
         drop(array);
         let found = Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY));
         let mut joined = Vec::with_capacity(document.size() + bytes.len());
@@ -170,6 +176,7 @@ impl GraphLookup {
 impl Search<'_> {
     fn seek(&mut self, value: Value<'_>) {
         let mut key = Vec::new();
+        steps::step();
         self.lookup.collation().encode_key(value, &mut key);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
         if self.sought.insert(key) {
@@ -189,6 +196,8 @@ impl Search<'_> {
     /// Takes in what was found at the depth at hand, and goes on to the next. Error 40099 past `memory_bytes_max`.
     pub fn reach<'d>(&mut self, found: impl Iterator<Item = Doc<'d>>, memory_bytes_max: usize) -> Result<()> {
         for document in found {
+            steps::step();
+            steps::bytes(document.size());
             let mut key = Vec::new();
             let Some(id) = document.get("_id") else {
                 let message = "Documents in the namespace must contain an _id for de-duplication in $graphLookup";
@@ -229,7 +238,7 @@ impl Search<'_> {
         let mut values = Vec::new();
         let path: Vec<&str> = self.lookup.connect_from.components().collect();
         joined::visit(document, &path, &mut |value| values.push(value.to_owned()));
-        values.iter().for_each(|value| self.seek(value.as_value()));
+        values.iter().counted().for_each(|value| self.seek(value.as_value()));
     }
 
     /// What was found.

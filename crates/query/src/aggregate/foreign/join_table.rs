@@ -5,6 +5,7 @@ use document::path::{End, Path};
 use document::{Collation, Doc, DocBuf, Value};
 use hashbrown::HashMap;
 use std::ops::ControlFlow;
+use steps::Counted;
 
 /// Documents by the values of a field, array elements apart. What it gives for a value holds all documents that match, and
 /// perhaps others.
@@ -19,6 +20,7 @@ impl JoinTable {
         let mut places: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState> = HashMap::default();
         if let Some(path) = lookup.foreign_path() {
             for (number, document) in documents.iter().enumerate() {
+                steps::step();
                 keys(path, document.as_doc(), lookup.collation(), &mut |key| {
                     let numbers = places.entry_ref(key).or_default();
                     if numbers.last() != Some(&(number as u32)) {
@@ -35,11 +37,16 @@ impl JoinTable {
         let mut numbers: Vec<u32> = Vec::new();
         let mut key = Vec::new();
         for value in lookup.local_values(document) {
+            steps::step();
             key.clear();
             lookup.collation().encode_key(value, &mut key);
             numbers.extend(self.places.get(&key).into_iter().flatten());
         }
-        numbers.sort_unstable();
+        steps::steps(numbers.len());
+        numbers.sort_unstable_by(|a, b| {
+            steps::step();
+            a.cmp(b)
+        });
         numbers.dedup();
         numbers.into_iter().filter_map(|number| self.documents.get(number as usize)).map(DocBuf::as_doc)
     }
@@ -61,7 +68,7 @@ fn keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut impl 
         match reached.value {
             Some(Value::Array(array)) => {
                 take(Value::Array(array));
-                array.values().for_each(&mut take);
+                array.values().counted().for_each(&mut take);
             }
             value => take(value.unwrap_or(Value::Null)),
         }

@@ -2,6 +2,7 @@
 
 use document::path::position;
 use document::{Doc, Value};
+use steps::Counted;
 
 /// Visits what a dotted path leads to, the elements of an array at its end one by one.
 ///
@@ -12,14 +13,14 @@ pub(super) fn visit<'d>(document: Doc<'d>, path: &[&str], take: &mut impl FnMut(
     let mut reached = document.get(name);
     while let (Some(Value::Array(array)), Some((name, behind))) = (reached, rest.split_first()) {
         let Some(position) = position(name) else { break };
-        reached = array.values().nth(position as usize);
+        reached = array.values().counted().nth(position as usize);
         rest = behind;
     }
     match reached {
-        Some(Value::Array(array)) if rest.is_empty() => array.values().for_each(take),
+        Some(Value::Array(array)) if rest.is_empty() => array.values().counted().for_each(take),
         Some(value) if rest.is_empty() => take(value),
         Some(Value::Array(array)) => {
-            for inner in array.values().filter_map(Value::as_document) {
+            for inner in array.values().counted().filter_map(Value::as_document) {
                 visit(inner, rest, take);
             }
         }

@@ -13,6 +13,7 @@ use error::{Code, Error, Result};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use steps::Counted;
 
 /// How much may be found for one document.
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -134,10 +135,14 @@ impl Lookup {
     /// The command's context, in which the variables of `let` are known.
     fn context_without_values(&self) -> Context {
         let mut context = self.context.clone();
-        let is_inner = |name: &str| self.variables.iter().any(|(inner, _)| **inner == *name);
+        let is_inner = |name: &str| self.variables.iter().counted().any(|(inner, _)| **inner == *name);
         context.variables = DocBuf::build(|writer| {
             let outer = self.context.variables.as_doc();
-            outer.elements().filter(|outer| !is_inner(outer.key())).for_each(|outer| writer.append_element(outer));
+            outer
+                .elements()
+                .counted()
+                .filter(|outer| !is_inner(outer.key()))
+                .for_each(|outer| writer.append_element(outer));
         });
         context.missing.extend(self.variables.iter().map(|(name, _)| name.clone()));
         context
@@ -182,7 +187,7 @@ impl Lookup {
         let (mut known, mut key) = (HashSet::<Vec<u8>, ahash::RandomState>::default(), Vec::new());
         let mut bytes = Vec::new();
         let mut list = ArrayWriter::begin(&mut bytes);
-        for value in documents.flat_map(|document| fields.values(document)) {
+        for value in documents.counted().flat_map(|document| fields.values(document)) {
             // A list takes regular expressions for patterns and refuses documents that look like operators.
             let is_refused = match value {
                 Value::Document(document) => document.first().is_some_and(|first| first.key().starts_with('$')),
@@ -267,6 +272,8 @@ impl Lookup {
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
         for found in matches {
+            steps::step();
+            steps::bytes(found.size());
             array.push_raw(Kind::Document, found.as_bytes());
             if array.size() > MATCHES_BYTES_MAX {
                 return Err(self.too_many());
@@ -292,12 +299,17 @@ impl Lookup {
             return Ok(context);
         }
         let outer = std::mem::take(&mut context.variables);
-        let is_inner = |name: &str| self.variables.iter().any(|(inner, _)| **inner == *name);
+        let is_inner = |name: &str| self.variables.iter().counted().any(|(inner, _)| **inner == *name);
         let mut bytes = Vec::new();
         let mut writer = DocWriter::begin(&mut bytes);
         let outer = outer.as_doc();
-        outer.elements().filter(|element| !is_inner(element.key())).for_each(|element| writer.append_element(element));
+        outer
+            .elements()
+            .counted()
+            .filter(|element| !is_inner(element.key()))
+            .for_each(|element| writer.append_element(element));
         for (name, expression) in &self.variables {
+            steps::steps(context.missing.len());
             context.missing.retain(|missing| **missing != **name);
             match expression.evaluate(item)?.value() {
                 Some(value) => writer.append(name, value),
@@ -315,6 +327,7 @@ fn append_path(document: Doc<'_>, path: &[Box<str>], value: Value<'_>, writer: &
     let Some((name, rest)) = path.split_first() else { return };
     let mut current = None;
     for element in document.elements() {
+        steps::step();
         if current.is_none() && element.key_bytes() == name.as_bytes() {
             current = Some(element.value());
         } else {
@@ -346,6 +359,7 @@ impl Fields {
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
         for value in self.values(document) {
+            steps::step();
             let mut condition = DocBuf::new();
             let mut equals = DocBuf::new();
             equals.append("$eq", value);

@@ -7,6 +7,7 @@ use crate::expression::{check_field_path, check_variable_name};
 use crate::{Context, Expression};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 /// `$out`: the results replace a collection.
 #[derive(Debug)]
@@ -161,7 +162,7 @@ impl Merge {
     /// Reads the fields of a specification in their order; gives what `let` and `on` say.
     fn read_fields<'a>(&mut self, spec: Doc<'a>) -> Result<(Option<Doc<'a>>, Option<Vec<String>>)> {
         let (mut named, mut on_fields) = (None, None);
-        for (name, value) in spec.iter() {
+        for (name, value) in spec.iter().counted() {
             match name {
                 "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
                 "into" => {
@@ -241,6 +242,7 @@ fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expr
     let mut variables: Vec<(String, Expression)> = Vec::new();
     for (name, value) in spec.iter() {
         check_variable_name(name)?;
+        steps::steps(variables.len());
         variables.retain(|(known, _)| known != name);
         variables.push((name.to_owned(), Expression::parse(value, &context)?));
     }

@@ -5,6 +5,7 @@ use crate::aggregate::foreign::Foreign;
 use crate::predicate::{Node, Test};
 use document::path::{Path, position};
 use std::sync::Arc;
+use steps::Counted;
 
 /// More paths than these are not compared with those of each condition.
 const PATHS_MAX: usize = 256;
@@ -45,6 +46,7 @@ impl Changes {
 
     /// A condition as it reads before the stage, if it can be tested there.
     pub fn undone(&self, condition: &Node) -> Option<Node> {
+        steps::step();
         if self.none {
             return Some(condition.clone());
         }
@@ -83,9 +85,9 @@ impl Changes {
     }
 
     fn touches(&self, path: &str) -> bool {
-        self.written.iter().any(|written| is_within(path, written) || is_within(written, path))
-            || self.renamed.iter().any(|(new, _)| is_within(path, new))
-            || self.kept.as_ref().is_some_and(|kept| !kept.iter().any(|kept| is_within(path, kept)))
+        self.written.iter().counted().any(|written| is_within(path, written) || is_within(written, path))
+            || self.renamed.iter().counted().any(|(new, _)| is_within(path, new))
+            || self.kept.as_ref().is_some_and(|kept| !kept.iter().counted().any(|kept| is_within(path, kept)))
     }
 }
 

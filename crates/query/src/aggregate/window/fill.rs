@@ -77,6 +77,7 @@ impl Linear {
         }
         self.right = None;
         for ahead in row + 1..partition.len() {
+            steps::step();
             let document = partition.get(ahead)?;
             let value = input.evaluate(document.as_item())?;
             if !value.is_nullish() {

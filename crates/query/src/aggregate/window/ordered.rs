@@ -5,6 +5,7 @@ use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+use steps::Counted;
 
 /// Values in the order of arrival; `None` for what is missing.
 #[derive(Debug, Default)]
@@ -65,6 +66,7 @@ impl Ordered {
     }
 
     pub fn push(&mut self, key: Vec<u8>, value: ValueBuf) {
+        steps::step();
         self.count += 1;
         self.memory_bytes += 2 * key.len() + value.raw_value().len() + size_of::<ValueBuf>();
         let key = (key, self.count);
@@ -115,7 +117,7 @@ impl Ordered {
             (false, true) => self.last(),
             (true, false) => array(self.values.values().take(limit)),
             (true, true) => {
-                let mut last: Vec<&ValueBuf> = self.values.values().rev().take(limit).collect();
+                let mut last: Vec<&ValueBuf> = self.values.values().rev().take(limit).counted().collect();
                 last.reverse();
                 array(last.into_iter())
             }
@@ -126,7 +128,11 @@ impl Ordered {
 fn array<'v>(values: impl Iterator<Item = &'v ValueBuf>) -> ValueBuf {
     let mut bytes = Vec::new();
     let mut writer = ArrayWriter::begin(&mut bytes);
-    values.for_each(|value| writer.push(value));
+    for value in values {
+        steps::step();
+        steps::bytes(value.raw_value().len());
+        writer.push(value);
+    }
     drop(writer);
     ValueBuf::from_raw(Kind::Array, bytes)
 }

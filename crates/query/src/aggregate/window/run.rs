@@ -95,6 +95,7 @@ impl Run {
         {
             let end = windowing.window(bounds, row, partition.len())?.end;
             for index in *taken..end {
+                steps::step();
                 let lent = partition.get(index)?;
                 let row = Row::of(lent.as_item());
                 if let Some(input) = accumulator.unread_input(state) {
@@ -314,10 +315,12 @@ impl Held {
         let now = window.clone().unwrap_or(wanted.start..wanted.start);
         let first_new = now.end.max(wanted.start);
         for index in first_new..wanted.end {
+            steps::step();
             let document = source.partition.get(index)?;
             self.enter(source, document.as_item())?;
         }
         for _ in now.start..wanted.start.min(now.end) {
+            steps::step();
             self.leave()?;
         }
         *window = Some(wanted.start..wanted.end.max(first_new));

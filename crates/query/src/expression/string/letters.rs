@@ -2,6 +2,9 @@
 
 use error::{Code, Error, Result};
 
+/// Long texts are gone through in parts of this size.
+const PART_BYTES: usize = 64 << 10;
+
 /// Whether a byte goes on with a letter.
 pub(super) fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
@@ -9,7 +12,11 @@ pub(super) fn is_continuation(byte: u8) -> bool {
 
 /// How many letters there are: bytes that begin one.
 pub(crate) fn count(text: &[u8]) -> usize {
-    text.iter().filter(|byte| !is_continuation(**byte)).count()
+    let count = |part: &[u8]| {
+        steps::bytes(part.len());
+        part.iter().filter(|byte| !is_continuation(**byte)).count()
+    };
+    text.chunks(PART_BYTES).map(count).sum()
 }
 
 /// Bytes of a letter by its first one; `None` for a byte that begins none.
@@ -26,6 +33,7 @@ fn length(first: u8) -> Option<usize> {
 fn behind(text: &[u8], mut at: usize, letters: usize, codes: [i32; 2]) -> Result<usize> {
     let invalid = |code| Error::new(Code(code), "$substrCP: invalid UTF-8 string");
     for _ in 0..letters {
+        steps::step();
         let Some(&first) = text.get(at) else { break };
         if is_continuation(first) {
             return Err(invalid(codes[0]));
@@ -50,6 +58,7 @@ pub(super) fn places(text: &[u8]) -> Result<Vec<usize>> {
         if is_continuation(first) {
             return Err(Error::new(Code(40095), "$indexOfCP found bad UTF-8 in the input"));
         }
+        steps::step();
         places.push(at);
         at += length(first).unwrap_or(1);
     }
@@ -70,6 +79,7 @@ pub(super) fn all<'t>(name: &str, mut text: &'t [u8]) -> Result<Vec<&'t [u8]>> {
         let Some((letter, rest)) = text.split_at_checked(length(first).unwrap_or(1)) else {
             return invalid(50697, "Missing expected continuation byte at end of string.");
         };
+        steps::step();
         letters.push(letter);
         text = rest;
     }

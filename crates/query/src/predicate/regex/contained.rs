@@ -26,6 +26,7 @@ impl Pieces {
     fn read(&mut self, pattern: &str) -> Option<()> {
         let mut letters = pattern.chars();
         while let Some(letter) = letters.next() {
+            steps::step();
             match letter {
                 '(' | ')' | '[' | ']' | '{' | '}' | '|' | '*' | '+' => return None,
                 '^' | '$' | '.' => self.end(),

@@ -74,6 +74,7 @@ struct Translator<'p> {
 impl<'p> Translator<'p> {
     fn run(&mut self) -> Result<(), Reason> {
         while let Some(letter) = self.rest.chars().next() {
+            steps::step();
             match letter {
                 '\\' => self.escape()?,
                 '[' => self.class()?,

@@ -33,6 +33,7 @@ pub(super) fn of(pattern: &str, options: &str) -> Option<Plain> {
     let mut plain = Plain { text: String::with_capacity(pattern.len()), at_start: rest.is_some(), at_end: false };
     let mut letters = rest.unwrap_or(pattern).chars();
     while let Some(letter) = letters.next() {
+        steps::step();
         match letter {
             '\\' => plain.text.push(letters.next().filter(char::is_ascii_punctuation)?),
             '$' if letters.as_str().is_empty() => plain.at_end = true,

@@ -4,15 +4,17 @@ use document::compare::kind_rank;
 use document::{Doc, Element, Value, compare};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
+use steps::Counted;
 
 /// Whether no two items are equal.
 pub(super) fn all_differ(array: Doc<'_>) -> bool {
-    let mut items: Vec<Value<'_>> = array.values().collect();
+    let mut items: Vec<Value<'_>> = array.values().counted().collect();
     items.sort_by(|a, b| order(*a, *b));
-    items.windows(2).all(|pair| order(pair[0], pair[1]) != Ordering::Equal)
+    items.windows(2).counted().all(|pair| order(pair[0], pair[1]) != Ordering::Equal)
 }
 
 pub(super) fn order(a: Value<'_>, b: Value<'_>) -> Ordering {
+    steps::step();
     match (a, b) {
         (Value::Document(a), Value::Document(b)) => order_fields(a, b),
         (Value::Array(a), Value::Array(b)) => order_items(a, b),
@@ -50,7 +52,10 @@ fn order_fields(a: Doc<'_>, b: Doc<'_>) -> Ordering {
 }
 
 fn by_name(document: Doc<'_>) -> SmallVec<[Element<'_>; 16]> {
-    let mut fields: SmallVec<[Element<'_>; 16]> = document.elements().collect();
-    fields.sort_by(|a, b| a.key_bytes().cmp(b.key_bytes()));
+    let mut fields: SmallVec<[Element<'_>; 16]> = document.elements().counted().collect();
+    fields.sort_by(|a, b| {
+        steps::step();
+        a.key_bytes().cmp(b.key_bytes())
+    });
     fields
 }
