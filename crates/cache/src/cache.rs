@@ -220,6 +220,10 @@ impl<A: Send + Sync + 'static> Cache<A> {
     /// Remembers changes for answers that are being made, then throws out what they can make wrong: in this order, so that an answer that is stored
     /// meanwhile is found, or finds them. Gives the number they are remembered by.
     fn note(&self, changes: Changes) -> u64 {
+        steps::unbroken(|| self.note_at_once(changes))
+    }
+
+    fn note_at_once(&self, changes: Changes) -> u64 {
         // What is remembered for answers in the making is to be small.
         const IMAGES_BYTES_MAX: usize = 64 << 10;
         let began = Instant::now();
@@ -287,6 +291,12 @@ impl<A: Send + Sync + 'static> Fill<A> {
             started: self.started,
             now_ms,
         };
+        let listed = steps::unbroken(|| self.store(new))?;
+        listed.into_iter().for_each(|namespace| self.cache.shed(self.part, &namespace));
+        Ok(())
+    }
+
+    fn store(&self, new: New<A>) -> Result<Option<Namespace>, Refusal> {
         let mut shard = self.cache.shard(self.part);
         if let Some(flight) = &self.flight {
             shard.land(&new.key, flight);
@@ -294,10 +304,7 @@ impl<A: Send + Sync + 'static> Fill<A> {
         if self.cache.is_blind() {
             return Err(Refusal::Blind);
         }
-        let listed = shard.store(new, &self.cache.settings)?;
-        drop(shard);
-        listed.into_iter().for_each(|namespace| self.cache.shed(self.part, &namespace));
-        Ok(())
+        shard.store(new, &self.cache.settings)
     }
 
     /// Gives up: the answer is not to be kept.

@@ -1,6 +1,7 @@
 //! Which fields a change of a document is about, so that what asks for others is asked once and not of both images.
 
 use crate::filed::first_name;
+use crate::locked;
 use document::Doc;
 use query::Predicate;
 use query::predicate::{Node, Test};
@@ -40,10 +41,10 @@ impl<'d> Changed<'d> {
                 }
                 continue;
             }
-            match condition.matches(image) {
-                Ok(true) => {}
-                Ok(false) => return true,
-                Err(_) => return false,
+            match locked::evaluate(|| condition.matches(image)) {
+                Some(true) => {}
+                Some(false) => return true,
+                None => return false,
             }
         }
         false

@@ -4,7 +4,7 @@
 //! every change of a document, told by the store ([`store::Watch`]). What goes out are answers that are still right.
 //!
 //! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with [`changed`]), [`ways`], [`filed`], [`listed`] and [`intervals`] (which
-//! answers a change may matter to, found without asking each), [`recent`] (changes under way and just over, which answers being made may have missed),
+//! answers a change may matter to, found without asking each; [`locked`] bounds what is evaluated there), [`recent`] (changes under way and just over, which answers being made may have missed),
 //! [`directory`] (the same for several parts of the cache), [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and
 //! [`rules`], by which somebody leaves collections out.
 //!
@@ -19,6 +19,7 @@ mod figures;
 mod filed;
 mod intervals;
 mod listed;
+mod locked;
 mod queues;
 mod recent;
 mod rules;

@@ -4,6 +4,7 @@
 //! that several have is kept once, apart from the filters, and tested once for a change; where it fails, none of them is looked at.
 
 use crate::changed::{Changed, is_infallible};
+use crate::locked;
 use document::{Doc, DocBuf};
 use hashbrown::HashMap;
 use query::Predicate;
@@ -124,7 +125,8 @@ impl Listed {
 }
 
 fn holds_for_neither(node: &Node, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
-    let fails = |image: Option<Doc<'_>>| image.is_none_or(|image| matches!(node.matches(image), Ok(false)));
+    let fails =
+        |image: Option<Doc<'_>>| image.is_none_or(|image| locked::evaluate(|| node.matches(image)) == Some(false));
     fails(before) && (before.is_some() && !changed.is_read_by(node) || fails(after))
 }
 

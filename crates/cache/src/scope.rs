@@ -1,6 +1,7 @@
 //! What an answer depends on, and whether a change matters to it.
 
 use crate::changed::Changed;
+use crate::locked;
 use document::path::Path;
 use document::{Doc, DocBuf};
 use query::{Predicate, Sort};
@@ -78,14 +79,16 @@ impl Scope {
     /// The same for a change of one document.
     fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
         let Reach::Matching { predicate, answer } = &self.reach else { return true };
-        let matches = |document: Option<Doc<'_>>| document.map_or(Ok(false), |document| predicate.matches(document));
+        let matches = |document: Option<Doc<'_>>| {
+            document.map_or(Some(false), |document| locked::evaluate(|| predicate.matches(document)))
+        };
         if before.or(after).is_some_and(|image| changed.rules_out(predicate, image)) {
             return false;
         }
         // Who cannot be asked may match.
-        let Ok(was) = matches(before) else { return true };
-        let is = if changed.matters_to(predicate) { matches(after) } else { Ok(was) };
-        let Ok(is) = is else { return true };
+        let Some(was) = matches(before) else { return true };
+        let is = if changed.matters_to(predicate) { matches(after) } else { Some(was) };
+        let Some(is) = is else { return true };
         let (before, after) = (before.filter(|_| was), after.filter(|_| is));
         match answer {
             Answer::Documents => was || is,
