@@ -19,7 +19,8 @@ impl std::error::Error for TooLong {}
 /// Carries out `work`, and gives it up after about so many steps, by unwinding its stack. The work must be pure, or what it has
 /// done so far must be undone by the caller. Panics of the work are passed on.
 pub fn bounded<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, TooLong> {
-    let limit = steps.saturating_sub(u64::from(STEPS_PER_LOOK - LEFT.get()));
+    // The next look takes off those that were counted before.
+    let limit = steps.saturating_add(u64::from(STEPS_PER_LOOK - LEFT.get()));
     let restored = Restored(MODE.replace(Mode::Bounded { left: limit }));
     let outcome = catch_unwind(AssertUnwindSafe(work));
     drop(restored);

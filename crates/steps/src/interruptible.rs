@@ -1,6 +1,6 @@
 //! A future whose polls can be suspended in the middle.
 
-use crate::{MODE, Mode, Restored, stacks};
+use crate::{MODE, Mode, Restored, memory, stacks};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::fmt;
@@ -22,11 +22,13 @@ pub struct Interruptible<F: Future, C> {
     suspended: Option<Coroutine<(), (), Poll<F::Output>, DefaultStack>>,
     future: F,
     check: C,
+    /// The bytes that the future holds; see [`memory`].
+    held: i64,
 }
 
 impl<F: Future + Unpin, C> Interruptible<F, C> {
     pub fn new(future: F, check: C) -> Interruptible<F, C> {
-        Interruptible { suspended: None, future, check }
+        Interruptible { suspended: None, future, check, held: 0 }
     }
 
     /// Begins a poll on another stack.
@@ -61,19 +63,32 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
         // SAFETY: nothing is moved out of it.
         let this = unsafe { self.get_unchecked_mut() };
-        let was_suspended = this.suspended.is_some();
-        let mut coroutine = match this.suspended.take() {
+        let _entered = memory::enter(this.held);
+        let polled = this.poll_on(context);
+        this.held = memory::held().unwrap_or_default();
+        polled
+    }
+}
+
+impl<F, C, T, E> Interruptible<F, C>
+where
+    F: Future<Output = Result<T, E>> + Unpin,
+    C: FnMut() -> Result<(), E>,
+{
+    fn poll_on(&mut self, context: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let was_suspended = self.suspended.is_some();
+        let mut coroutine = match self.suspended.take() {
             Some(suspended) => {
-                if let Err(error) = (this.check)() {
+                if let Err(error) = (self.check)() {
                     end(suspended);
                     return Poll::Ready(Err(error));
                 }
                 suspended
             }
             None => match stacks::take() {
-                Ok(stack) => this.begin(context, stack),
+                Ok(stack) => self.begin(context, stack),
                 // There is no room for a stack: the poll is not divided.
-                Err(_) => return Pin::new(&mut this.future).poll(context),
+                Err(_) => return Pin::new(&mut self.future).poll(context),
             },
         };
         let restored = Restored(MODE.get());
@@ -81,7 +96,14 @@ where
         drop(restored);
         match result {
             CoroutineResult::Yield(()) => {
-                this.suspended = Some(coroutine);
+                // Another turn would find it over its limit still.
+                if memory::exceeded().is_some()
+                    && let Err(error) = (self.check)()
+                {
+                    end(coroutine);
+                    return Poll::Ready(Err(error));
+                }
+                self.suspended = Some(coroutine);
                 // Woken behind a look at what has arrived, where `wake_by_ref` would let that wait for dozens of slices.
                 let _ = pin!(tokio::task::yield_now()).poll(context);
                 Poll::Pending

@@ -10,6 +10,7 @@
 mod bounded;
 mod counted;
 mod interruptible;
+pub mod memory;
 mod stacks;
 
 pub use bounded::{TooLong, bounded};
@@ -65,7 +66,7 @@ pub fn steps(count: usize) {
         None => {
             // What goes beyond a look counts, too.
             let beyond = (count as u64).saturating_sub(u64::from(left.get()));
-            TAKEN.set(TAKEN.get().saturating_add(beyond));
+            TAKEN.set(TAKEN.get().wrapping_add(beyond));
             if let Mode::Bounded { left } = MODE.get() {
                 MODE.set(Mode::Bounded { left: left.saturating_sub(beyond) });
             }
@@ -77,7 +78,7 @@ pub fn steps(count: usize) {
 
 /// How many steps this thread has taken so far. Tests compare what a larger input takes.
 pub fn taken() -> u64 {
-    TAKEN.get() + u64::from(STEPS_PER_LOOK - LEFT.get())
+    TAKEN.get().wrapping_add(u64::from(STEPS_PER_LOOK - LEFT.get()))
 }
 
 /// Carries out work that is not to be suspended or given up in the middle, because it holds what others of the thread need. It
@@ -100,9 +101,10 @@ impl Drop for Restored {
 #[inline(never)]
 fn look() {
     LEFT.set(STEPS_PER_LOOK);
-    TAKEN.set(TAKEN.get() + u64::from(STEPS_PER_LOOK));
+    TAKEN.set(TAKEN.get().wrapping_add(u64::from(STEPS_PER_LOOK)));
     match MODE.get() {
         Mode::Free => {}
+        Mode::Suspends { coroutine, .. } if memory::exceeded().is_some() => interruptible::suspend(coroutine),
         Mode::Suspends { began: None, coroutine } => {
             MODE.set(Mode::Suspends { began: Some(Instant::now()), coroutine });
         }

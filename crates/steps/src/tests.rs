@@ -155,3 +155,30 @@ fn steps_are_counted() {
     steps(100_000);
     assert_eq!(taken() - before, 105_000);
 }
+
+#[test]
+fn work_that_holds_too_much_is_ended() {
+    let before = memory::limits();
+    memory::set_limits(memory::Limits { process: i64::MAX, request: 8 << 20 });
+    let alive = Rc::new(());
+    let held = alive.clone();
+    let work = Box::pin(async move {
+        let _held = held;
+        loop {
+            step();
+            memory::allocated(1 << 20);
+        }
+        #[expect(unreachable_code, reason = "it says what the work would give")]
+        Ok(())
+    });
+    let check = || memory::exceeded().map_or(Ok(()), Err);
+    let mut driven = pin!(Interruptible::new(work, check));
+    let outcome = loop {
+        if let Poll::Ready(outcome) = poll(driven.as_mut()) {
+            break outcome;
+        }
+    };
+    memory::set_limits(before);
+    assert!(matches!(outcome, Err(memory::Exceeded::Request { held, .. }) if held < 16 << 20), "{outcome:?}");
+    assert_eq!(Rc::strong_count(&alive), 1);
+}
