@@ -115,6 +115,7 @@ codes! {
     195 VIEW_PIPELINE_MAX_SIZE_EXCEEDED "ViewPipelineMaxSizeExceeded"
     197 INVALID_INDEX_SPECIFICATION_OPTION "InvalidIndexSpecificationOption"
     201 CANNOT_BUILD_INDEX_KEYS "CannotBuildIndexKeys"
+    202 NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT "NetworkInterfaceExceededTimeLimit"
     203 SHARDING_STATE_NOT_INITIALIZED "ShardingStateNotInitialized"
     206 NO_SUCH_SESSION "NoSuchSession"
     207 INVALID_UUID "InvalidUUID"

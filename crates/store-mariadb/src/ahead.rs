@@ -86,7 +86,7 @@ pub(crate) async fn ask(
     let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(May::No) };
     let limit = rows_of(table, wanted);
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(&plan.namespace).await?;
     rows.queue_asking(&mut lease, table, plan.written.as_deref(), probe, limit);
     let mut found = Rows { payloads: store.spare.take(), ..Rows::default() };
     let (mut may, mut bytes, mut received) = (true, 0, 0);

@@ -157,7 +157,7 @@ async fn move_table(
 
 pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<CollectionInfo>> {
     let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(Vec::new()) };
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for_catalog().await?;
     let tables = document_tables(&mut lease, schema).await?;
     let remembered = own_schema::collections(&mut lease, schema, None).await?;
     let mut collections: Vec<CollectionInfo> =
@@ -170,7 +170,7 @@ pub(crate) async fn one(store: &MariaDbStore, namespace: &Namespace) -> Result<O
     if store.catalog.names(namespace).is_err() {
         return Ok(None);
     }
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     store.catalog.forget(namespace);
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
     let info = of_table(&mut lease, &table).await?;
@@ -212,7 +212,7 @@ pub(crate) async fn document_tables(connection: &mut Connection, schema: &str) -
 /// Drops a database's collections, and its schema once that is empty: tables of others are not ours to drop.
 pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Result<bool> {
     let schema = names::schema(database, store.catalog.ignores_case())?;
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for_catalog().await?;
     let mut any = false;
     for table in document_tables(&mut lease, schema).await? {
         let lock = [ddl::of_collection(schema, &table)];

@@ -73,6 +73,16 @@ impl Connection {
         is_plain && by_transport!(&self.transport, transport => transport.is_idle())
     }
 
+    /// The number of the server's session, if closing the connection would not end what it executes.
+    pub fn session_in_flight(&self) -> Option<u64> {
+        match &self.transport {
+            Transport::Protocol(transport) => transport.session_in_flight(),
+            // It ends that itself.
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => None,
+        }
+    }
+
     /// Whether the other end has hung up while the connection lay idle. Anything it sent unasked counts as that.
     pub fn has_hung_up(&mut self) -> bool {
         by_transport!(&mut self.transport, transport => transport.has_hung_up())

@@ -17,7 +17,7 @@ use store::DatabaseInfo;
 type Tables = BTreeMap<String, u64>;
 
 pub(crate) async fn list(store: &MariaDbStore) -> Result<Vec<DatabaseInfo>> {
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for_catalog().await?;
     let schemas = tables(&mut lease).await?;
     let recorded = own_schema::all_recorded_tables(&mut lease).await?;
     let mut databases = Vec::with_capacity(schemas.len());

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::connection::establish;
 use crate::failure::{Failure, Result};
+use crate::killer::Killer;
 use crate::options::{self, Options, Place};
 use crate::own_schema;
 use crate::store::MariaDbStore;
@@ -28,6 +29,8 @@ const RANGES_SINCE: (u16, u16) = (10, 9);
 pub struct MariaDbEngine {
     place: Place,
     options: Options,
+    /// Ends what is not waited for any more.
+    killer: Arc<Killer>,
     facts: Facts,
     /// Counts changes of collections' options, for the workers' catalogs to notice.
     changes: Arc<AtomicU64>,
@@ -77,7 +80,8 @@ impl MariaDbEngine {
             let thread = thread.spawn_scoped(scope, || examine_in_runtime(&place, &options));
             thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(Error::internal("start-up failed")))
         })?;
-        Ok(Arc::new(MariaDbEngine { place, options, facts, changes: Arc::default(), watcher: Arc::default() }))
+        let killer = Arc::new(Killer::new(place.clone()));
+        Ok(Arc::new(MariaDbEngine { place, killer, options, facts, changes: Arc::default(), watcher: Arc::default() }))
     }
 }
 
@@ -87,7 +91,7 @@ fn examine_in_runtime(place: &Place, options: &Options) -> error::Result<Facts> 
         .build()
         .map_err(|error| Error::internal(format!("cannot start a runtime: {error}")))?;
     runtime.block_on(examine(place, options)).map_err(|failure| match failure {
-        Failure::Lost(message) => Error::new(Code::HOST_UNREACHABLE, message),
+        Failure::Lost(message) | Failure::Full(message) => Error::new(Code::HOST_UNREACHABLE, message),
         other => other.into(),
     })
 }
@@ -146,6 +150,7 @@ impl Engine for MariaDbEngine {
         Ok(MariaDbStore::open(
             self.place.clone(),
             self.options.clone(),
+            self.killer.clone(),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.watcher.clone(),

@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Sql { code: u16, message: String },
     /// The connection is gone or speaks nonsense. What it was asked to do may have happened or not.
     Lost(String),
+    /// The server has as many connections as it takes: nothing was asked of it.
+    Full(String),
     /// Not the server's doing: a document that cannot be read, a sink that failed.
     Other(Error),
 }
@@ -142,7 +144,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Sql { code, message } => write!(f, "MariaDB error {code}: {message}"),
-            Failure::Lost(message) => write!(f, "{message}"),
+            Failure::Lost(message) | Failure::Full(message) => write!(f, "{message}"),
             Failure::Other(error) => write!(f, "{error}"),
         }
     }
@@ -153,6 +155,7 @@ impl From<Failure> for Error {
         let code = match &failure {
             Failure::Other(error) => return error.clone(),
             Failure::Lost(_) => Code::SHUTDOWN_IN_PROGRESS,
+            Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             Failure::Sql { code, .. } => match *code {
                 sql::SCHEMA_ACCESS_DENIED | sql::ACCESS_DENIED | sql::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,
                 sql::LOCK_WAIT_TIMEOUT

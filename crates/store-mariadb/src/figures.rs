@@ -23,7 +23,7 @@ use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query, RoughSize, V
 const SUM_ROWS_MAX: u64 = 1_000;
 
 pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<CollectionStats>> {
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
     match of_table(&mut lease, &table).await {
         Err(failure) if failure.is_missing_table() => {
@@ -37,7 +37,7 @@ pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> R
 /// The server's own figures.
 pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result<RoughSize> {
     let Some(table) = store.known_table(namespace).await? else { return Ok(RoughSize::default()) };
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     let [documents, data_bytes, _] = estimates(&mut lease, &table).await?;
     Ok(RoughSize { documents, data_bytes })
 }
@@ -102,7 +102,7 @@ async fn numbers<const N: usize>(connection: &mut Connection) -> Result<[u64; N]
 pub(crate) async fn database(store: &MariaDbStore, database: &str) -> Result<DatabaseStats> {
     let mut total = DatabaseStats::default();
     let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(total) };
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for_catalog().await?;
     for name in document_tables(&mut lease, schema).await? {
         // By the table's own name, whatever the collection's is.
         let Some(table) = store.catalog.by_table_name(&mut lease, schema, &name).await? else { continue };
@@ -126,7 +126,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     let indexes = indexes::list(store, namespace).await?.unwrap_or_default();
     let mut counts: Vec<(IndexShape, u64)> =
         indexes.into_iter().filter_map(|index| Some((IndexShape::new(index).ok()?, 0))).collect();
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
         return Ok(Validation::default());
     };

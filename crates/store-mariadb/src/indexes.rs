@@ -52,7 +52,7 @@ async fn all_there(
     namespace: &Namespace,
     specs: &[IndexSpec],
 ) -> Result<Option<CreateIndexesOutcome>> {
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     store.catalog.forget(namespace);
     let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
     if !unfinished(&table, specs).is_empty() {
@@ -427,7 +427,7 @@ async fn drop_alone(
 }
 
 pub(crate) async fn list(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<Vec<IndexSpec>>> {
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     store.catalog.forget(namespace);
     Ok(store.catalog.table(&mut lease, namespace).await?.map(|table| existing(&table)))
 }

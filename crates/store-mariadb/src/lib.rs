@@ -4,7 +4,7 @@
 //! server, and documents in the JSON spelling of [`document::json`]. Content is never cached here: each read asks the server. No value
 //! ever becomes part of a statement's text; names do through [`names::quote`] alone.
 //!
-//! In reading order: `options` (the URL), `connection`, `pool` and `lane` (pipelined connections of one worker), `names` and `id_text` (what
+//! In reading order: `options` (the URL), `connection`, `pool` (with `shares` and `killer`) and `lane` (pipelined connections of one worker), `names` and `id_text` (what
 //! collections and ids are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
 //! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections). What others write is told by [`binlog`].
 
@@ -31,6 +31,7 @@ mod indexes;
 mod json_path;
 mod key;
 mod keyed;
+mod killer;
 mod lane;
 mod multikey;
 mod named_lock;
@@ -46,6 +47,7 @@ mod pushdown;
 mod results;
 mod sample;
 mod scan;
+mod shares;
 mod spelling;
 mod store;
 mod table;
@@ -53,6 +55,7 @@ mod write;
 
 pub use engine::MariaDbEngine;
 pub use foreign::{ForeignWrites, Tell};
+pub use killer::Killer;
 pub use options::{Address, Options, address};
 pub use own_writes::OwnWrites;
 pub use results::ResultSet;

@@ -15,6 +15,8 @@ pub struct Options {
     pub connections_per_worker_max: usize,
     /// A connection unused for so long is closed.
     pub idle_timeout: std::time::Duration,
+    /// How long an operation waits for one of the worker's connections.
+    pub lease_timeout: std::time::Duration,
     /// How long connecting may take.
     pub connect_timeout: std::time::Duration,
     /// Where result sets are kept, if they are.
@@ -31,6 +33,7 @@ impl Default for Options {
         Options {
             connections_per_worker_max: 32,
             idle_timeout: std::time::Duration::from_secs(60),
+            lease_timeout: std::time::Duration::from_secs(30),
             connect_timeout: std::time::Duration::from_secs(10),
             results: None,
             own_writes: None,

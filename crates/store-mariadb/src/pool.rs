@@ -1,75 +1,113 @@
-//! A worker's connections: opened on demand, bounded in number, used one at a time, closed when idle.
+//! A worker's connections: opened on demand, bounded in number, shared fairly, used one at a time, closed when idle.
 
 use crate::connection::{Connection, establish};
 use crate::failure::{Failure, Result};
+use crate::killer::Killer;
 use crate::options::{Options, Place};
+use crate::shares::{Group, Shares};
+use ahash::RandomState;
+use error::{Code, Error};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use store::Namespace;
 
-/// Waiting longer than this for one of the worker's connections is an error.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long to wait before another attempt where the server has too many connections.
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 pub(crate) struct Pool {
     place: Place,
     options: Options,
+    killer: Arc<Killer>,
     /// The one used last is at the end, so that those not needed fall idle.
     idle: RefCell<Vec<(Connection, Instant)>>,
-    /// One permit per connection that may be open.
-    permits: Arc<Semaphore>,
+    /// The connections that may be open, by who uses them.
+    shares: RefCell<Shares>,
+    hasher: RandomState,
 }
 
 impl Pool {
-    pub fn new(place: Place, options: Options) -> Rc<Pool> {
-        let permits = Arc::new(Semaphore::new(options.connections_per_worker_max));
-        Rc::new(Pool { place, options, idle: RefCell::default(), permits })
+    pub fn new(place: Place, options: Options, killer: Arc<Killer>) -> Rc<Pool> {
+        let shares = RefCell::new(Shares::new(options.connections_per_worker_max));
+        Rc::new(Pool { place, options, killer, idle: RefCell::default(), shares, hasher: RandomState::new() })
     }
 
-    /// A connection that nobody else uses until it is dropped.
+    /// Ends statements that are not waited for any more.
+    pub fn killer(&self) -> &Killer {
+        &self.killer
+    }
+
+    /// A connection that nobody else uses until it is dropped, for work that has one already, or for all collections.
+    ///
+    /// Fails with 202 if none comes free in time.
     pub async fn lease(self: &Rc<Self>) -> Result<Lease> {
-        let permit = match self.permits.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => self.wait().await?,
-        };
-        if let Some(connection) = self.take_idle() {
-            return Ok(self.lend(connection, permit));
-        }
-        let (mut connection, _) = establish(&self.place, self.options.connect_timeout).await?;
-        connection.own_writes.clone_from(&self.options.own_writes);
-        Ok(self.lend(connection, permit))
+        self.lease_by(None).await
     }
 
-    /// As [`Pool::lease`], but surely opened now: for a second try after a connection proved dead.
-    pub async fn lease_fresh(self: &Rc<Self>) -> Result<Lease> {
+    /// As [`Pool::lease`], for work on a collection, which gets its share of all connections.
+    pub async fn lease_for(self: &Rc<Self>, namespace: &Namespace) -> Result<Lease> {
+        self.lease_by(Some(self.hasher.hash_one(namespace))).await
+    }
+
+    /// As [`Pool::lease`], for questions about all collections or many: together they get one collection's share.
+    pub async fn lease_for_catalog(self: &Rc<Self>) -> Result<Lease> {
+        self.lease_by(Some(0)).await
+    }
+
+    async fn lease_by(self: &Rc<Self>, group: Group) -> Result<Lease> {
+        let place = self.place(group).await?;
+        let until = Instant::now() + self.options.lease_timeout;
+        loop {
+            if let Some(connection) = self.take_idle() {
+                return Ok(self.lend(connection, place));
+            }
+            match establish(&self.place, self.options.connect_timeout).await {
+                Ok((mut connection, _)) => {
+                    connection.own_writes.clone_from(&self.options.own_writes);
+                    return Ok(self.lend(connection, place));
+                }
+                Err(Failure::Full(_)) if Instant::now() < until => tokio::time::sleep(AGAIN_AFTER).await,
+                Err(Failure::Full(message)) => return Err(none_free(message)),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// As [`Pool::lease_for`], but surely opened now: for a second try after a connection proved dead.
+    pub async fn lease_fresh_for(self: &Rc<Self>, namespace: &Namespace) -> Result<Lease> {
         // Where one has died, the others that lay idle are likely to have died with it.
         self.idle.borrow_mut().clear();
-        self.lease().await
+        self.lease_for(namespace).await
     }
 
     /// As [`Pool::lease`], if one is to be had without waiting: for a caller that others wait for.
     pub async fn lease_if_free(self: &Rc<Self>) -> Option<Lease> {
-        if self.permits.available_permits() > 0 { self.lease().await.ok() } else { None }
+        if self.shares.borrow().free() > 0 { self.lease().await.ok() } else { None }
     }
 
     /// A further connection for somebody who could do without, if next to nobody else of this worker is using any: then the server has
     /// threads to spare.
     pub async fn lease_at_leisure(self: &Rc<Self>) -> Option<Lease> {
         // Out on loan are the caller's own and that of the lookups.
-        let free = self.permits.available_permits();
+        let free = self.shares.borrow().free();
         let is_quiet = free > 0 && free + 2 >= self.options.connections_per_worker_max;
         if is_quiet { self.lease().await.ok() } else { None }
     }
 
-    async fn wait(&self) -> Result<OwnedSemaphorePermit> {
-        match tokio::time::timeout(WAIT_MAX, self.permits.clone().acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(Failure::Lost(format!(
-                "all {} connections to MariaDB were busy for {} s",
+    /// A place among the connections that may be open.
+    async fn place(self: &Rc<Self>, group: Group) -> Result<Share> {
+        if self.shares.borrow_mut().take(group) {
+            return Ok(Share { pool: self.clone(), group });
+        }
+        let mut waiting = Waiting { pool: self, group, granted: self.shares.borrow_mut().wait(group) };
+        match tokio::time::timeout(self.options.lease_timeout, &mut waiting.granted).await {
+            Ok(Ok(())) => Ok(Share { pool: self.clone(), group }),
+            _ => Err(none_free(format!(
+                "all of this worker's {} connections to MariaDB that the operation may use were busy for {} s",
                 self.options.connections_per_worker_max,
-                WAIT_MAX.as_secs()
+                self.options.lease_timeout.as_secs()
             ))),
         }
     }
@@ -84,12 +122,16 @@ impl Pool {
         None
     }
 
-    fn lend(self: &Rc<Self>, connection: Connection, permit: OwnedSemaphorePermit) -> Lease {
-        Lease { connection: Some(connection), pool: self.clone(), _permit: permit }
+    fn lend(self: &Rc<Self>, connection: Connection, share: Share) -> Lease {
+        Lease { connection: Some(connection), pool: self.clone(), _share: share }
     }
 
     fn give_back(&self, connection: Connection) {
         if !connection.is_idle() {
+            // The server goes on with what is in flight, and would do so with the connection closed.
+            if let Some(session) = connection.session_in_flight() {
+                self.killer.kill_session(session);
+            }
             return;
         }
         let now = Instant::now();
@@ -101,11 +143,44 @@ impl Pool {
     }
 }
 
-/// A connection on loan; dropping gives it back, or closes it when an answer is still due or a transaction open.
+fn none_free(message: String) -> Failure {
+    Error::new(Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT, message).into()
+}
+
+/// A request for a connection in the queue. Dropped at the moment when it is met, it gives back what it got.
+struct Waiting<'p> {
+    pool: &'p Rc<Pool>,
+    group: Group,
+    granted: tokio::sync::oneshot::Receiver<()>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.granted.close();
+        if self.granted.try_recv().is_ok() {
+            self.pool.shares.borrow_mut().give_back(self.group);
+        }
+    }
+}
+
+/// The right to have a connection open.
+struct Share {
+    pool: Rc<Pool>,
+    group: Group,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.pool.shares.borrow_mut().give_back(self.group);
+    }
+}
+
+/// A connection on loan. Dropping it gives it back, or closes it when an answer is still due or a transaction open; what it
+/// executes is then killed on the server.
 pub(crate) struct Lease {
     connection: Option<Connection>,
     pool: Rc<Pool>,
-    _permit: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 #[allow(clippy::expect_used, reason = "the connection is taken in drop only")]

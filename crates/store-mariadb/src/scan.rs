@@ -223,7 +223,7 @@ pub(crate) async fn of(
             return Ok(end);
         }
     }
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(&plan.namespace).await?;
     if let (Some(at), Some(_), None) = (&pages.progress.at, table.cap(), &rows.index) {
         check_position(&mut lease, plan, table, &at.row).await?;
     }
@@ -263,7 +263,7 @@ pub(crate) async fn of(
         // Nothing was delivered: the same again does no harm.
         Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
             drop(lease);
-            pages.read(&mut store.pool.lease_fresh().await?, table).await
+            pages.read(&mut store.pool.lease_fresh_for(&plan.namespace).await?, table).await
         }
         Err(failure) if matches!(failure.sql_code(), Some(sql::UNKNOWN_COLUMN | sql::UNKNOWN_KEY)) => {
             store.catalog.forget(&plan.namespace);

@@ -7,6 +7,7 @@ use crate::cluster;
 use crate::ddl;
 use crate::engine::Facts;
 use crate::failure::{Failure, Result};
+use crate::killer::Killer;
 use crate::lane::Lane;
 use crate::names;
 use crate::options::{Options, Place};
@@ -70,12 +71,13 @@ impl MariaDbStore {
     pub fn open(
         place: Place,
         options: Options,
+        killer: Arc<Killer>,
         catalog: Catalog,
         facts: &Facts,
         watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
-        let pool = Pool::new(place, options);
+        let pool = Pool::new(place, options, killer);
         Rc::new(MariaDbStore {
             lane: Lane::new(pool.clone()),
             pool,
@@ -129,7 +131,7 @@ impl MariaDbStore {
 
     /// Whether a name is a view's; to be asked where there is no collection of that name.
     async fn is_view(&self, namespace: &Namespace) -> Result<bool> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease_for(namespace).await?;
         self.catalog.is_view(&mut lease, namespace).await
     }
 
@@ -199,7 +201,7 @@ impl MariaDbStore {
     ) -> Result<Planned> {
         let planned = planner::plan(namespace, table.clone(), query, order)?;
         let Some(known) = table.as_ref().filter(|_| !planned.questions.is_empty()) else { return Ok(planned) };
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease_for(namespace).await?;
         match known.choices.ask(&mut lease, &planned.questions).await {
             Ok(()) => Ok(planner::plan(namespace, table, query, order)?),
             // Reading tells what the matter is.
@@ -217,12 +219,12 @@ impl MariaDbStore {
 
     /// The collection's table, of which nothing fresh is remembered.
     async fn look_up(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease_for(namespace).await?;
         match self.catalog.table(&mut lease, namespace).await {
             // A connection that died in idleness; reading a second time does no harm.
             Err(failure) if failure.is_lost() => {
                 drop(lease);
-                self.catalog.table(&mut *self.pool.lease_fresh().await?, namespace).await
+                self.catalog.table(&mut *self.pool.lease_fresh_for(namespace).await?, namespace).await
             }
             outcome => outcome,
         }
@@ -307,7 +309,7 @@ impl DocumentStore for MariaDbStore {
 
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
         told(async move {
-            let mut lease = self.pool.lease().await?;
+            let mut lease = self.pool.lease_for(namespace).await?;
             let Some(table) = self.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
             if table.cap().is_none() {
                 return Err(rules::not_capped().into());

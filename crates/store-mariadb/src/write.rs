@@ -33,7 +33,7 @@ pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Res
     let mut ledger = Ledger::new(batch.retry);
     if retryable && store.tidied.get().elapsed() > TIDY_EVERY {
         store.tidied.set(Instant::now());
-        let mut lease = store.pool.lease().await?;
+        let mut lease = store.pool.lease_for_catalog().await?;
         ledger::tidy(&mut lease).await?;
     }
     let rest = Options { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
@@ -62,12 +62,15 @@ struct Options {
     bypass_validation: bool,
 }
 
+/// The session has gone on, so none of the batch may be carried out; or there is no connection for it.
+const WHOLE_BATCH: [error::Code; 2] =
+    [error::Code::TRANSACTION_TOO_OLD, error::Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT];
+
 /// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather than the whole batch.
 fn concerns_statement(failure: &Failure) -> bool {
     match failure {
-        Failure::Lost(_) => false,
-        // The session has gone on: none of the batch may be carried out.
-        Failure::Other(error) => error.code() != error::Code::TRANSACTION_TOO_OLD,
+        Failure::Lost(_) | Failure::Full(_) => false,
+        Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
         Failure::Sql { .. } => true,
     }
 }

@@ -121,6 +121,7 @@ async fn log_in(connection: &mut Protocol, target: &Target) -> Result<ServerFact
     }
     let handshake = Handshake::decode(&greeting)?;
     let facts = check_version(&handshake, target)?;
+    connection.session = u64::from(handshake.connection_id);
     connection.capabilities = WANTED & handshake.capabilities;
     let plugin = match std::str::from_utf8(handshake.auth_plugin) {
         Ok(auth::ED25519) => auth::ED25519,
@@ -207,7 +208,7 @@ fn refusal(payload: &[u8], target: &Target) -> Result<Failure> {
             format!("MariaDB refuses user '{}' ({message}): check user and password in the mysql:// URL", target.user),
         )),
         Failure::Sql { code: sql::TOO_MANY_CONNECTIONS, message } => {
-            Failure::Lost(format!("MariaDB takes no more connections ({message}): raise max_connections"))
+            Failure::Full(format!("MariaDB takes no more connections ({message}): raise max_connections"))
         }
         other => other,
     })

@@ -28,6 +28,8 @@ pub(crate) struct Protocol {
     /// How much of `outgoing` has been sent.
     sent: usize,
     pub(super) capabilities: Capabilities,
+    /// The number of the server's session.
+    pub(super) session: u64,
     statements: Statements,
     /// Answers still to come, in order.
     expected: VecDeque<Expected>,
@@ -72,6 +74,7 @@ impl Protocol {
             outgoing: Vec::with_capacity(4096),
             sent: 0,
             capabilities,
+            session: 0,
             statements: Statements::default(),
             expected: VecDeque::new(),
             phase: Phase::Head,
@@ -85,6 +88,11 @@ impl Protocol {
     /// Nothing is on its way in either direction.
     pub fn is_idle(&self) -> bool {
         !self.broken && self.expected.is_empty() && self.outgoing.len() == self.sent && self.incoming.is_empty()
+    }
+
+    /// The number of the server's session, if it may be executing something.
+    pub fn session_in_flight(&self) -> Option<u64> {
+        (!self.expected.is_empty()).then_some(self.session)
     }
 
     // --- commands

@@ -47,7 +47,7 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
         }
         let of_keys = |index: &&Index| index.keys.as_ref().is_some_and(|keys| keys.name() == keyed.keys.name());
         let Some(index) = table.indexes.iter().find(of_keys) else { continue };
-        let mut lease = store.pool.lease().await?;
+        let mut lease = store.pool.lease_for(&plan.namespace).await?;
         match drain_some(&mut lease, table, index, DRAINED_BY_READ_MAX).await {
             Ok(Drained { arrays, all }) => {
                 if arrays {
@@ -72,11 +72,12 @@ pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
             continue;
         }
         let (pool, table, draining) = (store.pool.clone(), table.clone(), store.draining.clone());
+        let namespace = namespace.clone();
         tokio::task::spawn_local(async move {
             tokio::time::sleep(DRAIN_AFTER).await;
             let Some(index) = table.indexes.get(at) else { return };
             let mut drained = Ok(Drained { arrays: false, all: true });
-            if let Ok(mut lease) = pool.lease().await {
+            if let Ok(mut lease) = pool.lease_for(&namespace).await {
                 drained = drain_some(&mut lease, &table, index, usize::MAX).await;
                 draining.borrow_mut().remove(&name);
                 // What was written at the last moment, by somebody who saw that this was going on.

@@ -224,14 +224,14 @@ impl<C: Change> Running<'_, C> {
         let table = match self.store.catalog.remembered(self.namespace) {
             Some(table) => Some(table),
             None => {
-                let mut lease = self.store.pool.lease().await?;
+                let mut lease = self.store.pool.lease_for(self.namespace).await?;
                 self.store.catalog.table(&mut lease, self.namespace).await?
             }
         };
         let statement = self.statement;
         let plan = self.plan_on(table.clone()).await?;
         let Some(table) = table else {
-            let mut lease = self.store.pool.lease().await?;
+            let mut lease = self.store.pool.lease_for(self.namespace).await?;
             if self.store.catalog.is_view(&mut lease, self.namespace).await? {
                 return Err(store::views::not_a_collection(self.namespace).into());
             }
@@ -368,7 +368,7 @@ impl<C: Change> Running<'_, C> {
             }
             Decision::Delete => outcome.image = image(document),
         }
-        let mut lease = self.store.pool.lease().await?;
+        let mut lease = self.store.pool.lease_for(self.namespace).await?;
         multikey::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
         let writing = write(&mut lease, table, ledger, vec![Ok(outcome)], true, false, async |connection| {
@@ -427,7 +427,7 @@ impl<C: Change> Running<'_, C> {
         if !ledger.is_recording() {
             return Ok(false);
         }
-        let mut lease = self.store.pool.lease().await?;
+        let mut lease = self.store.pool.lease_for(self.namespace).await?;
         ledger.adopt(&mut lease).await
     }
 
@@ -451,7 +451,7 @@ impl<C: Change> Running<'_, C> {
             image: (self.statement.image() == ReturnImage::After).then(|| document.to_owned()),
             ..StatementOutcome::default()
         };
-        let mut lease = self.store.pool.lease().await?;
+        let mut lease = self.store.pool.lease_for(self.namespace).await?;
         let (table, _) = self.store.catalog.table_or_create(&mut lease, self.namespace).await?;
         if let Some(validator) = self.validator(&table) {
             validator.check_insert(document)?;
@@ -494,7 +494,7 @@ impl<C: Change> Running<'_, C> {
         if !store::Plan::facts(plan).exact {
             return Ok(None);
         }
-        let mut lease = self.store.pool.lease().await?;
+        let mut lease = self.store.pool.lease_for(self.namespace).await?;
         if let Some(id) = plan.single_id() {
             lease.queue_execute(&table.statements.delete_by_id, &[Param::Text(id)]);
         } else if self.statement.changes_many() && rows.is_everything() {

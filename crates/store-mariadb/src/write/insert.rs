@@ -35,7 +35,7 @@ pub(super) async fn insert(
     options: Options,
     ledger: &mut Ledger,
 ) -> Result<()> {
-    let mut lease = store.pool.lease().await?;
+    let mut lease = store.pool.lease_for(namespace).await?;
     for attempt in 0..ATTEMPTS_MAX {
         let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
             Err(Failure::Other(error)) if store::write::refuses_each_insert(&error) => {

@@ -107,7 +107,7 @@ impl<C: Change> Running<'_, C> {
         if pending.is_empty() {
             return Ok(());
         }
-        let mut lease = self.store.pool.lease().await?;
+        let mut lease = self.store.pool.lease_for(self.namespace).await?;
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
         multikey::prepare(self.store, &mut lease, table, after).await?;
         let mut unrecorded = Ledger::new(None);

@@ -198,7 +198,7 @@ impl Run {
         ledger: &mut Ledger,
     ) -> Result<bool> {
         let Run { outcomes, writes, .. } = self;
-        let mut lease = store.pool.lease().await?;
+        let mut lease = store.pool.lease_for(namespace).await?;
         if writes.is_empty() {
             // An earlier attempt may be why there is nothing left to change.
             if !ledger.is_recording() || !ledger.adopt(&mut lease).await? {

@@ -55,7 +55,7 @@ impl<C: Change> Running<'_, C> {
         };
         let Some(Statement { sql, params }) = statement else { return Ok(None) };
         let outcome = StatementOutcome { matched: 1, modified: 1, ..StatementOutcome::default() };
-        let mut lease = self.store.pool.lease().await?;
+        let mut lease = self.store.pool.lease_for(self.namespace).await?;
         let writing = write(&mut lease, table, ledger, vec![Ok(outcome)], true, false, async |connection| {
             connection.queue_execute(&sql.into(), &params);
             Ok(1)

@@ -1,0 +1,142 @@
+//! Ends statements on the server that nobody waits for any more.
+//!
+//! MariaDB does not notice that a client has left while it executes a statement: it goes on, holds its locks, and executes what
+//! else it has received. So whoever gives up a connection has its session killed, over a connection that belongs to a thread
+//! of its own: it needs no place in a pool, and no worker's time. A user may kill its own sessions without further rights.
+
+use crate::connection::{Connection, establish};
+use crate::failure::Failure;
+use crate::options::Place;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// The connection is kept for so long after it was last used.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// A server that does not answer for so long is given up; it is likely not to execute anything either.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long to wait before another attempt where the server takes no connection; and how many there are.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+const ATTEMPTS_MAX: usize = 50;
+
+/// There is no such session: it has ended by itself.
+const NO_SUCH_THREAD: u16 = 1094;
+
+/// What to do with a session.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// End what it executes, and nothing else.
+    Query(u64),
+    /// End it; its transaction is rolled back and its locks are released.
+    Session(u64),
+}
+
+/// Kills sessions on a MariaDB server, from any thread and without waiting.
+pub struct Killer {
+    place: Place,
+    orders: OnceLock<UnboundedSender<Order>>,
+}
+
+impl fmt::Debug for Killer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Killer").field("is_started", &self.orders.get().is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Killer {
+    pub(crate) fn new(place: Place) -> Killer {
+        Killer { place, orders: OnceLock::new() }
+    }
+
+    /// Kills what a session executes.
+    pub fn kill_query(&self, session: u64) {
+        self.send(Order::Query(session));
+    }
+
+    /// Kills a session.
+    pub fn kill_session(&self, session: u64) {
+        self.send(Order::Session(session));
+    }
+
+    fn send(&self, order: Order) {
+        let orders = self.orders.get_or_init(|| start(self.place.clone()));
+        // Where the thread could not be started, the server ends the session when it next writes to the closed connection.
+        let _ = orders.send(order);
+    }
+}
+
+fn start(place: Place) -> UnboundedSender<Order> {
+    let (sender, receiver) = unbounded_channel();
+    let thread = std::thread::Builder::new().name("mariadb-kill".into());
+    let started = thread.spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(carry_out(&place, receiver)),
+            Err(error) => tracing::warn!(%error, "statements in MariaDB cannot be killed"),
+        }
+    });
+    if let Err(error) = started {
+        tracing::warn!(%error, "statements in MariaDB cannot be killed");
+    }
+    sender
+}
+
+async fn carry_out(place: &Place, mut orders: UnboundedReceiver<Order>) {
+    let mut connection = None;
+    loop {
+        let order = match connection {
+            None => orders.recv().await,
+            Some(_) => match tokio::time::timeout(IDLE, orders.recv()).await {
+                Ok(order) => order,
+                Err(_) => {
+                    connection = None;
+                    continue;
+                }
+            },
+        };
+        let Some(order) = order else { return };
+        let mut batch = vec![order];
+        while let Ok(order) = orders.try_recv() {
+            batch.push(order);
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            match tokio::time::timeout(PATIENCE, kill(place, &mut connection, &batch)).await {
+                Ok(Ok(())) => break,
+                Ok(Err(failure)) => {
+                    tracing::debug!("sessions in MariaDB could not be killed: {failure}");
+                    connection = None;
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+                Err(_) => {
+                    connection = None;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn kill(place: &Place, connection: &mut Option<Connection>, orders: &[Order]) -> Result<(), Failure> {
+    let connection = match connection {
+        Some(connection) => connection,
+        None => connection.insert(establish(place, PATIENCE).await?.0),
+    };
+    for order in orders {
+        let statement = match order {
+            Order::Query(session) => format!("KILL HARD QUERY {session}"),
+            Order::Session(session) => format!("KILL HARD CONNECTION {session}"),
+        };
+        connection.queue_query(&statement);
+    }
+    for order in orders {
+        match connection.finish().await {
+            Ok(_) | Err(Failure::Sql { code: NO_SUCH_THREAD, .. }) => {}
+            Err(failure) if failure.is_lost() => return Err(failure),
+            Err(failure) => tracing::debug!("MariaDB refuses to end a session ({order:?}): {failure}"),
+        }
+    }
+    Ok(())
+}
