@@ -52,6 +52,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use steps::Section;
+pub(crate) use steps::check_room;
 pub use steps::{check_facet_size, check_size, facet_document};
 pub(crate) use transform::Transformation;
 pub use unpack_bucket::UNPACK_BUCKET;

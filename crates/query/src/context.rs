@@ -2,8 +2,10 @@
 
 use crate::fulltext::TextIndexes;
 use crate::metadata::Requests;
+use crate::variables::Variables;
 use document::{ArrayWriter, Collation, Doc, DocBuf};
 use error::{Error, Result};
+use hashbrown::HashSet;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,11 +17,11 @@ pub struct Context {
     /// Whether `$$NOW` can be read. MongoDB's `count` and `distinct` fail with 51144 where a document is asked for it.
     pub has_clock: bool,
     /// The command's `let` document: names and constant values.
-    pub variables: DocBuf,
+    pub variables: Variables,
     /// Inside of how many stages with pipelines of their own (`$lookup`) what is parsed stands.
     pub pipelines_around: usize,
     /// Names of variables that have no value.
-    pub missing: Vec<Box<str>>,
+    pub missing: Arc<HashSet<Box<str>>>,
     /// The command's `collation`, or the collection's.
     pub collation: Collation,
     /// What answers `$text`.
@@ -98,8 +100,8 @@ impl Context {
         Context {
             now_ms,
             has_clock: true,
-            variables: DocBuf::new(),
-            missing: Vec::new(),
+            variables: Variables::default(),
+            missing: Arc::default(),
             pipelines_around: 0,
             collation: Collation::SIMPLE,
             text_indexes: TextIndexes::default(),

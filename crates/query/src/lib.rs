@@ -26,6 +26,7 @@ pub mod spill;
 pub mod text;
 mod unique;
 pub mod update;
+mod variables;
 
 pub use context::{Context, Folding, Views};
 pub use expression::{Evaluated, Expression, check_field_path, check_variable_name};
@@ -35,3 +36,4 @@ pub use predicate::{MatchDetails, Predicate};
 pub use projection::Projection;
 pub use sort::Sort;
 pub use update::Update;
+pub use variables::Variables;

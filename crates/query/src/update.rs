@@ -28,7 +28,7 @@ mod tests;
 
 use crate::aggregate::Transformation;
 use crate::{Context, MatchDetails, Predicate, text};
-use array_filter::ArrayFilter;
+use array_filter::ArrayFilters;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use operator::Operator;
@@ -55,7 +55,7 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Operators {
     tree: Fields,
-    filters: Vec<ArrayFilter>,
+    filters: ArrayFilters,
     uses_match: bool,
 }
 
@@ -89,11 +89,11 @@ impl Update {
             }
             Value::Document(replacement) => {
                 // They mean nothing here, and are checked all the same.
-                array_filter::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
+                ArrayFilters::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
                 Kind::Replacement(Replacement::new(replacement))
             }
             Value::Array(_) if array_filters.is_some_and(|filters| !filters.is_empty()) => {
-                array_filter::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
+                ArrayFilters::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
                 return Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-style updates"));
             }
             Value::Array(stages) => Kind::Pipeline(Transformation::parse(stages, context)?),
@@ -130,7 +130,7 @@ impl Update {
 
     fn only_fields(&self) -> Option<&[(Box<str>, Node)]> {
         match &self.kind {
-            Kind::Operators(Operators { tree: Fields { children, positional: None }, .. }) => Some(children),
+            Kind::Operators(Operators { tree: Fields { children, positional: None, .. }, .. }) => Some(children),
             _ => None,
         }
     }

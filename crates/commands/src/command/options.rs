@@ -48,7 +48,7 @@ pub fn display(document: Doc<'_>) -> String {
 pub fn context(call: &Call<'_>, variables: Option<Doc<'_>>, collation: Collation) -> Result<Context> {
     let mut context = Context { collation, ..call.context() };
     if let Some(variables) = variables {
-        context.variables = constants(variables, &context)?;
+        context.variables = constants(variables, &context)?.into();
     }
     Ok(context)
 }

@@ -214,8 +214,9 @@ pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
 
 /// The variables of a statement: the command's, and its own constants (`c`) over them.
 fn merge_constants(context: &Context, constants: Doc<'_>) -> Result<Context> {
-    let mut variables = options::without(context.variables.as_doc(), |name| constants.get(name).is_some());
+    let given = query::Variables::from(constants.to_owned());
+    let mut variables = options::without(context.variables.as_doc(), |name| given.get(name).is_some());
     let constants = options::constants(constants, context)?;
     constants.as_doc().iter().for_each(|(name, value)| variables.append(name, value));
-    Ok(Context { variables, ..context.clone() })
+    Ok(Context { variables: variables.into(), ..context.clone() })
 }

@@ -11,8 +11,9 @@ use crate::expression::number::{Number, Sum};
 use crate::expression::{Evaluated, second_engine};
 pub(super) use crate::unique::{Unique, hash_of};
 use crate::{Context, Expression};
+use collect::{Kept, Merged};
 pub(crate) use collect::{Several, Which};
-use document::{Collation, DocBuf, DocWriter, Kind, Value, ValueBuf};
+use document::{Collation, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use steps::Counted;
@@ -86,17 +87,17 @@ pub(crate) enum State {
         mean: f64,
         squares: f64,
     },
-    Merged(DocBuf),
+    Merged(Merged),
     Several {
         limit: usize,
-        values: std::collections::VecDeque<ValueBuf>,
+        kept: Kept,
         bytes: usize,
         /// Nothing that may come would change it.
         over: bool,
     },
     Top {
         limit: usize,
-        ranked: Vec<Ranked>,
+        ranked: Ranked,
         arrivals: u64,
         bytes: usize,
     },
@@ -246,11 +247,13 @@ impl Accumulator {
             Accumulator::Push(_) => State::Array { bytes: vec![0; 4], count: 0 },
             Accumulator::AddToSet(_, collation) => State::Set(Box::new(Unique::new(collation.clone()))),
             Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
-            Accumulator::MergeObjects(..) => State::Merged(DocBuf::new()),
+            Accumulator::MergeObjects(..) => State::Merged(Merged::default()),
             Accumulator::Several(several) => {
-                State::Several { limit: several.limit(key)?, values: Default::default(), bytes: 0, over: false }
+                State::Several { limit: several.limit(key)?, kept: several.begin(), bytes: 0, over: false }
             }
-            Accumulator::Top(top) => State::Top { limit: top.limit(key)?, ranked: Vec::new(), arrivals: 0, bytes: 0 },
+            Accumulator::Top(top) => {
+                State::Top { limit: top.limit(key)?, ranked: Ranked::new(), arrivals: 0, bytes: 0 }
+            }
         })
     }
 
@@ -317,14 +320,14 @@ impl Accumulator {
                     Engine::First => error,
                     Engine::Second => second_engine::of_merge_objects(error),
                 })?;
-                self.check_size(merged.as_bytes().len())?;
+                self.check_size(merged.memory_bytes())?;
                 grown
             }
             (Accumulator::Several(_), State::Several { over: true, .. }) => 0,
-            (Accumulator::Several(several), State::Several { limit, values, bytes, over }) => {
+            (Accumulator::Several(several), State::Several { limit, kept, bytes, over }) => {
                 // MongoDB computes one value more than it keeps of the first ones.
-                *over = matches!(several.which(), Which::First) && values.len() >= *limit;
-                let grown = several.add(*limit, values, row.item())?;
+                *over = matches!(several.which(), Which::First) && kept.len() >= *limit;
+                let grown = several.add(*limit, kept, row.item())?;
                 *bytes = bytes.saturating_add_signed(grown);
                 self.check_size(*bytes)?;
                 grown
@@ -379,17 +382,14 @@ impl Accumulator {
                     Some(divisor) => writer.append(name, (*squares / divisor as f64).sqrt()),
                 }
             }
-            State::Merged(document) => {
-                steps::bytes(document.as_bytes().len());
-                writer.append(name, document);
-            }
-            State::Several { values, .. } => {
+            State::Merged(merged) => merged.write(&mut writer.document(name)),
+            State::Several { kept, .. } => {
                 let mut array = writer.array(name);
                 match self {
                     Accumulator::Several(several) => {
-                        several.in_order(values).counted().for_each(|value| array.push(value))
+                        several.in_order(kept).counted().for_each(|value| array.push(value))
                     }
-                    _ => values.iter().counted().for_each(|value| array.push(value)),
+                    _ => kept.values().counted().for_each(|value| array.push(value)),
                 }
             }
             State::Top { ranked, .. } => match self {
@@ -449,10 +449,10 @@ fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
     after as isize - before as isize
 }
 
-fn merge_object(merged: &mut DocBuf, value: Option<Value<'_>>) -> Result<isize> {
+fn merge_object(merged: &mut Merged, value: Option<Value<'_>>) -> Result<isize> {
     match value {
         None | Some(Value::Null | Value::Undefined) => Ok(0),
-        Some(Value::Document(document)) => Ok(collect::merge(merged, document)),
+        Some(Value::Document(document)) => Ok(merged.merge(document)),
         Some(other) => Err(Error::new(
             Code(40400),
             format!(

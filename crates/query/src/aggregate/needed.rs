@@ -4,40 +4,71 @@
 //! top level that filters, expressions and paths mention. Naming too many does no harm; where a stage may read anything, all
 //! fields count as read.
 
+use crate::name_index::NameIndex;
 use document::{Doc, Value};
 use hashbrown::HashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steps::Counted;
 
+/// Up to so many fields, each is looked for in a document.
+const SOUGHT_MAX: usize = 16;
+
 /// Names of fields of the top level.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fields(Arc<[Box<str>]>);
+#[derive(Clone, Debug)]
+pub struct Fields(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    names: Box<[Box<str>]>,
+    places: NameIndex,
+}
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Fields) -> bool {
+        self.0.names == other.0.names
+    }
+}
+
+impl Eq for Fields {}
 
 impl Fields {
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|field| field.as_bytes() == name)
+        self.place(name).is_some()
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|name| &**name)
+        self.0.names.iter().map(|name| &**name)
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.0.names.len()
     }
 
     /// Which one it is, counted from zero.
     #[inline]
     pub fn place(&self, name: &[u8]) -> Option<usize> {
-        self.0.iter().position(|field| field.as_bytes() == name)
+        self.0.places.place(name, self.names())
     }
 
     /// Whether the document has all of them.
     pub fn are_in(&self, document: Doc<'_>) -> bool {
-        self.0.iter().all(|field| document.element(field).is_some())
+        let few = || self.names().all(|field| document.element(field).is_some());
+        self.count() <= SOUGHT_MAX && few() || self.count() > SOUGHT_MAX && self.are_many_in(document)
+    }
+
+    /// Looks at each of the document's fields, rather than for each name.
+    fn are_many_in(&self, document: Doc<'_>) -> bool {
+        let mut is_found = vec![false; self.count()];
+        let mut missing = self.count();
+        for element in document.elements().counted() {
+            if let Some(is_found) = self.place(element.key_bytes()).and_then(|place| is_found.get_mut(place)) {
+                missing -= usize::from(!std::mem::replace(is_found, true));
+            }
+        }
+        missing == 0
     }
 
     /// The fields that a filter and an order read; `None` where they may read any.
@@ -71,7 +102,7 @@ impl Fields {
     /// The dotted paths that a pipeline reads, those within others' too; `None` where it may read any.
     pub fn paths(stages: Doc<'_>) -> Option<BTreeSet<String>> {
         let names = Names { whole: true, ..Names::default() };
-        Some(Self::named(names, stages)?.0.iter().map(|path| path.to_string()).collect())
+        Some(Self::named(names, stages)?.names().map(str::to_owned).collect())
     }
 
     fn named(mut names: Names, stages: Doc<'_>) -> Option<Fields> {
@@ -218,7 +249,9 @@ impl Names {
     }
 
     fn settled(self) -> Fields {
-        Fields(self.names.into())
+        let mut places = NameIndex::default();
+        self.names.iter().counted().for_each(|name| places.push(name));
+        Fields(Arc::new(Inner { names: self.names.into(), places }))
     }
 }
 
@@ -234,7 +267,7 @@ mod tests {
     fn read(stages: &str) -> Option<Vec<String>> {
         let stages = shorthand::value(stages);
         let fields = Fields::of(stages.as_value().as_array()?)?;
-        Some(fields.0.iter().map(|name| name.to_string()).collect())
+        Some(fields.names().map(str::to_owned).collect())
     }
 
     #[test]

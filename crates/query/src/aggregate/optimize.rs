@@ -14,6 +14,7 @@ use crate::predicate::simplify::is_conjunction;
 use crate::predicate::{Node, Test, has_expression};
 pub(crate) use changes::Changes;
 use changes::is_within;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// Rearranges a pipeline without changing what it gives:
@@ -149,7 +150,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(asks_for_existence_of_id) {
             break;
         }
-        let (free, bound) = split(moving.clone(), &changes);
+        let (free, bound) = split(&moving, &changes);
         if free.is_empty() {
             break;
         }
@@ -174,17 +175,22 @@ fn conditions(root: Node) -> Vec<Node> {
 /// What a `$match` asks of one field is a conjunction of its own to the one that it is joined with.
 fn by_field(parts: Vec<Node>) -> Vec<Node> {
     let mut conditions: Vec<Node> = Vec::with_capacity(parts.len());
+    // Where the first condition on each path is.
+    let mut places: HashMap<Box<str>, usize> = HashMap::new();
     for part in parts {
         steps::step();
-        let same_field = |other: &&mut Node| match (&part, other) {
-            (Node::Path { path, .. }, Node::Path { path: other, .. }) => path.as_str() == other.as_str(),
-            (Node::Path { path, .. }, Node::And(all)) => {
-                matches!(all.first(), Some(Node::Path { path: other, .. }) if path.as_str() == other.as_str())
-            }
-            _ => false,
+        let known = match &part {
+            Node::Path { path, .. } => places.get(path.as_str()).copied(),
+            _ => None,
         };
-        match conditions.iter_mut().find(same_field) {
-            None => conditions.push(part),
+        match known.and_then(|place| conditions.get_mut(place)) {
+            None => {
+                let first = if let Node::And(all) = &part { all.first() } else { Some(&part) };
+                if let Some(Node::Path { path, .. }) = first {
+                    places.entry(path.as_str().into()).or_insert(conditions.len());
+                }
+                conditions.push(part);
+            }
             Some(Node::And(all)) => all.push(part),
             Some(first) => *first = Node::And(vec![std::mem::replace(first, Node::Never), part]),
         }
@@ -224,7 +230,7 @@ fn matching(mut all: Vec<Node>) -> Stage {
 }
 
 /// The conditions that can be tested before a stage, as they read there, and those that cannot.
-fn split(conditions: Vec<Node>, changes: &Changes) -> (Vec<Node>, Vec<Node>) {
+fn split(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<Node>) {
     let (mut free, mut bound) = (Vec::new(), Vec::new());
     for condition in conditions {
         steps::step();
@@ -237,17 +243,17 @@ fn split(conditions: Vec<Node>, changes: &Changes) -> (Vec<Node>, Vec<Node>) {
             Node::Nor(parts) if parts.len() > 1 => {
                 let (mut free_parts, mut bound_parts) = (Vec::new(), Vec::new());
                 for part in parts {
-                    match changes.undone(&part) {
+                    match changes.undone(part) {
                         Some(part) => free_parts.push(part),
-                        None => bound_parts.push(part),
+                        None => bound_parts.push(part.clone()),
                     }
                 }
                 free.extend(Some(free_parts).filter(|parts| !parts.is_empty()).map(Node::Nor));
                 bound.extend(Some(bound_parts).filter(|parts| !parts.is_empty()).map(Node::Nor));
             }
-            condition => match changes.undone(&condition) {
+            condition => match changes.undone(condition) {
                 Some(condition) => free.push(condition),
-                None => bound.push(condition),
+                None => bound.push(condition.clone()),
             },
         }
     }

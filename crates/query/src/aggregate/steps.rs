@@ -375,7 +375,7 @@ pub(super) fn too_deep() -> Error {
 }
 
 /// Error 10334 for a document that would be too large even between stages.
-pub(super) fn check_room(bytes: usize) -> Result<()> {
+pub(crate) fn check_room(bytes: usize) -> Result<()> {
     if bytes <= BETWEEN_STAGES_BYTES_MAX {
         return Ok(());
     }

@@ -2,11 +2,12 @@
 
 use super::arguments::named;
 use super::functions::Arity::{Any, Between, Exactly, Named};
-use super::functions::{Function, comparing, function};
+use super::functions::{Function, check_size, comparing, function};
 use super::parse::Parser;
 use super::scope::Scope;
 use super::string::{display, search_range};
 use super::{Evaluated, Expr};
+use crate::aggregate::check_room;
 use crate::predicate::number::exact;
 use document::{ArrayWriter, Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -55,6 +56,7 @@ pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evalu
     Evaluated::try_array(|writer| {
         for element in elements {
             element.evaluate(scope)?.push_to(writer);
+            check_room(writer.size())?;
         }
         Ok(())
     })
@@ -141,11 +143,13 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
             return Err(Error::new(Code(28664), format!("$concatArrays only supports arrays, not {found}")));
         }
     }
-    Ok(Evaluated::array(|writer| {
+    Evaluated::try_array(|writer| {
         for array in arguments.iter().filter_map(|argument| argument.value()?.as_array()) {
             array.elements().for_each(|element| push(writer, element));
+            check_size(writer.size())?;
         }
-    }))
+        Ok(())
+    })
 }
 
 fn slice<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
@@ -353,8 +357,9 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
     if shortest < length {
         Evaluated::look_at_all(defaults);
     }
-    Ok(Evaluated::array(|writer| {
+    Evaluated::try_array(|writer| {
         for row in 0..length {
+            check_size(writer.size())?;
             let mut tuple = writer.array();
             for (column, array) in arrays.iter().enumerate() {
                 steps::step();
@@ -366,7 +371,8 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
                 }
             }
         }
-    }))
+        Ok(())
+    })
 }
 
 fn truth<'v>(name: &str, code: i32, argument: &'v Evaluated<'_>) -> Result<impl Iterator<Item = bool> + use<'v>> {

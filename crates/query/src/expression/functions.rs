@@ -8,6 +8,7 @@ use super::{
 };
 use document::{Collation, Value};
 use error::{Code, Error, Result};
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -96,7 +97,9 @@ impl fmt::Debug for Function {
 }
 
 pub(super) fn find(name: &str) -> Option<&'static Function> {
-    TABLES.iter().chain(date::TABLES).flat_map(|table| table.iter()).find(|function| function.name == name)
+    static FUNCTIONS: OnceLock<HashMap<&str, &Function, ahash::RandomState>> = OnceLock::new();
+    let all = || TABLES.iter().chain(date::TABLES).flat_map(|table| table.iter());
+    FUNCTIONS.get_or_init(|| all().map(|function| (function.name, function)).collect()).get(name).copied()
 }
 
 pub(super) fn call<'s>(function: &'static Function, arguments: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {

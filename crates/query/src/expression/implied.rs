@@ -20,13 +20,15 @@ impl Expression {
     /// Conditions that every document meets for which this is true: the equalities of fields with constants, those of an `$and` up to
     /// what may fail. None by another collation.
     pub fn implied(&self) -> &[(Path, Test)] {
-        self.implied.0.get_or_init(|| {
-            let mut conditions = Vec::new();
-            if self.collation.is_simple() {
-                self.root.imply(&mut conditions);
-            }
-            conditions.into()
-        })
+        if let Some(implied) = self.implied.0.get() {
+            return implied;
+        }
+        // Worked out by itself, as that may be suspended while others wait for it.
+        let mut conditions = Vec::new();
+        if self.collation.is_simple() {
+            self.root.imply(&mut conditions);
+        }
+        self.implied.0.get_or_init(|| conditions.into())
     }
 }
 

@@ -7,6 +7,7 @@ use super::parse::Parser;
 use super::scope::Scope;
 use super::string::display;
 use super::{Evaluated, Expr};
+use crate::aggregate::check_room;
 use crate::name_index::NameIndex;
 use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
@@ -28,6 +29,7 @@ pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Re
     Evaluated::try_document(|writer| {
         for (name, expression) in fields {
             expression.evaluate(scope)?.append_to(writer, name);
+            check_room(writer.size())?;
         }
         Ok(())
     })

@@ -8,6 +8,7 @@ use super::scope::Scope;
 use super::{Evaluated, Expr, Form, array, regular, set};
 use document::{Collation, Doc, Value};
 use error::{Code, Error, Result};
+use steps::Counted;
 
 impl Expr {
     /// Errors: those of constant parts that cannot be computed. The expression is then as good as before.
@@ -62,7 +63,7 @@ fn all(expressions: &mut [Expr], collation: &Collation) -> Result<()> {
 fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
     for index in 0..arguments.len() {
         arguments[index].optimize(collation)?;
-        set::check_constants(function.name, &arguments[..=index])?;
+        set::check_constant(function.name, arguments, index)?;
     }
     array::check_constants(function.name, arguments)?;
     regular::check_constants(function.name, arguments)?;
@@ -86,28 +87,51 @@ fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
         matches!(argument, Expr::Call(inner, parts) if inner.name == function.name
             && !(function.takes_one_array() && parts.len() == 1))
     };
-    while let Some(at) = arguments.iter().position(is_same) {
-        if let Expr::Call(_, inner) = arguments.remove(at) {
-            arguments.splice(at..at, inner);
+    if !arguments.iter().counted().any(is_same) {
+        return;
+    }
+    // The next one is the last of these.
+    let mut rest: Vec<Expr> = arguments.drain(..).rev().collect();
+    while let Some(argument) = rest.pop() {
+        steps::step();
+        match argument {
+            same if is_same(&same) => {
+                if let Expr::Call(_, parts) = same {
+                    rest.extend(parts.into_iter().rev());
+                }
+            }
+            other => arguments.push(other),
         }
     }
 }
 
 /// Makes one constant of each run of constant arguments. Where all are constant, the call itself is computed.
 fn join_constants(function: &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
-    if arguments.iter().all(Expr::is_constant) {
+    if arguments.iter().counted().all(Expr::is_constant) {
         return Ok(());
     }
-    let mut at = 0;
-    while at < arguments.len() {
-        let length = arguments[at..].iter().take_while(|argument| argument.is_constant()).count();
-        if length > 1 {
-            let constants = arguments.drain(at..at + length).collect();
-            arguments.insert(at, Expr::Call(function, constants).compute(collation)?);
+    let mut joined = Vec::with_capacity(arguments.len());
+    let mut constants = Vec::new();
+    for argument in arguments.drain(..) {
+        steps::step();
+        if argument.is_constant() {
+            constants.push(argument);
+            continue;
         }
-        at += length.max(1);
+        joined.extend(join(function, std::mem::take(&mut constants), collation)?);
+        joined.push(argument);
     }
+    joined.extend(join(function, constants, collation)?);
+    *arguments = joined;
     Ok(())
+}
+
+/// What a run of constant arguments comes to.
+fn join(function: &'static Function, mut constants: Vec<Expr>, collation: &Collation) -> Result<Option<Expr>> {
+    match constants.len() {
+        0 | 1 => Ok(constants.pop()),
+        _ => Expr::Call(function, constants).compute(collation).map(Some),
+    }
 }
 
 impl Form {
@@ -121,7 +145,8 @@ impl Form {
                 for part in [&mut *test, &mut *then, &mut *otherwise] {
                     part.optimize(collation)?;
                 }
-                Ok(test.constant_truth().map(|truth| if truth { then.clone() } else { otherwise.clone() }))
+                let taken = test.constant_truth().map(|truth| if truth { then } else { otherwise });
+                Ok(taken.map(|taken| std::mem::replace(taken, Expr::Missing)))
             }
             Form::Switch { branches, default } => switch(branches, default, collation),
             Form::Let { values, body } => {

@@ -10,18 +10,48 @@ use crate::predicate::check_texts;
 use crate::text;
 use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
+use steps::Counted;
 
 /// A parser, and the names of the variables that are in scope where it stands.
 pub(crate) struct Parser<'c> {
     context: &'c Context,
-    frames: Vec<Vec<String>>,
+    frames: Vec<Names>,
+}
+
+/// The names that a form binds.
+#[derive(Default)]
+struct Names {
+    names: Vec<String>,
+    /// The last place of each name, where there are many.
+    places: HashMap<String, usize>,
+}
+
+/// Up to so many names, comparing with each is faster than hashing.
+const COMPARED_MAX: usize = 16;
+
+impl Names {
+    fn new(names: Vec<String>) -> Names {
+        if names.len() <= COMPARED_MAX {
+            return Names { names, places: HashMap::new() };
+        }
+        let places = names.iter().counted().enumerate().map(|(place, name)| (name.clone(), place)).collect();
+        Names { names, places }
+    }
+
+    /// Of several variables with one name the last one counts.
+    fn place(&self, name: &str) -> Option<usize> {
+        match self.places.is_empty() {
+            true => self.names.iter().rposition(|known| known == name),
+            false => self.places.get(name).copied(),
+        }
+    }
 }
 
 impl<'c> Parser<'c> {
     pub fn new(context: &'c Context, variables: &[&str]) -> Self {
-        let frame: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
-        Parser { context, frames: if frame.is_empty() { Vec::new() } else { vec![frame] } }
+        let names: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
+        Parser { context, frames: if names.is_empty() { Vec::new() } else { vec![Names::new(names)] } }
     }
 
     pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
@@ -52,7 +82,7 @@ impl<'c> Parser<'c> {
 
     /// Parses with more variables in scope.
     pub fn parse_inside(&mut self, names: Vec<String>, value: Value<'_>) -> Result<Expr> {
-        self.frames.push(names);
+        self.frames.push(Names::new(names));
         let parsed = self.parse(value);
         self.frames.pop();
         parsed
@@ -158,7 +188,7 @@ impl<'c> Parser<'c> {
         match name {
             "ROOT" => Ok(Expr::Root(path)),
             // Bound by a command or a `$lookup`.
-            "CURRENT" => Ok(match self.context.variables.as_doc().get(name) {
+            "CURRENT" => Ok(match self.context.variables.get(name) {
                 Some(Value::Undefined) => Expr::Missing,
                 Some(value) => constant(Some(value)),
                 None => Expr::Root(path),
@@ -180,8 +210,8 @@ impl<'c> Parser<'c> {
                 let message = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
                 Err(Error::new(Code(6347903), message))
             }
-            _ if self.context.missing.iter().any(|missing| **missing == *name) => Ok(Expr::Missing),
-            _ => match self.context.variables.as_doc().get(name) {
+            _ if self.context.missing.contains(name) => Ok(Expr::Missing),
+            _ => match self.context.variables.get(name) {
                 Some(Value::Undefined) => Ok(Expr::Missing),
                 Some(value) => Ok(constant(Some(value))),
                 None => Err(Error::new(Code(17276), format!("Use of undefined variable: {name}"))),
@@ -190,10 +220,11 @@ impl<'c> Parser<'c> {
     }
 
     fn find(&self, name: &str) -> Option<Variable> {
-        self.frames.iter().rev().enumerate().find_map(|(frame, names)| {
-            let index = names.iter().rposition(|candidate| candidate == name)?;
-            Some(Variable { frame, index })
-        })
+        self.frames
+            .iter()
+            .rev()
+            .enumerate()
+            .find_map(|(frame, names)| Some(Variable { frame, index: names.place(name)? }))
     }
 }
 

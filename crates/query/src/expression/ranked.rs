@@ -12,6 +12,7 @@ use crate::text;
 use crate::update::ElementOrder;
 use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
+use std::collections::BTreeMap;
 use steps::Counted;
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -47,20 +48,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
 /// The greatest so many, in descending order. Where only some of equal values remain, that depends on what came when: a greater one
 /// takes the place of the first of the smallest, an equal one of none. Of equal values the last one comes first.
 fn keep_greatest(elements: &mut Vec<Element<'_>>, count: usize, collation: &Collation) {
-    let mut kept: Vec<Element<'_>> = Vec::with_capacity(count.min(elements.len()));
-    for element in elements.drain(..) {
+    let mut kept: BTreeMap<(Vec<u8>, usize), Element<'_>> = BTreeMap::new();
+    for (number, element) in elements.drain(..).enumerate() {
+        // As many as a tree's depth.
+        steps::steps(4);
+        let mut key = Vec::new();
+        collation.encode_key(element.value(), &mut key);
         if kept.len() >= count {
-            let Some(smallest) = kept.first() else { return };
-            if collation.compare(element.value(), smallest.value()).is_le() {
-                continue;
+            match kept.first_key_value() {
+                Some(((smallest, _), _)) if key > *smallest => drop(kept.pop_first()),
+                _ => continue,
             }
-            kept.remove(0);
         }
-        let place = kept.partition_point(|known| collation.compare(known.value(), element.value()).is_le());
-        kept.insert(place, element);
+        kept.insert((key, number), element);
     }
-    kept.reverse();
-    *elements = kept;
+    *elements = kept.into_values().rev().collect();
 }
 
 fn is_null(element: Element<'_>) -> bool {

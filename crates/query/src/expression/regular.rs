@@ -2,7 +2,7 @@
 
 use super::arguments::named;
 use super::functions::Arity::Named;
-use super::functions::{Function, function};
+use super::functions::{Function, check_size, function};
 use super::parse::Parser;
 use super::{Evaluated, Expr, optimize};
 use crate::predicate::regex;
@@ -20,7 +20,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let captures = pattern.captures(text.as_bytes()).map_err(|error| failed(name, &error))?;
         Ok(captures.map_or(Evaluated::NULL, |captures| {
             let place = |index| captures.get(index).map(|found| (found.start(), found.end()));
-            Evaluated::document(|writer| write_match(text, &pattern, &place, writer))
+            Evaluated::document(|writer| write_match(text, &pattern, &place, &mut Letters::default(), writer))
         }))
     }),
     function("$regexFindAll", Named(parse), |name, arguments| {
@@ -115,12 +115,13 @@ fn failed(name: &str, error: &pcre2::Error) -> Error {
 
 fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_>) -> Result<()> {
     let mut locations = pattern.capture_locations();
-    let mut start = 0;
+    let (mut start, mut letters) = (0, Letters::default());
     loop {
         let found = pattern.captures_read_at(&mut locations, text.as_bytes(), start);
         let Some(found) = found.map_err(|error| failed(name, &error))? else { return Ok(()) };
         let part = |index| locations.get(index);
-        write_match(text, pattern, &part, &mut writer.document());
+        write_match(text, pattern, &part, &mut letters, &mut writer.document());
+        check_size(writer.size())?;
         // Behind an empty match the search goes on one letter further.
         steps::step();
         let letter = text.get(found.end()..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
@@ -132,19 +133,37 @@ fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_
     }
 }
 
+/// Letters counted up to a place in a text; those of later places are counted from there.
+#[derive(Default)]
+struct Letters {
+    at: usize,
+    count: usize,
+}
+
+impl Letters {
+    /// The letters in front of a place, which is not before the last one.
+    fn before(&mut self, text: &str, place: usize) -> usize {
+        self.count += text.get(self.at..place).map_or(0, |text| super::count_letters(text.as_bytes()));
+        self.at = place;
+        self.count
+    }
+}
+
 /// `place` gives where a group matched; group 0 is the whole.
 fn write_match(
     text: &str,
     pattern: &Regex,
     place: &dyn Fn(usize) -> Option<(usize, usize)>,
+    letters: &mut Letters,
     writer: &mut DocWriter<'_>,
 ) {
     let part = |index| place(index).and_then(|(start, end)| text.get(start..end));
-    let letters_before = place(0).and_then(|(start, _)| text.get(..start)).map_or(0, |text| text.chars().count());
+    let letters_before = place(0).map_or(0, |(start, _)| letters.before(text, start));
     writer.append("match", part(0).unwrap_or_default());
     writer.append("idx", letters_before as i32);
     let mut groups = writer.array("captures");
     for index in 1..pattern.captures_len() {
+        steps::step();
         match part(index) {
             Some(text) => groups.push(text),
             None => groups.push(Value::Null),

@@ -124,23 +124,21 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 
-/// What the server finds wrong with constant arguments while it prepares a query, where it has codes of its own.
-pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
+/// What the server finds wrong with an argument that is constant, those before it being right, while it prepares a query, where it has codes of
+/// its own.
+pub(super) fn check_constant(name: &str, arguments: &[Expr], index: usize) -> Result<()> {
     let wrong = |argument: &Expr| match argument {
         Expr::Literal(value) if value.as_value().kind() != Kind::Array => Some(value.as_value().kind().alias()),
         Expr::Missing => Some("missing"),
         _ => None,
     };
-    match (name, arguments) {
-        ("$setEquals", _) => {
-            let mut found =
-                arguments.iter().enumerate().filter_map(|(index, argument)| Some((index + 1, wrong(argument)?)));
-            found.next().map_or(Ok(()), |(position, kind)| Err(not_an_array(5887502, position, kind)))
-        }
-        ("$setIsSubset", [part, whole]) if !part.is_constant() => wrong(whole).map_or(Ok(()), |kind| {
+    let Some(kind) = arguments.get(index).and_then(wrong) else { return Ok(()) };
+    match (name, arguments.first()) {
+        ("$setEquals", _) => Err(not_an_array(5887502, index + 1, kind)),
+        ("$setIsSubset", Some(part)) if index == 1 && !part.is_constant() => {
             let message = format!("both operands of {name} must be arrays. Second argument is of type: {kind}");
             Err(Error::new(Code(17311), message))
-        }),
+        }
         _ => Ok(()),
     }
 }

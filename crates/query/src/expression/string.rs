@@ -4,7 +4,7 @@ pub(super) mod letters;
 
 use super::Evaluated;
 use super::functions::Arity::{Any, Between, Exactly, Named};
-use super::functions::{Function, function};
+use super::functions::{Function, check_size, function};
 use super::number::to_long;
 use super::parse::Parser;
 use super::{Expr, arguments};
@@ -120,7 +120,9 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
             return Err(Error::new(Code(16702), format!("$concat only supports strings, not {found}")));
         };
         steps::step();
+        steps::bytes(part.len());
         text.extend_from_slice(part);
+        check_size(text.len())?;
     }
     Ok(Evaluated::string_of_bytes(&text))
 }
@@ -403,11 +405,11 @@ fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<
         return Ok(Evaluated::NULL);
     }
     let [input, find, replacement] = texts;
-    Ok(Evaluated::string_of_bytes(&replaced(input, find, replacement, count)))
+    Ok(Evaluated::string_of_bytes(&replaced(input, find, replacement, count)?))
 }
 
 /// The text with the first `count` occurrences of `find` replaced. An empty text is found in front of each byte, and at the end.
-fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Vec<u8> {
+fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Result<Vec<u8>> {
     let mut text = Vec::with_capacity(input.len());
     let mut start = 0;
     for found in memchr::memmem::find_iter(input, find).take(count) {
@@ -415,8 +417,9 @@ fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Vec<
         steps::bytes(replacement.len());
         text.extend_from_slice(input.get(start..found).unwrap_or_default());
         text.extend_from_slice(replacement);
+        check_size(text.len())?;
         start = found + find.len();
     }
     text.extend_from_slice(input.get(start..).unwrap_or_default());
-    text
+    Ok(text)
 }

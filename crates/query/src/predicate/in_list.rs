@@ -4,13 +4,14 @@ use super::regex::Regex;
 use document::compare::kind_rank;
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::Result;
+use std::sync::Arc;
 use steps::Counted;
 
-/// Values of which one has to be equal, or regular expressions of which one has to match.
+/// Values of which one has to be equal, or regular expressions of which one has to match. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct InList {
-    values: Vec<ValueBuf>,
-    regexes: Vec<Regex>,
+    values: Arc<[ValueBuf]>,
+    regexes: Arc<[Regex]>,
     /// Bit per [`kind_rank`], so that a value of a type that the list does not have is turned away at once.
     ranks: u64,
     has_null: bool,
@@ -29,7 +30,7 @@ impl InList {
         });
         let ranks = values.iter().counted().fold(0, |ranks, value| ranks | rank_bit(value.kind()));
         let has_null = values.iter().counted().any(|value| value.kind() == Kind::Null);
-        InList { values, regexes, ranks, has_null, collation }
+        InList { values: values.into(), regexes: regexes.into(), ranks, has_null, collation }
     }
 
     /// The values in the order of the list's collation, each once.
@@ -50,7 +51,7 @@ impl InList {
         if self.ranks & rank_bit(element.kind) != 0 && self.has_value(element.value()) {
             return Ok(true);
         }
-        for regex in &self.regexes {
+        for regex in &*self.regexes {
             steps::step();
             if regex.matches(element)? {
                 return Ok(true);

@@ -15,9 +15,20 @@ use steps::Counted;
 /// Parses the operators behind `field`, which only messages name. What `$all` asks for of several values is a conjunction of its own.
 pub(crate) fn parse_operators(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
+    // Both of its parts are read at once, wherever they stand.
+    let (mut pattern, mut has_pattern) = (None, None);
     for element in operators.elements() {
         steps::step();
-        parse_operator(field, operators, element, level, &mut tests)?;
+        match (element.key(), &pattern) {
+            ("$regex", Some(known)) => tests.push(Test::clone(known)),
+            ("$regex", None) => {
+                let parsed = parse_regex(operators)?;
+                tests.push(parsed.clone());
+                pattern = Some(parsed);
+            }
+            ("$options", _) if *has_pattern.get_or_insert_with(|| operators.element("$regex").is_some()) => {}
+            _ => parse_operator(field, operators, element, level, &mut tests)?,
+        }
     }
     Ok(tests)
 }
@@ -58,8 +69,6 @@ fn parse_operator(
         "$type" => Test::Type(parse_type(field, operand)?),
         "$mod" => parse_mod(operand)?,
         "$size" => parse_size(element)?,
-        "$regex" => parse_regex(siblings)?,
-        "$options" if siblings.element("$regex").is_some() => return Ok(()),
         "$options" => return Err(Error::bad_value("$options needs a $regex")),
         "$elemMatch" => parse_element_match(field, operand, level)?,
         "$all" => {

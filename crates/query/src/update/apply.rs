@@ -505,7 +505,7 @@ fn change_filtered(
         let mut chosen: Option<&Node> = None;
         for (identifier, node) in &elements.filtered {
             steps::step();
-            if !super::array_filter::takes(run.filters, identifier, element, &mut wrapped)? {
+            if !run.filters.take(identifier, element, &mut wrapped)? {
                 continue;
             }
             match (&mut merged, chosen) {

@@ -1,43 +1,73 @@
 //! `arrayFilters`: which elements `$[identifier]` means.
 
 use super::pull::wrap;
+use crate::name_index::NameIndex;
 use crate::{Context, Predicate};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
 
+/// The filters of an update, no two of the same identifier.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ArrayFilters {
+    filters: Vec<ArrayFilter>,
+    places: NameIndex,
+}
+
 #[derive(Clone, Debug)]
-pub(super) struct ArrayFilter {
+struct ArrayFilter {
     identifier: Box<str>,
     predicate: Predicate,
 }
 
-impl ArrayFilter {
-    pub fn identifier(&self) -> &str {
-        &self.identifier
-    }
-}
-
-pub(super) fn parse(filters: Doc<'_>, context: &Context) -> Result<Vec<ArrayFilter>> {
-    let mut parsed: Vec<ArrayFilter> = Vec::new();
-    let given = filters.values().counted().enumerate();
-    for (index, filter) in given.filter(|(_, filter)| !matches!(filter, Value::Null | Value::Undefined)) {
-        let Value::Document(filter) = filter else {
-            return Err(Error::type_mismatch(format!(
-                "BSON field 'update.updates.arrayFilters.{index}' is the wrong type '{}', expected type 'object'",
-                filter.kind().alias()
-            )));
-        };
-        let filter = parse_one(filter, context)?;
-        if parsed.iter().any(|known| known.identifier == filter.identifier) {
-            return Err(Error::failed_to_parse(format!(
-                "Found multiple array filters with the same top-level field name {}",
-                filter.identifier
-            )));
+impl ArrayFilters {
+    pub fn parse(filters: Doc<'_>, context: &Context) -> Result<ArrayFilters> {
+        let mut parsed = ArrayFilters::default();
+        let given = filters.values().counted().enumerate();
+        for (index, filter) in given.filter(|(_, filter)| !matches!(filter, Value::Null | Value::Undefined)) {
+            let Value::Document(filter) = filter else {
+                return Err(Error::type_mismatch(format!(
+                    "BSON field 'update.updates.arrayFilters.{index}' is the wrong type '{}', expected type 'object'",
+                    filter.kind().alias()
+                )));
+            };
+            let filter = parse_one(filter, context)?;
+            if parsed.place(&filter.identifier).is_some() {
+                return Err(Error::failed_to_parse(format!(
+                    "Found multiple array filters with the same top-level field name {}",
+                    filter.identifier
+                )));
+            }
+            parsed.places.push(&filter.identifier);
+            parsed.filters.push(filter);
         }
-        parsed.push(filter);
+        Ok(parsed)
     }
-    Ok(parsed)
+
+    pub fn len(&self) -> usize {
+        self.filters.len()
+    }
+
+    /// The identifier of the filter at a place.
+    pub fn identifier(&self, place: usize) -> &str {
+        self.filters.get(place).map_or("", |filter| &filter.identifier)
+    }
+
+    /// Where the filter of an identifier is.
+    pub fn place(&self, identifier: &str) -> Option<usize> {
+        self.places.place(identifier.as_bytes(), self.filters.iter().map(|filter| &*filter.identifier))
+    }
+
+    /// Whether `$[identifier]` means this element; the empty identifier means all.
+    pub fn take(&self, identifier: &str, element: Element<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
+        if identifier.is_empty() {
+            return Ok(true);
+        }
+        match self.place(identifier).and_then(|place| self.filters.get(place)) {
+            Some(filter) => filter.predicate.matches(wrap(identifier, element.value(), scratch)),
+            None => Ok(false),
+        }
+    }
 }
 
 fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
@@ -102,20 +132,4 @@ fn is_nothing(condition: Doc<'_>) -> bool {
             "$not" => value.as_document().is_some_and(is_nothing),
             _ => false,
         })
-}
-
-/// Whether `$[identifier]` means this element; the empty identifier means all.
-pub(super) fn takes(
-    filters: &[ArrayFilter],
-    identifier: &str,
-    element: Element<'_>,
-    scratch: &mut Vec<u8>,
-) -> Result<bool> {
-    if identifier.is_empty() {
-        return Ok(true);
-    }
-    match filters.iter().find(|filter| &*filter.identifier == identifier) {
-        Some(filter) => filter.predicate.matches(wrap(identifier, element.value(), scratch)),
-        None => Ok(false),
-    }
 }

@@ -3,7 +3,7 @@
 use super::Operators;
 use super::add_to_set::AddToSet;
 use super::arithmetic::{Arithmetic, Operation};
-use super::array_filter::{self, ArrayFilter};
+use super::array_filter::ArrayFilters;
 use super::bit::Bit;
 use super::operator::{Operand, Operator};
 use super::pull::Pull;
@@ -35,14 +35,14 @@ const OPERATORS: &[&str] = &[
 
 struct Parser<'c> {
     root: Node,
-    filters: Vec<ArrayFilter>,
+    filters: ArrayFilters,
     used: Vec<bool>,
     uses_match: bool,
     context: &'c Context,
 }
 
 pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Context) -> Result<Operators> {
-    let filters = filters.map_or(Ok(Vec::new()), |filters| array_filter::parse(filters, context))?;
+    let filters = filters.map_or(Ok(ArrayFilters::default()), |filters| ArrayFilters::parse(filters, context))?;
     let used = vec![false; filters.len()];
     let mut parser = Parser { root: Node::Fields(Fields::default()), filters, used, uses_match: false, context };
     for (operator, arguments) in spec.iter().counted() {
@@ -65,14 +65,15 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
     if let Some(unused) = parser.used.iter().counted().position(|used| !used) {
         return Err(Error::failed_to_parse(format!(
             "The array filter for identifier '{}' was not used in the update {}",
-            parser.filters[unused].identifier(),
+            parser.filters.identifier(unused),
             text::document(spec)
         )));
     }
-    let tree = match parser.root {
+    let mut tree = match parser.root {
         Node::Fields(fields) => fields,
         _ => Fields::default(),
     };
+    tree.settle();
     Ok(Operators { tree, filters: parser.filters, uses_match: parser.uses_match })
 }
 
@@ -94,7 +95,7 @@ impl Parser<'_> {
 
     fn use_filters(&mut self, path: &str) -> Result<()> {
         for identifier in identifiers(path) {
-            let index = self.filters.iter().position(|filter| filter.identifier() == identifier).ok_or_else(|| {
+            let index = self.filters.place(identifier).ok_or_else(|| {
                 Error::bad_value(format!("No array filter found for identifier '{identifier}' in path '{path}'"))
             })?;
             self.used[index] = true;

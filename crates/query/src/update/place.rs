@@ -1,6 +1,6 @@
 //! Where in the document a change happens, and in which surroundings: what operators need for their checks and messages.
 
-use super::array_filter::ArrayFilter;
+use super::array_filter::ArrayFilters;
 use document::{DEPTH_STORED_MAX, Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::fmt;
@@ -19,7 +19,7 @@ pub(super) struct Run<'r> {
     /// Take branches in the tree's order; only errors are of interest.
     pub along_tree: bool,
     pub now_ms: i64,
-    pub filters: &'r [ArrayFilter],
+    pub filters: &'r ArrayFilters,
 }
 
 impl Run<'_> {

@@ -3,6 +3,7 @@
 //! Two operators on one path, or one above the other, are error 40.
 
 use super::operator::Operator;
+use crate::name_index::NameIndex;
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 
@@ -22,8 +23,10 @@ pub(super) enum Node {
 /// Changes below named fields (or array positions).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
-    /// By [`compare_names`], which is the order in which new fields are added.
+    /// By [`compare_names`], which is the order in which new fields are added; while the tree is built, as they come.
     pub children: Vec<(Box<str>, Node)>,
+    /// Where children are, while the tree is built.
+    places: NameIndex,
     /// What is below `$`: the position that made the document match.
     pub positional: Option<Box<Node>>,
 }
@@ -32,6 +35,8 @@ pub(super) struct Fields {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Elements {
     pub filtered: Vec<(Box<str>, Node)>,
+    /// Where identifiers are, while the tree is built.
+    places: NameIndex,
 }
 
 /// One component of a path.
@@ -134,28 +139,52 @@ fn conflict(path: &str, at: &str) -> Error {
 
 impl Fields {
     fn child(&mut self, name: &str) -> &mut Node {
-        let index = match self.children.binary_search_by(|(known, _)| compare_names(known, name)) {
-            Ok(index) => index,
-            Err(index) => {
-                self.children.insert(index, (name.into(), Node::Vacant));
-                index
-            }
-        };
-        &mut self.children[index].1
+        child(&mut self.children, &mut self.places, name)
+    }
+
+    /// Puts the children in order, here and below: the tree is built.
+    pub fn settle(&mut self) {
+        settle(&mut self.children, &mut self.places, compare_names);
+        if let Some(positional) = &mut self.positional {
+            positional.settle();
+        }
     }
 }
 
 impl Elements {
     fn child(&mut self, identifier: &str) -> &mut Node {
-        let index = match self.filtered.binary_search_by(|(known, _)| (**known).cmp(identifier)) {
-            Ok(index) => index,
-            Err(index) => {
-                self.filtered.insert(index, (identifier.into(), Node::Vacant));
-                index
-            }
-        };
-        &mut self.filtered[index].1
+        child(&mut self.filtered, &mut self.places, identifier)
     }
+}
+
+impl Node {
+    fn settle(&mut self) {
+        match self {
+            Node::Vacant | Node::Leaf(_) => {}
+            Node::Fields(fields) => fields.settle(),
+            Node::Elements(elements) => settle(&mut elements.filtered, &mut elements.places, str::cmp),
+        }
+    }
+}
+
+/// The node of a name, which is vacant where there was none.
+fn child<'n>(children: &'n mut Branches, places: &mut NameIndex, name: &str) -> &'n mut Node {
+    let known = places.place(name.as_bytes(), children.iter().map(|(known, _)| &**known));
+    let index = known.unwrap_or_else(|| {
+        places.push(name);
+        children.push((name.into(), Node::Vacant));
+        children.len() - 1
+    });
+    &mut children[index].1
+}
+
+fn settle(children: &mut Branches, places: &mut NameIndex, order: fn(&str, &str) -> Ordering) {
+    *places = NameIndex::default();
+    children.sort_by(|(a, _), (b, _)| {
+        steps::step();
+        order(a, b)
+    });
+    children.iter_mut().for_each(|(_, node)| node.settle());
 }
 
 /// What two branches come to that reach the same place (`a.$` and `a.0`, or two filters that take the same element).
@@ -170,9 +199,11 @@ pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
                 (Some(a), Some(b)) => Some(Box::new(merge(a, b, &format!("{at}.$"))?)),
                 (one, other) => one.clone().or_else(|| other.clone()),
             },
+            places: NameIndex::default(),
         })),
         (Node::Elements(a), Node::Elements(b)) => {
-            Ok(Node::Elements(Elements { filtered: merge_lists(&a.filtered, &b.filtered, str::cmp, at)? }))
+            let filtered = merge_lists(&a.filtered, &b.filtered, str::cmp, at)?;
+            Ok(Node::Elements(Elements { filtered, places: NameIndex::default() }))
         }
         _ => Err(collision()),
     }
@@ -180,16 +211,28 @@ pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
 
 type Branches = Vec<(Box<str>, Node)>;
 
+/// Both lists are in order, and so is what they come to.
 fn merge_lists(a: &Branches, b: &Branches, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Branches> {
-    let mut merged = a.clone();
-    for (name, node) in b {
+    let mut merged = Branches::with_capacity(a.len() + b.len());
+    let (mut ours, mut theirs) = (a.iter().peekable(), b.iter().peekable());
+    loop {
         steps::step();
-        match merged.binary_search_by(|(known, _)| order(known, name)) {
-            Ok(index) => merged[index].1 = merge(&merged[index].1, node, &format!("{at}.{name}"))?,
-            Err(index) => merged.insert(index, (name.clone(), node.clone())),
+        let first = match (ours.peek(), theirs.peek()) {
+            (None, None) => return Ok(merged),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((a, _)), Some((b, _))) => order(a, b),
+        };
+        match first {
+            Ordering::Less => merged.extend(ours.next().cloned()),
+            Ordering::Greater => merged.extend(theirs.next().cloned()),
+            Ordering::Equal => {
+                if let (Some((name, ours)), Some((_, theirs))) = (ours.next(), theirs.next()) {
+                    merged.push((name.clone(), merge(ours, theirs, &format!("{at}.{name}"))?));
+                }
+            }
         }
     }
-    Ok(merged)
 }
 
 /// Refuses what is no path to update: empty components, and `$` where it has nothing to refer to.

@@ -252,7 +252,7 @@ fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update
         WhenMatched::KeepExisting => (operator("$setOnInsert")?, true),
         WhenMatched::Fail => (operator("$setOnInsert")?, false),
         WhenMatched::Pipeline { stages, variables, around } => {
-            let mut context = Context { variables: DocBuf::new(), ..context.clone() };
+            let mut context = Context { variables: query::Variables::default(), ..context.clone() };
             bind(variables, around.as_doc(), document, &mut context)?;
             debug_assert_eq!(stages.kind(), Kind::Array);
             (Update::parse(stages.as_value(), None, &context)?, false)
@@ -273,7 +273,7 @@ fn bind(
         }
     }
     for (name, value) in around.iter() {
-        if context.variables.as_doc().get(name).is_none() {
+        if context.variables.get(name).is_none() {
             context.variables.append(name, value);
         }
     }

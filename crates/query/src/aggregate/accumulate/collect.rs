@@ -1,14 +1,13 @@
 //! Accumulators that keep many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its relatives.
 
 use crate::aggregate::operand::Operand;
+use crate::name_index::NameIndex;
 use crate::predicate::number::coerced;
 use crate::{Context, Expression, Item, text};
-use document::{Collation, Doc, DocBuf, Value, ValueBuf};
+use document::{Collation, Doc, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
-use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
-use std::collections::VecDeque;
-use steps::Counted;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Appends an element to an array that is not closed yet; gives the bytes by which it grew.
 pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> isize {
@@ -33,25 +32,76 @@ pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Puts the fields of `document` over those of `merged`.
-pub(super) fn merge(merged: &mut DocBuf, document: Doc<'_>) -> isize {
-    let before = merged.as_bytes().len();
-    let old = std::mem::take(merged);
-    *merged = DocBuf::build(|writer| {
-        let mut later = HashMap::new();
-        for element in document.elements().counted() {
-            later.entry(element.key_bytes()).or_insert(element);
-        }
-        let mut known = HashSet::new();
-        for element in old.as_doc().elements() {
+/// A document that others are put over, field by field.
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    fields: Vec<(Box<str>, ValueBuf)>,
+    places: NameIndex,
+    bytes: usize,
+}
+
+impl Merged {
+    /// Puts the fields of `document` over the ones so far; gives the bytes by which it grew.
+    pub fn merge(&mut self, document: Doc<'_>) -> isize {
+        let before = self.bytes;
+        for element in document.elements() {
             steps::step();
-            known.insert(element.key_bytes());
-            writer.append_element(later.get(element.key_bytes()).copied().unwrap_or(element));
+            steps::bytes(element.raw_value().len());
+            let (name, value) = (element.key(), element.value().to_owned());
+            let known = self.places.place(name.as_bytes(), self.fields.iter().map(|(name, _)| &**name));
+            self.bytes += value.raw_value().len();
+            match known.and_then(|place| self.fields.get_mut(place)) {
+                Some((_, held)) => {
+                    self.bytes -= held.raw_value().len();
+                    *held = value;
+                }
+                None => {
+                    self.bytes += size_of::<(Box<str>, ValueBuf)>() + 2 * name.len();
+                    self.places.push(name);
+                    self.fields.push((name.into(), value));
+                }
+            }
         }
-        let new = document.elements().filter(|element| !known.contains(element.key_bytes()));
-        new.for_each(|element| writer.append_element(element));
-    });
-    merged.as_bytes().len() as isize - before as isize
+        self.bytes as isize - before as isize
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn write(&self, writer: &mut DocWriter<'_>) {
+        for (name, value) in &self.fields {
+            steps::step();
+            steps::bytes(value.raw_value().len());
+            writer.append_raw(value.kind(), name.as_bytes(), value.raw_value());
+        }
+    }
+}
+
+/// The values that are kept so far.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// In the order in which they came.
+    List(VecDeque<ValueBuf>),
+    /// By their keys; of equal values those that came first come first.
+    Ranked { values: BTreeMap<(Vec<u8>, u64), ValueBuf>, arrivals: u64 },
+}
+
+impl Kept {
+    pub fn len(&self) -> usize {
+        match self {
+            Kept::List(values) => values.len(),
+            Kept::Ranked { values, .. } => values.len(),
+        }
+    }
+
+    /// In an order in which they may be taken in again.
+    pub fn values(&self) -> Box<dyn DoubleEndedIterator<Item = &ValueBuf> + '_> {
+        match self {
+            Kept::List(values) => Box::new(values.iter()),
+            Kept::Ranked { values, .. } => Box::new(values.values()),
+        }
+    }
 }
 
 /// `$firstN`, `$lastN`, `$minN`, `$maxN`.
@@ -96,17 +146,20 @@ impl Several {
         Ok(Several { which, input, limit, collation: context.collation.clone() })
     }
 
-    /// The values as they are given out: of equal ones the last comes first in `$maxN`.
-    pub fn in_order<'v>(&self, values: &'v VecDeque<ValueBuf>) -> impl Iterator<Item = &'v ValueBuf> {
-        let mut ordered: Vec<&ValueBuf> = values.iter().collect();
-        if let Which::Extreme(Ordering::Greater) = self.which {
-            ordered.reverse();
-            ordered.sort_by(|a, b| {
-                steps::step();
-                self.collation.compare(b.as_value(), a.as_value())
-            });
+    /// What is kept in the beginning.
+    pub fn begin(&self) -> Kept {
+        match self.which {
+            Which::First | Which::Last => Kept::List(VecDeque::new()),
+            Which::Extreme(_) => Kept::Ranked { values: BTreeMap::new(), arrivals: 0 },
         }
-        ordered.into_iter()
+    }
+
+    /// The values as they are given out: of equal ones the last comes first in `$maxN`.
+    pub fn in_order<'v>(&self, kept: &'v Kept) -> Box<dyn Iterator<Item = &'v ValueBuf> + 'v> {
+        match self.which {
+            Which::Extreme(Ordering::Greater) => Box::new(kept.values().rev()),
+            _ => kept.values(),
+        }
     }
 
     pub fn limit(&self, key: Value<'_>) -> Result<usize> {
@@ -121,53 +174,37 @@ impl Several {
         self.which
     }
 
-    pub fn add(&self, limit: usize, values: &mut VecDeque<ValueBuf>, document: Item<'_>) -> Result<isize> {
+    pub fn add(&self, limit: usize, kept: &mut Kept, document: Item<'_>) -> Result<isize> {
         let evaluated = self.input.evaluate(document)?;
         if let Which::First = self.which
-            && values.len() >= limit
+            && kept.len() >= limit
         {
             return Ok(0);
         }
-        Ok(self.add_value(limit, values, evaluated.value_or_null().to_owned()))
+        Ok(self.add_value(limit, kept, evaluated.value_or_null().to_owned()))
     }
 
     /// Takes a value in; gives the bytes by which memory grew.
-    pub fn add_value(&self, limit: usize, values: &mut VecDeque<ValueBuf>, value: ValueBuf) -> isize {
-        let bytes = memory_bytes(&value);
-        let dropped = match self.which {
-            Which::First => {
-                values.push_back(value);
-                None
-            }
-            Which::Last => {
-                values.push_back(value);
-                if values.len() > limit { values.pop_front() } else { None }
-            }
-            Which::Extreme(_) if matches!(value.as_value(), Value::Null | Value::Undefined) => return 0,
-            Which::Extreme(wanted) => {
-                let compare = |known: &ValueBuf| {
-                    steps::step();
-                    self.collation.compare(value.as_value(), known.as_value())
-                };
-                let place = values.partition_point(|known| compare(known) != wanted);
-                if place >= limit {
+    pub fn add_value(&self, limit: usize, kept: &mut Kept, value: ValueBuf) -> isize {
+        steps::step();
+        match (self.which, kept) {
+            (Which::Extreme(wanted), Kept::Ranked { values, arrivals }) => {
+                if matches!(value.as_value(), Value::Null | Value::Undefined) {
                     return 0;
                 }
-                let dropped = if values.len() < limit {
-                    None
-                } else if wanted == Ordering::Greater {
-                    // Of equal ones the first goes.
-                    let last = values.back().map(ValueBuf::as_value).unwrap_or(Value::Null);
-                    let is_before = |known: &ValueBuf| self.collation.compare(known.as_value(), last).is_ne();
-                    values.remove(values.partition_point(is_before))
-                } else {
-                    values.pop_back()
-                };
-                values.insert(place, value);
-                dropped
+                let mut key = Vec::new();
+                self.collation.encode_key(value.as_value(), &mut key);
+                *arrivals += 1;
+                rank(limit, values, wanted == Ordering::Greater, (key, *arrivals), value)
             }
-        };
-        bytes - dropped.as_ref().map_or(0, memory_bytes)
+            (which, Kept::List(values)) => {
+                let bytes = memory_bytes(&value);
+                values.push_back(value);
+                let is_over = matches!(which, Which::Last) && values.len() > limit;
+                bytes - values.pop_front_if(|_| is_over).as_ref().map_or(0, memory_bytes)
+            }
+            _ => 0,
+        }
     }
 
     pub fn limit_expression(&self) -> &Expression {
@@ -182,6 +219,36 @@ impl Several {
             Which::Extreme(_) => "$maxN",
         }
     }
+}
+
+/// Puts a value where it belongs by its key, if it is among the first ones, or the last (`greatest`); gives the bytes by which memory grew. The one
+/// that gives way is the first of the smallest, or the last of the greatest.
+pub(super) fn rank(
+    limit: usize,
+    values: &mut BTreeMap<(Vec<u8>, u64), ValueBuf>,
+    greatest: bool,
+    key: (Vec<u8>, u64),
+    value: ValueBuf,
+) -> isize {
+    let bytes = |(key, _): &(Vec<u8>, u64), value: &ValueBuf| memory_bytes(value) + key.len() as isize;
+    // As many as a tree's depth.
+    steps::steps(4);
+    let full = values.len() >= limit;
+    if full {
+        let is_out = match greatest {
+            true => values.first_key_value().is_none_or(|((smallest, _), _)| key.0 <= *smallest),
+            false => values.last_key_value().is_none_or(|((largest, _), _)| key.0 >= *largest),
+        };
+        if is_out {
+            return 0;
+        }
+    }
+    let mut grown = bytes(&key, &value);
+    values.insert(key, value);
+    if full && let Some((key, value)) = if greatest { values.pop_first() } else { values.pop_last() } {
+        grown -= bytes(&key, &value);
+    }
+    grown
 }
 
 fn memory_bytes(value: &ValueBuf) -> isize {

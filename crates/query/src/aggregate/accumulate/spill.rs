@@ -1,13 +1,13 @@
 //! States of accumulators as bytes, for groups that go to disk, and two states of one group made one.
 
 use super::Unique;
-use super::collect::{self, Which};
-use super::top::Ranked;
+use super::collect::{self, Kept, Which};
 use super::{Accumulator, State, take_extreme};
 use crate::expression::Evaluated;
 use crate::expression::number::Sum;
 use document::{Doc, DocBuf, Kind, ValueBuf};
 use error::Result;
+use steps::Counted;
 
 /// Appends a state's bytes; [`read`] reads them back.
 pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
@@ -27,25 +27,34 @@ pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
         }
         State::Set(set) => {
             write_count(set.values().count(), out);
-            set.values().for_each(|value| write_value(value, out));
+            set.values().counted().for_each(|value| write_value(value, out));
         }
         State::Deviation { count, mean, squares } => {
             out.extend_from_slice(&count.to_le_bytes());
             out.extend_from_slice(&mean.to_le_bytes());
             out.extend_from_slice(&squares.to_le_bytes());
         }
-        State::Merged(document) => write_bytes(document.as_bytes(), out),
-        State::Several { values, .. } => {
-            write_count(values.len(), out);
-            values.iter().for_each(|value| write_value(value, out));
+        State::Merged(merged) => write_bytes(DocBuf::build(|writer| merged.write(writer)).as_bytes(), out),
+        State::Several { kept, .. } => {
+            write_count(kept.len(), out);
+            match kept {
+                Kept::List(values) => values.iter().counted().for_each(|value| write_value(value, out)),
+                Kept::Ranked { values, .. } => {
+                    for ((key, _), value) in values {
+                        steps::step();
+                        write_bytes(key, out);
+                        write_value(value, out);
+                    }
+                }
+            }
         }
         State::Top { ranked, arrivals, .. } => {
             out.extend_from_slice(&arrivals.to_le_bytes());
             write_count(ranked.len(), out);
-            for Ranked { key, arrival, value } in ranked {
+            for ((key, arrival), value) in ranked {
+                steps::step();
                 out.extend_from_slice(&arrival.to_le_bytes());
-                write_count(key.len(), out);
-                key.iter().for_each(|value| write_value(value, out));
+                write_bytes(key, out);
                 write_value(value, out);
             }
         }
@@ -70,6 +79,7 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
         }
         State::Set(set) => {
             for _ in 0..read_count(bytes)? {
+                steps::step();
                 set.insert(read_value(bytes)?.as_value());
             }
         }
@@ -78,19 +88,32 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
             *mean = f64::from_le_bytes(take(bytes)?);
             *squares = f64::from_le_bytes(take(bytes)?);
         }
-        State::Merged(document) => *document = DocBuf::from_vec(read_bytes(bytes)?.to_vec())?,
-        State::Several { values, bytes: held, .. } => {
-            *values = (0..read_count(bytes)?).map(|_| read_value(bytes)).collect::<Option<_>>()?;
-            *held = values.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
+        State::Merged(merged) => drop(merged.merge(Doc::from_bytes(read_bytes(bytes)?)?)),
+        State::Several { kept, bytes: held, .. } => {
+            for _ in 0..read_count(bytes)? {
+                steps::step();
+                let key = if let Kept::Ranked { .. } = kept { read_bytes(bytes)? } else { &[] };
+                let value = read_value(bytes)?;
+                *held += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
+                match kept {
+                    Kept::List(values) => values.push_back(value),
+                    Kept::Ranked { values, arrivals } => {
+                        // They were written in the order of their arrival, as far as that counts.
+                        *arrivals += 1;
+                        values.insert((key.to_vec(), *arrivals), value);
+                    }
+                }
+            }
         }
         State::Top { ranked, arrivals, bytes: held, .. } => {
             *arrivals = u64::from_le_bytes(take(bytes)?);
             for _ in 0..read_count(bytes)? {
                 let arrival = u64::from_le_bytes(take(bytes)?);
-                let key = (0..read_count(bytes)?).map(|_| read_value(bytes)).collect::<Option<_>>()?;
-                ranked.push(Ranked { key, arrival, value: read_value(bytes)? });
+                let key = read_bytes(bytes)?.to_vec();
+                let value = read_value(bytes)?;
+                *held += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
+                ranked.insert((key, arrival), value);
             }
-            *held = ranked.iter().map(Ranked::memory_bytes).sum::<isize>() as usize;
         }
     }
     Some(())
@@ -113,7 +136,7 @@ impl Accumulator {
             (_, State::Array { bytes, count }, State::Array { bytes: later, .. }) => {
                 self.check_size(bytes.len() + later.len())?;
                 let later = collect::closed(later);
-                for value in Doc::from_bytes(&later).unwrap_or(Doc::EMPTY).values() {
+                for value in Doc::from_bytes(&later).unwrap_or(Doc::EMPTY).values().counted() {
                     collect::push(value, bytes, count);
                 }
             }
@@ -135,26 +158,19 @@ impl Accumulator {
                 }
             }
             (_, State::Merged(merged), State::Merged(later)) => {
-                collect::merge(merged, later.as_doc());
-                self.check_size(merged.as_bytes().len())?;
+                let later = DocBuf::build(|writer| later.write(writer));
+                merged.merge(later.as_doc());
+                self.check_size(merged.memory_bytes())?;
             }
             (
                 Accumulator::Several(several),
-                State::Several { limit, values, bytes, .. },
-                State::Several { values: later, .. },
+                State::Several { limit, kept, bytes, .. },
+                State::Several { kept: later, .. },
             ) => {
-                let room = limit.saturating_sub(values.len());
-                match several.which() {
-                    Which::First => {
-                        for value in later.into_iter().take(room) {
-                            *bytes = bytes.saturating_add_signed(several.add_value(*limit, values, value));
-                        }
-                    }
-                    _ => {
-                        for value in later {
-                            *bytes = bytes.saturating_add_signed(several.add_value(*limit, values, value));
-                        }
-                    }
+                let room = limit.saturating_sub(kept.len());
+                let taken = if let Which::First = several.which() { room } else { usize::MAX };
+                for value in later.values().take(taken) {
+                    *bytes = bytes.saturating_add_signed(several.add_value(*limit, kept, value.clone()));
                 }
                 self.check_size(*bytes)?;
             }
@@ -163,9 +179,9 @@ impl Accumulator {
                 State::Top { limit, ranked, arrivals, bytes },
                 State::Top { ranked: later, arrivals: more, .. },
             ) => {
-                for Ranked { key, arrival, value } in later {
-                    let ranked_now = Ranked { key, arrival: *arrivals + arrival, value };
-                    *bytes = bytes.saturating_add_signed(top.rank(*limit, ranked, ranked_now));
+                for ((key, arrival), value) in later {
+                    let grown = top.rank(*limit, ranked, (key, *arrivals + arrival), value);
+                    *bytes = bytes.saturating_add_signed(grown);
                 }
                 *arrivals += more;
                 self.check_size(*bytes)?;
@@ -177,7 +193,7 @@ impl Accumulator {
 }
 
 fn insert_all(set: &mut Unique, later: &Unique) {
-    for value in later.values() {
+    for value in later.values().counted() {
         set.insert(value.as_value());
     }
 }

@@ -1,11 +1,11 @@
 //! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the documents that a sort puts first or last.
 
-use super::collect::evaluate_limit;
+use super::collect::{self, evaluate_limit};
 use crate::aggregate::operand::Operand;
 use crate::{Context, Expression, Item, Sort, text};
 use document::{Collation, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use steps::Counted;
 
 #[derive(Debug)]
@@ -19,20 +19,8 @@ pub(crate) struct Top {
     collation: Collation,
 }
 
-/// A kept value with its sort key and the number of its document.
-#[derive(Debug)]
-pub(crate) struct Ranked {
-    pub key: Vec<ValueBuf>,
-    pub arrival: u64,
-    pub value: ValueBuf,
-}
-
-impl Ranked {
-    pub fn memory_bytes(&self) -> isize {
-        let key: usize = self.key.iter().map(|value| value.raw_value().len() + size_of::<ValueBuf>()).sum();
-        (key + self.value.raw_value().len() + size_of::<Ranked>()) as isize
-    }
-}
+/// Kept values by their sort keys and the numbers of their documents.
+pub(crate) type Ranked = BTreeMap<(Vec<u8>, u64), ValueBuf>;
 
 impl Top {
     pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Top> {
@@ -115,56 +103,23 @@ impl Top {
     }
 
     /// Takes a document in, the `arrival`th of its group; gives the bytes by which the state grew.
-    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Vec<Ranked>, document: Item<'_>) -> Result<isize> {
-        let mut key = Vec::with_capacity(self.order.len());
-        for (operand, _) in &self.order {
-            let evaluated = operand.evaluate(document)?;
-            key.push(match evaluated.value_or_null() {
-                // The one array that does not count as it stands.
-                Value::Array(array) if array.is_empty() => Value::Undefined.to_owned(),
-                value => value.to_owned(),
-            });
-        }
+    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Ranked, document: Item<'_>) -> Result<isize> {
         // The output is computed whether it is kept or not: it may fail.
-        let value = self.output.evaluate(document)?.value_or_null().to_owned();
-        Ok(self.rank(limit, ranked, Ranked { key, arrival, value }))
+        let (key, value) = self.keyed(document)?;
+        Ok(self.rank(limit, ranked, (key, arrival), value))
     }
 
     /// Puts a value where it belongs, if it is among the first; gives the bytes by which memory grew.
-    pub fn rank(&self, limit: usize, ranked: &mut Vec<Ranked>, new: Ranked) -> isize {
+    pub fn rank(&self, limit: usize, ranked: &mut Ranked, key: (Vec<u8>, u64), value: ValueBuf) -> isize {
         // Of equal keys the one that came first is the first.
-        let place = ranked
-            .partition_point(|known| self.compare(&known.key, &new.key).then(known.arrival.cmp(&new.arrival)).is_lt());
-        let full = ranked.len() >= limit;
-        let is_out = |known: &Ranked| self.compare(&known.key, &new.key).is_ge();
-        if full && (if self.bottom { ranked.first().is_none_or(is_out) } else { place == ranked.len() }) {
-            return 0;
-        }
-        let bytes = new.memory_bytes();
-        ranked.insert(place, new);
-        if !full {
-            return bytes;
-        }
-        bytes - ranked.remove(if self.bottom { 0 } else { ranked.len() - 1 }).memory_bytes()
+        collect::rank(limit, ranked, self.bottom, key, value)
     }
 
-    fn compare(&self, a: &[ValueBuf], b: &[ValueBuf]) -> Ordering {
-        steps::step();
-        let parts = a.iter().zip(b).zip(&self.order);
-        parts
-            .map(|((a, b), (_, ascending))| {
-                let order = self.collation.compare(a.as_value(), b.as_value());
-                if *ascending { order } else { order.reverse() }
-            })
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
-    }
-
-    pub fn write(&self, ranked: &[Ranked], name: &str, writer: &mut DocWriter<'_>) {
+    pub fn write(&self, ranked: &Ranked, name: &str, writer: &mut DocWriter<'_>) {
         if self.limit.is_none() {
-            return writer.append(name, ranked.first().map_or(Value::Null, |ranked| ranked.value.as_value()));
+            return writer.append(name, ranked.values().next().map_or(Value::Null, ValueBuf::as_value));
         }
         let mut array = writer.array(name);
-        ranked.iter().counted().for_each(|ranked| array.push(&ranked.value));
+        ranked.values().counted().for_each(|value| array.push(value));
     }
 }

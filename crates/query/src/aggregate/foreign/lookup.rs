@@ -13,6 +13,7 @@ use error::{Code, Error, Result};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::sync::Arc;
 use steps::Counted;
 
 /// How much may be found for one document.
@@ -135,17 +136,18 @@ impl Lookup {
     /// The command's context, in which the variables of `let` are known.
     fn context_without_values(&self) -> Context {
         let mut context = self.context.clone();
-        let is_inner = |name: &str| self.variables.iter().counted().any(|(inner, _)| **inner == *name);
-        context.variables = DocBuf::build(|writer| {
-            let outer = self.context.variables.as_doc();
-            outer
-                .elements()
-                .counted()
-                .filter(|outer| !is_inner(outer.key()))
-                .for_each(|outer| writer.append_element(outer));
-        });
-        context.missing.extend(self.variables.iter().map(|(name, _)| name.clone()));
+        context.variables = self.outer_variables().into();
+        Arc::make_mut(&mut context.missing).extend(self.variables.iter().counted().map(|(name, _)| name.clone()));
         context
+    }
+
+    /// The command's variables but for those that `let` hides.
+    fn outer_variables(&self) -> DocBuf {
+        let inner: HashSet<&str> = self.variables.iter().counted().map(|(name, _)| &**name).collect();
+        let outer = self.context.variables.as_doc().elements().counted();
+        DocBuf::build(|writer| {
+            outer.filter(|outer| !inner.contains(outer.key())).for_each(|outer| writer.append_element(outer));
+        })
     }
 
     /// The collection to look in, in the same database.
@@ -298,26 +300,19 @@ impl Lookup {
         if self.variables.is_empty() {
             return Ok(context);
         }
-        let outer = std::mem::take(&mut context.variables);
-        let is_inner = |name: &str| self.variables.iter().counted().any(|(inner, _)| **inner == *name);
-        let mut bytes = Vec::new();
-        let mut writer = DocWriter::begin(&mut bytes);
-        let outer = outer.as_doc();
-        outer
-            .elements()
-            .counted()
-            .filter(|element| !is_inner(element.key()))
-            .for_each(|element| writer.append_element(element));
+        let missing = Arc::make_mut(&mut context.missing);
+        let mut variables = self.outer_variables();
         for (name, expression) in &self.variables {
-            steps::steps(context.missing.len());
-            context.missing.retain(|missing| **missing != **name);
+            steps::step();
             match expression.evaluate(item)?.value() {
-                Some(value) => writer.append(name, value),
-                None => context.missing.push(name.clone()),
+                Some(value) => {
+                    missing.remove(name);
+                    variables.append(name, value);
+                }
+                None => drop(missing.insert(name.clone())),
             }
         }
-        drop(writer);
-        context.variables = DocBuf::from_vec(bytes).unwrap_or_default();
+        context.variables = variables.into();
         Ok(context)
     }
 }

@@ -7,6 +7,7 @@ use crate::expression::{check_field_path, check_variable_name};
 use crate::{Context, Expression};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use hashbrown::{HashMap, HashSet};
 use steps::Counted;
 
 /// `$out`: the results replace a collection.
@@ -149,7 +150,8 @@ impl Merge {
         }
         if let Some(fields) = on_fields {
             fields.iter().try_for_each(|path| check_field_path(path))?;
-            if let Some((_, twice)) = fields.iter().enumerate().find(|(at, path)| fields[..*at].contains(path)) {
+            let mut known = HashSet::new();
+            if let Some(twice) = fields.iter().counted().find(|path| !known.insert((*path).clone())) {
                 return Err(Error::new(Code(31465), format!("Found a duplicate field '{twice}'")));
             }
             self.names_fields = true;
@@ -199,7 +201,7 @@ impl Merge {
                 }
                 let _: Pipeline = sub_pipeline("$merge", stages.as_value().as_array().unwrap_or(Doc::EMPTY), &inner)?;
                 *slot = variables;
-                *around = context.variables.clone();
+                *around = context.variables.as_doc().to_owned();
             }
             (_, mode) if named.is_some() => {
                 let mode = mode.and_then(Value::as_str).unwrap_or("merge");
@@ -240,11 +242,15 @@ fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expr
     // Constants are computed when there is a document.
     let context = Context { folding: Folding::Never, ..context.clone() };
     let mut variables: Vec<(String, Expression)> = Vec::new();
-    for (name, value) in spec.iter() {
+    // Of several with one name the last one counts, where it stands.
+    let places = spec.elements().counted().enumerate().map(|(place, element)| (element.key(), place));
+    let last: HashMap<&str, usize> = places.collect();
+    for (place, (name, value)) in spec.iter().counted().enumerate() {
         check_variable_name(name)?;
-        steps::steps(variables.len());
-        variables.retain(|(known, _)| known != name);
-        variables.push((name.to_owned(), Expression::parse(value, &context)?));
+        let expression = Expression::parse(value, &context)?;
+        if last.get(name) == Some(&place) {
+            variables.push((name.to_owned(), expression));
+        }
     }
     Ok(variables)
 }

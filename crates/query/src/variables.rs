@@ -1,0 +1,103 @@
+//! The variables that a command's `let` or a stage binds, and their constant values.
+
+use document::{Doc, DocBuf, Kind, Value};
+use hashbrown::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use steps::Counted;
+
+/// A document of so many bytes is looked through faster than an index over it is made.
+const SEARCHED_BYTES_MAX: usize = 512;
+
+/// Names and values. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Variables(Arc<Inner>);
+
+#[derive(Clone, Debug, Default)]
+struct Inner {
+    document: DocBuf,
+    /// Where the value of each name is in the document, made when it is asked for.
+    places: OnceLock<Places>,
+}
+
+type Places = HashMap<Box<str>, (Kind, Range<usize>)>;
+
+impl Variables {
+    pub fn as_doc(&self) -> Doc<'_> {
+        self.0.document.as_doc()
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<Value<'_>> {
+        let document = self.as_doc();
+        if document.size() <= SEARCHED_BYTES_MAX {
+            return document.get(name);
+        }
+        let (kind, range) = self.places().get(name)?;
+        Some(Value::from_raw(*kind, document.as_bytes().get(range.clone())?))
+    }
+
+    /// Adds a variable; of several with one name the first one counts.
+    pub fn append<'v>(&mut self, name: &str, value: impl Into<Value<'v>>) {
+        let inner = Arc::make_mut(&mut self.0);
+        let value = value.into();
+        inner.document.append(name, value);
+        if let Some(places) = inner.places.get_mut() {
+            // The value ends where the document does.
+            let end = inner.document.as_bytes().len() - 1;
+            let mut raw = Vec::new();
+            value.write_raw(&mut raw);
+            places.entry(name.into()).or_insert((value.kind(), end - raw.len()..end));
+        }
+    }
+
+    fn places(&self) -> &Places {
+        match self.0.places.get() {
+            Some(places) => places,
+            None => {
+                // Made by itself: making it may be suspended while others wait for it.
+                let places = places_in(self.as_doc());
+                self.0.places.get_or_init(|| places)
+            }
+        }
+    }
+}
+
+impl From<DocBuf> for Variables {
+    fn from(document: DocBuf) -> Self {
+        Variables(Arc::new(Inner { document, places: OnceLock::new() }))
+    }
+}
+
+fn places_in(document: Doc<'_>) -> Places {
+    let mut places = Places::new();
+    let mut at = 4;
+    for element in document.elements().counted() {
+        let start = at + 1 + element.key_bytes().len() + 1;
+        at = start + element.raw_value().len();
+        places.entry(element.key().into()).or_insert((element.kind, start..at));
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_are_found_by_their_names() {
+        for count in [1, 20, 200] {
+            let mut variables = Variables::from(DocBuf::build(|writer| {
+                (0..count).for_each(|number| writer.append(&format!("name{number}"), number));
+            }));
+            assert_eq!(variables.get("name0"), Some(Value::Int32(0)));
+            assert_eq!(variables.get("new"), None);
+            variables.append("new", "text");
+            variables.append("new", "other");
+            variables.append("name0", 5);
+            assert_eq!(variables.get("new"), Some(Value::String("text")));
+            assert_eq!(variables.get("name0"), Some(Value::Int32(0)));
+            assert_eq!(variables.get(&format!("name{}", count - 1)), Some(Value::Int32(count - 1)));
+        }
+    }
+}
