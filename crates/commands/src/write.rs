@@ -133,14 +133,13 @@ pub async fn carry_out<S: Statement>(
     let mut outcome = BatchOutcome::default();
     if !statements.is_empty() {
         let batch = WriteBatch {
-            namespace: namespace.clone(),
             ordered: options.ordered,
             bypass_validation: options.bypass_validation,
             journal: call.envelope.durability.journal,
             retry: retry_key(call).map(|key| if options.on_buckets { apart(key) } else { key }),
-            statements: S::into_statements(statements),
+            ..WriteBatch::new(namespace.clone(), S::into_statements(statements))
         };
-        outcome = call.worker.store.write(batch).await?;
+        outcome = write(call, batch).await?;
     }
     note_written(call, &outcome);
     let failed = outcome.statements.iter().any(Result::is_err);
@@ -150,6 +149,12 @@ pub async fn carry_out<S: Statement>(
         all.sort_by_key(|(index, _)| *index);
     }
     Ok(Outcomes { statements: all, retried: outcome.retried })
+}
+
+/// Has the store carry out a batch, which is stopped where the command is killed or its time is over.
+pub async fn write(call: &Call<'_>, batch: WriteBatch) -> Result<BatchOutcome> {
+    let progress = batch.progress.clone();
+    call.running.stopping(&progress, call.worker.store.write(batch)).await
 }
 
 /// Whether it turned out that what was to be written to is a view, as time-series collections are.

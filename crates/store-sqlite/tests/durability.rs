@@ -38,8 +38,7 @@ fn insert(store: &Rc<dyn DocumentStore>, documents: Vec<DocBuf>, retry: Option<R
     let statements = documents.into_iter().map(|document| Bytes::from(document.into_vec())).collect();
     let journal = retry.is_none();
     let statements = Statements::Insert(statements);
-    let batch =
-        WriteBatch { namespace: namespace(), bypass_validation: false, ordered: true, journal, retry, statements };
+    let batch = WriteBatch { journal, retry, ..WriteBatch::new(namespace(), statements) };
     runtime().block_on(store.write(batch)).unwrap()
 }
 
@@ -149,16 +148,10 @@ fn what_was_acknowledged_survives_a_kill() {
         let last = acknowledged.iter().rev().find(|id| *id % 1_000_000 / 100_000 == 1).unwrap();
         let retry = RetryKey { session: [1; 16], txn_number: i64::from(*last) };
         let documents = (*last..*last + 3).map(|id| doc! { "_id": id }).collect();
-        let batch = WriteBatch {
-            namespace: namespace(),
-            bypass_validation: false,
-            ordered: true,
-            journal: false,
-            retry: Some(retry),
-            statements: Statements::Insert(
-                Vec::into_iter(documents).map(|document: DocBuf| Bytes::from(document.into_vec())).collect(),
-            ),
-        };
+        let statements = Statements::Insert(
+            Vec::into_iter(documents).map(|document: DocBuf| Bytes::from(document.into_vec())).collect(),
+        );
+        let batch = WriteBatch { retry: Some(retry), ..WriteBatch::new(namespace(), statements) };
         match runtime().block_on(store.write(batch)) {
             Ok(outcome) => assert!(outcome.retried && outcome.statements.iter().all(Result::is_ok)),
             // A later write of the session was carried out and not yet acknowledged.

@@ -1,11 +1,12 @@
 //! Writing: one batch of statements in, one outcome per statement out.
 
-use crate::{Examined, Namespace, PlanSummary};
+use crate::{Examined, Namespace, PlanSummary, Progress};
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, ValueBuf};
 use error::{Code, Error};
 use query::{Predicate, Sort, Update};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// What one `insert`, `update`, `delete` or `findAndModify` command asks for.
 #[derive(Debug)]
@@ -20,12 +21,23 @@ pub struct WriteBatch {
     /// Present on retryable writes: a batch with the same key is answered with its first outcome.
     pub retry: Option<RetryKey>,
     pub statements: Statements,
+    /// Told to stop when the command is killed or its time is over. The batch then fails with that reason; documents that were
+    /// changed before stay changed, and a retryable write goes on behind them when it is sent again.
+    pub progress: Arc<Progress>,
 }
 
 impl WriteBatch {
     /// Statements one after the other, of which nothing else is asked.
     pub fn new(namespace: Namespace, statements: Statements) -> WriteBatch {
-        WriteBatch { namespace, ordered: true, journal: false, bypass_validation: false, retry: None, statements }
+        WriteBatch {
+            namespace,
+            ordered: true,
+            journal: false,
+            bypass_validation: false,
+            retry: None,
+            statements,
+            progress: Arc::default(),
+        }
     }
 }
 
@@ -88,6 +100,13 @@ pub struct DeleteStatement {
     /// As [`crate::Query::hint`].
     pub hint: Option<ValueBuf>,
     pub image: ReturnImage,
+}
+
+impl DeleteStatement {
+    /// Whether it deletes all documents of the collection.
+    pub fn is_about_everything(&self) -> bool {
+        !self.one && self.predicate.matches_everything() && self.hint.is_none()
+    }
 }
 
 /// Which image of the document a findAndModify returns.

@@ -64,14 +64,7 @@ impl Client {
     ) -> error::Result<BatchOutcome> {
         let documents = documents.iter().map(|document| Bytes::from(document.clone().into_vec())).collect();
         let statements = Statements::Insert(documents);
-        let batch = WriteBatch {
-            namespace: namespace.clone(),
-            ordered,
-            journal: false,
-            bypass_validation: false,
-            retry,
-            statements,
-        };
+        let batch = WriteBatch { ordered, retry, ..WriteBatch::new(namespace.clone(), statements) };
         self.run(self.store.write(batch))
     }
 
@@ -81,14 +74,7 @@ impl Client {
         statements: Statements,
         retry: Option<RetryKey>,
     ) -> error::Result<BatchOutcome> {
-        let batch = WriteBatch {
-            namespace: namespace.clone(),
-            bypass_validation: false,
-            ordered: false,
-            journal: false,
-            retry,
-            statements,
-        };
+        let batch = WriteBatch { ordered: false, retry, ..WriteBatch::new(namespace.clone(), statements) };
         self.run(self.store.write(batch))
     }
 

@@ -171,12 +171,9 @@ fn a_refused_statement_leaves_nothing_behind(suite: &Suite) {
 fn a_retried_write_is_carried_out_once(suite: &Suite) {
     let attempt = |session: u8, txn_number: i64, statements: Statements| {
         suite.run(suite.store.write(WriteBatch {
-            namespace: suite.namespace.clone(),
-            bypass_validation: false,
-            ordered: true,
             journal: session.is_multiple_of(2),
             retry: Some(RetryKey { session: [session; 16], txn_number }),
-            statements,
+            ..WriteBatch::new(suite.namespace.clone(), statements)
         }))
     };
     let increment = || {

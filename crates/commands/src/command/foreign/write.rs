@@ -45,7 +45,7 @@ async fn write_each(
         bypass_validation: bypasses_validation(call),
         ..WriteBatch::new(namespace.clone(), statements)
     };
-    Ok(call.worker.store.write(batch).await?.statements)
+    Ok(crate::write::write(call, batch).await?.statements)
 }
 
 fn bypasses_validation(call: &Call<'_>) -> bool {
