@@ -10,6 +10,17 @@ pub enum Failure {
     Refused(Error),
     /// SQLite failed: the transaction it happened in is lost.
     Engine(rusqlite::Error),
+    /// The writer does not carry it out, because others would wait for it too long: it is left to the worker.
+    TakesLong(Long),
+}
+
+/// What takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Long {
+    /// Finding the documents.
+    Search,
+    /// The work on a document.
+    Work,
 }
 
 pub type Attempt<T> = std::result::Result<T, Failure>;
@@ -26,11 +37,18 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
+impl From<steps::TooLong> for Failure {
+    fn from(_: steps::TooLong) -> Self {
+        Failure::TakesLong(Long::Work)
+    }
+}
+
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused(error) => error,
             Failure::Engine(error) => engine_error(error),
+            Failure::TakesLong(_) => Error::internal("the writer left something undone that takes long"),
         }
     }
 }

@@ -1,4 +1,8 @@
 //! The half of the store that serves one worker: its own connection for reading, and the way to the writer.
+//!
+//! [`beside`] carries out what would hold the writer for too long.
+
+mod beside;
 
 use crate::catalog::{Catalog, Collection};
 use crate::connection::{self, Role};
@@ -13,7 +17,7 @@ use crate::sample;
 use crate::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
 use crate::validate;
 use crate::writer::{Writer, WriterHandle};
-use document::{Collation, Doc, DocBuf, Value, ValueBuf};
+use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use index_keys::keys;
@@ -21,9 +25,9 @@ use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
-    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DeleteStatement,
-    DocumentStore, Examined, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query,
-    ScanEnd, Sifting, Sink, Statements, StoredDoc, UpdateStatement, Validation, WriteBatch, rules, views,
+    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
+    Examined, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sifting,
+    Sink, StoredDoc, Validation, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -34,9 +38,6 @@ const SAMPLED_AT_ONCE: usize = 64;
 
 /// How long a read gives way to the log's new beginning.
 const RESTART_PATIENCE: Duration = Duration::from_millis(20);
-
-/// Searching a collection up to this size takes no time that others would notice.
-const LONG_DOCUMENTS: u64 = 2_000;
 
 pub struct SqliteStore {
     readers: Readers<Reading>,
@@ -195,45 +196,6 @@ impl SqliteStore {
                 SliceEnd::Paused => tokio::task::yield_now().await,
             }
         }
-    }
-
-    /// Whether a batch may read or change so many documents that others are to be let in between.
-    fn may_take_long(&self, batch: &WriteBatch) -> bool {
-        // The outcome of a retryable write and its effects must reach the disk together.
-        let divisible = |statements: usize| batch.retry.is_none() || statements == 1;
-        if matches!(batch.statements, Statements::Insert(_)) {
-            return false;
-        }
-        let Some(collection) = self.find(&batch.namespace).filter(|it| it.documents() > LONG_DOCUMENTS) else {
-            return false;
-        };
-        match &batch.statements {
-            Statements::Insert(_) => false,
-            Statements::Update(all) => {
-                let long = |it: &UpdateStatement| {
-                    let hint = it.hint.as_ref().map(ValueBuf::as_value);
-                    let query =
-                        Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint, fields: None };
-                    self.searches(&collection, &query, !it.multi)
-                };
-                divisible(all.len()) && all.iter().any(long)
-            }
-            Statements::Delete(all) => {
-                let long = |it: &DeleteStatement| {
-                    let hint = it.hint.as_ref().map(ValueBuf::as_value);
-                    let query =
-                        Query { predicate: &it.predicate, sort: it.sort.as_ref(), limit: None, hint, fields: None };
-                    self.searches(&collection, &query, it.one)
-                };
-                divisible(all.len()) && all.iter().any(long)
-            }
-        }
-    }
-
-    /// Whether a statement has to look at many documents. `one`: it changes the first that matches.
-    fn searches(&self, collection: &Arc<Collection>, query: &Query<'_>, one: bool) -> bool {
-        let plan = planner::plan(Some(collection), query, &|_, _, enough| enough);
-        plan.is_ok_and(|plan| !plan.is_narrow(one))
     }
 
     /// Serves other sessions until the writer is done with the log, which takes a millisecond or two; not for ever, so that
@@ -434,8 +396,7 @@ impl DocumentStore for SqliteStore {
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {
-        let long = self.may_take_long(&batch);
-        Box::pin(self.writer.write(batch, long))
+        Box::pin(self.carry_out(batch))
     }
 
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {

@@ -7,20 +7,25 @@
 //! Two kinds of failure are told apart: a statement that is refused (a duplicate key) is part of its batch's outcome and
 //! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
 //!
-//! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`breath`] lets others in between while
-//! one takes long; [`rows`] keeps documents and index entries in step, but for those
+//! No job holds the writer for long. A batch is carried out in parts, and others have their turn in between ([`part`]). What takes
+//! long by itself, a search or the work on a document, is left to the worker that sent it, which sends the changes that it comes
+//! to, each on the condition that the document is still the same ([`conditional`]). An index build lets others in ([`breath`]).
+//!
+//! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`rows`] keeps documents and index entries in step, but for those
 //! that [`late`] gathers; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
 //! remembers outcomes; [`cleaning`] does what can wait.
 
-mod batch;
+pub mod batch;
 mod breath;
 mod build;
 mod cleaning;
+pub mod conditional;
 mod definition;
 mod late;
+pub mod part;
 mod queue;
-mod retry;
-mod rows;
+pub mod retry;
+pub mod rows;
 
 use crate::catalog::{Catalog, Collection, Index};
 use crate::connection;
@@ -36,10 +41,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{BatchOutcome, Changes, Looked, Namespace, Progress, WriteBatch};
+use store::{Changes, Looked, Namespace, Progress};
 
 pub use queue::WriterHandle;
-use queue::{Job, Queue, Waited, Write};
+use queue::{Job, Queue, Waited};
 
 /// How long writers wait for the disk when the log has grown too long.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
@@ -69,6 +74,7 @@ pub fn start(
     let mut writer = Writer {
         connection,
         queue,
+        turn: part::Turn { began: Instant::now(), is_shared: false },
         breathing: None,
         build: None,
         progress: Arc::default(),
@@ -103,7 +109,8 @@ pub fn start(
 pub struct Writer {
     connection: Connection,
     queue: Queue,
-    /// Since when the running statement has not let others in between; `None`: it is not to.
+    turn: part::Turn,
+    /// Since when the running index build has not let others in; `None`: it is not to.
     breathing: Option<Instant>,
     /// The index build under way.
     build: Option<build::Build>,
@@ -160,8 +167,8 @@ impl Writer {
     fn run(mut self) {
         while let Some(job) = self.next_job() {
             match job {
-                Job::Write(write) if write.long => self.run_long(write),
                 Job::Write(write) => self.run_group(write),
+                Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
                 Job::Define(change) => {
                     if catch_unwind(AssertUnwindSafe(|| change(&mut self))).is_err() {
                         (self.breathing, self.build) = (None, None);
@@ -206,68 +213,6 @@ impl Writer {
                 Waited::InVain => {}
                 Waited::Closed => return None,
             }
-        }
-    }
-
-    /// Carries out a batch and those that queue up behind it, in one transaction.
-    fn run_group(&mut self, first: Write) {
-        let mut group = vec![first];
-        let mut outcomes: Vec<Result<BatchOutcome>> = Vec::new();
-        let begun = Instant::now();
-        let attempt = catch_unwind(AssertUnwindSafe(|| {
-            self.transaction(|writer| {
-                while let Some(write) = group.get(outcomes.len()) {
-                    outcomes.push(writer.execute(&write.batch)?);
-                    if group.len() < GROUP_BATCHES_MAX && begun.elapsed() < GROUP_TIME_MAX {
-                        group.extend(writer.queue.next_of_group());
-                    }
-                }
-                Ok(())
-            })
-        }));
-        match attempt {
-            Ok(Ok(())) => self.answer(group.into_iter().zip(outcomes)),
-            failed => {
-                if failed.is_err() {
-                    self.roll_back();
-                }
-                // One of them is to blame, and only that one is to suffer.
-                for write in group {
-                    let outcome = self.run_alone(&write.batch);
-                    self.answer([(write, outcome)]);
-                }
-            }
-        }
-    }
-
-    fn run_alone(&mut self, batch: &WriteBatch) -> Result<BatchOutcome> {
-        match catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.execute(batch)))) {
-            Ok(outcome) => outcome.map_err(Error::from).flatten(),
-            Err(_) => {
-                self.roll_back();
-                Err(Error::internal("this write made the server fail; nothing was written"))
-            }
-        }
-    }
-
-    /// Answers batches after their commit: those that want the disk once it has them.
-    fn answer(&mut self, done: impl IntoIterator<Item = (Write, Result<BatchOutcome>)>) {
-        let mut waiting: Vec<sync::Acknowledge> = Vec::new();
-        for (Write { batch, reply, .. }, outcome) in done {
-            // Nobody waits any more when sending fails: the client has gone away.
-            match outcome {
-                Ok(outcome) if batch.journal => waiting.push(Box::new(move |synced| {
-                    let _ = reply.send(synced.map(|()| outcome));
-                })),
-                outcome => {
-                    let _ = reply.send(outcome);
-                }
-            }
-        }
-        if waiting.is_empty() {
-            self.sync.note_commit();
-        } else {
-            self.sync.acknowledge(waiting);
         }
     }
 

@@ -1,12 +1,13 @@
 //! Carrying out a batch of statements.
 
 use super::Writer;
+use super::part::{Begun, End, Part};
 use super::rows::Old;
 use crate::catalog::Collection;
-use crate::failure::{Attempt, Failure};
-use crate::plan::{IndexScan, SqlitePlan};
+use crate::failure::{Attempt, Failure, Long};
+use crate::plan::{Access, IndexScan, SqlitePlan};
 use crate::planner;
-use crate::scan;
+use crate::scan::{self, Cursor, SliceEnd, Visitor};
 use bytes::Bytes;
 use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -16,75 +17,96 @@ use query::{MatchDetails, Sort};
 use rusqlite::OptionalExtension;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use store::{
-    BatchOutcome, DeleteStatement, Flow, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
+    DeleteStatement, Flow, Plan, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
 
-/// Documents that a collection is emptied of at once.
+/// Documents that a collection is emptied of at once, and their size.
 const EMPTIED_AT_ONCE_MAX: u64 = 50_000;
+const EMPTIED_AT_ONCE_BYTES_MAX: u64 = 64 << 20;
+
+/// Work on a statement, or on one of its documents, that the writer does itself: some milliseconds.
+const STEPS_MAX: u64 = 200_000;
+
+/// How long the writer looks for documents, and how large a collection it reads.
+const SEARCH_MAX: Duration = Duration::from_millis(10);
+const SEARCHED_MAX: u64 = 2_000;
+
+/// Inserts between two looks at the clock; changes of documents that were found.
+const INSERTS_PER_LOOK: usize = 8;
+const DOCUMENTS_PER_LOOK: usize = 8;
 
 /// A document that a statement is to change.
-struct Found {
-    seq: i64,
-    document: DocBuf,
-    details: MatchDetails,
+pub struct Found {
+    pub seq: i64,
+    pub document: DocBuf,
+    pub details: MatchDetails,
 }
 
 /// Which documents a statement is about.
 #[derive(Clone, Copy)]
-struct Target<'s> {
-    predicate: &'s Predicate,
-    sort: Option<&'s Sort>,
-    hint: Option<&'s ValueBuf>,
+pub struct Target<'s> {
+    pub predicate: &'s Predicate,
+    pub sort: Option<&'s Sort>,
+    pub hint: Option<&'s ValueBuf>,
     /// Whether an update wants to know how each document matched.
-    details: bool,
+    pub details: bool,
+}
+
+impl<'s> Target<'s> {
+    pub fn of_update(statement: &'s UpdateStatement) -> Target<'s> {
+        Target {
+            predicate: &statement.predicate,
+            sort: statement.sort.as_ref(),
+            hint: statement.hint.as_ref(),
+            details: statement.update.needs_match_details() || statement.wants_score(),
+        }
+    }
+
+    pub fn of_delete(statement: &'s DeleteStatement) -> Target<'s> {
+        Target {
+            predicate: &statement.predicate,
+            sort: statement.sort.as_ref(),
+            hint: statement.hint.as_ref(),
+            details: false,
+        }
+    }
+}
+
+/// What came of a statement.
+enum Carried {
+    Done(StatementOutcome),
+    /// It takes long, and what has been done of it stays.
+    Begun(Begun),
 }
 
 impl Writer {
-    /// Carries out a batch in the running transaction. The inner error refuses the batch as a whole, before anything of it
-    /// was done; an outer one comes from SQLite and ends the transaction.
-    pub(super) fn execute(&mut self, batch: &WriteBatch) -> Attempt<Result<BatchOutcome>> {
-        let attempt = self.execute_once(batch);
-        match attempt {
-            Ok(outcome) => Ok(Ok(outcome)),
-            Err(Failure::Refused(error)) => Ok(Err(error)),
-            Err(failure) => Err(failure),
+    /// Carries out statements in the running transaction, from this one on, until nothing is left or the part is over.
+    pub(super) fn carry_out(&mut self, batch: &WriteBatch, from: usize) -> Attempt<Part> {
+        match &batch.statements {
+            Statements::Insert(documents) => self.insert(batch, from, documents),
+            Statements::Update(statements) => self.each(batch, from, statements, Writer::update),
+            Statements::Delete(statements) => self.each(batch, from, statements, Writer::delete),
         }
     }
 
-    fn execute_once(&mut self, batch: &WriteBatch) -> Attempt<BatchOutcome> {
-        if let Some(key) = &batch.retry
-            && let Some(outcome) = self.recorded(key)?
-        {
-            return Ok(outcome);
-        }
-        let outcome = match &batch.statements {
-            Statements::Insert(documents) => self.insert(batch, documents)?,
-            Statements::Update(statements) => self.each(batch, statements, Writer::update)?,
-            Statements::Delete(statements) => self.each(batch, statements, Writer::delete)?,
-        };
-        if let Some(key) = &batch.retry {
-            self.record(key, &outcome)?;
-        }
-        Ok(outcome)
-    }
-
-    fn insert(&mut self, batch: &WriteBatch, documents: &[Bytes]) -> Attempt<BatchOutcome> {
+    fn insert(&mut self, batch: &WriteBatch, from: usize, documents: &[Bytes]) -> Attempt<Part> {
         let collection = match self.ensure_collection(&batch.namespace) {
             Err(Failure::Refused(error)) if store::write::refuses_each_insert(&error) => {
-                return self.each(batch, documents, |_, _, _| Err(error.clone().into()));
+                return self.each(batch, from, documents, |_, _, _| Err(error.clone().into()));
             }
             collection => collection?,
         };
         let later = self.gathers(&collection, documents.len());
-        self.each(batch, documents, |writer, _, bytes| {
+        self.each(batch, from, documents, |writer, _, bytes| {
             let document =
                 Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an inserted document is no document"))?;
             if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
                 validator.check_insert(document)?;
             }
             writer.insert_document(&collection, document, later)?;
-            Ok(StatementOutcome { matched: 1, ..Default::default() })
+            Ok(Carried::Done(StatementOutcome { matched: 1, ..Default::default() }))
         })
     }
 
@@ -92,40 +114,49 @@ impl Writer {
     fn each<S>(
         &mut self,
         batch: &WriteBatch,
+        from: usize,
         statements: &[S],
-        mut carry_out: impl FnMut(&mut Writer, &WriteBatch, &S) -> Attempt<StatementOutcome>,
-    ) -> Attempt<BatchOutcome> {
-        let mut outcome = BatchOutcome { statements: Vec::with_capacity(statements.len()), ..BatchOutcome::default() };
-        // A batch that was let in while another one takes long counts for itself.
-        let outer = std::mem::take(&mut self.looked);
-        for statement in statements {
-            let carried_out = carry_out(self, batch, statement);
-            if !matches!(batch.statements, Statements::Insert(_)) {
-                outcome.looked.push(std::mem::take(&mut self.looked));
+        mut carry_out: impl FnMut(&mut Writer, &WriteBatch, &S) -> Attempt<Carried>,
+    ) -> Attempt<Part> {
+        let inserts = matches!(batch.statements, Statements::Insert(_));
+        let statements_per_look = if inserts { INSERTS_PER_LOOK } else { 1 };
+        let mut part = Part::ending(End::Done);
+        part.outcome.statements.reserve(statements.len() - from.min(statements.len()));
+        for (at, statement) in statements.iter().enumerate().skip(from) {
+            if at > from && at.is_multiple_of(statements_per_look) && self.is_part_over() {
+                part.end = End::Paused;
+                break;
             }
-            match carried_out {
-                Ok(done) => outcome.statements.push(Ok(done)),
-                Err(Failure::Refused(error)) => {
-                    outcome.statements.push(Err(error));
-                    if batch.ordered {
-                        break;
-                    }
+            let carried_out = steps::bounded(STEPS_MAX, || carry_out(self, batch, statement));
+            let looked = std::mem::take(&mut self.looked);
+            let outcome = match carried_out.map_err(Failure::from).flatten() {
+                Ok(Carried::Done(done)) => Ok(done),
+                Err(Failure::Refused(error)) => Err(error),
+                Ok(Carried::Begun(begun)) => {
+                    part.end = End::Beside(Some(begun), Long::Search);
+                    break;
+                }
+                Err(Failure::TakesLong(long)) => {
+                    part.end = End::Beside(None, long);
+                    break;
                 }
                 Err(failure) => return Err(failure),
+            };
+            if !inserts {
+                part.outcome.looked.push(looked);
+            }
+            let failed = outcome.is_err();
+            part.outcome.statements.push(outcome);
+            if failed && batch.ordered {
+                break;
             }
         }
-        self.looked = outer;
-        Ok(outcome)
+        Ok(part)
     }
 
-    fn update(&mut self, batch: &WriteBatch, statement: &UpdateStatement) -> Attempt<StatementOutcome> {
+    fn update(&mut self, batch: &WriteBatch, statement: &UpdateStatement) -> Attempt<Carried> {
         let namespace = &batch.namespace;
-        let target = Target {
-            predicate: &statement.predicate,
-            sort: statement.sort.as_ref(),
-            hint: statement.hint.as_ref(),
-            details: statement.update.needs_match_details() || statement.wants_score(),
-        };
+        let target = Target::of_update(statement);
         let mut outcome = StatementOutcome::default();
         let collection = self.catalog.get(namespace).cloned();
         if collection.is_none() {
@@ -133,11 +164,13 @@ impl Writer {
         }
         if let Some(collection) = collection {
             if statement.multi {
-                for seq in self.find_all(&collection, target)? {
-                    if let Some(found) = self.read_again(&collection, seq, target)? {
-                        self.update_found(&collection, found, batch, statement, &mut outcome)?;
-                    }
-                    self.breathe()?;
+                let found = self.find_all(&collection, target)?;
+                let change = |writer: &mut Writer, seq: i64, outcome: &mut StatementOutcome| {
+                    let Some(found) = writer.read_again(&collection, seq, target)? else { return Ok(()) };
+                    writer.update_found(&collection, found, batch, statement, outcome)
+                };
+                if let Some(begun) = self.change_each(&collection, found, &mut outcome, change)? {
+                    return Ok(Carried::Begun(begun));
                 }
             } else if let Some(found) = self.find_one(&collection, target)? {
                 self.update_found(&collection, found, batch, statement, &mut outcome)?;
@@ -146,7 +179,31 @@ impl Writer {
         if outcome.matched == 0 && statement.upsert {
             self.upsert(batch, statement, &mut outcome)?;
         }
-        Ok(outcome)
+        Ok(Carried::Done(outcome))
+    }
+
+    /// Changes documents one by one. Gives what is left once others have waited long enough or a document takes long.
+    fn change_each(
+        &mut self,
+        collection: &Collection,
+        found: Vec<i64>,
+        outcome: &mut StatementOutcome,
+        mut change: impl FnMut(&mut Writer, i64, &mut StatementOutcome) -> Attempt<()>,
+    ) -> Attempt<Option<Begun>> {
+        for (at, seq) in found.iter().enumerate() {
+            let changed = steps::bounded(STEPS_MAX, || change(self, *seq, outcome)).map_err(Failure::from).flatten();
+            let left = match changed {
+                Ok(()) => at + 1,
+                Err(Failure::TakesLong(_)) => at,
+                Err(failure) => return Err(failure),
+            };
+            let is_over = at.is_multiple_of(DOCUMENTS_PER_LOOK) && self.is_part_over();
+            if left < found.len() && (left == at || is_over) {
+                let left = found[left..].to_vec();
+                return Ok(Some(Begun { collection: collection.id, outcome: std::mem::take(outcome), left }));
+            }
+        }
+        Ok(None)
     }
 
     fn update_found(
@@ -211,25 +268,20 @@ impl Writer {
         Ok(())
     }
 
-    fn delete(&mut self, batch: &WriteBatch, statement: &DeleteStatement) -> Attempt<StatementOutcome> {
+    fn delete(&mut self, batch: &WriteBatch, statement: &DeleteStatement) -> Attempt<Carried> {
         let namespace = &batch.namespace;
-        let target = Target {
-            predicate: &statement.predicate,
-            sort: statement.sort.as_ref(),
-            hint: statement.hint.as_ref(),
-            details: false,
-        };
+        let target = Target::of_delete(statement);
         let mut outcome = StatementOutcome::default();
         let Some(collection) = self.catalog.get(namespace).cloned() else {
             self.refuse_view(namespace)?;
-            return Ok(outcome);
+            return Ok(Carried::Done(outcome));
         };
-        let everything = !statement.one && statement.predicate.matches_everything() && statement.hint.is_none();
-        // Emptying a table takes as long as reading it, in which nobody else can write.
-        let takes_long = self.is_breathing() && collection.documents() > EMPTIED_AT_ONCE_MAX;
-        if everything && !takes_long {
-            outcome.matched = self.delete_all(&collection)?;
-            return Ok(outcome);
+        // Emptying a table takes as long as reading it.
+        let is_large =
+            collection.documents() > EMPTIED_AT_ONCE_MAX || collection.data_bytes() > EMPTIED_AT_ONCE_BYTES_MAX;
+        if statement.is_about_everything() && !is_large {
+            outcome.matched = steps::unbroken(|| self.delete_all(&collection))?;
+            return Ok(Carried::Done(outcome));
         }
         if statement.one {
             if let Some(found) = self.find_one(&collection, target)? {
@@ -238,17 +290,18 @@ impl Writer {
                 outcome.matched = 1;
                 outcome.image = (statement.image == ReturnImage::Before).then_some(found.document);
             }
-            return Ok(outcome);
+            return Ok(Carried::Done(outcome));
         }
-        for seq in self.find_all(&collection, target)? {
-            if let Some(found) = self.read_again(&collection, seq, target)? {
-                let old = Old::of(&collection, found.document.as_doc())?;
-                self.delete_document(&collection, seq, &old)?;
-                outcome.matched += 1;
-            }
-            self.breathe()?;
-        }
-        Ok(outcome)
+        let found = self.find_all(&collection, target)?;
+        let change = |writer: &mut Writer, seq: i64, outcome: &mut StatementOutcome| {
+            let Some(found) = writer.read_again(&collection, seq, target)? else { return Ok(()) };
+            let old = Old::of(&collection, found.document.as_doc())?;
+            writer.delete_document(&collection, seq, &old)?;
+            outcome.matched += 1;
+            Ok(())
+        };
+        let begun = self.change_each(&collection, found, &mut outcome, change)?;
+        Ok(begun.map_or(Carried::Done(outcome), Carried::Begun))
     }
 
     /// Empties a collection.
@@ -292,6 +345,7 @@ impl Writer {
     /// The first document that matches, in the order of the sort if there is one.
     fn find_one(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Option<Found>> {
         let plan = self.plan(collection, &query_of(target, Some(1)))?;
+        refuse_to_search(collection, &plan, true)?;
         match target.sort.filter(|_| !plan.facts.sorted) {
             Some(sort) => self.find_least(collection, target, &plan, sort),
             None => {
@@ -315,34 +369,26 @@ impl Writer {
         sort: &Sort,
     ) -> Attempt<Option<Found>> {
         let target = Target { details: target.details || !sort.needs().is_empty(), ..target };
-        loop {
-            let others_came_in = self.is_breathing();
-            let mut least: Option<i64> = None;
-            let mut least_key: Vec<u8> = Vec::new();
-            let mut key: Vec<u8> = Vec::new();
-            self.walk(plan, &mut |seq, document: Doc<'_>| {
-                let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
-                key.clear();
-                sort.key_of_match(document, &details, &mut key)?;
-                if least.is_none() || key < least_key {
-                    least = Some(seq);
-                    std::mem::swap(&mut key, &mut least_key);
-                }
-                Ok(Flow::Continue)
-            })?;
-            let Some(seq) = least else { return Ok(None) };
-            let found = self.read_again(collection, seq, target)?;
-            if found.is_some() || !others_came_in {
-                return Ok(found);
+        let mut least: Option<i64> = None;
+        let mut least_key: Vec<u8> = Vec::new();
+        let mut key: Vec<u8> = Vec::new();
+        self.walk(plan, &mut |seq, document: Doc<'_>| {
+            let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
+            key.clear();
+            sort.key_of_match(document, &details, &mut key)?;
+            if least.is_none() || key < least_key {
+                least = Some(seq);
+                std::mem::swap(&mut key, &mut least_key);
             }
-            // Somebody changed it in between. The second search lets nobody in.
-            self.breathing = None;
-        }
+            Ok(Flow::Continue)
+        })?;
+        least.map_or(Ok(None), |seq| self.read_again(collection, seq, target))
     }
 
     /// All documents that match, by number: found before the first is changed, so that no change leads the scan astray.
     fn find_all(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
         let plan = self.plan(collection, &query_of(target, None))?;
+        refuse_to_search(collection, &plan, false)?;
         let mut found = Vec::new();
         self.walk(&plan, &mut |seq, document: Doc<'_>| {
             if plan.facts.exact || target.predicate.matches(document)? {
@@ -350,22 +396,30 @@ impl Writer {
             }
             Ok(Flow::Continue)
         })?;
-        if self.is_breathing() {
-            // Others' changes can move a document along an index, so that the scan meets it twice.
-            found.sort_unstable();
-            found.dedup();
-        }
         Ok(found)
     }
 
-    /// Reads a document that was found before, if it still matches.
+    /// Gives a plan's documents to `visit`. Fails where that takes long.
+    fn walk(&mut self, plan: &SqlitePlan, visit: &mut dyn Visitor) -> Attempt<()> {
+        let deadline = Some(Instant::now() + SEARCH_MAX);
+        let before = plan.examined();
+        let end = scan::slice(&self.connection, plan, &mut Cursor::default(), deadline, visit)?;
+        if end == SliceEnd::Paused {
+            return Err(Failure::TakesLong(Long::Search));
+        }
+        self.looked.examined = self.looked.examined + (plan.examined() - before);
+        self.looked.summary = plan.summary();
+        Ok(())
+    }
+
+    /// Reads a document that was found in the same transaction.
     fn read_again(&self, collection: &Collection, seq: i64, target: Target<'_>) -> Attempt<Option<Found>> {
         let Some(document) = self.read(collection, seq)? else { return Ok(None) };
-        let details = check(target, !self.is_breathing(), document.as_doc())?;
+        let details = check(target, true, document.as_doc())?;
         Ok(details.map(|details| Found { seq, document, details }))
     }
 
-    fn read(&self, collection: &Collection, seq: i64) -> Attempt<Option<DocBuf>> {
+    pub(super) fn read(&self, collection: &Collection, seq: i64) -> Attempt<Option<DocBuf>> {
         let mut statement = self.connection.prepare_cached(&collection.sql.by_seq)?;
         let bytes: Option<Vec<u8>> = statement.query_row([seq], |row| row.get(0)).optional()?;
         let Some(bytes) = bytes else { return Ok(None) };
@@ -373,13 +427,22 @@ impl Writer {
     }
 }
 
-fn query_of<'q>(target: Target<'q>, limit: Option<u64>) -> Query<'q> {
+/// Fails where all of a large collection would have to be read.
+fn refuse_to_search(collection: &Collection, plan: &SqlitePlan, one: bool) -> Attempt<()> {
+    let reads_all = matches!(plan.access, Access::Natural { .. }) && !plan.is_narrow(one);
+    match reads_all && collection.documents() > SEARCHED_MAX {
+        true => Err(Failure::TakesLong(Long::Search)),
+        false => Ok(()),
+    }
+}
+
+pub fn query_of<'q>(target: Target<'q>, limit: Option<u64>) -> Query<'q> {
     let hint = target.hint.map(ValueBuf::as_value);
     Query { predicate: target.predicate, sort: target.sort, limit, hint, fields: None }
 }
 
 /// How a document matches; `None`: it does not. `exact`: it is known to.
-fn check(target: Target<'_>, exact: bool, document: Doc<'_>) -> Result<Option<MatchDetails>> {
+pub fn check(target: Target<'_>, exact: bool, document: Doc<'_>) -> Result<Option<MatchDetails>> {
     let mut details = MatchDetails::default();
     let matches = match (target.details, exact) {
         (true, _) => target.predicate.matches_with(document, &mut details)?,
@@ -390,7 +453,7 @@ fn check(target: Target<'_>, exact: bool, document: Doc<'_>) -> Result<Option<Ma
 }
 
 /// A document that an update wrote. Error 17419 when it has grown too large.
-fn written(bytes: &[u8]) -> Result<Doc<'_>> {
+pub fn written(bytes: &[u8]) -> Result<Doc<'_>> {
     if bytes.len() > DOCUMENT_BYTES_MAX_INTERNAL {
         let message = format!("Resulting document after update is larger than {}", document::DOCUMENT_BYTES_MAX);
         return Err(Error::new(Code(17419), message));

@@ -1,6 +1,8 @@
 //! How jobs reach the writer.
 
 use super::Writer;
+use super::conditional::{Applied, Conditional};
+use super::part::{Rest, Settled};
 use crate::failure::Attempt;
 use error::{Code, Error, Result};
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
@@ -8,19 +10,34 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
-use store::{BatchOutcome, WriteBatch};
+use store::{BatchOutcome, Progress, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
 
 /// Jobs that may queue up before workers wait.
 const LENGTH: usize = 1024;
 
-/// A batch, and who waits for its outcome.
+/// A batch, and the way back to the worker that waits for its outcome.
 pub struct Write {
     pub batch: Box<WriteBatch>,
-    pub reply: oneshot::Sender<Result<BatchOutcome>>,
-    /// It may read or change a great many documents: others are let in between.
-    pub long: bool,
+    /// The outcomes of the statements that have been carried out already.
+    pub done: BatchOutcome,
+    pub reply: oneshot::Sender<Result<Settled>>,
+    claim: Claim,
+}
+
+/// Says which of the two has a batch that waits: the writer, which carries it out, or the worker, which withdraws it.
+#[derive(Clone, Default)]
+struct Claim(Arc<AtomicBool>);
+
+impl Claim {
+    /// Returns whether the caller is the first.
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
 }
 
 /// A change to the catalog: carried out in a transaction of its own, it sends its own answer.
@@ -28,10 +45,24 @@ type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
 
 pub enum Job {
     Write(Write),
+    /// Changes of documents that a worker has evaluated.
+    Conditional(Box<Conditional>, oneshot::Sender<Result<Applied>>),
     Define(Definition),
     /// Somebody is about to read by indexes of a collection whose entries are late.
     CatchUp(i64, Vec<i64>, oneshot::Sender<Result<()>>),
     Stop,
+}
+
+impl Job {
+    /// Whether it is short, so that it may be carried out in the middle of an index build.
+    fn is_short(&self) -> bool {
+        matches!(self, Job::Write(_) | Job::Conditional(..) | Job::CatchUp(..))
+    }
+
+    /// Whether nobody waits for it any more.
+    fn is_withdrawn(&self) -> bool {
+        matches!(self, Job::Write(write) if write.claim.0.load(Ordering::Acquire) || write.reply.is_closed())
+    }
 }
 
 /// Sends jobs to the writer.
@@ -40,12 +71,12 @@ pub struct WriterHandle {
     jobs: mpsc::Sender<Job>,
 }
 
-/// The writer's end: what comes in, and what it has put aside.
+/// The writer's end of the queue.
 pub struct Queue {
     jobs: mpsc::Receiver<Job>,
-    /// Jobs that came in where they did not fit; they are next.
-    aside: VecDeque<Job>,
-    /// A statement is letting others in: what was put aside waits for its end.
+    /// Jobs that have been received and not begun, or not finished; they come before all that is still to be received.
+    received: VecDeque<Job>,
+    /// An index build is letting others in: what is not short waits for its end.
     nested: bool,
     /// For waiting with a time limit.
     runtime: tokio::runtime::Runtime,
@@ -62,19 +93,34 @@ pub fn open() -> Result<(WriterHandle, Queue)> {
     let (sender, jobs) = mpsc::channel(LENGTH);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| Error::internal(error.to_string()))?;
-    Ok((WriterHandle { jobs: sender }, Queue { jobs, aside: VecDeque::new(), nested: false, runtime }))
+    Ok((WriterHandle { jobs: sender }, Queue { jobs, received: VecDeque::new(), nested: false, runtime }))
 }
 
 impl WriterHandle {
-    /// Carries out a batch. Durable as asked for when this returns.
-    pub async fn write(&self, batch: WriteBatch, long: bool) -> Result<BatchOutcome> {
+    /// Carries out a batch, behind what has been done of it. What the writer has done is durable as asked for when this returns.
+    ///
+    /// A batch that is told to stop while it waits is withdrawn.
+    pub async fn write(&self, rest: Rest) -> Result<Settled> {
+        let Rest { batch, done, .. } = rest;
         // One statement that no disk is waited for takes less time than waking the worker does.
-        let is_brief = !long && !batch.journal && batch.statements.count() == 1;
+        let is_brief = !batch.journal && batch.statements.count() == 1;
+        let progress = batch.progress.clone();
+        let claim = Claim::default();
         let (reply, answer) = oneshot::channel();
-        let write = Write { batch: Box::new(batch), reply, long };
-        self.jobs.send(Job::Write(write)).await.map_err(|_| stopped())?;
-        let outcome = if is_brief { looked_for(answer).await } else { answer.await };
-        outcome.map_err(|_| stopped())?
+        let write = Write { batch, done, reply, claim: claim.clone() };
+        unless_stopped(&progress, &claim, async {
+            self.jobs.send(Job::Write(write)).await.map_err(|_| stopped())?;
+            let settled = if is_brief { looked_for(answer).await } else { answer.await };
+            settled.map_err(|_| stopped())?
+        })
+        .await
+    }
+
+    /// Applies changes that a worker has evaluated.
+    pub async fn apply(&self, changes: Conditional) -> Result<Applied> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(Job::Conditional(Box::new(changes), reply)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
     }
 
     /// Runs a change to the catalog on the writer and gives its answer.
@@ -109,6 +155,19 @@ impl WriterHandle {
     }
 }
 
+/// Waits for `work`. Fails with the reason once it is to stop and the writer has not begun it.
+async fn unless_stopped<T>(progress: &Progress, claim: &Claim, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Pending => match progress.check() {
+            Err(reason) if claim.take() => Poll::Ready(Err(reason)),
+            _ => Poll::Pending,
+        },
+        ready => ready,
+    })
+    .await
+}
+
 /// Waits for the outcome of a brief write, looking again where these usually come soon.
 async fn looked_for<T>(answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
     thread_local! {
@@ -133,51 +192,93 @@ fn stopped() -> Error {
 impl Queue {
     /// The next job, if there is one.
     pub fn next(&mut self) -> Option<Job> {
-        self.aside.pop_front().or_else(|| self.jobs.try_recv().ok())
+        loop {
+            match self.received.pop_front().or_else(|| self.jobs.try_recv().ok())? {
+                Job::Write(write) if !claimed(&write) => {}
+                job => return Some(job),
+            }
+        }
     }
 
     /// Waits for a job.
     pub fn wait(&mut self, limit: Duration) -> Waited {
-        if let Some(job) = self.aside.pop_front() {
+        if let Some(job) = self.next() {
             return Waited::Job(job);
         }
         let Queue { jobs, runtime, .. } = self;
         match runtime.block_on(async { tokio::time::timeout(limit, jobs.recv()).await }) {
+            Ok(Some(Job::Write(write))) if !claimed(&write) => Waited::InVain,
             Ok(Some(job)) => Waited::Job(job),
             Ok(None) => Waited::Closed,
             Err(_) => Waited::InVain,
         }
     }
 
-    /// The next batch that can share a transaction with others. What cannot is put aside, and ends the group.
+    /// The next batch that can share a transaction with others, where that is what comes next.
     pub fn next_of_group(&mut self) -> Option<Write> {
-        if !self.nested && !self.aside.is_empty() {
-            return None;
+        loop {
+            let next = match self.received.front() {
+                Some(Job::Write(_)) => self.received.pop_front()?,
+                Some(_) => return None,
+                None => self.jobs.try_recv().ok()?,
+            };
+            match next {
+                Job::Write(write) if claimed(&write) => return Some(write),
+                Job::Write(_) => {}
+                other => {
+                    self.received.push_front(other);
+                    return None;
+                }
+            }
         }
-        self.next_short()
     }
 
-    /// The next batch that does not take long, past all that does.
-    pub fn next_short(&mut self) -> Option<Write> {
+    /// The next short job, past all that is not.
+    pub fn next_short(&mut self) -> Option<Job> {
+        self.receive();
         loop {
-            match self.jobs.try_recv().ok()? {
-                Job::Write(write) if !write.long => return Some(write),
-                // Before a statement that takes long everything was entered, and beside it nothing is gathered.
-                Job::CatchUp(_, _, reply) if self.nested => drop(reply.send(Ok(()))),
-                other => self.aside.push_back(other),
-            }
-            if !self.nested {
-                return None;
+            let at = self.received.iter().position(Job::is_short)?;
+            match self.received.remove(at)? {
+                Job::Write(write) if !claimed(&write) => {}
+                // Before an index build everything was entered, and beside it nothing is gathered.
+                Job::CatchUp(_, _, reply) => drop(reply.send(Ok(()))),
+                job => return Some(job),
             }
         }
+    }
+
+    /// Whether anything waits.
+    pub fn has_more(&self) -> bool {
+        !self.jobs.is_empty() || !self.received.is_empty()
+    }
+
+    /// Takes back a batch that is to go on when those that wait have had their turn.
+    pub fn put_back(&mut self, write: Write) {
+        self.receive();
+        // Until its next turn it may be withdrawn again.
+        write.claim.0.store(false, Ordering::Release);
+        self.received.push_back(Job::Write(write));
+    }
+
+    fn receive(&mut self) {
+        while let Ok(job) = self.jobs.try_recv() {
+            self.received.push_back(job);
+        }
+        // Withdrawn batches are not worth a look each time.
+        self.received.retain(|job| !job.is_withdrawn());
     }
 
     pub fn is_nested(&self) -> bool {
         self.nested
     }
 
-    /// While this is set, jobs that are not short batches are put aside.
+    /// While this is set, an index build waits for what is carried out.
     pub fn set_nested(&mut self, nested: bool) {
         self.nested = nested;
     }
+}
+
+/// Takes a batch from the worker that might withdraw it; false where that has been done.
+fn claimed(write: &Write) -> bool {
+    !write.reply.is_closed() && write.claim.take()
 }

@@ -1,6 +1,8 @@
 //! Retryable writes: the outcome of a session's last write, so that sending it again does not carry it out again.
 //!
-//! The outcome is written in the write's own transaction: either both are there after a crash or neither.
+//! Outcomes are written in the transaction that carries out their statements: either both are there after a crash or neither. A
+//! batch that is carried out in parts has what was done so far recorded with each of them, and goes on behind when it is sent
+//! again.
 
 use super::Writer;
 use crate::failure::Attempt;
@@ -14,8 +16,11 @@ use store::{BatchOutcome, RetryKey, StatementOutcome};
 pub const KEPT_SECONDS: i64 = 30 * 60;
 
 impl Writer {
-    /// The recorded outcome of this very write. Error 225 when the session has written something newer since.
-    pub(super) fn recorded(&self, key: &RetryKey) -> Attempt<Option<BatchOutcome>> {
+    /// The recorded outcomes of this very write, where they are more than so many. Error 225 when the session has written something
+    /// newer since.
+    ///
+    /// Less is recorded than has been done where statements had no effect that they share a transaction with.
+    pub(super) fn recorded_beyond(&self, key: &RetryKey, done: usize) -> Attempt<Option<BatchOutcome>> {
         let sql = "SELECT txn_number, outcome FROM retryable_writes WHERE session = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let found = statement.query_row([&key.session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
@@ -27,13 +32,22 @@ impl Writer {
             return Ok(None);
         }
         let damaged = || Error::internal("the recorded outcome of a retryable write is damaged");
-        let outcome = Doc::from_bytes(&outcome).and_then(decode).ok_or_else(damaged)?;
-        Ok(Some(outcome))
+        let outcome = Doc::from_bytes(&outcome).ok_or_else(damaged)?;
+        if number_of(outcome, "n").is_some_and(|recorded| recorded <= done as u64) {
+            return Ok(None);
+        }
+        let outcome = decode(outcome).ok_or_else(damaged)?;
+        Ok(Some(outcome).filter(|outcome| outcome.statements.len() > done))
     }
 
-    pub(super) fn record(&self, key: &RetryKey, outcome: &BatchOutcome) -> Attempt<()> {
+    /// Records what has been done of a write: the outcomes of its first statements.
+    pub(super) fn record(&self, key: &RetryKey, outcomes: [&[Outcome]; 2]) -> Attempt<()> {
+        self.record_encoded(key, &encode(outcomes))
+    }
+
+    /// As [`Writer::record`], of what [`encode`] made of the outcomes.
+    pub(super) fn record_encoded(&self, key: &RetryKey, outcome: &DocBuf) -> Attempt<()> {
         let sql = "INSERT OR REPLACE INTO retryable_writes(session, txn_number, outcome, at) VALUES(?1, ?2, ?3, ?4)";
-        let outcome = encode(outcome);
         self.connection.prepare_cached(sql)?.execute((
             &key.session,
             key.txn_number,
@@ -43,6 +57,9 @@ impl Writer {
         Ok(())
     }
 }
+
+/// What came of a statement.
+type Outcome = Result<StatementOutcome, Error>;
 
 pub fn now_seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
@@ -59,16 +76,19 @@ fn too_old(key: &RetryKey, number: i64) -> Error {
     Error::new(Code::TRANSACTION_TOO_OLD, message)
 }
 
-/// An outcome as a document: an array of statements, equal neighbors counted rather than repeated.
-fn encode(outcome: &BatchOutcome) -> DocBuf {
+/// Outcomes as a document: their number, and an array of statements, equal neighbors counted rather than repeated.
+pub fn encode(outcomes: [&[Outcome]; 2]) -> DocBuf {
+    let mut all = outcomes.into_iter().flatten().peekable();
     DocBuf::build(|writer| {
+        writer.append("n", outcomes.iter().map(|some| some.len()).sum::<usize>() as i64);
         let mut array = writer.array("s");
-        let mut rest = outcome.statements.as_slice();
-        while let Some((first, behind)) = rest.split_first() {
-            let equal = behind.iter().take_while(|other| *other == first).count();
-            rest = &behind[equal..];
+        while let Some(first) = all.next() {
+            let mut count = 1i64;
+            while all.next_if(|other| *other == first).is_some() {
+                count += 1;
+            }
             let mut statement = array.document();
-            statement.append("count", equal as i64 + 1);
+            statement.append("count", count);
             match first {
                 Ok(outcome) => encode_statement(outcome, &mut statement),
                 Err(error) => encode_error(error, &mut statement),
@@ -104,7 +124,7 @@ fn decode(document: Doc<'_>) -> Option<BatchOutcome> {
             Some(Value::Int32(code)) => Err(decode_error(code, statement)?),
             _ => Ok(decode_statement(statement)?),
         };
-        statements.extend(std::iter::repeat_n(outcome, number(statement, "count")? as usize));
+        statements.extend(std::iter::repeat_n(outcome, number_of(statement, "count")? as usize));
     }
     Some(BatchOutcome { statements, retried: true, ..BatchOutcome::default() })
 }
@@ -112,8 +132,8 @@ fn decode(document: Doc<'_>) -> Option<BatchOutcome> {
 fn decode_statement(statement: Doc<'_>) -> Option<StatementOutcome> {
     Some(StatementOutcome {
         text_score: None,
-        matched: number(statement, "matched")?,
-        modified: number(statement, "modified")?,
+        matched: number_of(statement, "matched")?,
+        modified: number_of(statement, "modified")?,
         upserted: statement.get("upserted").map(Value::to_owned),
         image: statement.get("image").and_then(Value::as_document).map(Doc::to_owned),
     })
@@ -127,7 +147,7 @@ fn decode_error(code: i32, statement: Doc<'_>) -> Option<Error> {
     })
 }
 
-fn number(document: Doc<'_>, key: &str) -> Option<u64> {
+fn number_of(document: Doc<'_>, key: &str) -> Option<u64> {
     match document.get(key)? {
         Value::Int64(number) => u64::try_from(number).ok(),
         _ => None,
@@ -153,7 +173,10 @@ mod tests {
         let error = Error::new(Code::DUPLICATE_KEY, "E11000").with_details(doc! { "keyPattern": 1 }.into_vec());
         let statements = vec![Ok(plain.clone()), Ok(plain.clone()), Ok(upsert), Err(error), Ok(plain), Ok(image)];
         let outcome = BatchOutcome { statements, ..BatchOutcome::default() };
-        let decoded = decode(encode(&outcome).as_doc()).unwrap();
+        let (first, rest) = outcome.statements.split_at(2);
+        let encoded = encode([first, rest]);
+        let decoded = decode(encoded.as_doc()).unwrap();
+        assert_eq!(number_of(encoded.as_doc(), "n"), Some(6));
         assert_eq!(decoded.statements, outcome.statements);
         assert!(decoded.retried);
         assert!(decode(doc! { "s": 1 }.as_doc()).is_none());

@@ -8,13 +8,14 @@ use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
 use crate::scan;
 use document::{Collation as Spelling, Doc, DocBuf, Value};
-use error::Error;
+use error::{Error, Result};
 use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use store::Cap;
 
 /// A document's keys, index by index in the collection's order.
+#[derive(Debug)]
 pub struct Entries {
     pub keys: Vec<Vec<Key>>,
     /// What indexes have to note: which parts of their paths met an array, and values that have the keys of others.
@@ -30,7 +31,18 @@ impl Writer {
         document: Doc<'_>,
         later: bool,
     ) -> Attempt<()> {
-        let entries = entries(collection, document)?;
+        let entries = Entries::of(collection, document)?;
+        steps::unbroken(|| self.insert_entered(collection, document, &entries, later))
+    }
+
+    /// As [`Writer::insert_document`], with the entries made before.
+    pub(super) fn insert_entered(
+        &mut self,
+        collection: &Arc<Collection>,
+        document: Doc<'_>,
+        entries: &Entries,
+        later: bool,
+    ) -> Attempt<()> {
         keys::id_key(document, &collection.collation, &mut self.key);
         let seq = self.take_seq(collection)?;
         let insert = self.connection.prepare_cached(&collection.sql.insert)?.execute((
@@ -41,14 +53,14 @@ impl Writer {
         if let Err(error) = insert {
             return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
         }
-        self.note_arrays(collection, &entries)?;
+        self.note_arrays(collection, entries)?;
         let at_once = |index: &Index| !later || !late::may_wait(index);
         if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys, at_once)? {
             self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
             return Err(duplicate(collection, index, document, key).into());
         }
         if later {
-            self.gather(collection, seq, &entries)?;
+            self.gather(collection, seq, entries)?;
         }
         self.note(collection, 1, document.size() as i64);
         self.note_change(collection, None, Some(document));
@@ -86,12 +98,24 @@ impl Writer {
         old: &Old<'_>,
         new: Doc<'_>,
     ) -> Attempt<()> {
-        let new_entries = entries(collection, new)?;
+        let new_entries = Entries::of(collection, new)?;
+        steps::unbroken(|| self.replace_entered(collection, seq, old, new, &new_entries))
+    }
+
+    /// As [`Writer::replace_document`], with the entries made before.
+    pub(super) fn replace_entered(
+        &mut self,
+        collection: &Arc<Collection>,
+        seq: i64,
+        old: &Old<'_>,
+        new: Doc<'_>,
+        new_entries: &Entries,
+    ) -> Attempt<()> {
         self.enter_late_of(collection.id, seq)?;
         self.note_touched(collection, seq);
-        self.note_arrays(collection, &new_entries)?;
-        let gone = difference(&old.entries, &new_entries);
-        let come = difference(&new_entries, &old.entries);
+        self.note_arrays(collection, new_entries)?;
+        let gone = difference(&old.entries, new_entries);
+        let come = difference(new_entries, &old.entries);
         if let Some((index, key)) = self.add_entries(collection, seq, &come, |_| true)? {
             return Err(duplicate(collection, index, new, key).into());
         }
@@ -103,6 +127,10 @@ impl Writer {
     }
 
     pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old<'_>) -> Attempt<()> {
+        steps::unbroken(|| self.delete_entered(collection, seq, old))
+    }
+
+    fn delete_entered(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old<'_>) -> Attempt<()> {
         self.enter_late_of(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.remove_entries(collection, seq, &old.entries.keys)?;
@@ -205,20 +233,27 @@ pub struct Old<'d> {
 
 impl<'d> Old<'d> {
     pub fn of(collection: &Collection, document: Doc<'d>) -> Attempt<Old<'d>> {
-        Ok(Old { document, entries: entries(collection, document)? })
+        Ok(Old { document, entries: Entries::of(collection, document)? })
     }
 }
 
-fn entries(collection: &Collection, document: Doc<'_>) -> Attempt<Entries> {
-    let mut entries = Entries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
-    for (at, index) in collection.indexes.iter().enumerate() {
-        let mut arrays = 0;
-        entries.keys.push(keys::index_keys_noting(document, index, &mut arrays)?);
-        if !index.multikey.has(arrays) {
-            entries.arrays.push((at, arrays));
-        }
+impl Entries {
+    /// Those of a document in a collection without indexes.
+    pub fn none() -> Entries {
+        Entries { keys: Vec::new(), arrays: Vec::new() }
     }
-    Ok(entries)
+
+    pub fn of(collection: &Collection, document: Doc<'_>) -> Result<Entries> {
+        let mut entries = Entries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
+        for (at, index) in collection.indexes.iter().enumerate() {
+            let mut arrays = 0;
+            entries.keys.push(keys::index_keys_noting(document, index, &mut arrays)?);
+            if !index.multikey.has(arrays) {
+                entries.arrays.push((at, arrays));
+            }
+        }
+        Ok(entries)
+    }
 }
 
 /// The keys of `left` that are not in `right`; both are in order.

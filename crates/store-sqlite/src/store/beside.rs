@@ -1,0 +1,536 @@
+//! Statements that would hold the writer for too long are carried out here, on the worker that has them.
+//!
+//! Documents are found by a scan as of any read, evaluated, and sent to the writer as changes on the condition that they are still
+//! the same. A document that somebody else has changed meanwhile is read and evaluated again. So several such statements do not wait
+//! for one another, and one of them can be divided, killed and timed like any read.
+
+mod search;
+
+use super::SqliteStore;
+use crate::catalog::Collection;
+use crate::failure::{self, Failure, Long};
+use crate::scan;
+use crate::writer::batch::{Found, Target, written};
+use crate::writer::conditional::{Applied, Change, Changed, Conditional, Record};
+use crate::writer::part::{Begun, Rest, Settled, is_over};
+use crate::writer::retry;
+use crate::writer::rows::Entries;
+use document::{Doc, DocBuf, Value};
+use error::{Code, Error, Result};
+use query::update::Applied as Update;
+use rusqlite::OptionalExtension;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{
+    BatchOutcome, DeleteStatement, Looked, Progress, ReturnImage, StatementOutcome, Statements, UpdateStatement,
+    WriteBatch,
+};
+
+/// How long documents are evaluated before others of the worker have their turn.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// How many documents are changed by one message to the writer, how large they are together, and how long they are gathered.
+const CHANGES_MAX: usize = 64;
+const CHANGES_BYTES_MAX: usize = 256 << 10;
+const CHANGES_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// A statement that took less than this is followed by one that the writer is asked to carry out again.
+const BRIEF: Duration = Duration::from_millis(5);
+
+/// Why a statement has no outcome.
+enum Ended {
+    /// The statement is refused.
+    Statement(Error),
+    /// The batch fails as a whole: it is to stop, or the writer is out of order.
+    Batch(Error),
+    /// Another attempt of the same retryable write is ahead.
+    Recorded(BatchOutcome),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Ended::Statement(error)
+    }
+}
+
+type Step<T> = std::result::Result<T, Ended>;
+
+/// What a statement makes of a document: what it counts for, and the change if there is one.
+type Evaluated = (StatementOutcome, Option<Change>);
+
+/// What became of a change that a statement consists of.
+enum Sent {
+    Done,
+    /// The document, or the collection, is another one: to be evaluated again.
+    Again,
+    Refused(Error),
+}
+
+impl SqliteStore {
+    /// Carries out a batch: on the writer, but for what takes long.
+    pub(super) async fn carry_out(&self, batch: WriteBatch) -> Result<BatchOutcome> {
+        let mut settled = self.writer.write(Rest::all_of(batch)).await?;
+        loop {
+            match settled {
+                Settled::Done(outcome) => return Ok(outcome),
+                // Boxed, so that the future of ordinary writes stays small.
+                Settled::Beside(rest) => settled = Box::pin(self.carry_out_beside(rest)).await?,
+            }
+        }
+    }
+
+    /// Carries out the next statement of a batch, and those behind it that take long as well.
+    async fn carry_out_beside(&self, rest: Rest) -> Result<Settled> {
+        let Rest { batch, mut done, mut begun, mut long } = rest;
+        while !is_over(&batch, &done) {
+            let began = Instant::now();
+            let statement = Statement { store: self, batch: &batch, done: &done, progress: &batch.progress };
+            let mut looked = Looked::default();
+            let outcome = match statement.carry_out(begun.take(), &mut looked).await {
+                Ok(outcome) => Ok(outcome),
+                Err(Ended::Statement(error)) => Err(error),
+                Err(Ended::Batch(error)) => return Err(error),
+                Err(Ended::Recorded(outcome)) => {
+                    done = outcome;
+                    continue;
+                }
+            };
+            if !matches!(batch.statements, Statements::Insert(_)) {
+                done.looked.push(looked);
+            }
+            done.statements.push(outcome);
+            if began.elapsed() < BRIEF {
+                long = Long::Search;
+            }
+            if long == Long::Search && !is_over(&batch, &done) {
+                return self.writer.write(Rest { batch, done, begun: None, long }).await;
+            }
+        }
+        if batch.journal {
+            let nothing = Conditional {
+                namespace: batch.namespace.clone(),
+                collection: None,
+                changes: Vec::new(),
+                record: None,
+                journal: true,
+            };
+            self.writer.apply(nothing).await?;
+        }
+        Ok(Settled::Done(done))
+    }
+
+    /// Reads a document by its number.
+    async fn document(&self, collection: &Collection, seq: i64) -> Result<Option<DocBuf>> {
+        if self.shared.must_reads_wait() {
+            self.let_the_log_begin_anew().await;
+        }
+        let reading = self.reading()?;
+        let read = || {
+            let mut statement = reading.connection().prepare_cached(&collection.sql.by_seq)?;
+            statement.query_row([seq], |row| row.get::<_, Vec<u8>>(0)).optional()
+        };
+        match read() {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => DocBuf::from_vec(bytes).map(Some).ok_or_else(|| scan::damaged(collection, seq)),
+            // Dropped a moment ago.
+            Err(error) if failure::is_gone(&error) => Ok(None),
+            Err(error) => Err(Failure::from(error).into()),
+        }
+    }
+}
+
+/// A statement of a batch.
+struct Statement<'b> {
+    store: &'b SqliteStore,
+    batch: &'b WriteBatch,
+    /// The outcomes of the statements before.
+    done: &'b BatchOutcome,
+    progress: &'b Progress,
+}
+
+impl Statement<'_> {
+    async fn carry_out(&self, begun: Option<Begun>, looked: &mut Looked) -> Step<StatementOutcome> {
+        let at = self.done.statements.len();
+        let missing = || Ended::Batch(Error::internal("a batch has fewer statements than it said"));
+        match &self.batch.statements {
+            Statements::Insert(documents) => {
+                let document = documents.get(at).and_then(|bytes| Doc::from_bytes(bytes)).ok_or_else(missing)?;
+                self.insert(document).await
+            }
+            Statements::Update(statements) => {
+                let statement = statements.get(at).ok_or_else(missing)?;
+                match statement.multi {
+                    true => self.update_all(statement, begun, looked).await,
+                    false => self.update_one(statement, looked).await,
+                }
+            }
+            Statements::Delete(statements) => {
+                let statement = statements.get(at).ok_or_else(missing)?;
+                match statement.one {
+                    true => self.delete_one(statement, looked).await,
+                    false => self.delete_all(statement, begun, looked).await,
+                }
+            }
+        }
+    }
+
+    fn check(&self) -> Step<()> {
+        self.progress.check().map_err(Ended::Batch)
+    }
+
+    fn collection(&self) -> Option<Arc<Collection>> {
+        self.store.find(&self.batch.namespace)
+    }
+
+    async fn insert(&self, document: Doc<'_>) -> Step<StatementOutcome> {
+        let outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
+        loop {
+            match self.send_insert(document, &outcome).await? {
+                Sent::Done => return Ok(outcome),
+                Sent::Again => {}
+                Sent::Refused(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn send_insert(&self, document: Doc<'_>, outcome: &StatementOutcome) -> Step<Sent> {
+        self.check()?;
+        let collection = self.collection();
+        let mut entries = Entries::none();
+        if let Some(collection) = &collection {
+            if let Some(validator) = collection.validator().filter(|_| !self.batch.bypass_validation) {
+                validator.check_insert(document)?;
+            }
+            entries = Entries::of(collection, document)?;
+        }
+        self.send(collection, Change::Insert { document: document.to_owned(), entries }, outcome).await
+    }
+
+    async fn update_one(&self, statement: &UpdateStatement, looked: &mut Looked) -> Step<StatementOutcome> {
+        let target = Target::of_update(statement);
+        let (mut candidate, mut met_duplicate) = (None, false);
+        loop {
+            self.check()?;
+            let found = match self.find_one(target, candidate.take(), looked).await? {
+                Some(found) => found,
+                None if !statement.upsert => return Ok(StatementOutcome::default()),
+                None => match self.upsert(statement).await? {
+                    (Sent::Done, outcome) => return Ok(outcome),
+                    (Sent::Again, _) => continue,
+                    // Somebody else has put a document there since it was looked for.
+                    (Sent::Refused(error), _) if error.code() == Code::DUPLICATE_KEY && !met_duplicate => {
+                        met_duplicate = true;
+                        continue;
+                    }
+                    (Sent::Refused(error), _) => return Err(error.into()),
+                },
+            };
+            let (collection, found) = found;
+            let seq = found.seq;
+            let (outcome, change) = self.updated(&collection, found, statement)?;
+            let Some(change) = change else { return Ok(outcome) };
+            match self.send(Some(collection), change, &outcome).await? {
+                Sent::Done => return Ok(outcome),
+                Sent::Again => candidate = Some(seq),
+                Sent::Refused(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn upsert(&self, statement: &UpdateStatement) -> Step<(Sent, StatementOutcome)> {
+        let mut bytes = Vec::new();
+        statement.update.upsert(&statement.predicate, statement.new_id, &mut bytes)?;
+        let document = written(&bytes)?;
+        let outcome = StatementOutcome {
+            upserted: document.get("_id").map(Value::to_owned),
+            image: (statement.image == ReturnImage::After).then(|| document.to_owned()),
+            ..StatementOutcome::default()
+        };
+        let sent = self.send_insert(document, &outcome).await?;
+        Ok((sent, outcome))
+    }
+
+    /// What a statement makes of a document.
+    fn updated(&self, collection: &Collection, found: Found, statement: &UpdateStatement) -> Result<Evaluated> {
+        let mut new = Vec::new();
+        let old = found.document.as_doc();
+        let is_changed = statement.update.apply(old, &found.details, &mut new)? == Update::Changed;
+        let mut outcome = StatementOutcome {
+            matched: 1,
+            modified: u64::from(is_changed),
+            text_score: found.details.text_score,
+            ..StatementOutcome::default()
+        };
+        if !is_changed {
+            outcome.image = (statement.image != ReturnImage::None).then_some(found.document);
+            return Ok((outcome, None));
+        }
+        let document = written(&new)?;
+        if let Some(validator) = collection.validator().filter(|_| !self.batch.bypass_validation) {
+            validator.check_update(old, document)?;
+        }
+        let (old_entries, new_entries) = (Entries::of(collection, old)?, Entries::of(collection, document)?);
+        outcome.image = match statement.image {
+            ReturnImage::None => None,
+            ReturnImage::Before => Some(old.to_owned()),
+            ReturnImage::After => Some(document.to_owned()),
+        };
+        let new = document.to_owned();
+        Ok((outcome, Some(Change::Replace { seq: found.seq, old: found.document, old_entries, new, new_entries })))
+    }
+
+    async fn update_all(
+        &self,
+        statement: &UpdateStatement,
+        begun: Option<Begun>,
+        looked: &mut Looked,
+    ) -> Step<StatementOutcome> {
+        let target = Target::of_update(statement);
+        let change = |collection: &Collection, found: Found| self.updated(collection, found, statement);
+        let mut outcome = self.change_all(target, begun, looked, &change).await?;
+        if outcome.matched > 0 || !statement.upsert {
+            return Ok(outcome);
+        }
+        loop {
+            match self.upsert(statement).await? {
+                (Sent::Done, upserted) => {
+                    outcome.upserted = upserted.upserted;
+                    return Ok(outcome);
+                }
+                (Sent::Again, _) => {}
+                (Sent::Refused(error), _) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn delete_one(&self, statement: &DeleteStatement, looked: &mut Looked) -> Step<StatementOutcome> {
+        let target = Target::of_delete(statement);
+        let mut candidate = None;
+        loop {
+            self.check()?;
+            let Some((collection, found)) = self.find_one(target, candidate.take(), looked).await? else {
+                return Ok(StatementOutcome::default());
+            };
+            let seq = found.seq;
+            let (mut outcome, change) = deleted(&collection, found)?;
+            if statement.image == ReturnImage::Before
+                && let Some(Change::Delete { old, .. }) = &change
+            {
+                outcome.image = Some(old.clone());
+            }
+            let Some(change) = change else { return Ok(outcome) };
+            match self.send(Some(collection), change, &outcome).await? {
+                Sent::Done => return Ok(outcome),
+                Sent::Again => candidate = Some(seq),
+                Sent::Refused(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn delete_all(
+        &self,
+        statement: &DeleteStatement,
+        begun: Option<Begun>,
+        looked: &mut Looked,
+    ) -> Step<StatementOutcome> {
+        let target = Target::of_delete(statement);
+        match statement.is_about_everything() {
+            true => self.delete_everything(target, begun, looked).await,
+            false => self.change_all(target, begun, looked, &deleted).await,
+        }
+    }
+
+    /// Deletes documents, whatever they are.
+    async fn delete_everything(
+        &self,
+        target: Target<'_>,
+        begun: Option<Begun>,
+        looked: &mut Looked,
+    ) -> Step<StatementOutcome> {
+        let Some((collection, Begun { mut outcome, left, .. })) = self.begin(target, begun, looked).await? else {
+            return Ok(StatementOutcome::default());
+        };
+        let mut conflicts = Vec::new();
+        for some in left.chunks(CHANGES_MAX) {
+            self.check()?;
+            let mut changes = Changes::new(&collection);
+            some.iter().for_each(|seq| changes.add(*seq, Change::DeleteAny { seq: *seq }, 0));
+            self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
+        }
+        outcome.modified = 0;
+        Ok(outcome)
+    }
+
+    /// Changes all documents that match, as `change` says.
+    async fn change_all(
+        &self,
+        target: Target<'_>,
+        begun: Option<Begun>,
+        looked: &mut Looked,
+        change: &dyn Fn(&Collection, Found) -> Result<Evaluated>,
+    ) -> Step<StatementOutcome> {
+        let Some((mut collection, Begun { mut outcome, mut left, .. })) = self.begin(target, begun, looked).await?
+        else {
+            return Ok(StatementOutcome::default());
+        };
+        let mut slice = Instant::now();
+        while !left.is_empty() {
+            let mut conflicts = Vec::new();
+            let mut changes = Changes::new(&collection);
+            for seq in std::mem::take(&mut left) {
+                if slice.elapsed() >= SLICE {
+                    tokio::task::yield_now().await;
+                    self.check()?;
+                    slice = Instant::now();
+                }
+                let Some(found) = self.found_again(&collection, seq, target).await? else { continue };
+                let bytes = found.document.as_bytes().len();
+                match change(&collection, found)? {
+                    (_, Some(change)) => changes.add(seq, change, bytes),
+                    (_, None) => outcome.matched += 1,
+                }
+                if changes.are_enough() {
+                    self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
+                    slice = Instant::now();
+                }
+            }
+            self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
+            left = conflicts;
+            match self.collection() {
+                Some(now) if now.id == collection.id => collection = now,
+                _ => break,
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// The documents that a statement about many is to change, and what has been done of it.
+    async fn begin(
+        &self,
+        target: Target<'_>,
+        begun: Option<Begun>,
+        looked: &mut Looked,
+    ) -> Step<Option<(Arc<Collection>, Begun)>> {
+        match (begun, self.collection()) {
+            (Some(begun), Some(collection)) if begun.collection == collection.id => Ok(Some((collection, begun))),
+            // It was dropped: what was done of it is all there is to do.
+            (Some(begun), Some(collection)) => Ok(Some((collection, Begun { left: Vec::new(), ..begun }))),
+            (Some(_), None) => Ok(None),
+            (None, _) => {
+                let Some((collection, search)) = self.search(target, false, looked).await? else { return Ok(None) };
+                let mut left = search.all;
+                // Others' changes can move a document along an index, so that the scan meets it twice.
+                left.sort_unstable();
+                left.dedup();
+                let begun = Begun { collection: collection.id, outcome: StatementOutcome::default(), left };
+                Ok(Some((collection, begun)))
+            }
+        }
+    }
+
+    /// Sends what has been gathered; counts what became of it.
+    async fn flush(&self, changes: &mut Changes, outcome: &mut StatementOutcome, conflicts: &mut Vec<i64>) -> Step<()> {
+        let (mut sent, mut numbers) = changes.take();
+        while !sent.is_empty() {
+            let conditional = Conditional {
+                namespace: self.batch.namespace.clone(),
+                collection: Some(changes.collection.clone()),
+                changes: sent,
+                record: None,
+                journal: false,
+            };
+            let (changed, left) = match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
+                Applied::InPart(changed, left) => (changed, left),
+                Applied::Outdated | Applied::Recorded(_) => {
+                    conflicts.extend(numbers);
+                    return Ok(());
+                }
+            };
+            sent = left;
+            let behind = numbers.split_off(changed.len().min(numbers.len()));
+            for (changed, seq) in changed.into_iter().zip(std::mem::replace(&mut numbers, behind)) {
+                match changed {
+                    Changed::Done => {
+                        outcome.matched += 1;
+                        outcome.modified += u64::from(matches!(self.batch.statements, Statements::Update(_)));
+                    }
+                    Changed::Conflict => conflicts.push(seq),
+                    Changed::Refused(error) => return Err(error.into()),
+                }
+            }
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    /// Sends the change that a statement about one document consists of, with what it records.
+    async fn send(
+        &self,
+        collection: Option<Arc<Collection>>,
+        change: Change,
+        outcome: &StatementOutcome,
+    ) -> Step<Sent> {
+        let record = self.batch.retry.as_ref().map(|key| Record {
+            key: key.clone(),
+            statement: self.done.statements.len(),
+            outcomes: retry::encode([&self.done.statements, &[Ok(outcome.clone())]]),
+        });
+        let namespace = self.batch.namespace.clone();
+        let conditional = Conditional { namespace, collection, changes: vec![change], record, journal: false };
+        match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
+            Applied::Outdated => Ok(Sent::Again),
+            Applied::Recorded(outcome) => Err(Ended::Recorded(outcome)),
+            Applied::InPart(changed, _) => Ok(match changed.into_iter().next() {
+                Some(Changed::Done) => Sent::Done,
+                Some(Changed::Refused(error)) => Sent::Refused(error),
+                Some(Changed::Conflict) | None => Sent::Again,
+            }),
+        }
+    }
+}
+
+/// The deletion of a document.
+fn deleted(collection: &Collection, found: Found) -> Result<Evaluated> {
+    let entries = Entries::of(collection, found.document.as_doc())?;
+    let outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
+    Ok((outcome, Some(Change::Delete { seq: found.seq, old: found.document, entries })))
+}
+
+/// Changes gathered for one message to the writer.
+struct Changes {
+    collection: Arc<Collection>,
+    changes: Vec<Change>,
+    numbers: Vec<i64>,
+    bytes: usize,
+    began: Instant,
+}
+
+impl Changes {
+    fn new(collection: &Arc<Collection>) -> Changes {
+        Changes {
+            collection: collection.clone(),
+            changes: Vec::new(),
+            numbers: Vec::new(),
+            bytes: 0,
+            began: Instant::now(),
+        }
+    }
+
+    fn add(&mut self, seq: i64, change: Change, bytes: usize) {
+        self.changes.push(change);
+        self.numbers.push(seq);
+        self.bytes += bytes;
+    }
+
+    fn are_enough(&self) -> bool {
+        self.changes.len() >= CHANGES_MAX
+            || self.bytes >= CHANGES_BYTES_MAX
+            || !self.changes.is_empty() && self.began.elapsed() >= CHANGES_TIME_MAX
+    }
+
+    fn take(&mut self) -> (Vec<Change>, Vec<i64>) {
+        self.bytes = 0;
+        self.began = Instant::now();
+        (std::mem::take(&mut self.changes), std::mem::take(&mut self.numbers))
+    }
+}

@@ -1,0 +1,135 @@
+//! Finding the documents of a statement that the writer has left to its worker.
+
+use super::{Statement, Step};
+use crate::catalog::Collection;
+use crate::plan::SqlitePlan;
+use crate::writer::batch::{Found, Target, check, query_of};
+use document::Doc;
+use error::{Error, Result};
+use query::{MatchDetails, Sort};
+use std::sync::Arc;
+use store::{DocumentStore, Flow, Looked, Progress, Sink, StoredDoc};
+
+impl Statement<'_> {
+    /// The document that a statement about one is to change. `candidate`: one that was found before, and has changed since.
+    pub(super) async fn find_one(
+        &self,
+        target: Target<'_>,
+        candidate: Option<i64>,
+        looked: &mut Looked,
+    ) -> Step<Option<(Arc<Collection>, Found)>> {
+        if let Some(seq) = candidate.filter(|_| target.sort.is_none())
+            && let Some(collection) = self.collection()
+            && let Some(found) = self.found_again(&collection, seq, target).await?
+        {
+            return Ok(Some((collection, found)));
+        }
+        let found = self.search(target, true, looked).await?;
+        Ok(found.and_then(|(collection, search)| Some((collection, search.found?))))
+    }
+
+    /// Reads a document that was found before, if it still matches.
+    pub(super) async fn found_again(
+        &self,
+        collection: &Collection,
+        seq: i64,
+        target: Target<'_>,
+    ) -> Step<Option<Found>> {
+        let Some(document) = self.store.document(collection, seq).await? else { return Ok(None) };
+        let details = check(target, false, document.as_doc())?;
+        Ok(details.map(|details| Found { seq, document, details }))
+    }
+
+    /// Looks for documents. `None`: there is no collection.
+    pub(super) async fn search<'s>(
+        &'s self,
+        target: Target<'s>,
+        one: bool,
+        looked: &mut Looked,
+    ) -> Step<Option<(Arc<Collection>, Search<'s>)>> {
+        let namespace = &self.batch.namespace;
+        let plan = self.store.plan(namespace, query_of(target, one.then_some(1))).await?;
+        let facts = *plan.facts();
+        if facts.view {
+            return Err(store::views::not_a_collection(namespace).into());
+        }
+        let collection = plan.as_any().downcast_ref::<SqlitePlan>().and_then(|plan| plan.collection.clone());
+        let Some(collection) = collection else { return Ok(None) };
+        let sort = target.sort.filter(|_| one && !facts.sorted);
+        let details = target.details || sort.is_some_and(|sort| !sort.needs().is_empty());
+        let mut search = Search {
+            target: Target { details, ..target },
+            exact: facts.exact,
+            one,
+            sort,
+            progress: self.progress,
+            seq: 0,
+            found: None,
+            key: Vec::new(),
+            least_key: Vec::new(),
+            all: Vec::new(),
+        };
+        let scanned = self.store.scan(&*plan, None, 1, &mut search).await;
+        looked.examined = looked.examined + plan.examined();
+        looked.summary = plan.summary();
+        self.check()?;
+        scanned?;
+        Ok(Some((collection, search)))
+    }
+}
+
+/// Takes the documents of a scan: the first that matches, or the least, or the numbers of all.
+pub struct Search<'s> {
+    target: Target<'s>,
+    /// Every document matches.
+    exact: bool,
+    one: bool,
+    sort: Option<&'s Sort>,
+    progress: &'s Progress,
+    /// The number of the document that comes next.
+    seq: i64,
+    pub found: Option<Found>,
+    key: Vec<u8>,
+    least_key: Vec<u8>,
+    pub all: Vec<i64>,
+}
+
+impl Search<'_> {
+    fn take(&mut self, document: Doc<'_>, details: MatchDetails) -> Result<Flow> {
+        let seq = self.seq;
+        if !self.one {
+            self.all.push(seq);
+            return Ok(Flow::Continue);
+        }
+        let Some(sort) = self.sort else {
+            self.found = Some(Found { seq, document: document.to_owned(), details });
+            return Ok(Flow::StopAfter);
+        };
+        self.key.clear();
+        sort.key_of_match(document, &details, &mut self.key)?;
+        if self.found.is_none() || self.key < self.least_key {
+            self.found = Some(Found { seq, document: document.to_owned(), details });
+            std::mem::swap(&mut self.key, &mut self.least_key);
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+impl Sink for Search<'_> {
+    fn wants_records(&self) -> bool {
+        true
+    }
+
+    fn record(&mut self, number: i64) {
+        self.seq = number;
+    }
+
+    fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
+        self.progress.check()?;
+        let StoredDoc::Bson(document) = document else { return Err(Error::internal("a document of another store")) };
+        match check(self.target, self.exact, document)? {
+            Some(details) => self.take(document, details),
+            None => Ok(Flow::Continue),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Changes that a worker has evaluated, because that takes longer than the writer may be held.
+//!
+//! Each says what the document was when it was evaluated. Where that is not so any more nothing is changed, and the worker evaluates
+//! again. Several workers evaluate at the same time, and none of them waits for another.
+
+use super::rows::{Entries, Old};
+use super::{GROUP_TIME_MAX, Writer};
+use crate::catalog::Collection;
+use crate::failure::{Attempt, Failure};
+use crate::sync;
+use document::{Doc, DocBuf};
+use error::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+use store::{BatchOutcome, Namespace, RetryKey};
+use tokio::sync::oneshot;
+
+/// Changes of a collection that belong to one statement.
+pub struct Conditional {
+    pub namespace: Namespace,
+    /// The collection whose indexes the entries are for. `None`: there was no collection.
+    pub collection: Option<Arc<Collection>>,
+    pub changes: Vec<Change>,
+    /// What a retryable write records with the changes.
+    pub record: Option<Record>,
+    /// On disk before it is answered, as is all that was committed before.
+    pub journal: bool,
+}
+
+/// What a retryable write records.
+pub struct Record {
+    pub key: RetryKey,
+    /// Which statement of the batch it is. Nothing is changed where another attempt has carried it out.
+    pub statement: usize,
+    /// The outcomes up to this statement's, as [`super::retry::encode`] has them.
+    pub outcomes: DocBuf,
+}
+
+pub enum Change {
+    Insert {
+        document: DocBuf,
+        entries: Entries,
+    },
+    Replace {
+        seq: i64,
+        old: DocBuf,
+        old_entries: Entries,
+        new: DocBuf,
+        new_entries: Entries,
+    },
+    Delete {
+        seq: i64,
+        old: DocBuf,
+        entries: Entries,
+    },
+    /// Deletes a document whatever it is.
+    DeleteAny {
+        seq: i64,
+    },
+}
+
+/// What became of changes.
+pub enum Applied {
+    /// The collection is another one, or has other indexes: nothing was changed.
+    Outdated,
+    /// Another attempt is ahead with these outcomes: nothing was changed.
+    Recorded(BatchOutcome),
+    /// What became of the first changes; the others are given back. Nothing behind a refused one is changed.
+    InPart(Vec<Changed>, Vec<Change>),
+}
+
+/// What became of a change.
+pub enum Changed {
+    Done,
+    /// The document is another one than before, or is gone.
+    Conflict,
+    Refused(Error),
+}
+
+impl Writer {
+    pub(super) fn run_conditional(&mut self, changes: Conditional, reply: oneshot::Sender<Result<Applied>>) {
+        let journal = changes.journal;
+        if reply.is_closed() {
+            return;
+        }
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.apply_conditional(changes))));
+        let applied = match attempt {
+            Ok(applied) => applied.map_err(Error::from),
+            Err(_) => {
+                self.roll_back();
+                Err(Error::internal("this write made the server fail; it may have been carried out in part"))
+            }
+        };
+        // Nobody waits any more when sending fails.
+        let waiting: Vec<sync::Acknowledge> = match applied {
+            Ok(applied) if journal => vec![Box::new(move |synced| {
+                let _ = reply.send(synced.map(|()| applied));
+            })],
+            applied => {
+                let _ = reply.send(applied);
+                Vec::new()
+            }
+        };
+        self.acknowledge(waiting);
+    }
+
+    fn apply_conditional(&mut self, changes: Conditional) -> Attempt<Applied> {
+        let Conditional { namespace, collection, changes, record, .. } = changes;
+        if let Some(record) = &record
+            && let Some(outcome) = self.recorded_beyond(&record.key, record.statement)?
+        {
+            return Ok(Applied::Recorded(outcome));
+        }
+        if changes.is_empty() {
+            return Ok(Applied::InPart(Vec::new(), Vec::new()));
+        }
+        let collection = match (self.catalog.get(&namespace), &collection) {
+            (Some(now), Some(then)) if Arc::ptr_eq(now, then) => now.clone(),
+            (None, None) => self.ensure_collection(&namespace)?,
+            _ => return Ok(Applied::Outdated),
+        };
+        let began = Instant::now();
+        let mut changed = Vec::with_capacity(changes.len());
+        let mut left = changes.into_iter();
+        for change in left.by_ref() {
+            match self.change(&collection, change) {
+                Ok(true) => changed.push(Changed::Done),
+                Ok(false) => changed.push(Changed::Conflict),
+                Err(Failure::Refused(error)) => {
+                    changed.push(Changed::Refused(error));
+                    break;
+                }
+                Err(failure) => return Err(failure),
+            }
+            if began.elapsed() >= GROUP_TIME_MAX && self.queue.has_more() {
+                break;
+            }
+        }
+        if let Some(record) = record
+            && changed.iter().all(|changed| matches!(changed, Changed::Done))
+        {
+            self.record_encoded(&record.key, &record.outcomes)?;
+        }
+        Ok(Applied::InPart(changed, left.collect()))
+    }
+
+    /// Applies a change; false where the document is another one.
+    fn change(&mut self, collection: &Arc<Collection>, change: Change) -> Attempt<bool> {
+        match change {
+            Change::Insert { document, entries } => {
+                self.insert_entered(collection, document.as_doc(), &entries, false)?;
+            }
+            Change::Replace { seq, old, old_entries, new, new_entries } => {
+                if !self.is_still(collection, seq, old.as_doc())? {
+                    return Ok(false);
+                }
+                let old = Old { document: old.as_doc(), entries: old_entries };
+                self.replace_entered(collection, seq, &old, new.as_doc(), &new_entries)?;
+            }
+            Change::Delete { seq, old, entries } => {
+                if !self.is_still(collection, seq, old.as_doc())? {
+                    return Ok(false);
+                }
+                self.delete_document(collection, seq, &Old { document: old.as_doc(), entries })?;
+            }
+            Change::DeleteAny { seq } => {
+                let Some(old) = self.read(collection, seq)? else { return Ok(false) };
+                let old = Old::of(collection, old.as_doc())?;
+                self.delete_document(collection, seq, &old)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_still(&self, collection: &Collection, seq: i64, document: Doc<'_>) -> Attempt<bool> {
+        Ok(self.read(collection, seq)?.is_some_and(|now| now.as_bytes() == document.as_bytes()))
+    }
+}

@@ -1,0 +1,227 @@
+//! Batches in parts: the writer carries out statements until others wait for it too long, commits, and goes on later.
+//!
+//! What a batch has done is committed with the record of a retryable write, so a part is whole and a crash between two of them
+//! loses nothing: the batch that is sent again goes on behind the last part ([`super::retry`]). MongoDB yields at the same
+//! places: each document changes atomically, a batch does not.
+
+use super::queue::Write;
+use super::{GROUP_BATCHES_MAX, GROUP_TIME_MAX, Writer};
+use crate::failure::{Attempt, Failure, Long};
+use crate::sync;
+use error::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+use store::{BatchOutcome, StatementOutcome, WriteBatch};
+
+/// How long a part takes at the most while nobody waits.
+const PART_TIME_MAX: Duration = Duration::from_millis(100);
+
+/// How a batch leaves the writer.
+pub enum Settled {
+    Done(BatchOutcome),
+    /// The next statement takes so long that it is left to the worker.
+    Beside(Rest),
+}
+
+/// A batch, with what has been done of it.
+pub struct Rest {
+    pub batch: Box<WriteBatch>,
+    /// The outcomes of the first statements.
+    pub done: BatchOutcome,
+    /// What has been done of the next statement.
+    pub begun: Option<Begun>,
+    /// Why the writer left it.
+    pub long: Long,
+}
+
+impl Rest {
+    /// All of a batch.
+    pub fn all_of(batch: WriteBatch) -> Rest {
+        Rest { batch: Box::new(batch), done: BatchOutcome::default(), begun: None, long: Long::Search }
+    }
+}
+
+/// A statement about many documents that has been carried out in part.
+#[derive(Debug)]
+pub struct Begun {
+    /// The collection's number.
+    pub collection: i64,
+    pub outcome: StatementOutcome,
+    /// The documents that were found and have not had their turn.
+    pub left: Vec<i64>,
+}
+
+/// What the writer has done of a batch in the running transaction.
+pub(super) struct Part {
+    /// The outcomes that an earlier attempt has recorded, in the place of those that the batch came with.
+    pub recorded: Option<BatchOutcome>,
+    /// The outcomes of the statements behind.
+    pub outcome: BatchOutcome,
+    pub end: End,
+}
+
+pub(super) enum End {
+    /// Nothing is left to do.
+    Done,
+    /// The batch as a whole is refused.
+    Refused(Error),
+    /// Others have their turn before the next statement.
+    Paused,
+    /// The next statement takes long.
+    Beside(Option<Begun>, Long),
+}
+
+impl Part {
+    pub fn ending(end: End) -> Part {
+        Part { recorded: None, outcome: BatchOutcome::default(), end }
+    }
+}
+
+/// When the running transaction began, and whether its first part shares it with others.
+pub(super) struct Turn {
+    pub began: Instant,
+    pub is_shared: bool,
+}
+
+/// Whether nothing is left to do of a batch.
+pub fn is_over(batch: &WriteBatch, done: &BatchOutcome) -> bool {
+    let failed = done.statements.last().is_some_and(Result::is_err);
+    done.statements.len() >= batch.statements.count() || batch.ordered && failed
+}
+
+impl Writer {
+    /// Whether others have waited long enough for the running part.
+    pub(super) fn is_part_over(&self) -> bool {
+        let elapsed = self.turn.began.elapsed();
+        elapsed >= GROUP_TIME_MAX
+            && (self.turn.is_shared || elapsed >= PART_TIME_MAX || self.queue.is_nested() || self.queue.has_more())
+    }
+
+    /// Carries out a batch and those that queue up behind it, in one transaction.
+    pub(super) fn run_group(&mut self, first: Write) {
+        let mut group = vec![first];
+        let mut parts: Vec<Part> = Vec::new();
+        self.turn = Turn { began: Instant::now(), is_shared: false };
+        let attempt = catch_unwind(AssertUnwindSafe(|| {
+            self.transaction(|writer| {
+                while let Some(write) = group.get(parts.len()) {
+                    writer.turn.is_shared = !parts.is_empty();
+                    parts.push(writer.execute(write)?);
+                    if group.len() < GROUP_BATCHES_MAX && writer.turn.began.elapsed() < GROUP_TIME_MAX {
+                        group.extend(writer.queue.next_of_group());
+                    }
+                }
+                Ok(())
+            })
+        }));
+        match attempt {
+            Ok(Ok(())) => self.settle(group.into_iter().zip(parts)),
+            failed => {
+                if failed.is_err() {
+                    self.roll_back();
+                }
+                // One of them is to blame, and only that one is to suffer.
+                for write in group {
+                    let part = self.run_alone(&write);
+                    self.settle([(write, part)]);
+                }
+            }
+        }
+    }
+
+    fn run_alone(&mut self, write: &Write) -> Part {
+        self.turn = Turn { began: Instant::now(), is_shared: false };
+        match catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.execute(write)))) {
+            Ok(Ok(part)) => part,
+            Ok(Err(failure)) => Part::ending(End::Refused(failure.into())),
+            Err(_) => {
+                self.roll_back();
+                let message = match write.done.statements.is_empty() {
+                    true => "this write made the server fail; nothing was written",
+                    false => "this write made the server fail; it was carried out in part",
+                };
+                Part::ending(End::Refused(Error::internal(message)))
+            }
+        }
+    }
+
+    /// Answers batches after their commit, those that want the disk once it has them; takes back those that go on.
+    fn settle(&mut self, parts: impl IntoIterator<Item = (Write, Part)>) {
+        let mut waiting: Vec<sync::Acknowledge> = Vec::new();
+        for (mut write, part) in parts {
+            let Part { recorded, outcome, end } = part;
+            if let Some(recorded) = recorded {
+                write.done = recorded;
+            }
+            append(&mut write.done, outcome);
+            let Write { batch, done, reply, .. } = match end {
+                End::Paused => {
+                    self.queue.put_back(write);
+                    continue;
+                }
+                _ => write,
+            };
+            // Nobody waits any more when sending fails: the client has gone away.
+            match end {
+                End::Refused(error) => drop(reply.send(Err(error))),
+                End::Beside(begun, long) => {
+                    drop(reply.send(Ok(Settled::Beside(Rest { batch, done, begun, long }))));
+                }
+                End::Done | End::Paused if batch.journal => waiting.push(Box::new(move |synced| {
+                    let _ = reply.send(synced.map(|()| Settled::Done(done)));
+                })),
+                End::Done | End::Paused => drop(reply.send(Ok(Settled::Done(done)))),
+            }
+        }
+        self.acknowledge(waiting);
+    }
+
+    /// Notes a commit; what waits for the disk is told when it is there.
+    pub(super) fn acknowledge(&self, waiting: Vec<sync::Acknowledge>) {
+        if waiting.is_empty() {
+            self.sync.note_commit();
+        } else {
+            self.sync.acknowledge(waiting);
+        }
+    }
+
+    /// Carries out a part of a batch in the running transaction. An error comes from SQLite and ends the transaction.
+    fn execute(&mut self, write: &Write) -> Attempt<Part> {
+        match self.execute_part(write) {
+            Err(Failure::Refused(error)) => Ok(Part::ending(End::Refused(error))),
+            Err(Failure::TakesLong(long)) => Ok(Part::ending(End::Beside(None, long))),
+            attempt => attempt,
+        }
+    }
+
+    fn execute_part(&mut self, write: &Write) -> Attempt<Part> {
+        let batch = &*write.batch;
+        batch.progress.check()?;
+        let mut recorded = None;
+        if let Some(key) = &batch.retry {
+            recorded = self.recorded_beyond(key, write.done.statements.len())?;
+        }
+        let done = recorded.as_ref().unwrap_or(&write.done);
+        if recorded.is_some() && is_over(batch, done) {
+            return Ok(Part { recorded, ..Part::ending(End::Done) });
+        }
+        let part = self.carry_out(batch, done.statements.len())?;
+        if let Some(key) = &batch.retry
+            && !part.outcome.statements.is_empty()
+        {
+            self.record(key, [done.statements.as_slice(), part.outcome.statements.as_slice()])?;
+        }
+        Ok(Part { recorded, ..part })
+    }
+}
+
+/// Adds the outcomes of the next statements.
+fn append(done: &mut BatchOutcome, next: BatchOutcome) {
+    if done.statements.is_empty() {
+        let retried = done.retried || next.retried;
+        *done = BatchOutcome { retried, ..next };
+    } else {
+        done.statements.extend(next.statements);
+        done.looked.extend(next.looked);
+    }
+}
