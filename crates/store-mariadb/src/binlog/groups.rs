@@ -252,6 +252,7 @@ impl Groups {
         };
         let (facts, rows) = (facts.clone(), read_rows(event, map, facts));
         self.add_rows(rows, &facts);
+        facts.merged.iter().for_each(|table| self.add(Change::Table(table.clone())));
         if event.operation != Operation::Insert {
             facts.dependents.iter().for_each(|table| self.add(Change::Table(table.clone())));
         }

@@ -3,6 +3,7 @@
 use super::changes::TableName;
 use super::helper::{Helper, Texts};
 use crate::failure::{Failure, Result};
+use crate::names::quote;
 use mariadb_wire::Param;
 use mariadb_wire::binlog::table_map::TableMap;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(super) struct Facts {
     pub columns: Option<Columns>,
     /// Tables whose rows the engine changes or deletes along with this one's, by foreign keys, without logging that.
     pub dependents: Vec<Arc<TableName>>,
+    /// Of a MERGE table, the tables that have its rows.
+    pub merged: Vec<Arc<TableName>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +69,8 @@ impl Tables {
             None => from_schema(map, helper).await?,
         };
         let dependents = self.dependents(&name, helper).await?;
-        Ok(Facts { name, columns, dependents })
+        let merged = merged(&name, helper).await?;
+        Ok(Facts { name, columns, dependents, merged })
     }
 
     /// Tables that change with this one, directly or by others.
@@ -91,6 +95,36 @@ impl Tables {
         }
         Ok(found)
     }
+}
+
+const IS_MERGE: &str = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? \
+     AND ENGINE = 'MRG_MyISAM'";
+
+/// The tables under a MERGE table, as its CREATE TABLE has them behind `UNION=`.
+async fn merged(name: &TableName, helper: &mut Helper) -> Result<Vec<Arc<TableName>>> {
+    let params = [Param::Text(name.database.as_bytes()), Param::Text(name.table.as_bytes())];
+    if helper.look_up(&IS_MERGE.into(), &params, 1).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let question = format!("SHOW CREATE TABLE {}.{}", quote(&name.database), quote(&name.table));
+    let created = match helper.rows(&question).await {
+        Ok(rows) => rows.into_iter().flatten().nth(1).flatten().unwrap_or_default(),
+        Err(Failure::Sql { .. }) => String::new(),
+        Err(failure) => return Err(failure),
+    };
+    Ok(union(&created, &name.database))
+}
+
+fn union(created: &str, database: &str) -> Vec<Arc<TableName>> {
+    let list = created.rsplit_once("UNION=(").map_or("", |(_, list)| list);
+    let list = list.rsplit_once(')').map_or("", |(list, _)| list);
+    let names = list.split(',').map(|name| name.trim_matches('`')).filter(|name| !name.is_empty());
+    names
+        .map(|name| match name.split_once("`.`") {
+            Some((schema, table)) => TableName::new(schema, table),
+            None => TableName::new(database, name),
+        })
+        .collect()
 }
 
 async fn cascades(helper: &mut Helper) -> Result<Vec<(TableName, TableName)>> {
@@ -145,4 +179,16 @@ async fn from_schema(map: &TableMap, helper: &mut Helper) -> Result<Option<Colum
 
 fn first(rows: &[Texts]) -> Option<&str> {
     rows.first()?.first()?.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_table_names_the_tables_under_it() {
+        let created = "CREATE TABLE `m` (\n  `a` int\n) ENGINE=MRG_MyISAM INSERT_METHOD=LAST UNION=(`t`,`e`.`u`)";
+        assert_eq!(union(created, "d"), [TableName::new("d", "t"), TableName::new("e", "u")]);
+        assert!(union("CREATE TABLE `m` (\n  `a` int\n) ENGINE=MRG_MyISAM", "d").is_empty());
+    }
 }

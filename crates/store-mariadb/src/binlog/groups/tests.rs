@@ -43,6 +43,7 @@ fn feed(groups: &mut Groups, events: &[(u8, Vec<u8>)], dependents: &[&str]) -> V
                         .iter()
                         .map(|name| super::super::changes::TableName::new("db", name))
                         .collect(),
+                    merged: vec![],
                 };
                 groups.know(map, facts);
             }
