@@ -48,4 +48,5 @@ mod visibility;
 pub use changes::{Change, Doc, Image, Key, Row, TableName, Transaction};
 pub use follower::{FollowOptions, Follower, Receiver};
 pub use freshness::{Freshness, State};
+pub(crate) use helper::Helper;
 pub use mariadb_wire::binlog::Gtid;

@@ -111,10 +111,18 @@ impl Announcer {
                     false => changes.anything(&namespace),
                 }
             }
-            binlog::Change::Table(table) => changes.anything(&namespace(table)),
-            binlog::Change::Database(database) => changes.anything(&Namespace::new(database, "")),
-            binlog::Change::Everything => changes.anything(&Namespace::new("", "")),
+            binlog::Change::Table(table) => self.note_definition(&namespace(table), changes),
+            binlog::Change::Database(database) => self.note_definition(&Namespace::new(database, ""), changes),
+            binlog::Change::Everything => self.note_definition(&Namespace::new("", ""), changes),
         }
+    }
+}
+
+impl Announcer {
+    /// Notes a change that may be one of a definition.
+    fn note_definition(&self, namespace: &Namespace, changes: &mut Changes) {
+        self.watch.redefined(namespace);
+        changes.anything(namespace);
     }
 }
 

@@ -19,6 +19,7 @@ mod connection;
 mod count;
 mod databases;
 mod ddl;
+mod definitions;
 mod engine;
 mod explain;
 mod failure;
@@ -53,6 +54,7 @@ mod store;
 mod table;
 mod write;
 
+pub use definitions::{TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
 pub use foreign::{ForeignWrites, Tell};
 pub use killer::Killer;

@@ -21,6 +21,12 @@ pub trait Watch: Send + Sync {
     /// they have been undone.
     fn announce(&self, changes: Changes) -> Box<dyn Announced>;
 
+    /// The definition of a table, of all of a database's or of any has changed, by the store's log:
+    /// a namespace is read as in [`Changes::anything`]. Called before the change is announced.
+    fn redefined(&self, namespace: &Namespace) {
+        let _ = namespace;
+    }
+
     /// The store's log is read from here on, with everything before it in what readers see. `log` tells it from others.
     fn log_begins(&self, log: &str, position: &[LogPlace]) {
         let _ = (log, position);
@@ -65,6 +71,10 @@ impl Watch for All {
 
     fn announce(&self, changes: Changes) -> Box<dyn Announced> {
         Box::new(AllAnnounced(self.0.iter().map(|watch| watch.announce(changes.clone())).collect()))
+    }
+
+    fn redefined(&self, namespace: &Namespace) {
+        self.0.iter().for_each(|watch| watch.redefined(namespace));
     }
 
     fn log_begins(&self, log: &str, position: &[LogPlace]) {

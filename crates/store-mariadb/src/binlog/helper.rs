@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A row, a text for each column.
-pub(super) type Texts = Vec<Option<String>>;
+pub(crate) type Texts = Vec<Option<String>>;
 
 /// How long the server may look for the definitions of tables.
 const SLOW_MAX: Duration = Duration::from_secs(30);
 
-pub(super) struct Helper {
+pub(crate) struct Helper {
     connection: Connection,
     /// No answer takes longer, or the server counts as gone.
     patience: Duration,

@@ -1,0 +1,131 @@
+//! Definitions of tables, looked up for other parts of the process with the gateway's own rights.
+
+use crate::binlog::Helper;
+use crate::failure::{Failure, Result};
+use crate::names::quote;
+use crate::options::{self, Target};
+use ::store::Namespace;
+use error::Error;
+use mariadb_wire::Param;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is known of a table, in the server's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDefinition {
+    /// `BASE TABLE`, `VIEW`, `SEQUENCE` and so on.
+    pub kind: String,
+    pub engine: String,
+    /// Of a view its SELECT, of a MERGE table its CREATE TABLE.
+    pub text: String,
+    /// Bodies of triggers, but for the gateway's own.
+    pub triggers: Vec<String>,
+}
+
+/// A thread with a connection that looks definitions up.
+pub struct TableDefinitions {
+    questions: mpsc::UnboundedSender<Question>,
+}
+
+struct Question {
+    table: Namespace,
+    /// `None`: there is no such table.
+    answer: oneshot::Sender<Result<Option<TableDefinition>>>,
+}
+
+impl TableDefinitions {
+    /// Starts the thread, which connects when it is first asked.
+    pub fn start(url: &str) -> error::Result<TableDefinitions> {
+        let target = options::parse(url)?;
+        let (questions, asked) = mpsc::unbounded_channel();
+        std::thread::Builder::new()
+            .name("definitions".into())
+            .spawn(move || answer_all(&target, asked))
+            .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
+        Ok(TableDefinitions { questions })
+    }
+
+    /// Returns a table's definition, `Some(None)` where there is none. `None`: it cannot be told.
+    pub fn look_up(&self, table: Namespace) -> impl Future<Output = Option<Option<TableDefinition>>> + Send + 'static {
+        let (answer, answered) = oneshot::channel();
+        // Without the thread nothing comes.
+        let _ = self.questions.send(Question { table, answer });
+        async move { answered.await.ok()?.ok() }
+    }
+}
+
+fn answer_all(target: &Target, mut asked: mpsc::UnboundedReceiver<Question>) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    runtime.block_on(async {
+        let mut connection: Option<Helper> = None;
+        while let Some(Question { table, answer }) = asked.recv().await {
+            let mut outcome = look_up(target, &mut connection, &table).await;
+            if outcome.is_err() {
+                // The connection may have been lost since it was last used.
+                connection = None;
+                outcome = look_up(target, &mut connection, &table).await;
+            }
+            if let Err(failure) = &outcome {
+                tracing::debug!(%failure, "a table's definition cannot be looked up");
+                connection = None;
+            }
+            let _ = answer.send(outcome);
+        }
+    });
+}
+
+/// How many of the rights are held that show what is asked for: without one of them the server
+/// keeps silent about triggers, views or tables.
+const RIGHTS: &str = "SELECT CAST(COUNT(DISTINCT PRIVILEGE_TYPE) AS CHAR) FROM (\
+     SELECT PRIVILEGE_TYPE, GRANTEE FROM information_schema.USER_PRIVILEGES \
+     UNION ALL SELECT PRIVILEGE_TYPE, GRANTEE FROM information_schema.SCHEMA_PRIVILEGES WHERE ? LIKE TABLE_SCHEMA) AS rights \
+     WHERE PRIVILEGE_TYPE IN ('SELECT', 'TRIGGER', 'SHOW VIEW') \
+     AND GRANTEE = (SELECT CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))";
+
+const TABLE: &str =
+    "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+
+const TRIGGERS: &str = "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS \
+     WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?";
+
+const VIEW: &str = "SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+
+async fn look_up(
+    target: &Target,
+    connection: &mut Option<Helper>,
+    table: &Namespace,
+) -> Result<Option<TableDefinition>> {
+    let helper = match connection {
+        Some(helper) => helper,
+        None => connection.insert(Helper::connect(target, PATIENCE).await?),
+    };
+    let schema = || Param::Text(table.database.as_bytes());
+    let names = || [schema(), Param::Text(table.collection.as_bytes())];
+    let rights = helper.look_up(&RIGHTS.into(), &[schema()], 1).await?;
+    if rights.first().and_then(|row| row.first()?.as_deref()) != Some("3") {
+        return Err(Failure::Lost("the gateway has no rights to see definitions".into()));
+    }
+    let found = helper.look_up(&TABLE.into(), &names(), 2).await?;
+    let Some([kind, engine]) = found.first().map(Vec::as_slice) else { return Ok(None) };
+    let (kind, engine) = (kind.clone().unwrap_or_default(), engine.clone().unwrap_or_default());
+    let text = match kind.as_str() {
+        "VIEW" => helper.look_up(&VIEW.into(), &names(), 1).await?.into_iter().flatten().next().flatten(),
+        _ if engine == "MRG_MyISAM" => {
+            let question = format!("SHOW CREATE TABLE {}.{}", quote(&table.database), quote(&table.collection));
+            helper.rows(&question).await?.into_iter().flatten().nth(1).flatten()
+        }
+        _ => None,
+    };
+    let triggers = helper.look_up(&TRIGGERS.into(), &names(), 2).await?;
+    let triggers = triggers
+        .into_iter()
+        .filter(|row| !row.first().is_some_and(|name| name.as_deref().is_some_and(|name| name.starts_with('~'))))
+        .filter_map(|row| row.into_iter().nth(1))
+        // One without a body cannot be seen, and may do anything.
+        .map(|body| body.unwrap_or_else(|| "CALL unseen()".into()))
+        .collect();
+    Ok(Some(TableDefinition { kind, engine, text: text.unwrap_or_default(), triggers }))
+}
