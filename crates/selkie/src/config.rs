@@ -51,6 +51,7 @@ pub struct Written {
     pub cache_except: Option<Setting<Vec<String>>>,
     pub cache_commands: Option<Setting<Vec<String>>>,
     pub cache_selects: Option<Setting<Selects>>,
+    pub cache_rights_age_ms: Option<Setting<i64>>,
     pub cache_only_users: Option<Setting<Vec<String>>>,
     pub cache_except_users: Option<Setting<Vec<String>>>,
     pub cache_only_statements: Option<Setting<Vec<String>>>,
@@ -152,6 +153,8 @@ pub struct Storage {
 #[derive(Clone, Debug)]
 pub struct SqlCache {
     pub selects: Selects,
+    /// What clients may do is asked for again when it is older.
+    pub rights_age_max: Duration,
     pub only_users: Vec<String>,
     pub except_users: Vec<String>,
     pub only_statements: Vec<String>,
@@ -274,6 +277,7 @@ impl Written {
             cache_except: self.cache_except.or(beneath.cache_except),
             cache_commands: self.cache_commands.or(beneath.cache_commands),
             cache_selects: self.cache_selects.or(beneath.cache_selects),
+            cache_rights_age_ms: self.cache_rights_age_ms.or(beneath.cache_rights_age_ms),
             cache_only_users: self.cache_only_users.or(beneath.cache_only_users),
             cache_except_users: self.cache_except_users.or(beneath.cache_except_users),
             cache_only_statements: self.cache_only_statements.or(beneath.cache_only_statements),

@@ -11,14 +11,15 @@ use mongo_session::{MongoService, SessionWorker};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{Connection, ListenAddress, Options, Service};
 use shared_cache::Shared;
-use sql_session::{Backend, SqlService};
+use sql_session::{Backend, Definition, Forgetting, Known, RightsShown, SqlService, TableKind};
 use std::fmt;
 use std::io::Write;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Engine, Watch};
-use store_mariadb::{ForeignWrites, MariaDbEngine, OwnWrites, ResultSet};
+use store::{Engine, Namespace, Watch};
+use store_mariadb::{ForeignWrites, MariaDbEngine, OwnWrites, ResultSet, TableDefinition, TableDefinitions};
 
 /// How long connecting to MariaDB may take for an SQL client.
 const SQL_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,8 +42,9 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     warn_of_open_doors(&config);
     let caches = Caches::new(&config)?;
     let engine = open_store(&config, &caches)?;
-    let foreign_writes = caches.follow(&config)?;
-    let sql = sql_service(&config, &caches)?;
+    let definitions = definitions(&config)?;
+    let foreign_writes = caches.follow(&config, definitions.as_ref())?;
+    let sql = sql_service(&config, &caches, definitions)?;
     let server = Server::new(settings(&config), engine.clone(), caches.begin(&config, &*engine));
     let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back);
     let service = Arc::new(Both { mongo, sql, mongo_addresses: config.listen.len() });
@@ -85,8 +87,43 @@ impl Service for Both {
     }
 }
 
+/// What statements of SQL clients change beside the tables that they name; `None` without such clients.
+fn definitions(config: &Config) -> anyhow::Result<Option<Arc<Known>>> {
+    let Store::MariaDb(url) = &config.store else { return Ok(None) };
+    if config.sql_listen.is_empty() {
+        return Ok(None);
+    }
+    let definitions = TableDefinitions::start(url).map_err(sentence)?;
+    Ok(Some(Known::new(Box::new(Looked(definitions)))))
+}
+
+/// Definitions in MariaDB's words, as sessions of SQL clients know them.
+struct Looked(TableDefinitions);
+
+impl sql_session::Definitions for Looked {
+    fn look_up(&self, table: Namespace) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
+        let found = self.0.look_up(table);
+        Box::pin(async move {
+            let Some(TableDefinition { kind, engine, text, triggers }) = found.await? else {
+                return Some(Definition { kind: TableKind::Absent, triggers: Vec::new() });
+            };
+            let kind = match kind.as_str() {
+                "SEQUENCE" => TableKind::Sequence,
+                "VIEW" => TableKind::View(text),
+                _ if engine == "MRG_MyISAM" => TableKind::Merge(text),
+                _ => TableKind::Base { engine },
+            };
+            Some(Definition { kind, triggers })
+        })
+    }
+}
+
 /// What serves SQL clients; `None` where there are none.
-fn sql_service(config: &Config, caches: &Caches) -> anyhow::Result<Option<Arc<SqlService>>> {
+fn sql_service(
+    config: &Config,
+    caches: &Caches,
+    definitions: Option<Arc<Known>>,
+) -> anyhow::Result<Option<Arc<SqlService>>> {
     let backend = match &config.store {
         Store::MariaDb(url) => match store_mariadb::address(url).map_err(sentence)? {
             store_mariadb::Address::Tcp { host, port } => Some(Backend { host, port }),
@@ -95,10 +132,11 @@ fn sql_service(config: &Config, caches: &Caches) -> anyhow::Result<Option<Arc<Sq
         Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
     };
     let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
-    Ok(backend.map(|backend| {
+    Ok(backend.zip(definitions).map(|(backend, definitions)| {
+        let rights = RightsShown::new(config.cache.sql.rights_age_max);
         let (connect_timeout, cache, rules) = (SQL_CONNECT_TIMEOUT, caches.sql.clone(), sql_rules(&config.cache));
         let listeners = config.cache.listeners.iter().map(|mode| mode.keeps_rows()).collect();
-        Arc::new(SqlService { backend, connect_timeout, cache, rules, listeners, watch })
+        Arc::new(SqlService { backend, connect_timeout, cache, rules, listeners, watch, definitions, rights })
     }))
 }
 
@@ -190,7 +228,7 @@ impl Caches {
     }
 
     /// Notices what others write in MariaDB, as long as what is given lives. Until that is so, nothing is kept.
-    fn follow(&self, config: &Config) -> anyhow::Result<Option<ForeignWrites>> {
+    fn follow(&self, config: &Config, definitions: Option<&Arc<Known>>) -> anyhow::Result<Option<ForeignWrites>> {
         let (Store::MariaDb(url), Some(own_writes)) = (&config.store, &self.own_writes) else { return Ok(None) };
         let strict = match config.cache.foreign_writes {
             config::ForeignWrites::None => return Ok(None),
@@ -215,7 +253,9 @@ impl Caches {
             }
             set_blind(noticed.is_err());
         });
-        let foreign_writes = ForeignWrites::follow(url, strict, self.watch(), own_writes.clone(), tell);
+        let forgetting = definitions.map(|known| Arc::new(Forgetting(known.clone())) as Arc<dyn Watch>);
+        let watch = Arc::new(store::watch::All(forgetting.into_iter().chain([self.watch()]).collect()));
+        let foreign_writes = ForeignWrites::follow(url, strict, watch, own_writes.clone(), tell);
         let foreign_writes = foreign_writes.map_err(|error| {
             let message = error.message();
             anyhow::anyhow!("{message}; or, if nobody else writes there, say --foreign-writes none (foreign-writes = \"none\" in [cache])")

@@ -72,6 +72,8 @@ pub struct Answer {
     pub failed: bool,
     pub warned: bool,
     pub result_sets: usize,
+    /// Rows of all result sets.
+    pub rows: u64,
     /// The statement's number, in the answer to COM_STMT_PREPARE.
     pub statement: Option<u32>,
     /// How many values it takes.
@@ -101,6 +103,7 @@ impl Answer {
             failed: false,
             warned: false,
             result_sets: 0,
+            rows: 0,
             statement: None,
             params: 0,
         }
@@ -204,7 +207,10 @@ impl Answer {
                 }
                 self.behind_result()
             }
-            State::Rows => State::Rows,
+            State::Rows => {
+                self.rows += 1;
+                State::Rows
+            }
             State::Fields if first == Some(END) => {
                 match self.deprecates_eof && length >= 7 {
                     true => self.note_ok(head),

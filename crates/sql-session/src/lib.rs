@@ -6,8 +6,8 @@
 //! before the server hears of it.
 //!
 //! In reading order: [`peer`] (a socket and its packets), [`login`], [`answer`] (where an answer ends and what it says),
-//! [`statement`] (what a statement does, by the names in [`functions`]), [`execution`] (what a prepared one is executed with), [`rules`], [`settings`] (what else an answer depends on), [`pending`] (writes under way), [`session`] (the
-//! loop).
+//! [`statement`] (what a statement does, by its [`tokens`] and the names in [`functions`]), [`reach`] (what it changes besides), [`execution`] (what a prepared one is executed with), [`rules`], [`settings`] and [`rights`] (what else an answer
+//! depends on), [`pending`] (writes under way), [`session`] (the loop).
 
 mod answer;
 mod bounded_parse;
@@ -16,12 +16,17 @@ mod functions;
 mod login;
 mod peer;
 mod pending;
+mod reach;
+mod rights;
 mod rules;
 mod session;
 mod settings;
 mod statement;
+mod tokens;
 
 pub use peer::Backend;
+pub use reach::{Definition, Definitions, Forgetting, Known, TableKind};
+pub use rights::RightsShown;
 pub use rules::{Rules, pattern};
 
 use cache::Cache;
@@ -47,6 +52,10 @@ pub struct SqlService {
     pub listeners: Vec<bool>,
     /// Who is told of changes, if anybody keeps answers.
     pub watch: Option<Arc<dyn Watch>>,
+    /// What statements change beside the tables that they name.
+    pub definitions: Arc<Known>,
+    /// What clients may do.
+    pub rights: RightsShown,
 }
 
 impl SqlService {

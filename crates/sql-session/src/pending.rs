@@ -33,6 +33,11 @@ impl Pending {
         }
     }
 
+    /// Whether it was announced that anything may change.
+    pub fn may_change_definitions(&self) -> bool {
+        self.changes.covers(&Namespace::new("", ""))
+    }
+
     /// Everybody sees the changes now, or they have been undone.
     pub fn settle(&mut self) {
         self.announced.clear();

@@ -1,24 +1,28 @@
 //! A session: commands of the client, one after the other, and the server's answers.
 
+mod effect;
+mod memory;
 mod prepared;
+mod unheard;
 
+use self::effect::Effect;
 use self::prepared::Prepared;
-use crate::answer::{AUTOCOMMIT, Answer, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, PACKET_MAX, Shape};
+use self::unheard::{Leaves, Unheard};
+use crate::answer::{Answer, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Shape};
 use crate::login::{self, Login};
 use crate::peer::{self, Peer};
-use crate::pending::{self, Pending};
-use crate::settings::{self, Settings};
-use crate::statement::{self, Kind, Reading, STATEMENT_BYTES_MAX, Table};
+use crate::pending::Pending;
+use crate::rights::History;
+use crate::settings::Settings;
+use crate::statement::{self, Kind, Reading, STATEMENT_BYTES_MAX};
 use crate::{Kept, SqlService};
 use ahash::AHashMap;
-use cache::{Begun, Cache, Fill, Refusal, Scope};
 use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
-use store::Namespace;
+use std::time::Instant;
 
 /// Commands, by their first byte.
 mod com {
@@ -43,15 +47,9 @@ mod com {
     pub const STMT_BULK_EXECUTE: u8 = 0xFA;
 }
 
-/// Answers to this program's own questions are short.
-const OWN_ANSWER_BYTES_MAX: usize = 1 << 20;
-
 /// What tells keys of statements in text from those of prepared ones.
 const TEXT: u8 = 0;
 const PREPARED: u8 = 1;
-
-/// Schemas whose tables are no tables, or change unannounced.
-const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", "selkie"];
 
 struct Session {
     service: Arc<SqlService>,
@@ -67,22 +65,28 @@ struct Session {
     /// Something happened after which tables may not be what they are for others.
     is_odd: bool,
     pending: Pending,
-    /// The command that was last answered from memory: the server has not heard of it.
-    unheard: Option<Vec<u8>>,
+    /// A transaction's characteristics are set for once, and no transaction has ended since.
+    has_one_shot: bool,
+    rights: History,
+    /// When the server got a command last.
+    server_used: Instant,
+    /// The statement that was last answered from memory: the server has not heard of it.
+    unheard: Option<Unheard>,
+    /// The answer from memory that FOUND_ROWS() is about, where the server has heard of later
+    /// statements and not of that.
+    found_rows: Option<Arc<Kept>>,
+    /// SHOW WARNINGS may have something to show, by what the server has heard of.
+    has_warnings: bool,
+    /// The statement under way begins with no warnings.
+    resets_warnings: bool,
+    /// Which definitions the effect of the statement under way was told by.
+    effect_version: Option<u64>,
     prepared: AHashMap<u32, Prepared>,
     last_prepared: Option<u32>,
     /// Clients of this listener get answers from memory.
     may_use_cache: bool,
     /// The client wants them.
     uses_cache: bool,
-}
-
-/// What a command changes.
-#[derive(Clone)]
-enum Effect {
-    Nothing,
-    Tables(Vec<Namespace>),
-    Everything,
 }
 
 /// Serves a client until either side closes.
@@ -129,12 +133,23 @@ async fn run(
         settings: None,
         is_odd: false,
         pending: Pending::default(),
+        has_one_shot: false,
+        rights: History::default(),
+        server_used: Instant::now(),
         unheard: None,
+        found_rows: None,
+        has_warnings: false,
+        resets_warnings: false,
+        effect_version: None,
         prepared: AHashMap::default(),
         last_prepared: None,
         may_use_cache,
         uses_cache: true,
     };
+    if session.service.cache.is_some() && may_use_cache {
+        // The rights that the login gave, before they become others.
+        session.settings().await?;
+    }
     while !life.is_draining() {
         life.set_busy(false);
         if !session.wait_for_command().await? {
@@ -155,13 +170,15 @@ impl Session {
             if !self.server.bytes().is_empty() {
                 return Ok(false);
             }
+            // The server first: a session that was killed is given nothing more.
             let read = tokio::select! {
-                read = self.client.fill() => read,
+                biased;
                 read = self.server.fill() => read,
+                read = self.client.fill() => read,
             };
             if read.is_err() {
                 // What has not been committed is undone: nobody will see it.
-                self.pending.settle();
+                self.settle();
             }
             read?;
         }
@@ -187,26 +204,20 @@ impl Session {
             com::STMT_EXECUTE if self.select(number).is_some() => self.execute(number, length).await?,
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
                 let prepared = self.numbered(number).and_then(|number| self.prepared.get_mut(&number));
-                let effect = prepared.map_or(Effect::Everything, |prepared| {
+                let does = prepared.map_or(prepared::Does::Anything, |prepared| {
                     prepared.types = None;
-                    prepared.effect.clone()
+                    prepared.does.clone()
                 });
-                if matches!(effect, Effect::Everything) {
-                    self.is_odd = true;
-                    self.settings = None;
-                }
-                self.hear_of_unheard().await?;
-                self.pass(Shape::Results, effect).await?;
+                self.execute_blindly(does).await?;
             }
             com::QUERY | com::PROCESS_INFO => {
-                self.hear_of_unheard().await?;
-                self.is_odd = true;
-                self.settings = None;
+                self.catch_up(Leaves::Asks).await?;
+                self.become_odd();
                 self.pass(Shape::Results, Effect::Everything).await?;
             }
             com::STMT_PREPARE => {
                 let answer = self.pass(Shape::Prepared, Effect::Nothing).await?;
-                self.note_prepared(&answer, Effect::Everything, None);
+                self.note_prepared(&answer, prepared::Does::Anything, None);
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
@@ -222,28 +233,35 @@ impl Session {
             }
             com::QUIT => {
                 self.client.pass_command(&self.server).await?;
-                self.pending.settle();
+                self.settle();
                 return Ok(false);
             }
             com::CHANGE_USER => {
                 self.client.pass_command(&self.server).await?;
                 let status = login::authenticate(&mut self.client, &mut self.server).await?;
                 self.forget_session();
+                self.rights = History::default();
                 match status {
                     Some(status) => self.status = status,
                     None => return Ok(false),
+                }
+                if self.service.cache.is_some() && self.may_use_cache {
+                    self.settings().await?;
                 }
             }
             com::RESET_CONNECTION => {
                 self.pass(Shape::Single, Effect::Nothing).await?;
                 self.forget_session();
+                self.rights.note_move();
             }
             com::BINLOG_DUMP | com::TABLE_DUMP => {
                 self.client.pass_command(&self.server).await?;
                 peer::pass_everything(&mut self.client, &mut self.server).await?;
             }
             com::INIT_DB => {
+                self.catch_up(Leaves::FoundRowsAndWarnings).await?;
                 self.settings = None;
+                self.rights.note_move();
                 self.pass(Shape::Single, Effect::Nothing).await?;
             }
             com::CREATE_DB | com::DROP_DB => {
@@ -264,10 +282,13 @@ impl Session {
 
     /// The session is as new. Its transaction, if there was one, has been undone.
     fn forget_session(&mut self) {
-        self.pending.settle();
+        self.settle();
         self.settings = None;
         self.is_odd = false;
+        self.has_one_shot = false;
         self.unheard = None;
+        self.found_rows = None;
+        self.has_warnings = false;
         self.prepared.clear();
         self.last_prepared = None;
         self.uses_cache = true;
@@ -287,44 +308,54 @@ impl Session {
         }
         let kind = statement::classify(sql, self.reading(false));
         let asks_of_the_last = statement::asks_of_the_last(sql);
-        if asks_of_the_last || kind == Kind::Unknown {
-            self.hear_of_unheard().await?;
-        }
-        let effect = match kind {
+        let leaves = if asks_of_the_last { Leaves::Asks } else { leaves(&kind) };
+        let (mut effect, mut ends_transaction) = (Effect::Nothing, false);
+        self.resets_warnings = false;
+        match kind {
             Kind::Cacheable(tables) => {
+                self.resets_warnings = true;
                 if let Some(cache) = self.service.cache.clone()
                     && let Some(settings) = self.settings_to_keep_with(sql).await?
                 {
                     let mut key = self.key(TEXT, &settings);
                     key.extend_from_slice(sql);
-                    return self.keep(&cache, &key, &settings, &tables, packet).await;
+                    return self.keep(&cache, &key, &settings, &tables, (packet, None)).await;
                 }
-                self.unheard = None;
-                Effect::Nothing
+                effect = self.effect_of_reading(&tables, asks_of_the_last).await?;
             }
-            Kind::Read => {
-                self.unheard = None;
-                Effect::Nothing
+            Kind::Read(tables) => {
+                self.resets_warnings = !tables.is_empty();
+                effect = self.effect_of_reading(&tables, asks_of_the_last).await?;
             }
+            Kind::Show => {}
             Kind::Settings => {
                 self.settings = None;
-                Effect::Nothing
+                if statement::chooses_rights(sql) {
+                    self.rights.note_move();
+                }
             }
-            Kind::Transaction => Effect::Nothing,
+            Kind::OneShot => {
+                self.settings = None;
+                self.has_one_shot = true;
+            }
+            Kind::Transaction => ends_transaction = statement::ends_transaction(sql),
             Kind::Write(tables) => {
-                self.unheard = None;
-                self.effect_on(&tables, asks_of_the_last).await?
+                self.resets_warnings = true;
+                effect = self.effect_of_writing(&tables, asks_of_the_last).await?;
             }
             Kind::Unknown => {
-                self.is_odd = true;
-                self.settings = None;
-                Effect::Everything
+                self.become_odd();
+                effect = Effect::Everything;
             }
-        };
+        }
+        self.catch_up(leaves).await?;
         self.announce(effect);
         self.server.send(&packet).await?;
         let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
         self.relay(&mut answer, None).await?;
+        if ends_transaction && !answer.failed {
+            self.has_one_shot = false;
+        }
         self.note_answer(&answer).await
     }
 
@@ -332,142 +363,11 @@ impl Session {
         Reading { escapes: self.escapes, is_prepared, assumes_cacheable: self.service.rules.assumes_cacheable }
     }
 
-    /// What writing to tables changes. `must_not_ask`: the statement asks of the one before it, which there may be none between.
-    async fn effect_on(&mut self, tables: &[Table], must_not_ask: bool) -> io::Result<Effect> {
-        let settings = if must_not_ask { self.settings.clone() } else { self.settings().await? };
-        let namespaces = pending::namespaces(tables, settings.as_deref());
-        Ok(namespaces.map_or(Effect::Everything, Effect::Tables))
-    }
-
-    // --- answers that are kept
-
-    /// How the session is set, if its answers may be kept and given now.
-    async fn settings_to_keep_with(&mut self, sql: &[u8]) -> io::Result<Option<Rc<Settings>>> {
-        let alone = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
-        let rules = &self.service.rules;
-        if !alone
-            || self.is_odd
-            || !self.pending.is_empty()
-            || !self.may_use_cache
-            || !self.uses_cache
-            || !rules.allow_statement(sql)
-        {
-            return Ok(None);
-        }
-        let settings = self.settings().await?;
-        let rules = &self.service.rules;
-        let allows = |settings: &Rc<Settings>| settings.allows_keeping && rules.allow_user(&settings.user);
-        Ok(settings.filter(allows).filter(|settings| settings.is_utf8 || sql.is_ascii()))
-    }
-
-    /// The beginning of what an answer is kept by: everything but the statement.
-    fn key(&self, kind: u8, settings: &Settings) -> Vec<u8> {
-        let length = (settings.bytes.len() as u32).to_le_bytes();
-        [&[kind], &self.login.capabilities[..], &length, &settings.bytes].concat()
-    }
-
-    /// Answers a SELECT from memory, or has the server answer it and keeps that.
-    async fn keep(
-        &mut self,
-        cache: &Arc<Cache<Kept>>,
-        key: &[u8],
-        settings: &Settings,
-        tables: &[Table],
-        packet: Vec<u8>,
-    ) -> io::Result<()> {
-        let mut alone = false;
-        let fill = loop {
-            match cache.begin(key, now_ms(), alone) {
-                Begun::Hit(kept) => {
-                    self.client.send(&kept.0).await?;
-                    self.unheard = Some(packet);
-                    return Ok(());
-                }
-                Begun::Wait(mut flight) => {
-                    let _ = flight.changed().await;
-                    alone = true;
-                }
-                Begun::Fill(fill) => break Some(fill),
-                Begun::Blind => break None,
-            }
-        };
-        self.unheard = None;
-        let scope = match &fill {
-            Some(_) => self.scope(settings, tables).await?,
-            None => None,
-        };
-        self.server.send(&packet).await?;
-        let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
-        let limit = cache.settings().bytes / cache.settings().shards;
-        let mut copy = scope.is_some().then(|| (Vec::new(), limit));
-        self.relay(&mut answer, copy.as_mut()).await?;
-        if let Some(fill) = fill {
-            finish(fill, &answer, scope.zip(copy));
-        }
-        self.note_answer(&answer).await
-    }
-
-    /// What an answer made from these tables depends on; `None` where one of them is not just a table.
-    async fn scope(&mut self, settings: &Settings, tables: &[Table]) -> io::Result<Option<Scope>> {
-        let namespaces = pending::namespaces(tables, Some(settings));
-        let Some(namespaces) = namespaces.filter(|tables| self.service.rules.allow_tables(tables)) else {
-            return Ok(None);
-        };
-        for namespace in &namespaces {
-            let is_hidden = HIDDEN.iter().any(|hidden| namespace.database.eq_ignore_ascii_case(hidden));
-            if is_hidden || namespace.collection.is_empty() {
-                return Ok(None);
-            }
-            let question = format!("SHOW CREATE TABLE `{}`.`{}`", namespace.database, namespace.collection);
-            match self.ask(&question).await? {
-                Some(shown) if settings::is_plain_table(&shown, self.login.deprecates_eof) => {}
-                _ => return Ok(None),
-            }
-        }
-        let mut namespaces = namespaces.into_iter();
-        Ok(namespaces.next().map(|first| Scope::everything(first, namespaces.collect())))
-    }
-
-    /// How the session is set; the server is asked, if need be. `None`: it does not say.
-    async fn settings(&mut self) -> io::Result<Option<Rc<Settings>>> {
-        if self.settings.is_none() {
-            let told = self.ask(settings::QUESTION).await?;
-            let read = told.and_then(|told| Settings::read(told, self.login.deprecates_eof));
-            self.settings = read.map(Rc::new);
-        }
-        Ok(self.settings.clone())
-    }
-
-    /// Asks the server a question of this program's own, for the packets of its answer; `None` where it refuses.
-    async fn ask(&mut self, question: &str) -> io::Result<Option<Vec<u8>>> {
-        self.server.send(&query_packet(question)).await?;
-        self.take_answer().await
-    }
-
-    /// Has the server hear of the statement that was last answered from memory: the next one asks of it.
-    async fn hear_of_unheard(&mut self) -> io::Result<()> {
-        if let Some(packet) = self.unheard.take() {
-            self.server.send(&packet).await?;
-            self.take_answer().await?;
-        }
-        Ok(())
-    }
-
-    /// Takes an answer that is not the client's.
-    async fn take_answer(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
-        let mut taken = Vec::new();
-        while !answer.is_over() {
-            if self.server.bytes().is_empty() {
-                self.server.fill().await?;
-            }
-            let used = answer.feed(self.server.bytes());
-            if taken.len() + used <= OWN_ANSWER_BYTES_MAX {
-                taken.extend_from_slice(&self.server.bytes()[..used]);
-            }
-            self.server.take(used);
-        }
-        Ok((!answer.failed).then_some(taken))
+    /// The session may have tables and settings that are not known; it gets no answers from memory
+    /// any more.
+    fn become_odd(&mut self) {
+        self.is_odd = true;
+        self.settings = None;
     }
 
     // --- passing on
@@ -496,19 +396,19 @@ impl Session {
                     false => (*copied, *limit) = (Vec::new(), 0),
                 }
             }
+            if answer.is_over()
+                && let Some(watch) = &self.service.watch
+                && let Some(version) = self.effect_version.take()
+                && version != self.service.definitions.version()
+            {
+                // The statement may have met a trigger that was made meanwhile.
+                self.pending.announce(watch, None);
+            }
             self.client.send(bytes).await?;
             self.server.take(used);
         }
+        self.server_used = Instant::now();
         Ok(())
-    }
-
-    fn announce(&mut self, effect: Effect) {
-        let Some(watch) = &self.service.watch else { return };
-        match effect {
-            Effect::Nothing => {}
-            Effect::Tables(tables) => self.pending.announce(watch, Some(tables)),
-            Effect::Everything => self.pending.announce(watch, None),
-        }
     }
 
     /// Takes note of what an answer says of the session. Outside of a transaction, everybody sees what has been written.
@@ -517,6 +417,7 @@ impl Session {
             return Ok(());
         }
         self.status = answer.status;
+        self.has_warnings = answer.warned || answer.failed || self.has_warnings && !self.resets_warnings;
         if self.status.is_none() && !self.pending.is_empty() {
             // An error does not tell whether there is a transaction still; this does.
             self.server.send(&[1, 0, 0, 0, com::PING]).await?;
@@ -533,36 +434,21 @@ impl Session {
         if let Some(status) = self.status {
             self.escapes = status & NO_BACKSLASH_ESCAPES == 0;
             if status & IN_TRANSACTION == 0 {
-                self.pending.settle();
+                self.settle();
             }
         }
         Ok(())
     }
 }
 
-/// Keeps an answer, if it is to be kept.
-fn finish(fill: Fill<Kept>, answer: &Answer, kept: Option<(Scope, (Vec<u8>, usize))>) {
-    match kept {
-        None => fill.refuse(Refusal::NoCollection),
-        Some(_) if answer.failed => fill.refuse(Refusal::Failed),
-        Some((_, (_, 0))) => fill.refuse(Refusal::TooLarge),
-        Some(_) if !answer.may_be_kept() => fill.refuse(Refusal::Volatile),
-        Some((scope, (packets, _))) => {
-            let bytes = packets.len() + 64;
-            // Why it is not kept is counted there.
-            let _ = fill.finish(Arc::new(Kept(packets.into())), bytes, scope, now_ms());
-        }
+/// What a statement of a kind leaves of what the one before it did.
+fn leaves(kind: &Kind) -> Leaves {
+    match kind {
+        Kind::Cacheable(_) => Leaves::Nothing,
+        Kind::Read(tables) if !tables.is_empty() => Leaves::Nothing,
+        Kind::Read(_) => Leaves::Warnings,
+        Kind::Write(_) => Leaves::FoundRows,
+        Kind::Settings | Kind::OneShot | Kind::Transaction => Leaves::FoundRowsAndWarnings,
+        Kind::Show | Kind::Unknown => Leaves::Asks,
     }
-}
-
-fn query_packet(sql: &str) -> Vec<u8> {
-    debug_assert!(sql.len() < PACKET_MAX);
-    let mut packet = (sql.len() as u32 + 1).to_le_bytes()[..3].to_vec();
-    packet.extend_from_slice(&[0, com::QUERY]);
-    packet.extend_from_slice(sql.as_bytes());
-    packet
-}
-
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
 }

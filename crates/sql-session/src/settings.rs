@@ -1,12 +1,16 @@
 //! What an answer depends on beside the statement: who asks, and how the session is set. The server is asked for it.
 
+use std::time::Duration;
+
 /// Asks for all of it, in one row: what is read here first, and then what has to be the same.
-pub const QUESTION: &str = "SELECT HEX(DATABASE()), @@character_set_client, @@tx_isolation, @@lower_case_table_names, \
+/// A SELECT would change what FOUND_ROWS() gives.
+pub const QUESTION: &str = "VALUES (HEX(DATABASE()), @@character_set_client, @@tx_isolation, @@lower_case_table_names, \
     @@sql_mode, HEX(USER()), HEX(CURRENT_USER()), HEX(CURRENT_ROLE()), @@time_zone, @@character_set_connection, \
     @@character_set_results, @@character_set_database, @@collation_connection, @@collation_database, @@sql_select_limit, \
     @@group_concat_max_len, @@div_precision_increment, @@lc_time_names, @@default_week_format, @@old_mode, @@max_sort_length, \
     @@sql_big_selects, @@max_join_size, @@sql_auto_is_null, @@system_versioning_asof, @@max_recursive_iterations, \
-    @@max_statement_time, @@default_regex_flags, @@max_allowed_packet, @@sql_safe_updates, @@sql_quote_show_create";
+    @@max_statement_time, @@default_regex_flags, @@max_allowed_packet, @@sql_safe_updates, @@sql_quote_show_create, \
+    @@wait_timeout, @@init_connect)";
 
 #[derive(Debug)]
 pub struct Settings {
@@ -22,6 +26,10 @@ pub struct Settings {
     pub is_utf8: bool,
     /// Answers may be kept at all: nothing uncommitted is read, and statements are read as here.
     pub allows_keeping: bool,
+    /// The account and the role by which the server judges what the session may do.
+    pub account: String,
+    /// How long the server waits for the next command before it closes the connection.
+    pub wait_timeout: Duration,
 }
 
 impl Settings {
@@ -35,15 +43,29 @@ impl Settings {
         };
         let case = text(3)?;
         let (isolation, mode) = (text(2)?, text(4)?);
+        // A search for NULL may find the row that the session inserted last.
+        let finds_last_insert = text(23).is_none_or(|value| value != "0");
+        let is_prepared_as_new = text(32).is_none_or(|commands| is_harmless_at_login(&commands));
         let allows_keeping = isolation != "READ-UNCOMMITTED"
             && case != "2"
+            && !finds_last_insert
+            && is_prepared_as_new
             && !["ORACLE", "MSSQL", "DB2", "POSTGRESQL", "ANSI_QUOTES"].iter().any(|word| mode.contains(word));
         // The name may have an @ in it, the host has none.
         let user = unhex(&text(5)?)?;
         let user = user.rsplit_once('@').map_or(user.as_str(), |(name, _)| name).to_owned();
         let is_utf8 = text(1)?.starts_with("utf8");
-        Some(Settings { user, schema, ignores_case: case != "0", is_utf8, allows_keeping, bytes })
+        let account = format!("{}:{}", text(6)?, text(7).unwrap_or_default());
+        let wait_timeout = Duration::from_secs(text(31)?.parse().ok()?);
+        let ignores_case = case != "0";
+        Some(Settings { user, schema, ignores_case, is_utf8, allows_keeping, account, wait_timeout, bytes })
     }
+}
+
+/// Whether what the server executes at each login leaves tables as they are for others.
+fn is_harmless_at_login(commands: &str) -> bool {
+    let commands = commands.trim().to_ascii_uppercase();
+    commands.is_empty() || commands.starts_with("SET ") && !commands.contains([';', '('])
 }
 
 /// The packets in an answer.
@@ -97,6 +119,7 @@ pub fn is_plain_table(shown: &[u8], deprecates_eof: bool) -> bool {
     let Some(row) = first_row(shown, deprecates_eof) else { return false };
     let [Some(_), Some(text)] = row.as_slice() else { return false };
     let engine = text.find("\n) ENGINE=").map(|at| &text[at + "\n) ENGINE=".len()..]);
+    let options = engine.unwrap_or_default();
     let engine = engine.and_then(|rest| rest.split_whitespace().next());
     let lower = text.to_ascii_lowercase();
     // Generated columns may ask the clock; Selkie's read the document.
@@ -119,6 +142,7 @@ pub fn is_plain_table(shown: &[u8], deprecates_eof: bool) -> bool {
         && engine.is_some_and(|engine| ["InnoDB", "Aria", "MyISAM"].contains(&engine))
         && !lower.contains("system versioning")
         && !lower.contains(" period for ")
+        && !options.contains(" SEQUENCE=")
         && !["cascade", "set null", "set default"].iter().any(|rule| lower.contains(&format!(" {rule}")))
         && !lower.replace("` timestamp", "").contains("` time")
         && !generated.any(|line| asks.clone().any(|word| line.contains(word)))
@@ -142,6 +166,8 @@ mod tests {
             "CREATE TEMPORARY TABLE `t` (\n  `a` int(11) DEFAULT NULL\n) ENGINE=InnoDB",
             "CREATE ALGORITHM=UNDEFINED VIEW `t` AS SELECT 1",
             "CREATE TABLE `t` (\n  `a` int(11) DEFAULT NULL\n) ENGINE=FEDERATED",
+            "CREATE TABLE `t` (\n  `a` int(11) DEFAULT NULL\n) ENGINE=MRG_MyISAM UNION=(`u`)",
+            "CREATE TABLE `t` (\n  `next_not_cached_value` bigint(21) NOT NULL\n) ENGINE=InnoDB SEQUENCE=1",
             "CREATE TABLE `t` (\n  `a` time DEFAULT NULL\n) ENGINE=InnoDB",
             "CREATE TABLE `t` (\n  `a` datetime GENERATED ALWAYS AS (current_timestamp()) VIRTUAL\n) ENGINE=InnoDB",
             "CREATE TABLE `t` (\n  CONSTRAINT `x` FOREIGN KEY (`a`) REFERENCES `u` (`a`) ON DELETE CASCADE\n) ENGINE=InnoDB",

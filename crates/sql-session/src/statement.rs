@@ -3,10 +3,10 @@
 //! Whatever is not known for sure is [`Kind::Unknown`], which is taken to change everything.
 
 use crate::bounded_parse;
-use crate::functions::{ACTING, BEFORE_PARENTHESES, COMMANDING, PURE, TELLTALE, VOLATILE, has};
+use crate::functions::{ACTING, COMMANDING, PURE, TELLTALE, VOLATILE, has};
+use crate::tokens::{Tokens, word};
 use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use sqlparser::tokenizer::Token;
 use std::ops::ControlFlow;
 
 /// Longer statements are not looked into.
@@ -19,10 +19,15 @@ const TABLES_MAX: usize = 8;
 pub enum Kind {
     /// A SELECT over these tables whose answer depends on nothing but their rows.
     Cacheable(Vec<Table>),
-    /// Changes nothing.
-    Read,
+    /// Changes nothing, unless one of these tables is a view that calls a function. Where the
+    /// tables are not known, all names are.
+    Read(Vec<Table>),
+    /// Tells of the server or a statement: SHOW, EXPLAIN.
+    Show,
     /// Changes how the session reads statements or tables: SET, USE.
     Settings,
+    /// Sets a characteristic of the next transaction alone, which the session's settings do not show.
+    OneShot,
     /// Begins or ends a transaction.
     Transaction,
     /// Changes these tables.
@@ -75,6 +80,19 @@ pub fn asks_of_the_last(sql: &[u8]) -> bool {
         .any(|word| memchr::memmem::find(&sql, word).is_some())
 }
 
+/// Whether a statement has the server read rights anew: USE chooses a schema, SET ROLE a role.
+pub fn chooses_rights(sql: &[u8]) -> bool {
+    let upper = sql.to_ascii_uppercase();
+    [&b"USE"[..], b"ROLE"].iter().any(|word| memchr::memmem::find(&upper, word).is_some())
+}
+
+/// Whether a statement that begins or ends a transaction ends it.
+pub fn ends_transaction(sql: &[u8]) -> bool {
+    let upper = sql.to_ascii_uppercase();
+    let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();
+    upper.trim_ascii_start().starts_with(b"COMMIT") || upper.trim_ascii_start().starts_with(b"ROLLBACK") && !has(b"TO")
+}
+
 fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
     let text = std::str::from_utf8(sql).ok().filter(|text| text.len() <= STATEMENT_BYTES_MAX)?;
     let is_plain = |text: &str| {
@@ -86,26 +104,25 @@ fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
     if !is_plain(text) {
         return None;
     }
-    let tokens = tokens(text)?;
-    let words: Vec<String> = tokens.iter().map_while(word).take(3).collect();
+    let tokens = Tokens::of_statement(text)?;
+    let words: Vec<String> = tokens.list().iter().map_while(word).take(3).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["SELECT", ..] => Some(select(text, &tokens, reading)),
-        [] if tokens.iter().find(|token| **token != Token::LParen).and_then(word).as_deref() == Some("SELECT") => {
+        [] if tokens.list().iter().find(|token| **token != Token::LParen).and_then(word).as_deref()
+            == Some("SELECT") =>
+        {
             Some(select(text, &tokens, reading))
         }
-        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => calls(&tokens, ALL).then_some(Kind::Read),
-        ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
-        // Said of the next transaction alone, the session's settings do not show it.
-        ["SET", second, ..]
-            if text.to_ascii_uppercase().contains("ISOLATION")
-                && (!["SESSION", "GLOBAL"].contains(second) || tokens.contains(&Token::Comma)) =>
-        {
-            None
+        ["WITH", ..] => {
+            let writes = ["INSERT", "UPDATE", "DELETE", "REPLACE"].iter().any(|word| tokens.has_word(word));
+            (!writes && tokens.call_only(ALL)).then(|| Kind::Read(tokens.names()))
         }
-        ["SET"] if text.to_ascii_uppercase().contains("ISOLATION") => None,
-        ["SET", second, ..] if *second != "STATEMENT" && !tokens.contains(&Token::LParen) => Some(Kind::Settings),
-        ["SET"] if !tokens.contains(&Token::LParen) => Some(Kind::Settings),
+        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => tokens.call_only(ALL).then_some(Kind::Show),
+        ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
+        ["SET", ..] if tokens.contains(&Token::LParen) || words.get(1) == Some(&"STATEMENT") => None,
+        ["SET", ..] if is_one_shot(text, &words, &tokens) => Some(Kind::OneShot),
+        ["SET", ..] => Some(Kind::Settings),
         ["BEGIN"] | ["BEGIN", "WORK"] | ["START", "TRANSACTION", ..] | ["COMMIT" | "ROLLBACK" | "SAVEPOINT", ..] => {
             Some(Kind::Transaction)
         }
@@ -115,50 +132,19 @@ fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
     }
 }
 
-/// The tokens of one statement, without white space; `None` where there are several, or what cannot be read.
-fn tokens(text: &str) -> Option<Vec<Token>> {
-    let mut tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize().ok()?;
-    let is_version_comment = |token: &Token| matches!(token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with(['!', 'M']));
-    if tokens.iter().any(is_version_comment) {
-        return None;
-    }
-    tokens.retain(|token| !matches!(token, Token::Whitespace(_) | Token::EOF));
-    while tokens.last() == Some(&Token::SemiColon) {
-        tokens.pop();
-    }
-    (!tokens.contains(&Token::SemiColon)).then_some(tokens)
-}
-
-/// An unquoted word, in upper case.
-fn word(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
-        _ => None,
-    }
-}
-
-/// Whether whatever looks like a call is one of these functions.
-fn calls(tokens: &[Token], known: &[&str]) -> bool {
-    tokens.windows(2).all(|pair| match pair {
-        [Token::Word(word), Token::LParen] => {
-            let name = word.value.to_ascii_uppercase();
-            word.quote_style.is_none() && has(BEFORE_PARENTHESES, &name)
-                || known.iter().any(|functions| has(functions, &name))
-        }
-        // What else may name a function is not known.
-        [Token::DoubleQuotedString(_), Token::LParen] => false,
-        _ => true,
-    }) && !tokens.windows(4).any(|four| {
-        // A function of a schema.
-        matches!(four, [Token::Word(_) | Token::DoubleQuotedString(_), Token::Period, Token::Word(_), Token::LParen])
-    })
-}
-
 /// Functions that are known to write nothing.
 const ALL: &[&str] = &[PURE, VOLATILE, ACTING];
 
-fn select(text: &str, tokens: &[Token], reading: Reading) -> Kind {
-    if !calls(tokens, ALL) {
+/// Whether SET says something of the next transaction alone.
+fn is_one_shot(text: &str, words: &[&str], tokens: &Tokens) -> bool {
+    let upper = text.to_ascii_uppercase();
+    let names = ["ISOLATION", "READ_ONLY", "TRANSACTION"].iter().any(|word| upper.contains(word));
+    let is_for_longer = words.get(1).is_some_and(|second| ["SESSION", "LOCAL", "GLOBAL"].contains(second));
+    names && (!is_for_longer || tokens.contains(&Token::Comma))
+}
+
+fn select(text: &str, tokens: &Tokens, reading: Reading) -> Kind {
+    if !tokens.call_only(ALL) {
         return Kind::Unknown;
     }
     let assumes = reading.assumes_cacheable;
@@ -175,20 +161,25 @@ fn select(text: &str, tokens: &[Token], reading: Reading) -> Kind {
         _ => false,
     };
     let functions: &[&str] = if assumes { &[PURE, VOLATILE] } else { &[PURE] };
-    if tokens.iter().any(is_telltale) || text.contains('@') && !assumes || !calls(tokens, functions) {
-        return Kind::Read;
+    let depends_on_more =
+        tokens.list().iter().any(is_telltale) || text.contains('@') && !assumes || !tokens.call_only(functions);
+    if depends_on_more && !tokens.has_word("FROM") {
+        return Kind::Read(Vec::new());
     }
     let parsed = bounded_parse::parse(text, tokens.len());
     let Some([Statement::Query(query)]) = parsed.as_deref() else {
-        return Kind::Read;
+        return Kind::Read(tokens.names());
     };
     match (&query.with, tables(query)) {
-        (None, Some(tables)) if (1..=TABLES_MAX).contains(&tables.len()) => Kind::Cacheable(tables),
-        _ => Kind::Read,
+        (None, Some(tables)) if !depends_on_more && (1..=TABLES_MAX).contains(&tables.len()) => Kind::Cacheable(tables),
+        (_, tables) => Kind::Read(tables.unwrap_or_else(|| tokens.names())),
     }
 }
 
-fn write(text: &str, tokens: &[Token]) -> Option<Kind> {
+fn write(text: &str, tokens: &Tokens) -> Option<Kind> {
+    if tokens.may_call_spaced() {
+        return None;
+    }
     let statements = bounded_parse::parse(text, tokens.len())?;
     let [statement] = statements.as_slice() else { return None };
     let mut more = Vec::new();
@@ -209,7 +200,11 @@ fn write(text: &str, tokens: &[Token]) -> Option<Kind> {
     }
     let calls_unknown = visit_expressions(statement, |expression| match expression {
         Expr::Function(function) => {
-            let name = function.name.to_string().to_ascii_uppercase();
+            let [part] = function.name.0.as_slice() else { return ControlFlow::Break(()) };
+            let name = match part.as_ident() {
+                Some(name) if name.quote_style.is_none() => name.value.to_ascii_uppercase(),
+                _ => return ControlFlow::Break(()),
+            };
             match ALL.iter().any(|functions| has(functions, &name)) || name == "VALUES" {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
@@ -248,8 +243,12 @@ fn table(name: &sqlparser::ast::ObjectName) -> Option<Table> {
         [schema, name] => (Some((*schema).to_owned()), (*name).to_owned()),
         _ => return None,
     };
-    let is_plain = |name: &str| !name.is_empty() && !name.contains(['`', '\\', '.', '@', '#']);
-    (is_plain(&name) && schema.as_deref().is_none_or(is_plain)).then_some(Table { schema, name })
+    (is_plain_name(&name) && schema.as_deref().is_none_or(is_plain_name)).then_some(Table { schema, name })
+}
+
+/// Whether a name needs no escapes.
+pub fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['`', '\\', '.', '@', '#'])
 }
 
 #[cfg(test)]
@@ -269,7 +268,9 @@ mod tests {
         match classify(sql.as_bytes(), reading) {
             Kind::Cacheable(tables) => format!("cacheable {}", names(tables)),
             Kind::Write(tables) => format!("write {}", names(tables)),
-            Kind::Read => "read".into(),
+            Kind::Read(_) => "read".into(),
+            Kind::Show => "show".into(),
+            Kind::OneShot => "one shot".into(),
             Kind::Settings => "settings".into(),
             Kind::Transaction => "transaction".into(),
             Kind::Unknown => "unknown".into(),
@@ -301,7 +302,6 @@ mod tests {
         for sql in [
             "SELECT 1",
             "SELECT now() FROM t",
-            "SELECT `rand`() FROM t",
             "SELECT rand () FROM t",
             "SELECT current_timestamp FROM t",
             "SELECT @a FROM t",
@@ -313,10 +313,24 @@ mod tests {
             "SELECT SQL_CALC_FOUND_ROWS a FROM t",
             "SELECT found_rows()",
             "SELECT a FROM t WHERE b = ?",
-            "SHOW TABLES",
-            "EXPLAIN SELECT * FROM t",
+            "SELECT nextval(s) FROM t",
+            "SELECT NEXT VALUE FOR s",
+            "WITH x AS (SELECT 1) SELECT * FROM x",
         ] {
             assert_eq!(kind(sql), "read", "{sql}");
+        }
+        for sql in ["SHOW TABLES", "EXPLAIN SELECT * FROM t"] {
+            assert_eq!(kind(sql), "show", "{sql}");
+        }
+        for sql in [
+            "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+            "SET TRANSACTION READ ONLY",
+            "SET @@tx_read_only = 1",
+            "SET @@tx_isolation = 'READ-UNCOMMITTED'",
+            "SET tx_isolation = 'READ-UNCOMMITTED'",
+            "SET SESSION sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'",
+        ] {
+            assert_eq!(kind(sql), "one shot", "{sql}");
         }
         for sql in [
             "SELECT f() FROM t",
@@ -326,7 +340,11 @@ mod tests {
             "SELECT /*! f() */ a FROM t",
             "SELECT /*M!100000 f() */ a FROM t",
             "SELECT a FROM t; DELETE FROM t",
-            "SELECT nextval(s) FROM t",
+            "SELECT `rand`() FROM t",
+            "SELECT mid (a) FROM t",
+            "INSERT INTO t VALUES (mid (7))",
+            "INSERT INTO t VALUES (`left`(7))",
+            "UPDATE t SET a = d.f()",
             "CALL p()",
             "LOCK TABLES t READ",
             "EXECUTE IMMEDIATE 'DELETE FROM t'",
@@ -334,13 +352,8 @@ mod tests {
             "DROP TABLE t",
             "SET @a = f()",
             "SET STATEMENT max_statement_time = 1 FOR DELETE FROM t",
-            "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
-            "SET @@tx_isolation = 'READ-UNCOMMITTED'",
-            "SET tx_isolation = 'READ-UNCOMMITTED'",
-            "SET SESSION sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'",
             "BEGIN NOT ATOMIC DELETE FROM t; END",
             "ANALYZE UPDATE t SET a = 1",
-            "WITH x AS (SELECT 1) SELECT * FROM x",
             "",
         ] {
             assert_eq!(kind(sql), "unknown", "{sql}");

@@ -13,6 +13,9 @@ pub fn shards(threads: usize, per_worker: bool) -> usize {
     if per_worker { threads } else { 2 * threads }
 }
 
+/// How old the knowledge of what an SQL client may do gets, unless it is set.
+const RIGHTS_AGE_MS: u64 = 1000;
+
 /// Less does not hold an answer of some documents.
 const SHARD_BYTES_MIN: usize = 16 << 10;
 
@@ -53,6 +56,9 @@ pub fn resolve(
         stale_ms: written.cache_stale_ms.as_ref().map(|setting| setting.value),
         sql: SqlCache {
             selects: written.cache_selects.as_ref().map_or(Selects::Verify, |setting| setting.value),
+            rights_age_max: Duration::from_millis(
+                written.cache_rights_age_ms.as_ref().map_or(RIGHTS_AGE_MS, |setting| setting.value as u64),
+            ),
             only_users: list(&written.cache_only_users),
             except_users: list(&written.cache_except_users),
             only_statements: list(&written.cache_only_statements),
@@ -203,6 +209,7 @@ fn check_stale(written: &Written, store: &Store, foreign_writes: ForeignWrites) 
 fn check_sql(written: &Written, mode: CacheMode) -> Result<(), ConfigError> {
     let keeps = matches!(mode, CacheMode::Results | CacheMode::Both);
     let selects = written.cache_selects.as_ref().map(|setting| ("selects", setting.refuse("")));
+    let rights = written.cache_rights_age_ms.as_ref().map(|setting| ("rights-age-ms", setting.refuse("")));
     let lists = [
         ("only-users", &written.cache_only_users),
         ("except-users", &written.cache_except_users),
@@ -210,7 +217,7 @@ fn check_sql(written: &Written, mode: CacheMode) -> Result<(), ConfigError> {
         ("except-statements", &written.cache_except_statements),
     ];
     let lists = lists.into_iter().filter_map(|(name, list)| Some((name, list.as_ref()?.refuse(""))));
-    match selects.into_iter().chain(lists).next() {
+    match selects.into_iter().chain(rights).chain(lists).next() {
         Some((name, error)) if !keeps || written.sql_listen.is_none() => Err(ConfigError {
             message: format!(
                 "{name} is about answers to SQL clients, and none are kept; that takes sql-listen, and results or both as the cache's mode"

@@ -364,6 +364,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "cache",
+        name: "rights-age-ms",
+        flag: None,
+        kind: "milliseconds, from 0",
+        default: "1000",
+        example: "200",
+        about: "Answers from memory are given to an SQL client by what SHOW GRANTS says of its account, which is asked for again when it is older than this: \
+                so long, at most, answers are given that a withdrawn right allowed.",
+        read: read!(cache_rights_age_ms, |raw| integer(raw, 0, DAY_SECONDS * 1000)),
+    },
+    Parameter {
+        section: "cache",
         name: "only-users",
         flag: None,
         kind: "list of users",

@@ -1,12 +1,14 @@
 //! Prepared statements: what executing one does, and answers to SELECTs from memory.
 
-use super::{Effect, PREPARED, Session};
+use super::{Effect, Leaves, PREPARED, Session};
 use crate::answer::{Answer, PACKET_MAX, Shape};
 use crate::execution::{self, Execution};
+use crate::pending;
 use crate::settings::Settings;
 use crate::statement::{self, Kind, STATEMENT_BYTES_MAX, Table};
 use std::io;
 use std::rc::Rc;
+use store::Namespace;
 
 /// The number that stands for the statement prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
@@ -17,7 +19,7 @@ const EXECUTION_BYTES_MAX: usize = PACKET_MAX - (256 << 10);
 /// A prepared statement.
 pub struct Prepared {
     /// What executing it does.
-    pub effect: Effect,
+    pub does: Does,
     /// It is a SELECT whose answers can be kept.
     select: Option<Rc<Select>>,
     /// How many values it takes.
@@ -30,9 +32,20 @@ pub struct Prepared {
     has_long_data: bool,
 }
 
+/// What executing a statement does, as far as preparing it tells. What changes with its tables is
+/// looked up at each execution.
+#[derive(Clone)]
+pub enum Does {
+    Read(Rc<[Namespace]>),
+    Write(Rc<[Namespace]>),
+    /// Tells of the server, or ends a transaction.
+    Nothing,
+    Anything,
+}
+
 /// A prepared SELECT that depends on nothing but rows and its values.
 pub struct Select {
-    sql: Vec<u8>,
+    sql: Rc<[u8]>,
     tables: Vec<Table>,
     /// How the session was set: tables were looked up and words were read by that.
     settings: Rc<Settings>,
@@ -42,33 +55,38 @@ impl Session {
     pub async fn prepare(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
         let mut select = None;
-        let effect = match statement::classify(sql, self.reading(true)) {
+        let does = match statement::classify(sql, self.reading(true)) {
             Kind::Cacheable(tables) => {
+                let settings = self.settings().await?;
+                let does = does(Does::Read, &tables, settings.as_deref());
                 if self.service.cache.is_some()
-                    && let Some(settings) = self.settings().await?
+                    && let Some(settings) = settings
                 {
-                    select = Some(Rc::new(Select { sql: sql.to_vec(), tables, settings }));
+                    select = Some(Rc::new(Select { sql: sql.into(), tables, settings }));
                 }
-                Effect::Nothing
+                does
             }
-            Kind::Read | Kind::Transaction => Effect::Nothing,
+            Kind::Read(tables) if tables.is_empty() => Does::Nothing,
             // Which schema is meant is settled now.
-            Kind::Write(tables) => self.effect_on(&tables, false).await?,
-            Kind::Settings | Kind::Unknown => Effect::Everything,
+            Kind::Read(tables) => does(Does::Read, &tables, self.settings().await?.as_deref()),
+            Kind::Write(tables) => does(Does::Write, &tables, self.settings().await?.as_deref()),
+            Kind::Show | Kind::Transaction => Does::Nothing,
+            Kind::Settings | Kind::OneShot | Kind::Unknown => Does::Anything,
         };
+        self.catch_up(Leaves::Asks).await?;
         self.server.send(&packet).await?;
         let mut answer = Answer::new(Shape::Prepared, self.login.deprecates_eof);
         self.relay(&mut answer, None).await?;
-        self.note_prepared(&answer, effect, select);
+        self.note_prepared(&answer, does, select);
         self.note_answer(&answer).await
     }
 
-    pub fn note_prepared(&mut self, answer: &Answer, effect: Effect, select: Option<Rc<Select>>) {
+    pub fn note_prepared(&mut self, answer: &Answer, does: Does, select: Option<Rc<Select>>) {
         self.last_prepared = answer.statement;
         if let Some(number) = answer.statement {
             let params = answer.params;
             let (types, has_unheard_types, has_long_data) = (None, false, false);
-            let prepared = Prepared { effect, select, params, types, has_unheard_types, has_long_data };
+            let prepared = Prepared { does, select, params, types, has_unheard_types, has_long_data };
             self.prepared.insert(number, prepared);
         }
     }
@@ -97,8 +115,7 @@ impl Session {
             if self.prepared.get(&number).is_some_and(|prepared| prepared.has_unheard_types) {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            self.unheard = None;
-            return self.pass(Shape::Results, Effect::Nothing).await.map(drop);
+            return self.execute_blindly(self.does(number)).await;
         }
         let packet = self.client.packet(EXECUTION_BYTES_MAX).await?;
         let payload = packet.get(4..).unwrap_or_default();
@@ -125,23 +142,54 @@ impl Session {
                 key.extend_from_slice(&(select.sql.len() as u32).to_le_bytes());
                 key.extend_from_slice(&select.sql);
                 execution.write_key(types, &mut key);
-                self.keep(&cache, &key, &settings, &select.tables, whole).await?;
+                self.keep(&cache, &key, &settings, &select.tables, (whole, Some(select.sql.clone()))).await?;
                 let is_unheard = self.unheard.is_some();
                 if let Some(prepared) = self.prepared.get_mut(&number) {
                     prepared.has_unheard_types = is_unheard;
                 }
                 return Ok(());
             }
-            return self.send_and_relay(&whole).await;
+            return self.send_and_relay(number, &whole).await;
         }
-        self.send_and_relay(&packet).await
+        self.send_and_relay(number, &packet).await
     }
 
-    async fn send_and_relay(&mut self, packet: &[u8]) -> io::Result<()> {
-        self.unheard = None;
+    async fn send_and_relay(&mut self, number: u32, packet: &[u8]) -> io::Result<()> {
+        let effect = self.effect_of(self.does(number)).await;
+        self.catch_up(Leaves::Nothing).await?;
+        self.announce(effect);
         self.server.send(packet).await?;
         let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
         self.relay(&mut answer, None).await?;
         self.note_answer(&answer).await
     }
+
+    fn does(&self, number: u32) -> Does {
+        self.prepared.get(&number).map_or(Does::Anything, |prepared| prepared.does.clone())
+    }
+
+    /// Has the server execute a statement whose values are not looked at.
+    pub async fn execute_blindly(&mut self, does: Does) -> io::Result<()> {
+        let leaves = if matches!(does, Does::Write(_)) { Leaves::FoundRows } else { Leaves::Asks };
+        let effect = self.effect_of(does).await;
+        self.catch_up(leaves).await?;
+        self.pass(Shape::Results, effect).await.map(drop)
+    }
+
+    async fn effect_of(&mut self, does: Does) -> Effect {
+        self.resets_warnings = matches!(does, Does::Read(_) | Does::Write(_));
+        match does {
+            Does::Read(tables) => self.effect_of_reading_from(Some(&tables)).await,
+            Does::Write(tables) => self.effect_of_writing_to(Some(&tables)).await,
+            Does::Nothing => Effect::Nothing,
+            Does::Anything => {
+                self.become_odd();
+                Effect::Everything
+            }
+        }
+    }
+}
+
+fn does(kind: fn(Rc<[Namespace]>) -> Does, tables: &[Table], settings: Option<&Settings>) -> Does {
+    pending::namespaces(tables, settings).map_or(Does::Anything, |tables| kind(tables.into()))
 }
