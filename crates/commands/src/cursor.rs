@@ -4,14 +4,19 @@
 //! whose cursor outlives its first batch touch it. A cursor in use is checked out: its state is with the command that
 //! uses it, its entry stays behind, so that killing it is noticed when it is checked in.
 
+mod quota;
+
+pub use quota::{Charge, CursorLimits, Holder};
+
 use crate::logical_session::LogicalSessionId;
 use crate::read::Reader;
 use document::Doc;
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
+use quota::Quotas;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use store::{Namespace, PlanSummary};
 
 const SHARDS: usize = 64;
@@ -27,10 +32,12 @@ pub struct Owner {
 pub struct Cursors {
     shards: [Mutex<HashMap<i64, Entry, ahash::RandomState>>; SHARDS],
     open: AtomicI64,
+    quotas: Arc<Quotas>,
 }
 
 struct Entry {
     owner: Owner,
+    charge: Charge,
     /// `None` while checked out.
     reader: Option<Box<Reader>>,
     /// What `$currentOp` shows of it.
@@ -83,12 +90,6 @@ pub enum Killed {
     NotFound,
 }
 
-impl Default for Cursors {
-    fn default() -> Self {
-        Cursors { shards: std::array::from_fn(|_| Mutex::default()), open: AtomicI64::new(0) }
-    }
-}
-
 impl fmt::Debug for Cursors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cursors {{ open: {} }}", self.open())
@@ -96,11 +97,22 @@ impl fmt::Debug for Cursors {
 }
 
 impl Cursors {
+    pub fn new(limits: CursorLimits) -> Cursors {
+        let shards = std::array::from_fn(|_| Mutex::default());
+        Cursors { shards, open: AtomicI64::new(0), quotas: Quotas::new(limits) }
+    }
+
+    /// Makes room for a cursor that holds so many bytes. Fails with 146 if there is none.
+    pub fn charge(&self, holder: Holder, bytes: i64) -> Result<Charge> {
+        self.quotas.charge(holder, bytes)
+    }
+
     /// Enters a cursor and gives its id: random, positive.
-    pub fn insert(&self, owner: Owner, reader: Box<Reader>, no_timeout: bool, history: History) -> i64 {
+    pub fn insert(&self, owner: Owner, charge: Charge, reader: Box<Reader>, no_timeout: bool, history: History) -> i64 {
         let now_ms = history.created_ms;
+        let reader = Some(reader);
         let mut entry =
-            Entry { owner, reader: Some(reader), history, last_use_ms: now_ms, no_timeout, killed: false, lost: None };
+            Entry { owner, charge, reader, history, last_use_ms: now_ms, no_timeout, killed: false, lost: None };
         loop {
             let id = (rand::random::<u64>() >> 1) as i64;
             match self.shard(id).entry(id) {
@@ -176,6 +188,8 @@ impl Cursors {
         self.retain(|entry| {
             if named(&entry.owner) {
                 entry.reader = None;
+                // Less is always possible.
+                let _ = entry.charge.change(i64::MIN / 2);
                 entry.lost = Some(error.clone());
             }
             true
@@ -197,6 +211,27 @@ impl Cursors {
             !expire
         });
         expired
+    }
+
+    /// Has the cursors time out that were opened without a session over a connection that has ended: no client can use them
+    /// but one that was told their ids.
+    pub fn connection_ended(&self, connection_id: u64) {
+        let holder = Holder::Connection(connection_id);
+        if self.quotas.has(holder) {
+            self.retain(|entry| {
+                entry.no_timeout &= entry.charge.holder != holder;
+                true
+            });
+        }
+    }
+
+    /// The bytes that all cursors hold between two batches.
+    pub fn bytes(&self) -> i64 {
+        self.quotas.bytes()
+    }
+
+    pub fn limits(&self) -> CursorLimits {
+        self.quotas.limits()
     }
 
     /// The cursors that no command reads at the moment.
@@ -314,6 +349,12 @@ impl CheckedOut<'_> {
     /// The state; always there until the cursor is checked in.
     pub fn reader(&mut self) -> Option<&mut Reader> {
         self.reader.as_deref_mut()
+    }
+
+    /// Notes that the cursor holds so much more than before, or less. Fails with 146 if that is too much.
+    pub fn recharge(&self, by: i64) -> Result<()> {
+        let mut shard = self.cursors.shard(self.id);
+        shard.get_mut(&self.id).map_or(Ok(()), |entry| entry.charge.change(by))
     }
 
     /// Puts the cursor back; one that was killed meanwhile is closed, which gives false.

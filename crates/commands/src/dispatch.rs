@@ -49,6 +49,8 @@ pub struct Call<'a> {
     pub running: &'a Running,
     /// When the command began: milliseconds since 1970.
     pub now_ms: i64,
+    /// The capacity of the reply's buffer before anything was written to it.
+    reply_capacity: usize,
     /// What answers `$text`, should the command have one.
     text_indexes: TextIndexes,
     /// What the answer depends on, where it is to be kept.
@@ -78,6 +80,7 @@ impl<'a> Call<'a> {
             envelope: Envelope::new(first),
             running,
             now_ms,
+            reply_capacity: 0,
             text_indexes: TextIndexes::default(),
             depends: Depends::default(),
             beginning: None,
@@ -129,6 +132,12 @@ impl<'a> Call<'a> {
     /// The answer to `help: true`, which no command that is read as a whole has.
     fn write_help(&self, writer: &mut DocWriter<'_>) {
         writer.append("help", &*format!("help for: {} {}", self.spec.name, self.spec.help));
+    }
+
+    /// Returns the bytes that the command holds beside the reply that is being written; `None` where they are not counted.
+    pub fn held_beside(&self, reply: &DocWriter<'_>) -> Option<i64> {
+        let reply_growth = reply.capacity() as i64 - self.reply_capacity as i64;
+        Some(steps::memory::held()? - reply_growth)
     }
 
     pub fn database(&self) -> &'a str {
@@ -377,6 +386,7 @@ async fn carry_out(
     };
     let first = resolved.as_ref().and_then(by_uuid::Resolved::first).unwrap_or(first);
     let mut call = Call::new(worker, session, request, spec, first, running);
+    call.reply_capacity = reply.capacity();
     call.begin(body)?;
     if let Some(resolved) = &resolved {
         call.read_own()?;

@@ -29,6 +29,21 @@ pub fn memory_bytes() -> u64 {
     proc_value("/proc/meminfo", "MemTotal:").unwrap_or(0) * 1024
 }
 
+/// The memory that the process's control group (version 2) may take, or one above it.
+pub fn control_group_memory_max() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let group = std::path::Path::new("/sys/fs/cgroup").join(path);
+    let above = group.ancestors().take_while(|folder| folder.starts_with("/sys/fs/cgroup"));
+    // A group without a limit says `max`.
+    above.filter_map(|folder| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok()).min()
+}
+
+/// The address space that the process may take (`ulimit -v`).
+pub fn address_space_max() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
+}
+
 /// Logical processors.
 pub fn processors() -> i32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as i32)

@@ -36,6 +36,12 @@ use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
 /// What a blocking stage (sort, group) may hold in memory, as in MongoDB.
 pub const BLOCKING_BYTES_MAX: usize = 100 * 1024 * 1024;
 
+/// The same, and no more than a part of what a request may hold, so that it goes to disk before it is ended.
+pub fn blocking_bytes_max() -> usize {
+    let request = usize::try_from(steps::memory::limits().request).unwrap_or(usize::MAX);
+    BLOCKING_BYTES_MAX.min(request / 3)
+}
+
 /// What to read; the defaults read everything as it is.
 #[derive(Default)]
 pub struct Request<'a> {
@@ -208,7 +214,7 @@ impl Reader {
             residual: (needs.contains(Meta::TextScore) || !facts.exact).then_some(predicate),
             sort: sort.filter(|_| !in_order),
             sort_limit: limit,
-            budget: request.budget.unwrap_or_else(|| BLOCKING_BYTES_MAX.into()),
+            budget: request.budget.unwrap_or_else(|| blocking_bytes_max().into()),
             pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: request.projection,
             describer,
@@ -252,7 +258,7 @@ impl Reader {
             residual: None,
             sort: None,
             sort_limit: None,
-            budget: BLOCKING_BYTES_MAX.into(),
+            budget: blocking_bytes_max().into(),
             pipeline: pipeline.map(|execution| PipelineRun { execution, finished: false }),
             projection: None,
             describer: None,

@@ -91,7 +91,7 @@ pub async fn write_list_cursor(
         let mut batch = Batch::begin(&mut cursor, "firstBatch", documents_max);
         reader.fill(call, &mut batch).await?;
     }
-    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
+    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false, &cursor)? };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(())

@@ -6,6 +6,7 @@
 
 use crate::profiling::Facts;
 use crate::server::ClientIdentity;
+use crate::shortage;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error, Result};
@@ -14,7 +15,7 @@ use query::aggregate::Pace;
 use std::cell::{Cell, OnceCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -139,8 +140,11 @@ impl Running {
 
     /// Fails when the operation was killed or its time is up.
     pub fn check(&self) -> Result<()> {
-        if self.operation.get().is_some_and(|operation| operation.killed.load(Ordering::Relaxed)) {
-            return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
+        if let Some(reason) = self.operation.get().and_then(|operation| operation.kill_reason()) {
+            return Err(reason);
+        }
+        if let Some(exceeded) = steps::memory::exceeded() {
+            return Err(shortage::error(exceeded));
         }
         if self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
@@ -157,7 +161,8 @@ pub struct Operation {
     /// The command's body.
     pub command: Bytes,
     pub started: Instant,
-    killed: AtomicBool,
+    /// The code of the error that it is to end with; 0 while it may go on.
+    killed: AtomicI32,
     waits_for_lock: AtomicBool,
     /// Wakes it where it waits.
     waker: AtomicWaker,
@@ -171,8 +176,29 @@ impl Operation {
     }
 
     pub fn kill(&self) {
-        self.killed.store(true, Ordering::Relaxed);
+        self.kill_with(Code::INTERRUPTED);
+    }
+
+    /// Has it end because its client has left.
+    pub fn client_left(&self) {
+        self.kill_with(Code::CLIENT_DISCONNECT);
+    }
+
+    /// The first reason counts.
+    fn kill_with(&self, code: Code) {
+        let _ = self.killed.compare_exchange(0, code.0, Ordering::Relaxed, Ordering::Relaxed);
         self.waker.wake();
+    }
+
+    fn kill_reason(&self) -> Option<Error> {
+        match Code(self.killed.load(Ordering::Relaxed)) {
+            Code(0) => None,
+            Code::CLIENT_DISCONNECT => {
+                let message = "operation was interrupted because a client disconnected";
+                Some(Error::new(Code::CLIENT_DISCONNECT, message))
+            }
+            code => Some(Error::new(code, "operation was interrupted")),
+        }
     }
 
     pub fn waits_for_lock(&self) -> bool {
@@ -180,7 +206,7 @@ impl Operation {
     }
 
     pub fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::Relaxed)
+        self.killed.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -224,7 +250,7 @@ impl Operations {
             identity: identity.clone(),
             command: command(),
             started: Instant::now(),
-            killed: AtomicBool::new(false),
+            killed: AtomicI32::new(0),
             waits_for_lock: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             progress: OnceLock::new(),

@@ -3,7 +3,7 @@
 use crate::answers::{Answers, Caches, Uses};
 use crate::catalog_figures::Catalog;
 use crate::clock;
-use crate::cursor::Cursors;
+use crate::cursor::{CursorLimits, Cursors};
 use crate::index_filters::IndexFilters;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
 use crate::profiling::Profiling;
@@ -45,6 +45,9 @@ pub enum Topology {
 pub struct Settings {
     pub topology: Topology,
     pub cursor_timeout: std::time::Duration,
+    pub cursor_limits: CursorLimits,
+    /// How many clients may be connected.
+    pub connections_max: usize,
     /// Operations that take longer are slow, in milliseconds.
     pub slow_ms: i64,
     /// Whether slow operations are logged.
@@ -123,6 +126,7 @@ impl Server {
     pub fn new(settings: Settings, engine: Arc<dyn Engine>, caches: Caches) -> Arc<Server> {
         let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
         let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
+        let cursors = Cursors::new(settings.cursor_limits);
         Arc::new(Server {
             settings,
             engine,
@@ -130,7 +134,7 @@ impl Server {
             listeners: caches.listeners,
             results: caches.results,
             sql: caches.sql,
-            cursors: Cursors::default(),
+            cursors,
             started: Instant::now(),
             started_ms: clock::now_ms(),
             process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),
@@ -275,11 +279,12 @@ impl Worker {
         &self.shared.statistics
     }
 
-    /// Ends what is under way for a connection and was only to be read to its client, which has hung up. Writes go on.
+    /// Ends what is under way for a connection and was only to be read to its client, which has hung up. Writes go on, as in
+    /// MongoDB.
     pub fn stop_reads_of(&self, connection_id: u64) {
         let operations = self.shared.operations.list();
         let own = operations.iter().filter(|operation| operation.identity.connection_id == connection_id);
-        own.filter(|operation| table::only_reads(operation.command())).for_each(|operation| operation.kill());
+        own.filter(|operation| table::only_reads(operation.command())).for_each(|operation| operation.client_left());
     }
 
     /// A new ObjectId, unlike any other made by any worker of any process.

@@ -18,6 +18,11 @@ impl<'b> DocWriter<'b> {
         DocWriter { buffer, start }
     }
 
+    /// Returns how many bytes the buffer holds without growing.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Appends an element. A key with a zero byte in it would break the document; it is cut there.
     #[inline]
     pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) {

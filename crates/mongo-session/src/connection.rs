@@ -1,9 +1,10 @@
 //! One client connection, from its first byte to its last.
 
 use crate::SessionWorker;
+use crate::incoming::SMALL_BYTES;
 use crate::respond::{AtOnce, respond, respond_at_once};
 use bytes::BytesMut;
-use commands::ClientSession;
+use commands::{ClientSession, shortage};
 use mongo_wire::DecodeError;
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use selkie_runtime::connection::Life;
@@ -16,22 +17,31 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
 
 /// A message longer than what is there of it gets room for four times as much, up to its length, and this at least. So a client
 /// that announces 48 MB and sends a header gets no more than this.
 const GROWTH_BYTES_MIN: usize = 256 * 1024;
 
-/// How long a client may pause within a message. Longer than any network recovers in; but not for ever, since what came of the
-/// message is held in memory meanwhile.
-const STALL_MAX: Duration = Duration::from_secs(300);
+/// How often it is looked whether a client that has sent a part of a message, or has a reply to read, keeps others waiting.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a client may not read its reply while memory is short.
+const READS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why a conversation ended early.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// The client sent what cannot be understood.
     Malformed(DecodeError),
-    /// The client sent a part of a message, and then nothing.
-    Stalled,
+    /// The client sent a part of a message, and then nothing, or too little.
+    Stalled(Duration),
+    /// There was no room for the client's message.
+    NoRoom(usize),
+    /// The client did not read its reply.
+    Unread(Duration),
+    /// The client sent no request.
+    Idle(Duration),
     /// The socket failed, or the client hung up on a reply.
     Socket(io::Error),
 }
@@ -52,7 +62,10 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Broken::Malformed(error) => error.fmt(f),
-            Broken::Stalled => write!(f, "a message was not finished within {} seconds", STALL_MAX.as_secs()),
+            Broken::Stalled(waited) => write!(f, "a message was not finished within {} seconds", waited.as_secs()),
+            Broken::NoRoom(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
+            Broken::Unread(waited) => write!(f, "a reply was not read within {} seconds", waited.as_secs()),
+            Broken::Idle(waited) => write!(f, "no request came within {} seconds", waited.as_secs()),
             Broken::Socket(error) => error.fmt(f),
         }
     }
@@ -69,12 +82,15 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
         life: life.clone(),
     };
     let outcome = conversation.converse().await;
+    let worker = conversation.worker();
+    worker.commands.server.cursors.connection_ended(id);
     match outcome {
         Ok(()) => {}
-        Err(reason @ (Broken::Malformed(_) | Broken::Stalled)) => {
-            conversation.worker().complaints.closed(id, peer, &reason);
-        }
         Err(Broken::Socket(error)) => tracing::debug!(connection = id, %error, "connection lost"),
+        Err(Broken::Idle(waited)) => {
+            tracing::debug!(connection = id, seconds = waited.as_secs(), "connection was idle")
+        }
+        Err(reason) => worker.complaints.closed(id, peer, &reason),
     }
 }
 
@@ -131,17 +147,27 @@ impl Conversation {
         tokio::select! {
             biased;
             done = &mut work => done,
-            () = self.stream.hung_up() => {
+            () = self.stream.hung_up() => loop {
                 self.worker().commands.stop_reads_of(self.session.connection_id);
-                work.await
-            }
+                // One request may be several operations, one after the other.
+                tokio::select! {
+                    biased;
+                    done = &mut work => break done,
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                }
+            },
         }
     }
 
     /// Waits for bytes and gives them behind those there are already. `None`: the client hung up, at the end of a message or not.
     async fn receive(&mut self, unfinished: BytesMut) -> Result<Option<BytesMut>, Broken> {
         match unfinished.is_empty() {
-            true => self.receive_first().await,
+            true => match self.worker().patience.idle {
+                None => self.receive_first().await,
+                Some(patience) => Box::pin(tokio::time::timeout(patience, self.receive_first()))
+                    .await
+                    .unwrap_or(Err(Broken::Idle(patience))),
+            },
             // Boxed as above: most connections never send a message in pieces.
             false => Box::pin(self.receive_rest(unfinished)).await,
         }
@@ -173,20 +199,58 @@ impl Conversation {
     }
 
     async fn receive_rest(&mut self, mut unfinished: BytesMut) -> Result<Option<BytesMut>, Broken> {
+        let worker = self.worker().clone();
+        let began = Instant::now();
+        let mut room = None;
         loop {
             let needed = mongo_wire::needed(&unfinished)?;
             if unfinished.len() >= needed {
                 return Ok(Some(unfinished));
             }
+            if needed > SMALL_BYTES && room.is_none() {
+                let patience = worker.patience.stalled;
+                room = Some(worker.incoming.room_for(needed, patience).await.ok_or(Broken::NoRoom(needed))?);
+            }
             let there = unfinished.len();
             if there == unfinished.capacity() {
                 make_room_for(&mut unfinished, there, needed);
             }
-            let read = self.stream.read_buf(&mut unfinished);
-            let received = tokio::time::timeout(STALL_MAX, read).await.map_err(|_| Broken::Stalled)??;
-            self.worker().commands.statistics().network_bytes_in.add(received as u64);
+            let received = self.receive_some(&mut unfinished, began).await?;
+            worker.commands.statistics().network_bytes_in.add(received as u64);
             if received == 0 {
                 return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for more of a message that began a while ago.
+    async fn receive_some(&mut self, unfinished: &mut BytesMut, began: Instant) -> Result<usize, Broken> {
+        let worker = self.worker().clone();
+        let waits_since = Instant::now();
+        loop {
+            if worker.incoming.is_too_slow(began, unfinished.len()) {
+                return Err(Broken::Stalled(began.elapsed()));
+            }
+            if let Ok(received) = tokio::time::timeout(LOOK_EVERY, self.stream.read_buf(unfinished)).await {
+                return Ok(received?);
+            }
+            if waits_since.elapsed() >= worker.patience.stalled {
+                return Err(Broken::Stalled(waits_since.elapsed()));
+            }
+        }
+    }
+
+    /// Waits until the client has read so much of its replies that there is room for more.
+    pub async fn writable(&self) -> Result<(), Broken> {
+        let worker = self.worker();
+        let waits_since = Instant::now();
+        loop {
+            if let Ok(writable) = tokio::time::timeout(LOOK_EVERY, self.stream.writable()).await {
+                return Ok(writable?);
+            }
+            let waited = waits_since.elapsed();
+            if waited >= worker.patience.stalled || waited >= READS_WITHIN && shortage::is_there() {
+                return Err(Broken::Unread(waited));
             }
         }
     }

@@ -2,18 +2,21 @@
 //!
 //! What comes in is a [`selkie_runtime::Connection`]; what goes out are replies on it, in the order of the requests. [`MongoService`]
 //! is what the workers run. In reading order: [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory that
-//! connections share instead of owning), [`complaints`] (log lines about clients that send nonsense).
+//! connections share instead of owning), [`incoming`] (room for
+//! large messages), [`complaints`] (log lines about clients that send nonsense).
 //!
 //! Nothing here knows what a command means.
 
 mod buffers;
 mod complaints;
 mod connection;
+mod incoming;
 mod respond;
 
 use buffers::Buffers;
 use commands::Server;
 use complaints::Complaints;
+use incoming::Incoming;
 use mongo_wire::Codecs;
 use selkie_runtime::splice::Pipes;
 use selkie_runtime::{Connection, Service};
@@ -21,17 +24,39 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Serves the MongoDB protocol on a process's workers.
 pub struct MongoService {
     server: Arc<Server>,
     housekeeping: fn(),
+    patience: Patience,
+    incoming: Arc<Incoming>,
+}
+
+/// How long clients may do nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Within a message, or before they read their reply.
+    pub stalled: Duration,
+    /// Between two requests; `None`: for ever.
+    pub idle: Option<Duration>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { stalled: Duration::from_secs(300), idle: None }
+    }
 }
 
 impl MongoService {
     pub fn new(server: Arc<Server>) -> Self {
-        MongoService { server, housekeeping: || {} }
+        let incoming = Arc::new(Incoming::new(commands::shortage::process_bytes_max()));
+        MongoService { server, housekeeping: || {}, patience: Patience::default(), incoming }
+    }
+
+    pub fn with_patience(self, patience: Patience) -> Self {
+        MongoService { patience, ..self }
     }
 
     /// What each worker does now and then after letting go of its own large memory.
@@ -47,6 +72,8 @@ pub struct SessionWorker {
     pipes: Pipes,
     codecs: RefCell<Codecs>,
     complaints: Complaints,
+    patience: Patience,
+    incoming: Arc<Incoming>,
     next_reply_id: Cell<i32>,
 }
 
@@ -71,6 +98,8 @@ impl Service for MongoService {
             pipes: Pipes::default(),
             codecs: RefCell::default(),
             complaints: Complaints::default(),
+            patience: self.patience,
+            incoming: self.incoming.clone(),
             next_reply_id: Cell::new(1),
         }))
     }

@@ -2,12 +2,12 @@
 
 use crate::connection::{Broken, Conversation};
 use bytes::Bytes;
-use commands::Disposition;
 use commands::answers::Body;
+use commands::{Disposition, shortage};
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
 use selkie_runtime::splice::Spliced;
-use std::io::{ErrorKind, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 
 /// What became of a request that was to be answered without waiting.
 pub(crate) enum AtOnce {
@@ -33,7 +33,7 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     };
     let worker = conversation.worker();
     let reply_to = request.reply_to();
-    if reply_to.compressor.is_some() || request.is_silent() {
+    if reply_to.compressor.is_some() || request.is_silent() || shortage::delays(&request) {
         return Ok(AtOnce::Waits(Message::Request(request)));
     }
     let mut reply = worker.buffers.take_reply();
@@ -109,7 +109,9 @@ impl Unsent {
                 }
             }
             Unsent::Spliced(spliced) => {
-                spliced.send(&conversation.stream).await?;
+                while !spliced.try_send(&conversation.stream)? {
+                    conversation.writable().await?;
+                }
                 count_sent(conversation, spliced.length());
             }
         }
@@ -147,7 +149,13 @@ async fn carry_out(conversation: &Conversation, mut request: Request) -> Result<
     loop {
         let mut reply = worker.buffers.take_reply();
         let start = reply_to.begin(&mut reply);
-        let disposition = commands::run(&worker.commands, &conversation.session, &request, &mut reply).await;
+        let disposition = match if_there_is_memory(&request).await {
+            Ok(()) => commands::run(&worker.commands, &conversation.session, &request, &mut reply).await,
+            Err(error) => {
+                commands::reply::write_error(&error, &mut reply);
+                Disposition::Reply
+            }
+        };
         let again = match disposition {
             Disposition::ReplyThenRun(body) if !silent && !conversation.is_draining() => Some(body),
             Disposition::ReplyThenRun(_) | Disposition::Reply => None,
@@ -164,6 +172,11 @@ async fn carry_out(conversation: &Conversation, mut request: Request) -> Result<
             None => return Ok(()),
         }
     }
+}
+
+/// Has a request wait while memory is short. Fails where that takes too long.
+async fn if_there_is_memory(request: &Request) -> Result<(), error::Error> {
+    if shortage::delays(request) { Box::pin(shortage::wait()).await } else { Ok(()) }
 }
 
 async fn refuse(conversation: &Conversation, refused: Refused) -> Result<(), Broken> {
@@ -200,7 +213,15 @@ async fn send(conversation: &Conversation, reply_to: &ReplyTo, message: &[u8]) -
 }
 
 async fn write(conversation: &Conversation, bytes: &[u8]) -> Result<(), Broken> {
-    conversation.stream.write_all(bytes).await?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match conversation.stream.try_write(rest) {
+            Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero).into()),
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => conversation.writable().await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
     count_sent(conversation, bytes.len());
     Ok(())
 }

@@ -29,6 +29,11 @@ impl Balance {
         Balance((0..workers).map(|_| Count::default()).collect())
     }
 
+    /// How many connections there are.
+    pub fn total(&self) -> usize {
+        self.0.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
+    }
+
     /// A place with the worker that has the fewest connections; with `accepting` itself where that is as good as any.
     pub fn seat(&self, accepting: usize) -> Seat {
         let load = |index: usize| self.0.get(index).map_or(usize::MAX, |count| count.0.load(Ordering::Relaxed));

@@ -8,8 +8,12 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
+
+/// How often it is looked whether a client has hung up that has sent something before.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A client's byte stream.
 #[derive(Debug)]
@@ -93,12 +97,21 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits until the other side has hung up. Never comes back when it sends something instead.
+    /// Waits until the other side has hung up, or has closed its half of the connection. Reads nothing, so that what it has sent
+    /// before stays where it is.
     pub async fn hung_up(&self) {
-        match self.ready(Interest::READABLE).await {
-            Ok(ready) if !ready.is_read_closed() => std::future::pending().await,
-            _ => {}
+        while let Ok(ready) = self.ready(Interest::READABLE).await {
+            if ready.is_read_closed() {
+                return;
+            }
+            // As long as there is something to read, the socket is ready, and nothing tells of more.
+            tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Waits for room to write.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.ready(Interest::WRITABLE).await.map(drop)
     }
 
     pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {

@@ -25,6 +25,8 @@ pub struct Options {
     pub listen: Vec<ListenAddress>,
     /// Worker threads; at least one.
     pub workers: usize,
+    /// Further connections are closed as soon as they come.
+    pub connections_max: usize,
     /// How long running requests may go on once the process is asked to stop.
     pub drain_deadline: Duration,
     /// How often [`Service::tick`] is called.
@@ -152,6 +154,7 @@ pub fn start<S: Service>(listening: Listening, service: Arc<S>) -> Result<Runnin
             handle: running.handle.clone(),
             balance: balance.clone(),
             connection_ids: connection_ids.clone(),
+            connections_max: options.connections_max,
         };
         if let Err(error) = start_worker(start).map(|thread| running.threads.push(thread)) {
             running.handle.drain(Duration::ZERO);

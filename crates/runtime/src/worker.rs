@@ -6,7 +6,7 @@ use crate::connection::{Connection, Life, Stream};
 use crate::listener::Listener;
 use crate::message::{Arrival, ArrivedStream, Handle, Message};
 use crate::unix_stream::UnixStream;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +23,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// How long to wait before accepting again when the process is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Refused connections make a line in the log once in so long.
+const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
+
 /// What a worker thread is started with.
 pub(crate) struct Start<S: Service> {
     pub index: usize,
@@ -34,6 +37,7 @@ pub(crate) struct Start<S: Service> {
     pub handle: Handle<S::Worker>,
     pub balance: Balance,
     pub connection_ids: Arc<AtomicU64>,
+    pub connections_max: usize,
 }
 
 struct Worker<S: Service> {
@@ -43,6 +47,8 @@ struct Worker<S: Service> {
     handle: Handle<S::Worker>,
     balance: Balance,
     connection_ids: Arc<AtomicU64>,
+    connections_max: usize,
+    refused: Refused,
     connections: Rc<RefCell<HashMap<u64, Serving>>>,
 }
 
@@ -74,6 +80,8 @@ async fn live<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>
         handle: start.handle,
         balance: start.balance,
         connection_ids: start.connection_ids,
+        connections_max: start.connections_max,
+        refused: Refused::default(),
         connections: Rc::default(),
     });
     let mut accepting = Vec::new();
@@ -178,6 +186,9 @@ impl<S: Service> Worker<S> {
 
     /// Serves a fresh connection here or hands it to the worker that has fewest.
     fn place_tcp(self: &Rc<Self>, stream: TcpStream, listener: usize, peer: SocketAddr) {
+        if self.is_full() {
+            return;
+        }
         let seat = self.balance.seat(self.index);
         if seat.worker == self.index {
             return self.serve(Stream::Tcp(stream), listener, Some(peer), seat);
@@ -190,7 +201,19 @@ impl<S: Service> Worker<S> {
         }
     }
 
+    /// Whether a fresh connection is one too many, and is to be closed by being dropped.
+    fn is_full(&self) -> bool {
+        let is_full = self.balance.total() >= self.connections_max;
+        if is_full {
+            self.refused.note(self.connections_max);
+        }
+        is_full
+    }
+
     fn place_unix(self: &Rc<Self>, stream: net::UnixStream, listener: usize) {
+        if self.is_full() {
+            return;
+        }
         let seat = self.balance.seat(self.index);
         let arrival = Arrival { stream: ArrivedStream::Unix(stream), listener, peer: None, seat };
         if arrival.seat.worker == self.index { self.adopt(arrival) } else { self.hand_on(arrival) }
@@ -223,6 +246,28 @@ impl<S: Service> Worker<S> {
             serving.await;
         });
         self.connections.borrow_mut().insert(id, Serving { life, task: task.abort_handle() });
+    }
+}
+
+/// Connections that were refused, which are logged once in a while.
+#[derive(Default)]
+struct Refused {
+    count: Cell<u64>,
+    logged: Cell<Option<Instant>>,
+}
+
+impl Refused {
+    fn note(&self, connections_max: usize) {
+        self.count.set(self.count.get() + 1);
+        if self.logged.get().is_none_or(|logged| logged.elapsed() >= REFUSED_LOGGED_EVERY) {
+            self.logged.set(Some(Instant::now()));
+            let refused = self.count.take();
+            tracing::warn!(
+                refused,
+                connections_max,
+                "connections were refused because there are too many; see `connections` in [limits]"
+            );
+        }
     }
 }
 

@@ -75,6 +75,9 @@ pub struct ServeArgs {
     /// Operations that take longer, in milliseconds, are logged, and profiled at level 1 [default: 100]
     #[arg(long, value_name = "MS")]
     pub slow_ms: Option<i64>,
+    /// What the process may hold in memory, in MB [default: half of the machine's memory]
+    #[arg(long, value_name = "MB")]
+    pub memory_mb: Option<i64>,
     /// Which answers are kept and given again: off, results, documents or both [default: off]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<String>,
@@ -113,6 +116,7 @@ impl ServeArgs {
             ("--threads", self.threads.map(Raw::Integer)),
             ("--log", self.log.map(Raw::Text)),
             ("--slow-ms", self.slow_ms.map(Raw::Integer)),
+            ("--memory-mb", self.memory_mb.map(Raw::Integer)),
             ("--cache", self.cache.map(Raw::Text)),
             ("--cache-bytes", self.cache_bytes.map(Raw::Integer)),
             ("--foreign-writes", self.foreign_writes.map(Raw::Text)),

@@ -7,6 +7,7 @@
 
 mod cache;
 pub mod file;
+pub mod limits;
 pub mod parameter;
 #[cfg(test)]
 mod reference;
@@ -63,6 +64,7 @@ pub struct Written {
     pub cache_storage: Option<Setting<String>>,
     pub cache_storage_ca: Option<Setting<PathBuf>>,
     pub cache_storage_timeout_ms: Option<Setting<i64>>,
+    pub limits: limits::Written,
 }
 
 /// A value and where it was written.
@@ -110,6 +112,7 @@ pub struct Config {
     pub slow_ms: i64,
     pub slow_log: bool,
     pub cache: Cache,
+    pub limits: limits::Limits,
 }
 
 /// What is kept of answers.
@@ -289,6 +292,7 @@ impl Written {
             cache_storage: self.cache_storage.or(beneath.cache_storage),
             cache_storage_ca: self.cache_storage_ca.or(beneath.cache_storage_ca),
             cache_storage_timeout_ms: self.cache_storage_timeout_ms.or(beneath.cache_storage_timeout_ms),
+            limits: self.limits.over(beneath.limits),
         }
     }
 }
@@ -302,9 +306,12 @@ impl Config {
         let sql_listen = resolve_sql_listen(&written, &store)?;
         let threads = value(written.threads.clone()).unwrap_or_else(cores);
         let cache = cache::resolve(&written, &store, &listen, &sql_listen, threads)?;
+        let cache_bytes = if cache.mode == CacheMode::Off { 0 } else { cache.bytes };
+        let limits = written.limits.resolve(cache_bytes)?;
         Ok(Config {
             sql_listen,
             cache,
+            limits,
             topology,
             store,
             listen,

@@ -7,7 +7,7 @@ use commands::answers::{Answers, Kept, Rules, Uses};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use futures_util::future::Either;
-use mongo_session::{MongoService, SessionWorker};
+use mongo_session::{MongoService, Patience, SessionWorker};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{Connection, ListenAddress, Options, Service};
 use shared_cache::Shared;
@@ -30,12 +30,14 @@ const TICK: Duration = Duration::from_secs(5);
 pub fn serve(config: Config) -> anyhow::Result<()> {
     crate::logging::start(&config.log);
     raise_open_files_limit();
+    steps::memory::set_limits(config.limits.memory);
     let listening = Listening::bind(Options {
         listen: [config.listen.as_slice(), &config.sql_listen].concat(),
         workers: config.threads,
         drain_deadline: config.drain_deadline,
         tick: TICK,
         busy_poll: config.busy_poll,
+        connections_max: config.limits.connections,
     })?;
     let (listen, sql_listen) = listening.addresses().split_at(config.listen.len());
     let config = Config { listen: listen.to_vec(), sql_listen: sql_listen.to_vec(), ..config };
@@ -46,7 +48,8 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let foreign_writes = caches.follow(&config, definitions.as_ref())?;
     let sql = sql_service(&config, &caches, definitions)?;
     let server = Server::new(settings(&config), engine.clone(), caches.begin(&config, &*engine));
-    let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back);
+    let patience = Patience { stalled: config.limits.stalled, idle: config.limits.idle };
+    let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back).with_patience(patience);
     let service = Arc::new(Both { mongo, sql, mongo_addresses: config.listen.len() });
     let outcome = selkie_runtime::run(listening, service, |_| announce(&config, &engine.describe()));
     drop(foreign_writes);
@@ -292,6 +295,8 @@ fn settings(config: &Config) -> Settings {
     Settings {
         topology: config.topology.clone(),
         cursor_timeout: config.cursor_timeout,
+        cursor_limits: config.limits.cursors,
+        connections_max: config.limits.connections,
         slow_ms: config.slow_ms,
         slow_log: config.slow_log,
         argv: presentable_arguments(),

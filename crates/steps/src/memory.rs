@@ -66,6 +66,12 @@ pub fn freed(bytes: usize) {
     note(-(bytes as i64));
 }
 
+/// Counts that an allocation of this thread's gets another size.
+#[inline]
+pub fn resized(bytes: usize, new_bytes: usize) {
+    note(new_bytes as i64 - bytes as i64);
+}
+
 #[inline]
 fn note(change: i64) {
     PENDING.with(|pending| {

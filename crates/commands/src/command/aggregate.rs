@@ -160,7 +160,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     if !reader.is_done() {
         call.depends.refuse(Refusal::Continues);
     }
-    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false) };
+    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false, &cursor)? };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)

@@ -6,7 +6,7 @@ use crate::answers::{self, Kept, Rest};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::collection_uuid;
 use crate::command::{index_bounds, options, shards, views};
-use crate::cursor::{History, Owner};
+use crate::cursor::{History, Holder, Owner};
 use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
@@ -300,7 +300,8 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
         let rest = reader.rest().filter(|_| !bounded).map(|rest| Rest { collation, ..rest });
         reader.origin = call.depends.goes_on(rest);
     }
-    let id = if keep { keep_cursor(call, &namespace, reader, arguments.no_cursor_timeout) } else { 0 };
+    let no_timeout = arguments.no_cursor_timeout;
+    let id = if keep { keep_cursor(call, &namespace, reader, no_timeout, &cursor)? } else { 0 };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
@@ -356,7 +357,10 @@ fn open_behind(
     let origin = answers::origin(call, namespace, &request);
     let mut reader = Reader::resume(rest, request);
     reader.origin = Some(origin);
-    Ok(keep_cursor(call, namespace, reader, arguments.no_cursor_timeout))
+    if call.request.is_silent() {
+        return Ok(0);
+    }
+    enter_cursor(call, namespace, reader, arguments.no_cursor_timeout, size_without_figures(call))
 }
 
 fn rest_of(beginning: &Kept) -> Result<&Rest> {
@@ -378,11 +382,44 @@ fn note_last(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
     }
 }
 
-/// Enters a read that goes on into the registry; gives its cursor's id.
-pub fn keep_cursor(call: &Call<'_>, namespace: &Namespace, mut reader: Reader, no_timeout: bool) -> i64 {
+/// Enters a read that goes on into the registry; gives its cursor's id. `cursor` is being written in the reply. A client that
+/// wants no reply would not learn the id, and gets no cursor.
+pub fn keep_cursor(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    reader: Reader,
+    no_timeout: bool,
+    cursor: &DocWriter<'_>,
+) -> Result<i64> {
+    if call.request.is_silent() {
+        return Ok(0);
+    }
+    let held = call.held_beside(cursor).unwrap_or_else(|| size_without_figures(call));
+    enter_cursor(call, namespace, reader, no_timeout, held)
+}
+
+fn enter_cursor(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    mut reader: Reader,
+    no_timeout: bool,
+    held: i64,
+) -> Result<i64> {
     reader.time_left = call.running.time_left();
-    let owner = Owner { namespace: namespace.clone(), session: call.envelope.session };
+    let session = call.envelope.session;
+    let holder = session.map_or(Holder::Connection(call.session.connection_id), Holder::Session);
+    let cursors = &call.worker.server.cursors;
+    let charge = cursors.charge(holder, held.max(CURSOR_BYTES_MIN))?;
     call.worker.statistics().cursors_opened.add(1);
     let history = History::of(call.request.body(), call.now_ms);
-    call.worker.server.cursors.insert(owner, Box::new(reader), no_timeout, history)
+    let owner = Owner { namespace: namespace.clone(), session };
+    Ok(cursors.insert(owner, charge, Box::new(reader), no_timeout, history))
+}
+
+/// What a cursor holds at least: itself, its plan and its entry.
+const CURSOR_BYTES_MIN: i64 = 4096;
+
+/// About what a cursor holds whose memory was not measured: it has no documents, and a parsed filter takes about twice its text.
+fn size_without_figures(call: &Call<'_>) -> i64 {
+    call.request.body().size() as i64 * 2
 }

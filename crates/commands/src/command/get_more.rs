@@ -133,6 +133,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         checked_out.close();
         false
     } else {
+        checked_out.recharge(call.held_beside(&cursor).unwrap_or_default())?;
         checked_out.check_in(call.now_ms)
     };
     cursor.append("id", if goes_on { id } else { 0 });

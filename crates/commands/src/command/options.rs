@@ -2,7 +2,7 @@
 
 use crate::arguments;
 use crate::dispatch::Call;
-use crate::read::BLOCKING_BYTES_MAX;
+use crate::read::blocking_bytes_max;
 use document::{Collation, Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::spill::Budget;
@@ -114,7 +114,7 @@ pub fn planning_error(namespace: &Namespace, code: Code, reason: &str) -> Error 
 /// What a blocking stage may use: disk as well, unless the client says otherwise (`allowDiskUse`).
 pub fn budget(call: &Call<'_>, allow_disk_use: Option<bool>) -> Budget {
     let disk = call.worker.server.settings.disk.clone().filter(|_| allow_disk_use.unwrap_or(true));
-    Budget { memory_bytes_max: BLOCKING_BYTES_MAX, disk }
+    Budget { memory_bytes_max: blocking_bytes_max(), disk }
 }
 
 pub fn as_count(number: u64) -> usize {

@@ -102,10 +102,11 @@ fn asserts(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("rollovers", 0);
 }
 
-fn connections(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+fn connections(server: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     let current = statistics.connections_current.get();
     writer.append("current", current as i32);
-    writer.append("available", host::open_files_max().saturating_sub(current).min(1_000_000) as i32);
+    let connections_max = host::open_files_max().min(server.settings.connections_max as u64);
+    writer.append("available", connections_max.saturating_sub(current) as i32);
     writer.append("totalCreated", long(&statistics.connections_created) as i32);
     writer.append("active", (current - statistics.hello_awaiting.get().min(current)) as i32);
     writer.append("awaitingTopologyChanges", long(&statistics.hello_awaiting) as i32);
@@ -213,4 +214,11 @@ fn selkie(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("version", SELKIE_VERSION);
     writer.append("store", &server.engine.describe());
     writer.append("workers", server.settings.workers as i32);
+    let limits = steps::memory::limits();
+    let mut memory = writer.document("memory");
+    memory.append("bytes", steps::memory::live());
+    memory.append("bytesMax", limits.process);
+    memory.append("requestBytesMax", limits.request);
+    memory.append("cursorBytes", server.cursors.bytes());
+    memory.append("cursorBytesMax", server.cursors.limits().bytes);
 }

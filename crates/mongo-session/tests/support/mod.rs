@@ -25,6 +25,8 @@ impl TestServer {
         let settings = Settings {
             topology: Topology::Router,
             cursor_timeout: Duration::from_secs(600),
+            cursor_limits: Default::default(),
+            connections_max: 1000,
             slow_ms: 100,
             slow_log: true,
             argv: Vec::new(),
@@ -39,6 +41,7 @@ impl TestServer {
             drain_deadline: Duration::from_secs(2),
             tick: Duration::from_secs(1),
             busy_poll: Duration::ZERO,
+            connections_max: 1000,
         };
         let listening = Listening::bind(options).unwrap();
         let [ListenAddress::Tcp(address)] = *listening.addresses() else { panic!("one address") };

@@ -25,6 +25,13 @@ const BUSY_POLL_US_MAX: i64 = 1000;
 const DAY_SECONDS: i64 = 86_400;
 /// Less would not hold the answers of one page.
 const CACHE_BYTES_MIN: i64 = 1 << 20;
+/// Less would not hold one message, the reply to it, and what the process has from the start.
+pub const MEMORY_MB_MIN: i64 = 128;
+const MEMORY_MB_MAX: i64 = 1 << 30;
+pub const DEFAULT_CURSORS: i64 = 100_000;
+pub const DEFAULT_SESSION_CURSORS: i64 = 10_000;
+pub const DEFAULT_CONNECTIONS: usize = 65_536;
+pub const DEFAULT_STALLED_SECONDS: u64 = 300;
 pub const DEFAULT_STORAGE_TIMEOUT_MS: i64 = 50;
 pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 
@@ -62,13 +69,17 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("", "The process: addresses, threads, log."),
     ("store", "Where documents lie: in a directory of this machine (the default), or in MariaDB."),
     ("mongodb", "What MongoDB clients see."),
+    (
+        "limits",
+        "How much memory the process and its clients may take, and how many cursors and connections there may be.",
+    ),
     ("cache", "Answers that are kept and given again for as long as they are right."),
 ];
 
 macro_rules! read {
-    ($field:ident, $convert:expr) => {
+    ($($field:ident).+, $convert:expr) => {
         |written, raw, origin| {
-            written.$field = Some(Setting { value: $convert(raw)?, origin });
+            written.$($field).+ = Some(Setting { value: $convert(raw)?, origin });
             Ok(())
         }
     };
@@ -256,6 +267,100 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "60",
         about: "A cursor that nobody asks for so long is closed, unless it was opened with noCursorTimeout.",
         read: read!(cursor_timeout_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "limits",
+        name: "memory-mb",
+        flag: Some("--memory-mb"),
+        kind: "megabytes, from 128",
+        default: "# half of the machine's memory",
+        example: "4096",
+        about: "What the process may hold in memory, besides SQLite's own caches (MB: 1,048,576 bytes). When it gets short, the requests that hold most \
+                end with error 146; while it is spent, new requests wait a moment and then get error 462. The default is no more than three \
+                quarters of the control group's memory and half of the address space (`ulimit -v`).",
+        read: read!(limits.memory_mb, |raw| integer(raw, MEMORY_MB_MIN, MEMORY_MB_MAX)),
+    },
+    Parameter {
+        section: "limits",
+        name: "request-memory-mb",
+        flag: None,
+        kind: "megabytes, from 1",
+        default: "# a quarter of memory-mb",
+        example: "512",
+        about: "What one request may hold in memory. One that needs more ends with error 146. Sorts and groups go to disk before.",
+        read: read!(limits.request_memory_mb, |raw| integer(raw, 1, MEMORY_MB_MAX)),
+    },
+    Parameter {
+        section: "limits",
+        name: "cursor-memory-mb",
+        flag: None,
+        kind: "megabytes, from 1",
+        default: "# half of memory-mb",
+        example: "1024",
+        about: "What all open cursors may hold in memory between two batches: sorted documents, filters. A cursor beyond it is refused with error 146.",
+        read: read!(limits.cursor_memory_mb, |raw| integer(raw, 1, MEMORY_MB_MAX)),
+    },
+    Parameter {
+        section: "limits",
+        name: "session-memory-mb",
+        flag: None,
+        kind: "megabytes, from 1",
+        default: "# half of cursor-memory-mb",
+        example: "256",
+        about: "What the cursors of one logical session may hold. Cursors without a session count for their connection.",
+        read: read!(limits.session_memory_mb, |raw| integer(raw, 1, MEMORY_MB_MAX)),
+    },
+    Parameter {
+        section: "limits",
+        name: "cursors",
+        flag: None,
+        kind: "number from 1",
+        default: "100000",
+        example: "5000",
+        about: "How many cursors may be open. One more is refused with error 146.",
+        read: read!(limits.cursors, |raw| integer(raw, 1, i64::MAX)),
+    },
+    Parameter {
+        section: "limits",
+        name: "session-cursors",
+        flag: None,
+        kind: "number from 1",
+        default: "10000",
+        example: "500",
+        about: "How many cursors of one logical session may be open. Cursors without a session count for their connection.",
+        read: read!(limits.session_cursors, |raw| integer(raw, 1, i64::MAX)),
+    },
+    Parameter {
+        section: "limits",
+        name: "connections",
+        flag: None,
+        kind: "number from 1 to 1000000",
+        default: "65536",
+        example: "1000",
+        about: "How many clients may be connected, MongoDB's and SQL clients together. Further ones are closed at once, with a line in the log. \
+                Each is an open file, so the limit of open files holds, too.",
+        read: read!(limits.connections, |raw| integer(raw, 1, 1_000_000).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "limits",
+        name: "stalled-seconds",
+        flag: None,
+        kind: "seconds, from 1 to 86400",
+        default: "300",
+        example: "30",
+        about: "A MongoDB client is disconnected that sends a part of a message and then nothing for so long, or does not read its reply. While memory \
+                is short, five seconds are enough.",
+        read: read!(limits.stalled_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "limits",
+        name: "idle-seconds",
+        flag: None,
+        kind: "seconds, from 0 to 86400",
+        default: "0",
+        example: "3600",
+        about: "A MongoDB client is disconnected that sends no request for so long; 0: never, as in MongoDB.",
+        read: read!(limits.idle_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
         section: "cache",

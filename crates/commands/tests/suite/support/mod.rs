@@ -23,6 +23,8 @@ impl Bench {
         let settings = Settings {
             topology,
             cursor_timeout: Duration::from_secs(600),
+            cursor_limits: Default::default(),
+            connections_max: 1000,
             slow_ms: 100,
             slow_log: true,
             argv: vec!["selkie".into(), "serve".into()],

@@ -1,0 +1,196 @@
+//! How many cursors there may be, and how much memory they may hold: in all, and for each logical session.
+
+use crate::logical_session::LogicalSessionId;
+use error::{Code, Error, Result};
+use hashbrown::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The limits in effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorLimits {
+    /// Bytes that all cursors may hold.
+    pub bytes: i64,
+    /// Bytes that the cursors of a session may hold.
+    pub session_bytes: i64,
+    pub count: i64,
+    pub session_count: i64,
+}
+
+impl Default for CursorLimits {
+    fn default() -> Self {
+        CursorLimits { bytes: i64::MAX, session_bytes: i64::MAX, count: i64::MAX, session_count: i64::MAX }
+    }
+}
+
+/// Whom a cursor counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    Session(LogicalSessionId),
+    /// A connection, by its number: for cursors without a session.
+    Connection(u64),
+}
+
+/// What each holder's cursors take.
+#[derive(Debug)]
+pub struct Quotas {
+    limits: CursorLimits,
+    bytes: AtomicI64,
+    count: AtomicI64,
+    shares: Mutex<HashMap<Holder, Share, ahash::RandomState>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    count: i64,
+    bytes: i64,
+}
+
+/// One cursor's part of the quotas; given back when dropped.
+#[derive(Debug)]
+pub struct Charge {
+    quotas: Arc<Quotas>,
+    pub holder: Holder,
+    bytes: i64,
+}
+
+impl Quotas {
+    pub fn new(limits: CursorLimits) -> Arc<Quotas> {
+        Arc::new(Quotas { limits, bytes: AtomicI64::new(0), count: AtomicI64::new(0), shares: Mutex::default() })
+    }
+
+    /// Makes room for one cursor more. Fails with 146 if that would be one too many, or too many bytes.
+    pub fn charge(self: &Arc<Self>, holder: Holder, bytes: i64) -> Result<Charge> {
+        let mut shares = self.lock();
+        let share = shares.get(&holder).copied().unwrap_or_default();
+        self.check_count(share)?;
+        self.check_bytes(share, bytes)?;
+        shares.insert(holder, Share { count: share.count + 1, bytes: share.bytes + bytes });
+        self.count.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        Ok(Charge { quotas: self.clone(), holder, bytes })
+    }
+
+    fn check_count(&self, share: Share) -> Result<()> {
+        if share.count >= self.limits.session_count {
+            return Err(exceeded(format!("{} cursors are open in this session, as many as there may be", share.count)));
+        }
+        match self.count.load(Relaxed) {
+            count if count >= self.limits.count => {
+                Err(exceeded(format!("{count} cursors are open, as many as there may be")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bytes(&self, share: Share, bytes: i64) -> Result<()> {
+        let limits = &self.limits;
+        if share.bytes + bytes > limits.session_bytes {
+            let message = format!(
+                "this cursor would hold {bytes} bytes beside the {} bytes of others of its session, which may hold {} bytes",
+                share.bytes, limits.session_bytes
+            );
+            return Err(exceeded(message));
+        }
+        let held = self.bytes.load(Relaxed);
+        if held + bytes > limits.bytes {
+            let message = format!(
+                "this cursor would hold {bytes} bytes beside the {held} bytes of all others, and cursors may hold {} bytes",
+                limits.bytes
+            );
+            return Err(exceeded(message));
+        }
+        Ok(())
+    }
+
+    /// The bytes that all cursors hold.
+    pub fn bytes(&self) -> i64 {
+        self.bytes.load(Relaxed)
+    }
+
+    pub fn limits(&self) -> CursorLimits {
+        self.limits
+    }
+
+    /// Whether any cursor counts for it.
+    pub fn has(&self, holder: Holder) -> bool {
+        self.lock().contains_key(&holder)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Share, ahash::RandomState>> {
+        self.shares.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Charge {
+    /// Notes that the cursor holds so much more, or less. Fails with 146 if that is too much; then nothing has changed.
+    pub fn change(&mut self, by: i64) -> Result<()> {
+        let by = by.max(-self.bytes);
+        let quotas = self.quotas.clone();
+        let mut shares = quotas.lock();
+        let Some(share) = shares.get_mut(&self.holder) else { return Ok(()) };
+        if by > 0 {
+            quotas.check_bytes(*share, by)?;
+        }
+        share.bytes += by;
+        quotas.bytes.fetch_add(by, Relaxed);
+        self.bytes += by;
+        Ok(())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let quotas = &self.quotas;
+        quotas.count.fetch_sub(1, Relaxed);
+        quotas.bytes.fetch_sub(self.bytes, Relaxed);
+        let mut shares = quotas.lock();
+        if let Some(share) = shares.get_mut(&self.holder) {
+            share.count -= 1;
+            share.bytes -= self.bytes;
+            if share.count == 0 {
+                shares.remove(&self.holder);
+            }
+        }
+    }
+}
+
+fn exceeded(message: String) -> Error {
+    Error::new(Code::EXCEEDED_MEMORY_LIMIT, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: CursorLimits = CursorLimits { bytes: 100, session_bytes: 60, count: 4, session_count: 2 };
+
+    #[test]
+    fn a_session_and_all_sessions_are_bounded() {
+        let quotas = Quotas::new(LIMITS);
+        let holder = |number| Holder::Session([number; 16]);
+        let first = quotas.charge(holder(1), 30).unwrap();
+        assert!(quotas.charge(holder(1), 31).is_err(), "too many bytes in the session");
+        let second = quotas.charge(holder(1), 30).unwrap();
+        assert!(quotas.charge(holder(1), 0).is_err(), "too many in the session");
+        assert!(quotas.charge(holder(2), 41).is_err(), "too many bytes in all");
+        let _third = quotas.charge(holder(2), 40).unwrap();
+        let _fourth = quotas.charge(Holder::Connection(7), 0).unwrap();
+        assert!(quotas.charge(holder(3), 0).is_err(), "too many in all");
+        drop((first, second));
+        assert_eq!(quotas.bytes(), 40);
+        assert!(!quotas.has(holder(1)) && quotas.has(holder(2)));
+    }
+
+    #[test]
+    fn a_cursor_grows_and_shrinks() {
+        let quotas = Quotas::new(LIMITS);
+        let mut charge = quotas.charge(Holder::Connection(1), 10).unwrap();
+        charge.change(50).unwrap();
+        assert_eq!(charge.change(1).unwrap_err().code(), Code::EXCEEDED_MEMORY_LIMIT);
+        charge.change(-1000).unwrap();
+        assert_eq!(quotas.bytes(), 0);
+        drop(charge);
+        assert_eq!(quotas.bytes(), 0);
+    }
+}

@@ -1,0 +1,121 @@
+//! Limits: how much memory, how many cursors and connections. The default of the memory's depends on the machine.
+
+use super::{ConfigError, Setting, parameter};
+use std::time::Duration;
+
+const MIB: i64 = 1 << 20;
+
+/// Limits as somebody wrote them.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    pub memory_mb: Option<Setting<i64>>,
+    pub request_memory_mb: Option<Setting<i64>>,
+    pub session_memory_mb: Option<Setting<i64>>,
+    pub cursor_memory_mb: Option<Setting<i64>>,
+    pub cursors: Option<Setting<i64>>,
+    pub session_cursors: Option<Setting<i64>>,
+    pub connections: Option<Setting<usize>>,
+    pub stalled_seconds: Option<Setting<u64>>,
+    pub idle_seconds: Option<Setting<u64>>,
+}
+
+/// Limits in effect. Memory is in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub memory: steps::memory::Limits,
+    pub cursors: commands::CursorLimits,
+    pub connections: usize,
+    /// How long a client may pause within a message, or not read its reply.
+    pub stalled: Duration,
+    /// How long a client may send nothing; `None`: for ever.
+    pub idle: Option<Duration>,
+}
+
+impl Written {
+    /// These limits, and where they say nothing, `beneath`.
+    pub fn over(self, beneath: Written) -> Written {
+        Written {
+            memory_mb: self.memory_mb.or(beneath.memory_mb),
+            request_memory_mb: self.request_memory_mb.or(beneath.request_memory_mb),
+            session_memory_mb: self.session_memory_mb.or(beneath.session_memory_mb),
+            cursor_memory_mb: self.cursor_memory_mb.or(beneath.cursor_memory_mb),
+            cursors: self.cursors.or(beneath.cursors),
+            session_cursors: self.session_cursors.or(beneath.session_cursors),
+            connections: self.connections.or(beneath.connections),
+            stalled_seconds: self.stalled_seconds.or(beneath.stalled_seconds),
+            idle_seconds: self.idle_seconds.or(beneath.idle_seconds),
+        }
+    }
+
+    /// Brings in the defaults. `cache_bytes`: what cached replies and result sets may take of the process's memory.
+    pub fn resolve(self, cache_bytes: usize) -> Result<Limits, ConfigError> {
+        let process = self.memory_mb.as_ref().map_or_else(default_memory, |setting| setting.value * MIB);
+        let cache_bytes = i64::try_from(cache_bytes).unwrap_or(i64::MAX);
+        if let Some(setting) = self.memory_mb.as_ref().filter(|_| cache_bytes > process / 2) {
+            return Err(setting.refuse(format!(
+                "the cache may take {} MB, which leaves less than half of {} MB for requests; raise memory-mb or lower the \
+                 cache's bytes",
+                cache_bytes / MIB,
+                process / MIB
+            )));
+        }
+        let part = |setting: &Option<Setting<i64>>, default: i64| match setting {
+            Some(setting) if setting.value * MIB > process => {
+                Err(setting.refuse(format!("it is more than the process may hold, which is {} MB", process / MIB)))
+            }
+            Some(setting) => Ok(setting.value * MIB),
+            None => Ok(default),
+        };
+        let cursors = part(&self.cursor_memory_mb, process / 2)?;
+        Ok(Limits {
+            memory: steps::memory::Limits { process, request: part(&self.request_memory_mb, process / 4)? },
+            cursors: commands::CursorLimits {
+                bytes: cursors,
+                session_bytes: part(&self.session_memory_mb, cursors / 2)?,
+                count: self.cursors.map_or(parameter::DEFAULT_CURSORS, |setting| setting.value),
+                session_count: self.session_cursors.map_or(parameter::DEFAULT_SESSION_CURSORS, |setting| setting.value),
+            },
+            connections: self.connections.map_or(parameter::DEFAULT_CONNECTIONS, |setting| setting.value),
+            stalled: Duration::from_secs(
+                self.stalled_seconds.map_or(parameter::DEFAULT_STALLED_SECONDS, |setting| setting.value),
+            ),
+            idle: self.idle_seconds.map(|setting| setting.value).filter(|s| *s > 0).map(Duration::from_secs),
+        })
+    }
+}
+
+/// Half of the machine's memory, and no more than part of what the process may take of it: three quarters of its control
+/// group's, and half of its address space, of which threads, stacks and files take some, too.
+fn default_memory() -> i64 {
+    let machine = commands::host::memory_bytes() / 2;
+    let group = commands::host::control_group_memory_max().map(|max| max / 4 * 3);
+    let addresses = commands::host::address_space_max().map(|max| max / 2);
+    let least = [group, addresses].into_iter().flatten().fold(machine, u64::min);
+    i64::try_from(least).unwrap_or(i64::MAX).max(parameter::MEMORY_MB_MIN * MIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Origin;
+
+    fn mb(value: i64) -> Option<Setting<i64>> {
+        Some(Setting { value, origin: Origin::Flag("--test") })
+    }
+
+    #[test]
+    fn parts_follow_the_process() {
+        let limits = Written { memory_mb: mb(400), ..Written::default() }.resolve(0).unwrap();
+        assert_eq!(limits.memory, steps::memory::Limits { process: 400 * MIB, request: 100 * MIB });
+        assert_eq!((limits.cursors.bytes, limits.cursors.session_bytes), (200 * MIB, 100 * MIB));
+        assert!(Written::default().resolve(0).unwrap().memory.process >= parameter::MEMORY_MB_MIN * MIB);
+    }
+
+    #[test]
+    fn a_part_is_no_larger_than_the_whole() {
+        let written = Written { memory_mb: mb(400), request_memory_mb: mb(401), ..Written::default() };
+        assert!(written.resolve(0).is_err());
+        let beside_a_cache = Written { memory_mb: mb(400), ..Written::default() };
+        assert!(beside_a_cache.resolve(300 << 20).is_err());
+    }
+}
