@@ -501,20 +501,19 @@ fn change_filtered(
         let behind = offset + element_size(element);
         let mut key = itoa::Buffer::new();
         let place = Place::below(Some(place), key.format(index), true);
-        let mut merged: Option<Node> = None;
-        let mut chosen: Option<&Node> = None;
+        let mut chosen: SmallVec<[&Node; 4]> = SmallVec::new();
         for (identifier, node) in &elements.filtered {
             steps::step();
             if !run.filters.take(identifier, element, &mut wrapped)? {
                 continue;
             }
-            match (&mut merged, chosen) {
-                (None, None) => chosen = Some(node),
-                (None, Some(other)) => merged = Some(tree::merge(other, node, &place.to_string())?),
-                (Some(both), _) => *both = tree::merge(both, node, &place.to_string())?,
-            }
+            chosen.push(node);
         }
-        if let Some(node) = merged.as_ref().or(chosen) {
+        let merged = match chosen.as_slice() {
+            [] | [_] => None,
+            several => Some(tree::merge_all(several, &place.to_string())?),
+        };
+        if let Some(node) = merged.as_ref().or(chosen.first().copied()) {
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
             if change_element(node, element, &place, run, out)? != Outcome::Kept {

@@ -209,6 +209,19 @@ pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
     }
 }
 
+/// As [`merge`], of two or more; by halves, as each merging goes through all that there is.
+pub(super) fn merge_all(nodes: &[&Node], at: &str) -> Result<Node> {
+    match nodes {
+        [] => Ok(Node::Vacant),
+        [one] => Ok((*one).clone()),
+        [one, other] => merge(one, other, at),
+        several => {
+            let (some, others) = several.split_at(several.len() / 2);
+            merge(&merge_all(some, at)?, &merge_all(others, at)?, at)
+        }
+    }
+}
+
 type Branches = Vec<(Box<str>, Node)>;
 
 /// Both lists are in order, and so is what they come to.
