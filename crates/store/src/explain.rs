@@ -2,10 +2,13 @@
 
 use crate::duplicate::{write_document, write_value};
 use crate::{Examined, IndexSpec};
-use document::{Doc, DocWriter, Value};
+use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
 use query::Predicate;
 use query::fulltext::TextSearch;
 use std::sync::Arc;
+
+/// Bytes past which an index's bounds are left out, and the stages below the one at hand.
+const STAGES_BYTES_MAX: usize = 10 << 20;
 
 /// What the stages of a plan are to be told with.
 #[derive(Clone, Copy, Default)]
@@ -173,6 +176,53 @@ pub fn range_text(from: (Value<'_>, bool), to: (Value<'_>, bool)) -> String {
     write_value(to.0, &mut text);
     text.push(if to.1 { ']' } else { ')' });
     text
+}
+
+/// Writes the ranges of one field's bounds, as far as they may be shown ([`bounded`]).
+pub fn append_ranges(texts: impl Iterator<Item = String>, array: &mut ArrayWriter<'_>) {
+    for text in texts {
+        steps::step();
+        array.push(text.as_str());
+        if array.size() > STAGES_BYTES_MAX {
+            return;
+        }
+    }
+}
+
+/// Leaves out of a plan's stages what would make them too large, as MongoDB does: the bounds of indexes, and the stages behind those that
+/// fill the room.
+pub fn bounded(stages: DocBuf) -> DocBuf {
+    if stages.as_bytes().len() <= STAGES_BYTES_MAX {
+        return stages;
+    }
+    let mut written = 0;
+    DocBuf::build(|writer| write_bounded(stages.as_doc(), &mut written, writer))
+}
+
+/// `written`: the bytes of the whole so far.
+fn write_bounded(stage: Doc<'_>, written: &mut usize, writer: &mut DocWriter<'_>) {
+    if *written > STAGES_BYTES_MAX {
+        return writer.append("warning", "stats tree exceeded BSON size limit for explain");
+    }
+    for element in stage.elements() {
+        steps::step();
+        match (element.key(), element.value()) {
+            ("indexBounds", _) if *written + element.raw_value().len() > STAGES_BYTES_MAX => {
+                writer.append("warning", "index bounds omitted due to BSON size limit for explain");
+            }
+            (name @ "inputStage", Value::Document(inner)) => write_bounded(inner, written, &mut writer.document(name)),
+            (name @ ("inputStages" | "shards"), Value::Array(inner)) => {
+                let mut array = writer.array(name);
+                for stage in inner.values().filter_map(Value::as_document) {
+                    write_bounded(stage, written, &mut array.document());
+                }
+            }
+            _ => {
+                *written += element.raw_value().len();
+                writer.append_element(element);
+            }
+        }
+    }
 }
 
 /// Writes `multiKeyPaths`: for each of an index's fields the paths at which documents have arrays. `is_array` tells of a field and a component of

@@ -16,7 +16,7 @@ use crate::envelope;
 use crate::index_filters;
 use crate::read::{BLOCKING_BYTES_MAX, Reader, Request};
 use crate::table;
-use document::{Collation, Doc, DocBuf, DocWriter, Value};
+use document::{Collation, DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use query::aggregate::Pipeline;
 use query::{Context, Predicate, Sort};
@@ -189,7 +189,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         reply,
     )
     .await?;
-    write_end(command, call, reply);
+    write_end(command, call, reply)?;
     Ok(Disposition::Reply)
 }
 
@@ -254,7 +254,7 @@ pub async fn explain_aggregate(
     let collation = options::settle_collation(call, namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     if explain_source(namespace, arguments.pipeline, &context, reply)? {
-        write_end(command, call, reply);
+        write_end(command, call, reply)?;
         return Ok(Disposition::Reply);
     }
     let mut pipeline = Pipeline::parse(arguments.pipeline, &context)?.in_second_engine();
@@ -334,7 +334,7 @@ pub async fn explain_aggregate(
             }
         }
     }
-    write_end(command, call, reply);
+    write_end(command, call, reply)?;
     Ok(Disposition::Reply)
 }
 
@@ -436,8 +436,11 @@ fn filtered<'a>(
     Ok(Request { predicate, sort, hint, ..Request::default() })
 }
 
-fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) {
-    {
+/// Error 10334 where the reply would be too large.
+fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    if reply.size() + command.size() > DOCUMENT_BYTES_MAX {
+        reply.append("warning", "'command' has been omitted due to BSON size limit");
+    } else {
         let mut echo = reply.document("command");
         command.elements().for_each(|element| echo.append_element(element));
         if command.get("$db").is_none() {
@@ -448,4 +451,13 @@ fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) {
     let mut parameters = reply.document("serverParameters");
     parameters.append("internalQueryMaxBlockingSortMemoryUsageBytes", BLOCKING_BYTES_MAX as i32);
     parameters.append("internalDocumentSourceGroupMaxMemoryBytes", BLOCKING_BYTES_MAX as i32);
+    drop(parameters);
+    let size = reply.size();
+    if size <= DOCUMENT_BYTES_MAX_INTERNAL {
+        return Ok(());
+    }
+    let message = format!(
+        "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {DOCUMENT_BYTES_MAX_INTERNAL}(16MB)"
+    );
+    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message))
 }

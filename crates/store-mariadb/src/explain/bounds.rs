@@ -4,8 +4,9 @@ use crate::planner::Bounds;
 use document::{ArrayWriter, Collation, DocWriter, Kind, Value, ValueBuf};
 use query::Predicate;
 use query::predicate::{Node, Test};
+use std::cmp::Ordering;
 use store::IndexSpec;
-use store::explain::range_text;
+use store::explain::{append_ranges, range_text};
 use store::type_bracket;
 
 /// Bytes of a key that make no difference to what is asked of [`Bounds`] here.
@@ -39,10 +40,11 @@ pub(super) fn write(
             // As MongoDB has them: in no order, each by its hash.
             ranges.iter_mut().for_each(hash);
         }
-        for (low, high) in &ranges {
+        let texts = ranges.iter().map(|(low, high)| {
             let (from, to) = if ascending { (low, high) } else { (high, low) };
-            array.push(&*range_text((from.0.as_value(), from.1), (to.0.as_value(), to.1)));
-        }
+            range_text((from.0.as_value(), from.1), (to.0.as_value(), to.1))
+        });
+        append_ranges(texts, &mut array);
     }
 }
 
@@ -62,11 +64,10 @@ pub(super) fn write_ranges(ranges: &[index_keys::Range], ascends: bool, array: &
         let high = (range.high.value.as_value(), range.high.behind);
         if ascends { range_text(low, high) } else { range_text(high, low) }
     };
-    let mut texts: Vec<String> = ranges.iter().map(text).collect();
-    if !ascends {
-        texts.reverse();
+    match ascends {
+        true => append_ranges(ranges.iter().map(text), array),
+        false => append_ranges(ranges.iter().rev().map(text), array),
     }
-    texts.iter().for_each(|text| array.push(text.as_str()));
 }
 
 /// Whether keys from one to another are read, and nothing in between is left out.
@@ -229,24 +230,27 @@ fn of_test(test: &Test) -> Option<Vec<Range>> {
     })
 }
 
+/// Both are in ascending order, and their ranges apart.
 fn intersection(left: &[Range], right: &[Range]) -> Vec<Range> {
+    let order = |a: &End, b: &End| document::compare(a.0.as_value(), b.0.as_value());
     let mut both = Vec::new();
-    for (low, high) in left {
-        for (other_low, other_high) in right {
-            let order = |a: &End, b: &End| document::compare(a.0.as_value(), b.0.as_value());
-            let low = match order(low, other_low).then(other_low.1.cmp(&low.1)) {
-                std::cmp::Ordering::Less => other_low,
-                _ => low,
-            };
-            let high = match order(high, other_high).then(high.1.cmp(&other_high.1)) {
-                std::cmp::Ordering::Greater => other_high,
-                _ => high,
-            };
-            let between = order(low, high);
-            if between.is_lt() || between.is_eq() && low.1 && high.1 {
-                both.push((low.clone(), high.clone()));
-            }
+    let (mut ours, mut theirs) = (left.iter().peekable(), right.iter().peekable());
+    while let (Some((low, high)), Some((other_low, other_high))) = (ours.peek(), theirs.peek()) {
+        let begins = match order(low, other_low).then(other_low.1.cmp(&low.1)) {
+            Ordering::Less => other_low,
+            _ => low,
+        };
+        let other_ends_first = order(high, other_high).then(high.1.cmp(&other_high.1)) == Ordering::Greater;
+        let ends = if other_ends_first { other_high } else { high };
+        let between = order(begins, ends);
+        if between.is_lt() || between.is_eq() && begins.1 && ends.1 {
+            both.push((begins.clone(), ends.clone()));
         }
+        if other_ends_first {
+            theirs.next()
+        } else {
+            ours.next()
+        };
     }
     both
 }

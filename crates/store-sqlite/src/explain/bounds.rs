@@ -2,10 +2,10 @@
 
 use crate::plan::{IndexScan, NearScan};
 use crate::planner;
-use document::{Collation, DocWriter, Value};
+use document::{ArrayWriter, Collation, DocWriter, Value};
 use index_keys::{FieldBounds, IndexField, IndexShape, Interval, Range};
 use query::predicate::Test;
-use store::explain::range_text;
+use store::explain::{append_ranges, range_text};
 use store::{FieldKind, IndexSpec};
 
 /// What covers places is a list of cells, of which no more are shown than MongoDB would have.
@@ -18,7 +18,7 @@ pub fn write(scan: &IndexScan, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
     let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
     for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {
         let mut array = writer.array(path);
-        range_texts(ranges, scan.forward == ascends(direction)).iter().for_each(|text| array.push(text.as_str()));
+        write_ranges(ranges, scan.forward == ascends(direction), &mut array);
     }
 }
 
@@ -31,8 +31,7 @@ pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
         _ => &[],
     };
     let ranges: FieldBounds = values.iter().map(|value| Range::point(value.clone(), &Collation::SIMPLE)).collect();
-    let mut array = writer.array("_id");
-    range_texts(&ranges, true).iter().for_each(|text| array.push(text.as_str()));
+    write_ranges(&ranges, true, &mut writer.array("_id"));
 }
 
 /// The rings around a point that may be read, as one.
@@ -105,7 +104,7 @@ fn write_with_places(
                 cells.for_each(|cell| array.push(&*cells_text(field.kind, cell, front.len())));
             }
             None => array.push("[MinKey, MaxKey]"),
-            Some(ranges) => range_texts(ranges, field.ascending).iter().for_each(|text| array.push(text.as_str())),
+            Some(ranges) => write_ranges(ranges, field.ascending, &mut array),
         }
     }
 }
@@ -137,15 +136,14 @@ fn cells_text(kind: FieldKind, Interval { low, high }: &Interval, skipped: usize
 }
 
 /// `[1, 5)`, in the direction of the scan.
-fn range_texts(ranges: &FieldBounds, forward: bool) -> Vec<String> {
+fn write_ranges(ranges: &FieldBounds, forward: bool, array: &mut ArrayWriter<'_>) {
     let text = |range: &Range| {
         let low = (range.low.value.as_value(), !range.low.behind);
         let high = (range.high.value.as_value(), range.high.behind);
         if forward { range_text(low, high) } else { range_text(high, low) }
     };
-    let mut texts: Vec<String> = ranges.iter().map(text).collect();
-    if !forward {
-        texts.reverse();
+    match forward {
+        true => append_ranges(ranges.iter().map(text), array),
+        false => append_ranges(ranges.iter().rev().map(text), array),
     }
-    texts
 }

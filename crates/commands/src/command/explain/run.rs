@@ -151,7 +151,7 @@ impl Subject<'_> {
         let ran = outcome.map(|outcome| Ran { found: outcome.found, milliseconds: outcome.milliseconds });
         let about = Explained { predicate: Some((&self.predicate, self.filter)), counted: self.counted, ran };
         let plan = self.plan.stages(&about);
-        DocBuf::build(|writer| stages::write(&self.stages, outcome, plan.as_doc(), writer))
+        store::explain::bounded(DocBuf::build(|writer| stages::write(&self.stages, outcome, plan.as_doc(), writer)))
     }
 
     fn write_plan(&self, writer: &mut DocWriter<'_>) {
