@@ -2,15 +2,15 @@
 //!
 //! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
 
-use crate::failure::Attempt;
+mod load;
+
+use crate::failure::ADVICE;
 use crate::multikey::Multikey;
-use ahash::AHashMap;
 use document::{Collation, DocBuf, Value};
-use error::Result;
+use error::{Error, Result};
 use hashbrown::HashMap;
 pub use index_keys::shape::index_spec;
 use index_keys::{IndexField, IndexShape};
-use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,6 +21,10 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     collections: HashMap<Namespace, Arc<Collection>, ahash::RandomState>,
+    /// Collections that are there, and whose entries in the catalog are damaged.
+    unreadable: Vec<Namespace>,
+    /// There are more collections than can be named.
+    names_unknown: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +50,8 @@ pub struct Collection {
 pub struct Counters {
     pub documents: AtomicI64,
     pub data_bytes: AtomicI64,
+    /// Damage is in the way of knowing how many documents there are.
+    pub uncounted: AtomicBool,
     /// Set once the collection is dropped; cursors still hold it.
     pub dropped: AtomicBool,
     /// Goes up when documents have been added to a capped collection, for those who wait for them.
@@ -68,6 +74,8 @@ pub struct Index {
     /// Documents are committed of which there are no entries yet: whoever reads by the index asks for them first.
     /// Shared as `multikey` is.
     pub late: Arc<AtomicBool>,
+    /// Entries are missing since an earlier process died, and could not be made yet. Shared as `multikey` is.
+    pub behind: Arc<AtomicBool>,
     pub sql: IndexSql,
     /// How a plan by it is told of in a line.
     pub summary: PlanSummary,
@@ -106,31 +114,24 @@ pub struct IndexSql {
 }
 
 impl Catalog {
-    /// Reads the catalog's tables.
-    pub fn load(connection: &Connection) -> Result<Catalog> {
-        let mut catalog = Catalog::default();
-        let mut by_id = AHashMap::new();
-        for collection in load_collections(connection)? {
-            by_id.insert(collection.id, collection);
-        }
-        for (id, collection, spec, multikey) in load_indexes(connection).map_err(crate::failure::engine_error)? {
-            if let Some(owner) = by_id.get_mut(&collection) {
-                let index = Index::new(id, owner.id, index_spec(spec), multikey)?;
-                owner.indexes.push(Arc::new(index));
-            }
-        }
-        for collection in by_id.into_values() {
-            catalog.put(Arc::new(collection));
-        }
-        Ok(catalog)
-    }
-
     pub fn get(&self, namespace: &Namespace) -> Option<&Arc<Collection>> {
         self.collections.get(namespace)
     }
 
     pub fn get_named(&self, database: &str, collection: &str) -> Option<&Arc<Collection>> {
         self.collections.get(&BorrowedNamespace { database, collection })
+    }
+
+    /// Fails if the collection is there and its entry in the catalog cannot be read.
+    pub fn check_readable(&self, namespace: &Namespace) -> Result<()> {
+        if self.unreadable.contains(namespace) {
+            return Err(Error::internal(format!("the entry of {namespace} in the catalog is damaged: {ADVICE}")));
+        }
+        if self.names_unknown && self.get(namespace).is_none() {
+            let message = format!("the catalog is damaged, so that {namespace} may be there or not: {ADVICE}");
+            return Err(Error::internal(message));
+        }
+        Ok(())
     }
 
     pub fn collections(&self) -> impl Iterator<Item = &Arc<Collection>> {
@@ -200,6 +201,14 @@ impl Collection {
         self.counters.documents.load(Ordering::Relaxed).max(0) as u64
     }
 
+    /// How many documents there are; fails where damage is in the way of knowing.
+    pub fn count(&self) -> Result<u64> {
+        match self.counters.uncounted.load(Ordering::Relaxed) {
+            true => Err(Error::internal(format!("{} is damaged and cannot be counted: {ADVICE}", self.namespace))),
+            false => Ok(self.documents()),
+        }
+    }
+
     pub fn data_bytes(&self) -> u64 {
         self.counters.data_bytes.load(Ordering::Relaxed).max(0) as u64
     }
@@ -239,6 +248,7 @@ impl Index {
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
             multikey: Arc::new(multikey),
             late: Arc::default(),
+            behind: Arc::default(),
             sql: IndexSql::new(id, collection, spec.unique),
             summary: PlanSummary::of_index("IXSCAN", spec.key.as_doc()),
             shape: IndexShape::new(spec)?,
@@ -247,7 +257,7 @@ impl Index {
 
     /// Whether documents may be found by it.
     pub fn is_usable(&self) -> bool {
-        !self.hidden && !self.building
+        !self.hidden && !self.building && !self.behind.load(Ordering::Acquire)
     }
 
     pub fn is_multikey(&self) -> bool {
@@ -341,35 +351,4 @@ pub fn id_index() -> IndexSpec {
     let key = document::doc! { "_id": 1 };
     let spec = document::doc! { "v": 2, "key": &key, "name": "_id_" };
     IndexSpec { name: "_id_".into(), key, unique: true, sparse: false, spec }
-}
-
-fn load_collections(connection: &Connection) -> Attempt<Vec<Collection>> {
-    let mut statement = connection.prepare(
-        "SELECT id, database, name, uuid, options, documents, data_bytes
-         FROM collections LEFT JOIN counters ON counters.collection = collections.id",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut collections = Vec::new();
-    while let Some(row) = rows.next()? {
-        let database: String = row.get(1)?;
-        let name: String = row.get(2)?;
-        let options = DocBuf::from_vec(row.get(4)?).unwrap_or_default();
-        let namespace = Namespace::new(&database, &name);
-        let collection = Collection::new(row.get(0)?, namespace, row.get(3)?, options)?;
-        collection.counters.documents.store(row.get::<_, Option<i64>>(5)?.unwrap_or(0), Ordering::Relaxed);
-        collection.counters.data_bytes.store(row.get::<_, Option<i64>>(6)?.unwrap_or(0), Ordering::Relaxed);
-        collections.push(collection);
-    }
-    Ok(collections)
-}
-
-type IndexRow = (i64, i64, DocBuf, Multikey);
-
-fn load_indexes(connection: &Connection) -> rusqlite::Result<Vec<IndexRow>> {
-    let mut statement = connection.prepare("SELECT id, collection, spec, multikey FROM indexes ORDER BY id")?;
-    let rows = statement.query_map([], |row| {
-        let spec = DocBuf::from_vec(row.get(2)?).unwrap_or_default();
-        Ok((row.get(0)?, row.get(1)?, spec, Multikey::from_stored(row.get(3)?)))
-    })?;
-    rows.collect()
 }

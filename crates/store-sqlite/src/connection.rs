@@ -1,9 +1,10 @@
 //! How connections to the file are opened, and the tables every file has.
 //!
-//! The VFS is `unix-excl`: the first connection takes the file for this process alone, and the index of the write-ahead log
+//! The VFS is our own over `unix-excl` (see [`files`]): the first connection takes the file for this process alone, and the index of the write-ahead log
 //! lives on the heap. Beginning and ending a read then costs no system call.
 
 use crate::engine::Options;
+use crate::files;
 use rusqlite::{Connection, OpenFlags, Result};
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +15,11 @@ const STATEMENTS_CACHED: usize = 512;
 /// Written to the file's header, so that the file is told from other SQLite files ("SLKI").
 const APPLICATION_ID: i64 = 0x534C_4B49;
 
-/// The layout of the tables; a file with a greater number was made by a newer Selkie.
-pub const FORMAT: i64 = 2;
+/// The layout of the file; a file with a greater number was made by a newer Selkie. Since the third one pages carry checksums.
+pub const FORMAT: i64 = 3;
+
+/// The last layout without checksums.
+const UNCHECKED_FORMAT: i64 = 2;
 
 /// Since which document indexes of a collection lack entries; there since the second format.
 const LATE: &str = "CREATE TABLE IF NOT EXISTS late(collection INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL)";
@@ -39,7 +43,10 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     if role == Role::Writer {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
-    let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-excl")?;
+    if !files::register() {
+        return Err(rusqlite::Error::InvalidPath(path.to_owned()));
+    }
+    let connection = Connection::open_with_flags_and_vfs(path, flags, files::VFS)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     // Readers never wait, and there is one writer. What waits is beginning the log anew, for readers to be done; the writer
     // does not do that for long, since clients wait for it meanwhile.
@@ -53,6 +60,8 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     };
     if role == Role::Writer {
         connection.pragma_update(None, "page_size", options.page_bytes)?;
+        // Behind the page size, which sets it to nothing.
+        files::reserve_bytes(&connection)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // What it grows to while it is moved is left to it: the writer would wait for the system to cut it off.
         connection.pragma_update(None, "journal_size_limit", 2 * options.log_bytes_max as i64)?;
@@ -96,9 +105,9 @@ pub fn prepare_file(connection: &Connection) -> Result<bool> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == APPLICATION_ID {
-        if format < FORMAT {
+        if format < UNCHECKED_FORMAT {
             connection.execute_batch(LATE)?;
-            connection.pragma_update(None, "user_version", FORMAT)?;
+            connection.pragma_update(None, "user_version", UNCHECKED_FORMAT)?;
         }
         return Ok(format <= FORMAT);
     }

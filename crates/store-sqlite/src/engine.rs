@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::connection::{self, Role};
 use crate::failure::engine_error;
+use crate::files::{FileState, start, wal};
 use crate::store::SqliteStore;
 use crate::sync::{Checkpointer, Syncer};
 use crate::writer::{self, WriterHandle};
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use store::{DocumentStore, Engine, Watch, Watcher};
 
 /// The file in the data directory that holds all databases.
-const FILE_NAME: &str = "selkie.sqlite";
+pub const FILE_NAME: &str = "selkie.sqlite";
 
 /// Held while the directory is in use. The kernel lets go of the lock when the process ends, however it ends.
 const LOCK_NAME: &str = "selkie.lock";
@@ -36,6 +37,10 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// Past this size the log begins anew once it is in the file; past twice as much writers wait for that. So much stays of it, too.
     pub log_bytes_max: u64,
+    /// Go on without commits that a damaged write-ahead log has lost.
+    pub accept_lost_writes: bool,
+    /// Files up to this size that were made without checksums get them at the start, for which they are written anew.
+    pub add_checksums_up_to: u64,
 }
 
 impl Default for Options {
@@ -47,6 +52,8 @@ impl Default for Options {
             mmap_bytes: 2 << 30,
             checkpoint_bytes: 16 << 20,
             log_bytes_max: 64 << 20,
+            accept_lost_writes: false,
+            add_checksums_up_to: 256 << 20,
         }
     }
 }
@@ -55,6 +62,8 @@ impl Default for Options {
 pub struct Shared {
     pub path: PathBuf,
     pub options: Options,
+    /// What is known of the file beneath SQLite.
+    pub files: Arc<FileState>,
     catalog: RwLock<Arc<Catalog>>,
     /// Goes up with each new catalog, so that a worker sees without a lock that its own is still the latest.
     version: AtomicU64,
@@ -119,8 +128,12 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     std::fs::create_dir_all(directory).map_err(|error| refuse("create the data directory", &error))?;
     let lock = lock_directory(directory)?;
     let path = directory.join(FILE_NAME);
-    let opened = connection::open(&path, Role::Writer, &options);
-    let connection = opened.map_err(|error| refuse("open the database in", &error))?;
+    let mut files = start::before_opening(&path, &options)?;
+    let open = || {
+        let opened = connection::open(&path, Role::Writer, &options);
+        opened.map_err(|error| refuse("open the database in", &error))
+    };
+    let mut connection = open()?;
     if !connection::prepare_file(&connection).map_err(|error| refuse("read the database in", &error))? {
         let message = format!(
             "{} was not made by this version of Selkie: start the version that made it, or choose another data directory",
@@ -128,27 +141,60 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         );
         return Err(Error::new(Code::UNSUPPORTED_FORMAT, message));
     }
+    if !files.is_checked() {
+        drop(connection);
+        gain_checksums(&path, &options)?;
+        files = start::before_opening(&path, &options)?;
+        connection = open()?;
+    }
     if connection::has_escaped_names(&connection).map_err(|error| refuse("read the database in", &error))? {
         document::names::note_escaped();
     }
-    let catalog = Arc::new(Catalog::load(&connection)?);
+    let (catalog, damage) = Catalog::load(&connection)?;
+    damage.findings.iter().for_each(|finding| tracing::error!("{}: {finding}", path.display()));
+    if damage.indexes_unknown {
+        files.health.fail("the catalog is damaged, and not all indexes are known");
+    }
+    let catalog = Arc::new(catalog);
+    // The files are there once something was read.
+    let watched = [path.clone(), wal::path(&path)];
+    files.health.watch(watched).map_err(|error| refuse("find the files in", &error))?;
     let shared = Arc::new(Shared {
         path,
         options,
+        files,
         catalog: RwLock::new(catalog),
         version: AtomicU64::new(0),
         reads_wait: AtomicBool::new(false),
         watcher: Watcher::default(),
     });
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
-    let syncer = Syncer::start(&shared.path).map_err(|error| refuse("open the log in", &error))?;
+    let syncer = Syncer::start(shared.files.clone()).map_err(|error| refuse("open the log in", &error))?;
     let (writer, thread) = writer::start(connection, shared.clone(), syncer.handle(), checkpointer.handle())
         .map_err(|failure| refuse("start writing in", &Error::from(failure)))?;
     let threads = Mutex::new(Some(Threads { writer: thread, syncer, checkpointer, _lock: lock }));
     Ok(Arc::new(SqliteEngine { shared, writer, threads }))
 }
 
-fn lock_directory(directory: &Path) -> Result<File> {
+/// Adds checksums to a file of an earlier version where that does not take long, and says so where it does.
+fn gain_checksums(path: &Path, options: &Options) -> Result<()> {
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if bytes > options.add_checksums_up_to {
+        tracing::warn!(
+            "{} was made by an earlier version, without checksums: damage to it may go unnoticed. Stop the server and run \
+             `selkie verify --add-checksums` to write it anew with checksums",
+            path.display()
+        );
+        return Ok(());
+    }
+    match start::add_checksums(path, options) {
+        Ok(()) => tracing::info!("{} was made by an earlier version, and has checksums now", path.display()),
+        Err(error) => tracing::warn!("{}; going on without", error.message()),
+    }
+    Ok(())
+}
+
+pub fn lock_directory(directory: &Path) -> Result<File> {
     let path = directory.join(LOCK_NAME);
     let fail = |message: String| Err(Error::new(Code::OPERATION_FAILED, message));
     let options = File::options().read(true).write(true).create(true).truncate(false).open(&path);

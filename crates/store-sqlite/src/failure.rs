@@ -2,6 +2,7 @@
 
 use error::{Code, Error};
 use rusqlite::ffi;
+use store::Namespace;
 
 /// Why a piece of work did not succeed.
 #[derive(Debug)]
@@ -55,6 +56,9 @@ impl From<Failure> for Error {
 
 /// What a client is told when SQLite fails.
 pub fn engine_error(error: rusqlite::Error) -> Error {
+    if is_damage(&error) {
+        return Error::new(Code::INTERNAL_ERROR, format!("the embedded store's file is damaged ({error}): {ADVICE}"));
+    }
     let code = match error.sqlite_error().map(|error| error.extended_code & 0xFF) {
         Some(ffi::SQLITE_FULL) => Code::OUT_OF_DISK_SPACE,
         Some(ffi::SQLITE_TOOBIG) => Code::BSON_OBJECT_TOO_LARGE,
@@ -62,6 +66,37 @@ pub fn engine_error(error: rusqlite::Error) -> Error {
         _ => Code::INTERNAL_ERROR,
     };
     Error::new(code, format!("the embedded store failed: {error}"))
+}
+
+/// What to do about damage.
+pub const ADVICE: &str = "run validate or `selkie verify`, and restore it from a backup";
+
+/// Whether the error says that the file does not hold what was written to it.
+pub fn is_damage(error: &rusqlite::Error) -> bool {
+    let Some(code) = error.sqlite_error().map(|error| error.extended_code) else {
+        // A column whose type is another one than ever was written, or text that is not UTF-8.
+        return matches!(
+            error,
+            rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::Utf8Error(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+        );
+    };
+    matches!(code & 0xFF, ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB) || code == ffi::SQLITE_IOERR_DATA
+}
+
+/// Names the collection in an error that says that the file is damaged.
+pub fn in_collection(failure: Failure, namespace: &Namespace) -> Failure {
+    match failure {
+        Failure::Engine(error) if is_damage(&error) => Failure::Refused(damaged(namespace, &error)),
+        failure => failure,
+    }
+}
+
+/// What a client is told of a collection that cannot be read whole.
+pub fn damaged(namespace: &Namespace, error: &rusqlite::Error) -> Error {
+    Error::internal(format!("{namespace} is damaged ({error}): {ADVICE}"))
 }
 
 /// Whether the error says that a row with this key is there already.
@@ -93,5 +128,9 @@ mod tests {
         assert!(!is_gone(&fails("INSERT INTO t VALUES(1, 2)")));
         let full = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
         assert_eq!(engine_error(full).code(), Code::OUT_OF_DISK_SPACE);
+        let damage = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_DATA), None);
+        assert!(is_damage(&damage()));
+        let named = Error::from(in_collection(damage().into(), &Namespace::new("shop", "cars")));
+        assert!(named.message().contains("shop.cars"), "{}", named.message());
     }
 }

@@ -13,7 +13,7 @@
 //!   write-ahead log short.
 //!
 //! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`] (documents and conditions to index keys), [`multikey`] (where arrays are),
-//! [`connection`] (how files are opened), [`failure`] (SQLite's errors in MongoDB's terms).
+//! [`connection`] (how files are opened), [`files`] (what is looked at beneath SQLite), [`failure`] (SQLite's errors in MongoDB's terms).
 //!
 //! What this crate never does: decide whether a document matches (that is `query`'s), or hold a statement open across an
 //! `await`, which would pin a snapshot of the log. Work on a document may be suspended in the middle, so a read has its connection
@@ -24,6 +24,7 @@ mod connection;
 mod engine;
 mod explain;
 mod failure;
+mod files;
 mod lookup;
 mod mapped;
 mod multikey;
@@ -35,7 +36,9 @@ mod scan;
 mod store;
 mod sync;
 mod validate;
+mod verify;
 mod views;
 mod writer;
 
 pub use engine::{Options, SqliteEngine, open};
+pub use verify::{Report, add_checksums, verify};

@@ -4,7 +4,7 @@
 //! putting it back costs as much as descending one of the two trees.
 
 use crate::catalog::Collection;
-use crate::failure::Attempt;
+use crate::failure::{Attempt, in_collection};
 use crate::scan;
 use ahash::AHashMap;
 use document::{Doc, Value};
@@ -65,7 +65,8 @@ impl Reading {
             keys::encode(id, key);
             statement.raw_bind_parameter(1, key.as_slice())?;
             let mut rows = statement.raw_query();
-            let Some(row) = rows.next()? else { return Ok(false) };
+            let row = rows.next().map_err(|error| in_collection(error.into(), &collection.namespace))?;
+            let Some(row) = row else { return Ok(false) };
             let document = Doc::from_bytes(scan::blob(row.get_ref(0)?));
             visit(document.ok_or_else(|| scan::damaged_id(collection, id))?)?;
             Ok(true)

@@ -113,7 +113,8 @@ impl SqliteStore {
             let deadline = Some(Instant::now() + SLICE);
             let reading = self.reading()?;
             let connection = reading.connection();
-            let (more, end) = scan::count_keys(connection, collection, scan, &mut place, deadline, enough - counted)?;
+            let found = scan::count_keys(connection, collection, scan, &mut place, deadline, enough - counted);
+            let (more, end) = found.map_err(|failure| failure::in_collection(failure, &collection.namespace))?;
             counted += more;
             if end != SliceEnd::Paused {
                 return Ok(counted);
@@ -183,12 +184,16 @@ impl SqliteStore {
             let end = match is_large {
                 true => {
                     let connection = self.mapped.connection(&self.shared)?;
-                    let end = scan::slice(&connection, plan, &mut cursor, deadline, &mut shown)?;
+                    let end = scan::slice(&connection, plan, &mut cursor, deadline, &mut shown);
                     self.mapped.has_read(&connection, std::mem::take(&mut shown.bytes), &self.shared)?;
                     end
                 }
-                false => scan::slice(self.reading()?.connection(), plan, &mut cursor, deadline, &mut shown)?,
+                false => scan::slice(self.reading()?.connection(), plan, &mut cursor, deadline, &mut shown),
             };
+            let end = end.map_err(|failure| match &plan.collection {
+                Some(collection) => failure::in_collection(failure, &collection.namespace),
+                None => failure,
+            })?;
             match end {
                 SliceEnd::Exhausted if plan.tailable => return Ok(ScanEnd::Stopped(cursor.to_position())),
                 SliceEnd::Exhausted => return Ok(ScanEnd::Exhausted),
@@ -265,7 +270,10 @@ impl DocumentStore for SqliteStore {
 
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
         self.planned(move || match self.find(namespace) {
-            None => Ok((self.plan_without_collection(namespace, &query)?, None)),
+            None => {
+                self.shared.catalog().1.check_readable(namespace)?;
+                Ok((self.plan_without_collection(namespace, &query)?, None))
+            }
             Some(collection) => self.measured(&collection, |measure| planner::plan(Some(&collection), &query, measure)),
         })
     }
@@ -361,7 +369,7 @@ impl DocumentStore for SqliteStore {
         let plan = plan.as_any().downcast_ref::<SqlitePlan>();
         let enough = enough.unwrap_or(u64::MAX);
         if let Some(collection) = plan.and_then(SqlitePlan::whole_collection) {
-            return Box::pin(std::future::ready(Ok(Some(collection.documents().min(enough)))));
+            return Box::pin(std::future::ready(collection.count().map(|count| Some(count.min(enough)))));
         }
         let Some((collection, scan)) = plan.and_then(SqlitePlan::key_for_each_document) else {
             return Box::pin(std::future::ready(Ok(None)));

@@ -6,10 +6,10 @@
 
 use crate::connection::{self, Role};
 use crate::engine::Shared;
-use error::{Code, Error};
+use crate::files::{FileState, wal};
+use error::Error;
 use rusqlite::Connection;
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -67,9 +67,9 @@ impl SyncShared {
 }
 
 impl Syncer {
-    pub fn start(path: &Path) -> std::io::Result<Syncer> {
+    pub fn start(files: Arc<FileState>) -> std::io::Result<Syncer> {
         let shared = Arc::new(SyncShared::default());
-        let mut log = Log { path: log_path(path), file: None };
+        let mut log = Log { files, file: None };
         let in_thread = shared.clone();
         let thread = std::thread::Builder::new()
             .name("sqlite-sync".into())
@@ -108,9 +108,6 @@ fn run_syncer(shared: &SyncShared, log: &mut Log) {
         let stopping = state.stopping;
         drop(state);
         let outcome = if dirty || !waiting.is_empty() { log.sync() } else { Ok(()) };
-        if let Err(error) = &outcome {
-            tracing::error!(%error, "the write-ahead log could not be synced");
-        }
         for acknowledge in waiting {
             acknowledge(outcome.clone());
         }
@@ -122,16 +119,20 @@ fn run_syncer(shared: &SyncShared, log: &mut Log) {
 
 /// The write-ahead log's file beside the database.
 struct Log {
-    path: PathBuf,
+    files: Arc<FileState>,
     file: Option<File>,
 }
 
 impl Log {
+    /// Syncs the log. After a failure nothing is synced any more: the system may call it a success, and it means nothing
+    /// for what could not be written before.
     fn sync(&mut self) -> Result<(), Error> {
+        self.files.health.check_now()?;
+        let committed = self.files.before_sync();
         let mut sync = || -> std::io::Result<File> {
             let file = match self.file.take() {
                 Some(file) => file,
-                None => File::open(&self.path)?,
+                None => File::open(wal::path(&self.files.path))?,
             };
             file.sync_data()?;
             Ok(file)
@@ -139,23 +140,15 @@ impl Log {
         match sync() {
             Ok(file) => {
                 self.file = Some(file);
+                self.files.note_synced(committed);
                 Ok(())
             }
             Err(error) => {
-                let code = match error.kind() {
-                    std::io::ErrorKind::StorageFull => Code::OUT_OF_DISK_SPACE,
-                    _ => Code::INTERNAL_ERROR,
-                };
-                Err(Error::new(code, format!("the journal could not be written to disk: {error}")))
+                self.files.health.fail(&format!("the write-ahead log could not be synced to disk ({error})"));
+                self.files.health.check()
             }
         }
     }
-}
-
-fn log_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    name.into()
 }
 
 /// Moves the log's pages into the file, on a connection and a thread of its own.
@@ -210,12 +203,13 @@ impl Checkpointer {
         let connection = connection::open(&shared.path, Role::Checkpointer, &shared.options)?;
         // Open until the writer is gone: closing it takes SQLite's lock from the process.
         let file = File::open(&shared.path).map_err(|_| rusqlite::Error::InvalidPath(shared.path.clone()))?;
+        let files = shared.files.clone();
         let shared = Arc::new(CheckpointShared::default());
         let in_thread = shared.clone();
         let thread = std::thread::Builder::new()
             .name("sqlite-checkpoint".into())
             .stack_size(512 << 10)
-            .spawn(move || run_checkpointer(&in_thread, &connection, &file))
+            .spawn(move || run_checkpointer(&in_thread, &connection, &file, &files))
             .map_err(|_| rusqlite::Error::InvalidQuery)?;
         Ok(Checkpointer { shared, thread: Some(thread) })
     }
@@ -233,7 +227,7 @@ impl Checkpointer {
     }
 }
 
-fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &File) {
+fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &File, files: &FileState) {
     loop {
         let mut guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !shared.asked.load(Ordering::Acquire) && !shared.stopping.load(Ordering::Acquire) {
@@ -245,16 +239,17 @@ fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &F
         }
         shared.busy.store(true, Ordering::Release);
         shared.asked.store(false, Ordering::Release);
-        move_log(connection, file);
+        move_log(connection, file, files);
         shared.busy.store(false, Ordering::Release);
     }
 }
 
 /// Moves the log into the file, and then what was written meanwhile, until that is little: who begins the log anew is left to do the rest, and
 /// waits for it.
-fn move_log(connection: &Connection, file: &File) {
+fn move_log(connection: &Connection, file: &File, files: &FileState) {
     let mut pages_before = None;
     for _ in 0..MOVES_MAX {
+        let (salts, _) = files.before_sync();
         let pages = match checkpoint(connection, "PASSIVE") {
             Ok(pages) => pages,
             Err(error) => {
@@ -264,8 +259,10 @@ fn move_log(connection: &Connection, file: &File) {
         };
         // SQLite syncs the file only where all of the log is in it.
         if let Err(error) = file.sync_data() {
-            tracing::warn!(%error, "the file could not be synced");
+            files.health.fail(&format!("{} could not be synced to disk ({error})", files.path.display()));
+            return;
         }
+        files.note_checkpointed(salts, pages.max(0) as u64);
         if pages_before.is_some_and(|before| pages - before <= LEFT_PAGES_MAX) {
             return;
         }

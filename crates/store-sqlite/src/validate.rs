@@ -6,7 +6,7 @@
 use crate::catalog::{Collection, Index};
 use crate::connection::{self, Role};
 use crate::engine::Shared;
-use crate::failure::{Attempt, Failure};
+use crate::failure::{Attempt, Failure, is_damage};
 use crate::scan::blob;
 use document::Doc;
 use error::{Error, Result};
@@ -31,7 +31,8 @@ pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>)
     answer.await.map_err(|_| Error::internal("validation ended without an answer"))?
 }
 
-fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validation> {
+/// Reads everything of a collection. What cannot be read is a finding, and ends no more than the part in which it is.
+pub fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validation> {
     let snapshot = connection.unchecked_transaction()?;
     let mut findings = Vec::new();
     check_tables(&snapshot, collection, &mut findings)?;
@@ -40,12 +41,17 @@ fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validat
     let sql = "SELECT first_seq FROM late WHERE collection = ?1";
     let late_from: Option<i64> = snapshot.query_row(sql, [collection.id], |row| row.get(0)).optional()?;
     let late_from = late_from.unwrap_or(i64::MAX);
-    let documents = check_documents(&snapshot, collection, late_from, &mut entries, &mut findings)?;
+    let documents = check_documents(&snapshot, collection, late_from, &mut entries, &mut findings);
+    let Some(documents) = or_finding(documents, "the documents cannot all be read", &mut findings)? else {
+        return Ok(Validation { findings, keys: Vec::new() });
+    };
     // Keys of `_id` are columns of the documents themselves.
     let mut keys = vec![("_id_".to_owned(), documents as u64)];
     for (index, entries) in collection.indexes.iter().zip(entries).filter(|(index, _)| !index.building) {
         let sql = format!("SELECT count(*) FROM {} WHERE seq < ?1", index.sql.table);
-        let found: i64 = snapshot.query_row(&sql, [late_from], |row| row.get(0))?;
+        let found = snapshot.query_row(&sql, [late_from], |row| row.get(0)).map_err(Failure::from);
+        let unreadable = format!("index {} cannot be read", index.spec.name);
+        let Some(found) = or_finding::<i64>(found, &unreadable, &mut findings)? else { continue };
         let made = entries.made;
         if found != made {
             findings.push(format!("index {} has {found} entries, the documents make {made}", index.spec.name));
@@ -55,17 +61,36 @@ fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validat
     Ok(Validation { findings, keys })
 }
 
+/// Turns a failure that is due to damage into a finding.
+fn or_finding<T>(attempt: Attempt<T>, what: &str, findings: &mut Vec<String>) -> Attempt<Option<T>> {
+    match attempt {
+        Ok(value) => Ok(Some(value)),
+        Err(Failure::Engine(error)) if is_damage(&error) => {
+            findings.push(format!("{what}: {error}"));
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
 /// SQLite's own check of the trees.
 fn check_tables(connection: &Connection, collection: &Collection, findings: &mut Vec<String>) -> Attempt<()> {
-    let indexes = collection.indexes.iter().map(|index| &index.sql.table);
-    for table in std::iter::once(&collection.sql.table).chain(indexes) {
-        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({table})"))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let finding: String = row.get(0)?;
-            if finding != "ok" && findings.len() < FINDINGS_MAX {
-                findings.push(finding);
-            }
+    let indexes = collection.indexes.iter().map(|index| (&index.sql.table, format!("index {}", index.spec.name)));
+    let documents = (&collection.sql.table, "the table of documents".to_owned());
+    for (table, name) in std::iter::once(documents).chain(indexes) {
+        let checked = check_table(connection, table, &name, findings);
+        or_finding(checked, &format!("{name} cannot be read whole"), findings)?;
+    }
+    Ok(())
+}
+
+fn check_table(connection: &Connection, table: &str, name: &str, findings: &mut Vec<String>) -> Attempt<()> {
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check({table})"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let finding: String = row.get(0)?;
+        if finding != "ok" && findings.len() < FINDINGS_MAX {
+            findings.push(format!("{name}: {finding}"));
         }
     }
     Ok(())
@@ -116,9 +141,15 @@ fn check_documents(
             findings.push(format!("document {seq} is filed under another _id than its own"));
         }
         for (index, entries) in collection.indexes.iter().zip(&mut *entries).filter(|(index, _)| !index.building) {
-            match seq >= late_from {
-                true => entries.late += keys::index_keys(document, index)?.len() as i64,
-                false => entries.made += check_entries(connection, index, seq, document, findings)?,
+            if seq >= late_from {
+                entries.late += keys::index_keys(document, index)?.len() as i64;
+                continue;
+            }
+            match check_entries(connection, index, seq, document, findings) {
+                Ok(made) => entries.made += made,
+                // The index was found to be damaged before.
+                Err(Failure::Engine(error)) if is_damage(&error) => {}
+                Err(failure) => return Err(failure),
             }
         }
     }

@@ -12,7 +12,7 @@
 //! to, each on the condition that the document is still the same ([`conditional`]). An index build lets others in ([`breath`]).
 //!
 //! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`rows`] keeps documents and index entries in step, but for those
-//! that [`late`] gathers; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
+//! that [`late`] gathers and [`left`] makes again after a crash; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
 //! remembers outcomes; [`cleaning`] does what can wait.
 
 pub mod batch;
@@ -22,15 +22,17 @@ mod cleaning;
 pub mod conditional;
 mod definition;
 mod late;
+mod left;
 pub mod part;
 mod queue;
+mod reserve;
 pub mod retry;
 pub mod rows;
 
 use crate::catalog::{Catalog, Collection, Index};
 use crate::connection;
 use crate::engine::{Options, Shared};
-use crate::failure::{Attempt, Failure};
+use crate::failure::{Attempt, Failure, is_damage};
 use crate::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
 use document::{Doc, names};
@@ -71,6 +73,7 @@ pub fn start(
     }))?;
     let (handle, queue) = queue::open()?;
     let catalog = shared.catalog().1;
+    let reserve = reserve::Reserve::beside(&shared.path);
     let mut writer = Writer {
         connection,
         queue,
@@ -93,12 +96,17 @@ pub fn start(
         undo: Undo::default(),
         changes: Changes::default(),
         late: AHashMap::new(),
+        left: left::Left::default(),
+        reserve,
         looked_at: None,
         cleaning: cleaning::Cleaning::default(),
         escaped_names_noted: false,
     };
     writer.enter_what_a_crash_left()?;
-    writer.cleaning.find_dropped(&writer.connection)?;
+    match writer.cleaning.find_dropped(&writer.connection) {
+        Err(error) if is_damage(&error) => tracing::error!(%error, "the table of dropped tables is damaged"),
+        found => found?,
+    }
     let thread = std::thread::Builder::new()
         .name("sqlite-writer".into())
         .spawn(move || writer.run())
@@ -140,6 +148,8 @@ pub struct Writer {
     changes: Changes,
     /// Entries gathered for later, by the collection's id; and when somebody looked before there were many.
     late: AHashMap<i64, late::Late>,
+    left: left::Left,
+    reserve: reserve::Reserve,
     looked_at: Option<Instant>,
     cleaning: cleaning::Cleaning,
     /// The file says that there may be escaped field names.
@@ -170,10 +180,14 @@ impl Writer {
                 Job::Write(write) => self.run_group(write),
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
                 Job::Define(change) => {
+                    self.reserve.met_full_disk = false;
                     if catch_unwind(AssertUnwindSafe(|| change(&mut self))).is_err() {
                         (self.breathing, self.build) = (None, None);
                         self.queue.set_nested(false);
                         self.roll_back();
+                    }
+                    if self.reserve.met_full_disk {
+                        self.make_room();
                     }
                     self.sync.note_commit();
                 }
@@ -200,7 +214,8 @@ impl Writer {
                 self.keep_log_short();
                 continue;
             }
-            match self.queue.wait(if self.has_late() { late::PATIENCE } else { IDLE_LOOK }) {
+            let idle_look = if self.left.is_empty() { IDLE_LOOK } else { Duration::from_secs(1) };
+            match self.queue.wait(if self.has_late() { late::PATIENCE } else { idle_look }) {
                 Waited::Job(job) => return Some(job),
                 Waited::InVain if self.has_late() => {
                     while self.has_late() {
@@ -222,6 +237,7 @@ impl Writer {
         match work(self).and_then(|done| self.commit().map(|()| done)) {
             Ok(done) => Ok(done),
             Err(failure) => {
+                self.reserve.met_full_disk = reserve::is_full(&failure);
                 self.roll_back();
                 Err(failure)
             }
@@ -229,6 +245,7 @@ impl Writer {
     }
 
     fn commit(&mut self) -> Attempt<()> {
+        self.shared.files.health.check()?;
         self.write_counters()?;
         let escaped_names = names::may_be_escaped();
         if escaped_names && !self.escaped_names_noted {
@@ -237,6 +254,7 @@ impl Writer {
         let changes = std::mem::take(&mut self.changes);
         let announced = self.shared.watcher.get().filter(|_| !changes.is_empty()).map(|watch| watch.announce(changes));
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.shared.files.note_committed();
         self.escaped_names_noted = escaped_names;
         self.publish();
         drop(announced);

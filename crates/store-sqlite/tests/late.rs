@@ -149,7 +149,9 @@ fn the_end_and_the_next_start_leave_nothing_late() {
     insert(&store, 30_000..30_100);
     drop(store);
     engine.close();
-    let file = rusqlite::Connection::open(directory.path().join("selkie.sqlite")).unwrap();
+    // By the VFS that writes checksums.
+    let (path, flags) = (directory.path().join("selkie.sqlite"), rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let file = rusqlite::Connection::open_with_flags_and_vfs(path, flags, "selkie").unwrap();
     assert_eq!(file.query_row("SELECT count(*) FROM late", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     // As if the process had died in between.
     file.execute_batch("DELETE FROM i1 WHERE seq % 3 = 0 AND seq >= 500; INSERT INTO late VALUES(1, 500)").unwrap();

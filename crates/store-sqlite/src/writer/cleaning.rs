@@ -51,6 +51,7 @@ impl Writer {
     /// Does one piece of work that can wait; `false`: there is none.
     pub(super) fn clean_a_little(&mut self) -> bool {
         self.cleaning.last = Some(Instant::now());
+        self.enter_left_again();
         let work = match self.cleaning.dropped.last().cloned() {
             Some(table) => self.transaction(|writer| writer.empty_table(&table)).map(|empty| {
                 if empty {

@@ -6,7 +6,7 @@
 use super::rows::{Entries, Old};
 use super::{GROUP_TIME_MAX, Writer};
 use crate::catalog::Collection;
-use crate::failure::{Attempt, Failure};
+use crate::failure::{Attempt, Failure, in_collection};
 use crate::sync;
 use document::{Doc, DocBuf};
 use error::{Error, Result};
@@ -80,13 +80,20 @@ pub enum Changed {
 
 impl Writer {
     pub(super) fn run_conditional(&mut self, changes: Conditional, reply: oneshot::Sender<Result<Applied>>) {
-        let journal = changes.journal;
+        let (journal, namespace) = (changes.journal, changes.namespace.clone());
+        let deletes = |change: &Change| matches!(change, Change::Delete { .. } | Change::DeleteAny { .. });
+        let deletes = changes.changes.iter().all(deletes);
+        self.reserve.met_full_disk = false;
         if reply.is_closed() {
             return;
         }
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.apply_conditional(changes))));
+        let attempt =
+            catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.apply_conditional(changes, deletes))));
+        if self.reserve.met_full_disk && deletes {
+            self.make_room();
+        }
         let applied = match attempt {
-            Ok(applied) => applied.map_err(Error::from),
+            Ok(applied) => applied.map_err(|failure| in_collection(failure, &namespace).into()),
             Err(_) => {
                 self.roll_back();
                 Err(Error::internal("this write made the server fail; it may have been carried out in part"))
@@ -105,8 +112,10 @@ impl Writer {
         self.acknowledge(waiting);
     }
 
-    fn apply_conditional(&mut self, changes: Conditional) -> Attempt<Applied> {
+    fn apply_conditional(&mut self, changes: Conditional, deletes: bool) -> Attempt<Applied> {
         let Conditional { namespace, collection, changes, record, .. } = changes;
+        self.catalog.check_readable(&namespace)?;
+        self.check_room(deletes)?;
         if let Some(record) = &record
             && let Some(outcome) = self.recorded_beyond(&record.key, record.statement)?
         {

@@ -249,6 +249,7 @@ impl Writer {
             .execute((index.id, spec.spec.as_bytes()))?;
         let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), Multikey::none())?;
         (other.multikey, other.late) = (index.multikey.clone(), index.late.clone());
+        other.behind = index.behind.clone();
         *index = Arc::new(other);
         self.put(changed);
         Ok(())

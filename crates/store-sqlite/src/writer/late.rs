@@ -5,7 +5,7 @@
 //! indexes' order: all at once when there are enough or somebody is about to look, and bit by bit when nothing else comes in.
 //!
 //! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and a row of the table `late` says since
-//! which of them entries are missing; after a crash they are made of the documents ([`Writer::enter_what_a_crash_left`]). Nobody
+//! which of them entries are missing; after a crash they are made of the documents ([`left`](super::left)). Nobody
 //! sees the gap: whoever reads by an index, or changes one of these documents, has the entries entered first. What a unique index
 //! has to say does not wait, nor do those who write and read in turns, who would gain nothing.
 
@@ -14,9 +14,7 @@ mod list;
 use super::Writer;
 use super::rows::Entries;
 use crate::catalog::{Collection, Index};
-use crate::failure::{Attempt, is_duplicate};
-use crate::scan;
-use index_keys::keys;
+use crate::failure::Attempt;
 use list::List;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,6 +106,7 @@ impl Writer {
         collection.indexes.iter().any(|index| may_wait(index))
             && collection.cap().is_none()
             && !self.queue.is_nested()
+            && !self.left.concerns(collection.id)
             && (begun() || documents >= BATCH_MIN && !disturbed())
     }
 
@@ -244,45 +243,5 @@ impl Writer {
     pub(super) fn roll_back_late(&mut self) {
         self.late.values_mut().for_each(Late::roll_back);
         self.late.retain(|_, late| !late.is_empty());
-    }
-
-    /// Makes the entries that an earlier process had gathered when it died.
-    pub(super) fn enter_what_a_crash_left(&mut self) -> Attempt<()> {
-        let mut statement = self.connection.prepare("SELECT collection, first_seq FROM late")?;
-        let left: Vec<(i64, i64)> =
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-        drop(statement);
-        if left.is_empty() {
-            return Ok(());
-        }
-        let catalog = self.catalog.clone();
-        self.transaction(|writer| {
-            for (id, first_seq) in left {
-                if let Some(collection) = catalog.collections().find(|collection| collection.id == id) {
-                    writer.enter_again(collection, first_seq)?;
-                }
-            }
-            writer.connection.execute("DELETE FROM late", [])?;
-            Ok(())
-        })
-    }
-
-    /// Enters documents from this one on, of which some entries may be there.
-    fn enter_again(&self, collection: &Arc<Collection>, first_seq: i64) -> Attempt<()> {
-        let sql = format!("SELECT seq, doc FROM {} WHERE seq >= ?1 ORDER BY seq", collection.sql.table);
-        let mut statement = self.connection.prepare(&sql)?;
-        let mut rows = statement.query([first_seq])?;
-        while let Some(row) = rows.next()? {
-            let (seq, document) = scan::stored(row, collection)?;
-            for index in collection.indexes.iter().filter(|index| may_wait(index)) {
-                for key in keys::index_keys(document, index)? {
-                    match self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq)) {
-                        Err(error) if !is_duplicate(&error) => return Err(error.into()),
-                        _ => {}
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }

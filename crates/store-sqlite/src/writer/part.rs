@@ -6,12 +6,12 @@
 
 use super::queue::Write;
 use super::{GROUP_BATCHES_MAX, GROUP_TIME_MAX, Writer};
-use crate::failure::{Attempt, Failure, Long};
+use crate::failure::{Attempt, Failure, Long, in_collection};
 use crate::sync;
 use error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use store::{BatchOutcome, StatementOutcome, WriteBatch};
+use store::{BatchOutcome, StatementOutcome, Statements, WriteBatch};
 
 /// How long a part takes at the most while nobody waits.
 const PART_TIME_MAX: Duration = Duration::from_millis(100);
@@ -129,11 +129,25 @@ impl Writer {
         }
     }
 
+    /// Carries out a part of a batch in a transaction of its own. Deletions are tried again where the disk is full.
     fn run_alone(&mut self, write: &Write) -> Part {
+        self.reserve.met_full_disk = false;
+        let part = self.run_alone_once(write);
+        if !self.reserve.met_full_disk || !matches!(write.batch.statements, Statements::Delete(_)) {
+            return part;
+        }
+        self.make_room();
+        self.run_alone_once(write)
+    }
+
+    fn run_alone_once(&mut self, write: &Write) -> Part {
         self.turn = Turn { began: Instant::now(), is_shared: false };
         match catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.execute(write)))) {
             Ok(Ok(part)) => part,
-            Ok(Err(failure)) => Part::ending(End::Refused(failure.into())),
+            Ok(Err(failure)) => {
+                let failure = in_collection(failure, &write.batch.namespace);
+                Part::ending(End::Refused(failure.into()))
+            }
             Err(_) => {
                 self.roll_back();
                 let message = match write.done.statements.is_empty() {
@@ -197,6 +211,8 @@ impl Writer {
     fn execute_part(&mut self, write: &Write) -> Attempt<Part> {
         let batch = &*write.batch;
         batch.progress.check()?;
+        self.catalog.check_readable(&batch.namespace)?;
+        self.check_room(matches!(batch.statements, Statements::Delete(_)))?;
         let mut recorded = None;
         if let Some(key) = &batch.retry {
             recorded = self.recorded_beyond(key, write.done.statements.len())?;

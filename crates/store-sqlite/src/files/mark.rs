@@ -1,0 +1,114 @@
+//! A record beside the write-ahead log of how far it was written, synced and moved into the database file.
+//!
+//! SQLite takes a log to end where its chain of checksums breaks, and cannot tell a damaged frame from a commit that
+//! never was finished. The record can. It is written after each commit and not synced: after a crash of the process it is what it
+//! was, after one of the machine its figure for synced commits may be too small, never too great.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const BYTES: usize = 96;
+const TAG: &[u8; 8] = b"SLKMARK1";
+
+/// Offsets in the log are those of ends of commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Of the log's header; a log that begins anew has others.
+    pub salts: [u8; 8],
+    pub written: u64,
+    pub synced: u64,
+    pub checkpointed: u64,
+}
+
+/// A record that an earlier process left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub mark: Mark,
+    /// The machine has not been started again since.
+    pub same_boot: bool,
+}
+
+pub struct MarkFile {
+    file: File,
+    boot: [u8; 36],
+}
+
+pub fn path(database: &Path) -> PathBuf {
+    database.with_extension("wal-mark")
+}
+
+/// Returns the record, if there is one and it is whole.
+pub fn read(database: &Path) -> Option<Left> {
+    let bytes = std::fs::read(path(database)).ok()?;
+    decode(&bytes, &boot_id())
+}
+
+fn boot_id() -> [u8; 36] {
+    let text = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.first_chunk().copied().unwrap_or([0; 36])
+}
+
+impl MarkFile {
+    /// Opens or creates the record.
+    pub fn open(database: &Path) -> std::io::Result<MarkFile> {
+        let file = File::options().write(true).create(true).truncate(false).open(path(database))?;
+        Ok(MarkFile { file, boot: boot_id() })
+    }
+
+    /// Writes the record. A failure is no reason to stop: the record is then behind, which hides damage and invents none.
+    pub fn write(&mut self, mark: &Mark, sync: bool) {
+        let written = self.file.write_all_at(&encode(mark, &self.boot), 0);
+        if let Err(error) = written.and_then(|()| if sync { self.file.sync_data() } else { Ok(()) }) {
+            tracing::debug!(%error, "the log's end could not be recorded");
+        }
+    }
+}
+
+fn encode(mark: &Mark, boot: &[u8; 36]) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    bytes[..8].copy_from_slice(TAG);
+    bytes[8..16].copy_from_slice(&mark.salts);
+    bytes[16..24].copy_from_slice(&mark.written.to_le_bytes());
+    bytes[24..32].copy_from_slice(&mark.synced.to_le_bytes());
+    bytes[32..40].copy_from_slice(&mark.checkpointed.to_le_bytes());
+    bytes[40..76].copy_from_slice(boot);
+    let sum = crc32c::crc32c(&bytes[..BYTES - 4]).to_le_bytes();
+    bytes[BYTES - 4..].copy_from_slice(&sum);
+    bytes
+}
+
+fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Left> {
+    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
+    let (content, sum) = bytes.split_last_chunk::<4>()?;
+    if !content.starts_with(TAG) || crc32c::crc32c(content).to_le_bytes() != *sum {
+        return None;
+    }
+    let number = |at: usize| Some(u64::from_le_bytes(*content.get(at..)?.first_chunk()?));
+    let mark = Mark {
+        salts: *content.get(8..)?.first_chunk()?,
+        written: number(16)?,
+        synced: number(24)?,
+        checkpointed: number(32)?,
+    };
+    Some(Left { mark, same_boot: content.get(40..76) == Some(boot) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mark = Mark { salts: *b"12345678", written: 99, synced: 50, checkpointed: 7 };
+        let bytes = encode(&mark, &[b'a'; 36]);
+        assert_eq!(decode(&bytes, &[b'a'; 36]), Some(Left { mark, same_boot: true }));
+        assert_eq!(decode(&bytes, &[b'b'; 36]), Some(Left { mark, same_boot: false }));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes;
+            damaged[at] ^= 1;
+            assert_eq!(decode(&damaged, &[b'a'; 36]), None);
+        }
+        assert_eq!(decode(&bytes[..BYTES - 1], &[b'a'; 36]), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Disk space set aside for the day that the disk is full.
+//!
+//! Deleting takes space first: changed pages go to the log. So a file of some size lies beside the database. When the disk is
+//! full and a client deletes, the file goes and the deletion is tried again. From then on what would only fill the disk once more is
+//! refused, until there is room for the file.
+
+use super::Writer;
+use crate::failure::{Attempt, Failure};
+use crate::sync;
+use error::{Code, Error};
+use rusqlite::ffi;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const BYTES: u64 = 8 << 20;
+
+/// The file is made where so much is free.
+const FREE_MIN: u64 = 3 * BYTES;
+
+/// How often it is looked whether there is room again.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+pub struct Reserve {
+    path: PathBuf,
+    /// The file went for deletions.
+    released: bool,
+    looked_at: Option<Instant>,
+    /// A transaction has failed because the disk is full.
+    pub met_full_disk: bool,
+}
+
+impl Reserve {
+    pub fn beside(database: &Path) -> Reserve {
+        let path = database.with_extension("reserve");
+        let mut reserve = Reserve { path, released: false, looked_at: None, met_full_disk: false };
+        if !reserve.path.exists() {
+            reserve.make();
+        }
+        reserve
+    }
+
+    /// Makes the file where there is room for it.
+    fn make(&mut self) -> bool {
+        let free = self.path.parent().and_then(|folder| statvfs(folder).ok()).map(|it| it.f_bavail * it.f_frsize);
+        if free.is_none_or(|free| free < FREE_MIN) {
+            return false;
+        }
+        let made = File::create(&self.path).and_then(|file| Ok(fallocate(file, FallocateFlags::empty(), 0, BYTES)?));
+        if let Err(error) = &made {
+            tracing::debug!(%error, "no disk space could be set aside for deletions on a full disk");
+            // Half of it is of no use.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        made.is_ok()
+    }
+
+    fn release(&mut self) {
+        if !self.released {
+            tracing::error!(
+                "the disk is full: the space that was set aside is used for deletions, and other writes are refused"
+            );
+        }
+        self.released = true;
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Whether writes may take more of the disk.
+    fn has_room(&mut self) -> bool {
+        if !self.released {
+            return true;
+        }
+        if self.looked_at.is_some_and(|at| at.elapsed() < INTERVAL) {
+            return false;
+        }
+        self.looked_at = Some(Instant::now());
+        if self.make() {
+            tracing::info!("there is room on the disk again");
+            self.released = false;
+        }
+        !self.released
+    }
+}
+
+pub fn is_full(failure: &Failure) -> bool {
+    let Failure::Engine(error) = failure else { return false };
+    error.sqlite_error().is_some_and(|error| error.extended_code & 0xFF == ffi::SQLITE_FULL)
+}
+
+impl Writer {
+    /// Refuses what would take the space that deletions need.
+    pub(super) fn check_room(&mut self, deletes: bool) -> Attempt<()> {
+        match deletes {
+            false if !self.reserve.has_room() => {
+                Err(Error::new(Code::OUT_OF_DISK_SPACE, "the disk is full: documents can be deleted, and nothing else")
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes room for deletions on a full disk.
+    pub(super) fn make_room(&mut self) {
+        self.reserve.met_full_disk = false;
+        self.reserve.release();
+        let begun_anew = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
+        if let Err(error) = begun_anew {
+            tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+        }
+    }
+}
