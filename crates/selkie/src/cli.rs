@@ -27,6 +27,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say whether a configuration is right, without starting anything
     Check(ServeArgs),
+    /// Read everything in a data directory that no server uses, and say what is damaged
+    Verify(VerifyArgs),
     /// Measure this server, or others, from a client's side
     Bench {
         #[command(subcommand)]
@@ -45,6 +47,9 @@ pub struct ServeArgs {
     /// The embedded store's directory [default: ./selkie-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
+    /// Start although a damaged write-ahead log has lost acknowledged writes; it is copied first
+    #[arg(long)]
+    pub accept_lost_writes: bool,
     /// Keep documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
@@ -104,6 +109,16 @@ pub struct ServeArgs {
     pub cache_storage: Option<String>,
 }
 
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The embedded store's directory
+    #[arg(long, value_name = "DIR", default_value = "selkie-data")]
+    pub data: PathBuf,
+    /// Write a file that an earlier version made anew, with checksums
+    #[arg(long)]
+    pub add_checksums: bool,
+}
+
 impl ServeArgs {
     /// The settings that flags make.
     pub fn written(self) -> Result<Written, ConfigError> {
@@ -126,6 +141,7 @@ impl ServeArgs {
             ("--cache-per-worker", self.cache_per_worker.then_some(Raw::Boolean(true))),
             ("--cache-storage", self.cache_storage.map(Raw::Text)),
             ("--data", self.data.map(Raw::Text)),
+            ("--accept-lost-writes", self.accept_lost_writes.then_some(Raw::Boolean(true))),
             ("--mariadb", self.mariadb.map(Raw::Text)),
             ("--embedded-mariadb", self.embedded_mariadb.map(Raw::Text)),
             ("--topology", self.topology.map(Raw::Text)),

@@ -33,6 +33,7 @@ pub struct Written {
     pub busy_poll_us: Option<Setting<u64>>,
     pub drain_seconds: Option<Setting<u64>>,
     pub data: Option<Setting<PathBuf>>,
+    pub accept_lost_writes: Option<Setting<bool>>,
     pub mariadb: Option<Setting<String>>,
     pub embedded_mariadb: Option<Setting<PathBuf>>,
     pub sql_listen: Option<Setting<Vec<ListenAddress>>>,
@@ -106,6 +107,8 @@ pub struct Config {
     pub busy_poll: Duration,
     pub drain_deadline: Duration,
     pub store: Store,
+    /// Go on without what a damaged log of the embedded store has lost.
+    pub accept_lost_writes: bool,
     pub topology: Topology,
     pub compressors: Vec<Compressor>,
     pub cursor_timeout: Duration,
@@ -261,6 +264,7 @@ impl Written {
             busy_poll_us: self.busy_poll_us.or(beneath.busy_poll_us),
             drain_seconds: self.drain_seconds.or(beneath.drain_seconds),
             data: self.data.or(beneath.data),
+            accept_lost_writes: self.accept_lost_writes.or(beneath.accept_lost_writes),
             mariadb: self.mariadb.or(beneath.mariadb),
             embedded_mariadb: self.embedded_mariadb.or(beneath.embedded_mariadb),
             sql_listen: self.sql_listen.or(beneath.sql_listen),
@@ -324,6 +328,7 @@ impl Config {
             compressors: value(written.compressors).unwrap_or_else(|| parameter::DEFAULT_COMPRESSORS.to_vec()),
             slow_ms: value(written.slow_ms).unwrap_or(parameter::DEFAULT_SLOW_MS),
             slow_log: value(written.slow_log).unwrap_or(true),
+            accept_lost_writes: value(written.accept_lost_writes).unwrap_or(false),
             cursor_timeout: Duration::from_secs(
                 value(written.cursor_timeout_seconds).unwrap_or(parameter::DEFAULT_CURSOR_TIMEOUT_SECONDS),
             ),

@@ -6,6 +6,7 @@ mod logging;
 mod memory;
 mod serve;
 mod temporary_files;
+mod verify;
 
 use clap::Parser;
 use cli::{Cli, Command, ServeArgs};
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => configure(args).map_err(Into::into).and_then(serve::serve),
         Command::Check(args) => check(args).map_err(Into::into),
+        Command::Verify(args) => verify::verify(&args.data, args.add_checksums),
         Command::Bench { experiment } => bench::run(experiment),
     };
     match outcome {

@@ -388,7 +388,10 @@ fn raise_open_files_limit() {
 
 fn open_store(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
     let engine = match &config.store {
-        Store::Embedded(path) => store_sqlite::open(path, store_sqlite::Options::default()),
+        Store::Embedded(path) => {
+            let accept_lost_writes = config.accept_lost_writes;
+            store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, ..Default::default() })
+        }
         Store::MariaDb(url) => {
             // A trigger of a collection's table may write to tables that SQL clients read: only the log tells.
             let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());

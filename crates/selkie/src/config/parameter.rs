@@ -184,6 +184,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "store",
+        name: "accept-lost-writes",
+        flag: Some("--accept-lost-writes"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Starts although the embedded store's write-ahead log is damaged and acknowledged writes are lost. The damaged log is copied first, \
+                and the log says how much is lost. For one start, not for good.",
+        read: read!(accept_lost_writes, boolean),
+    },
+    Parameter {
+        section: "store",
         name: "mariadb",
         flag: Some("--mariadb"),
         kind: "URL",
