@@ -1,6 +1,7 @@
 """A server process of ours: started, waited for, stopped or killed."""
 
 import contextlib
+import os
 import random
 import signal
 import socket
@@ -31,6 +32,8 @@ class ServerProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / f"{self.name}.log"
         self.process: subprocess.Popen | None = None
+        # Added to what the tests have.
+        self.environment: dict[str, str] = {}
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -45,7 +48,10 @@ class ServerProcess:
 
     def start(self):
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            environment = os.environ | self.environment
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
         end = time.monotonic() + self.start_timeout_s
         while not self.is_ready():
             if self.process.poll() is not None:
