@@ -226,19 +226,19 @@ impl Watcher {
         (!changes.is_empty()).then(|| watch.announce(changes))
     }
 
-    /// Does what changes documents, announced. What `note` notes holds whether it succeeds or fails; when it is `lost`, nobody knows.
+    /// Does what changes documents, announced. What `note` notes holds whether it succeeds or fails; when it is `lost`, or the
+    /// future is dropped in the middle, nobody knows.
     pub async fn around<T, E>(
         &self,
         note: impl FnOnce(&mut Changes, &dyn Watch),
         lost: impl FnOnce(&E) -> bool,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let announced = self.announce(note);
+        let mut unfinished = Unfinished(self.announce(note));
         let outcome = work.await;
-        if let (Some(announced), Err(error)) = (announced, &outcome)
-            && lost(error)
-        {
-            announced.lose();
+        if !outcome.as_ref().is_err_and(lost) {
+            // The announcement is settled.
+            drop(unfinished.0.take());
         }
         outcome
     }
@@ -246,6 +246,17 @@ impl Watcher {
     /// Announces that a collection changes, in whatever way.
     pub fn announce_anything(&self, namespace: &Namespace) -> Option<Box<dyn Announced>> {
         self.announce(|changes, _| changes.anything(namespace))
+    }
+}
+
+/// Changes whose outcome is unknown unless they are taken out.
+struct Unfinished(Option<Box<dyn Announced>>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(announced) = self.0.take() {
+            announced.lose();
+        }
     }
 }
 
