@@ -12,7 +12,7 @@ use crate::profiling;
 use crate::reply;
 use crate::running::Running;
 use crate::server::{ClientSession, Worker};
-use crate::table::{self, Handler, Spec, fields};
+use crate::table::{self, Access, Handler, Spec, fields};
 use crate::text_indexes;
 use crate::write_lock;
 use document::{Doc, DocBuf, DocWriter, Element};
@@ -430,7 +430,10 @@ async fn carry_out(
         let mut writer = DocWriter::begin(reply);
         let outcome = match &spec.handler {
             Handler::Immediate(handler) => handler(&mut call, &mut writer).map(|()| Disposition::Reply),
-            Handler::Waiting(handler) | Handler::Mostly(_, handler) => handler(&mut call, &mut writer).await,
+            Handler::Waiting(handler) | Handler::Mostly(_, handler) => {
+                let work = handler(&mut call, &mut writer);
+                if ends_by_itself(spec, body) { work.await } else { running.within(work).await }
+            }
         };
         if let Some(error) = call.unsatisfied().filter(|_| outcome.is_ok()) {
             envelope::write_unsatisfied(error, &mut writer);
@@ -457,6 +460,17 @@ async fn carry_out(
             Err(error.with_labels(&["RetryableWriteError"]))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether a command that is killed or over time brings its work to an end itself, as what it leaves behind depends on that.
+/// Any other is given up wherever it waits.
+fn ends_by_itself(spec: &Spec, body: Doc<'_>) -> bool {
+    match spec.access {
+        Access::Write => true,
+        Access::Read => !table::only_reads(body),
+        Access::Admin => matches!(spec.name, "createIndexes" | "fsync"),
+        Access::Nothing => false,
     }
 }
 
