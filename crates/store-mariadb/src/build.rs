@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 use store::{Namespace, Progress};
 
 /// How often MariaDB is asked how far it is.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How often the log says so.
 const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// A statement that is to stop and does not for so long is given up.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// In thousandths; a statement has several stages, which count alike.
 const HOW_FAR: &str = "SELECT CAST(LEAST(1000, (GREATEST(stage, 1) - 1 + progress / 100) / GREATEST(max_stage, 1) * 1000) AS UNSIGNED) \
@@ -57,7 +60,7 @@ impl<'b> Build<'b> {
     /// Waits for the statement that builds. Where it is to stop, the server is asked to end it; then it fails for that reason.
     pub async fn watch<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
-        let mut told = Instant::now();
+        let (mut told, mut stopped) = (Instant::now(), None);
         loop {
             if let Ok(done) = tokio::time::timeout(LOOK_EVERY, work.as_mut()).await {
                 let interrupted = |failure: &Failure| failure.sql_code() == Some(sql::QUERY_INTERRUPTED);
@@ -66,13 +69,17 @@ impl<'b> Build<'b> {
                     _ => done,
                 };
             }
-            if self.progress.check().is_err()
-                && let Err(failure) = self.interrupt().await
-            {
-                tracing::warn!(index = %self.names, namespace = %self.namespace, "the build cannot be interrupted: {failure}");
+            if let Err(reason) = self.progress.check() {
+                // Given up, its session is killed.
+                if stopped.get_or_insert_with(Instant::now).elapsed() > ENDS_WITHIN {
+                    return Err(reason.into());
+                }
+                self.store.pool.killer().kill_query(self.connection);
+                continue;
             }
             // Who cannot be asked is not: the statement goes on all the same.
-            let Ok(Some(thousandths)) = self.ask().await else { continue };
+            let asked = tokio::time::timeout(LOOK_EVERY, self.ask()).await;
+            let Ok(Ok(Some(thousandths))) = asked else { continue };
             self.progress.set(self.documents * thousandths.min(1000) / 1000);
             if told.elapsed() >= TELL_EVERY {
                 told = Instant::now();
@@ -80,12 +87,6 @@ impl<'b> Build<'b> {
                 tracing::info!(index = %names, %namespace, percent, "index build goes on");
             }
         }
-    }
-
-    async fn interrupt(&self) -> Result<()> {
-        let mut lease = self.store.pool.lease().await?;
-        lease.queue_query(&format!("KILL QUERY {}", self.connection));
-        lease.finish().await.map(drop)
     }
 
     async fn ask(&self) -> Result<Option<u64>> {

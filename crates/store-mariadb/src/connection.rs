@@ -25,6 +25,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+/// A statement that meets a lock, of a row or of a table's definition, fails (1205).
+const WAIT_FOR_NOTHING: &str = "SET SESSION lock_wait_timeout = 0, SESSION innodb_lock_wait_timeout = 0";
+
 /// What a connection gives while an answer comes in.
 pub(crate) enum Event {
     /// A row; [`Connection::row`] reads it, until the next event is asked for.
@@ -73,6 +76,11 @@ impl Connection {
         is_plain && by_transport!(&self.transport, transport => transport.is_idle())
     }
 
+    /// The number of the server's session.
+    pub fn session(&self) -> u64 {
+        by_transport!(&self.transport, transport => transport.session())
+    }
+
     /// The number of the server's session, if closing the connection would not end what it executes.
     pub fn session_in_flight(&self) -> Option<u64> {
         match &self.transport {
@@ -100,16 +108,13 @@ impl Connection {
     /// From now on statements are for the moment, such as reading a row by its key: none may wait for another's, and where that saves
     /// something they are executed on the caller's thread.
     pub async fn be_quick(&mut self) -> Result<()> {
-        match &mut self.transport {
-            Transport::Protocol(_) => Ok(()),
-            #[cfg(feature = "embedded")]
-            Transport::Embedded(transport) => {
-                self.altered = true;
-                transport.stay_here();
-                self.queue_query(embedded::WAIT_FOR_NOTHING);
-                self.finish().await.map(drop)
-            }
+        self.altered = true;
+        #[cfg(feature = "embedded")]
+        if let Transport::Embedded(transport) = &mut self.transport {
+            transport.stay_here();
         }
+        self.queue_query(WAIT_FOR_NOTHING);
+        self.finish().await.map(drop)
     }
 
     // --- commands

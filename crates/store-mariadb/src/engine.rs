@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::connection::establish;
 use crate::failure::{Failure, Result};
+use crate::gateway::Gateway;
 use crate::killer::Killer;
 use crate::options::{self, Options, Place};
 use crate::own_schema;
@@ -31,6 +32,8 @@ pub struct MariaDbEngine {
     options: Options,
     /// Ends what is not waited for any more.
     killer: Arc<Killer>,
+    /// Whose sessions are whose.
+    gateway: Option<Arc<Gateway>>,
     facts: Facts,
     /// Counts changes of collections' options, for the workers' catalogs to notice.
     changes: Arc<AtomicU64>,
@@ -81,7 +84,17 @@ impl MariaDbEngine {
             thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(Error::internal("start-up failed")))
         })?;
         let killer = Arc::new(Killer::new(place.clone()));
-        Ok(Arc::new(MariaDbEngine { place, killer, options, facts, changes: Arc::default(), watcher: Arc::default() }))
+        let named = options.gateway.as_deref();
+        let gateway = named.map(|name| Gateway::begin(&place, name, options.connect_timeout));
+        Ok(Arc::new(MariaDbEngine {
+            place,
+            killer,
+            gateway,
+            options,
+            facts,
+            changes: Arc::default(),
+            watcher: Arc::default(),
+        }))
     }
 }
 
@@ -150,7 +163,7 @@ impl Engine for MariaDbEngine {
         Ok(MariaDbStore::open(
             self.place.clone(),
             self.options.clone(),
-            self.killer.clone(),
+            (self.killer.clone(), self.gateway.clone()),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.watcher.clone(),

@@ -6,7 +6,7 @@
 
 use crate::connection::{Connection, establish};
 use crate::failure::Failure;
-use crate::options::Place;
+use crate::options::{self, Place};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait before another attempt where the server takes no connection; and how many there are.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 const ATTEMPTS_MAX: usize = 50;
+
+/// MariaDB in this process needs a large stack.
+const STACK_BYTES: usize = 16 << 20;
 
 /// There is no such session: it has ended by itself.
 const NO_SUCH_THREAD: u16 = 1094;
@@ -47,6 +50,11 @@ impl fmt::Debug for Killer {
 }
 
 impl Killer {
+    /// For the server at a URL. Errors say what is wrong with it (9).
+    pub fn at(url: &str) -> error::Result<Killer> {
+        Ok(Killer::new(Place::Server(options::parse(url)?)))
+    }
+
     pub(crate) fn new(place: Place) -> Killer {
         Killer { place, orders: OnceLock::new() }
     }
@@ -70,7 +78,7 @@ impl Killer {
 
 fn start(place: Place) -> UnboundedSender<Order> {
     let (sender, receiver) = unbounded_channel();
-    let thread = std::thread::Builder::new().name("mariadb-kill".into());
+    let thread = std::thread::Builder::new().name("mariadb-kill".into()).stack_size(STACK_BYTES);
     let started = thread.spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {

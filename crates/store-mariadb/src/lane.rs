@@ -3,10 +3,14 @@
 //! Lookups of all sessions that become ready together go out in one write, and the answers come back in that order, often in one read:
 //! under load a lookup costs a fraction of a system call. There is no task behind it. Whoever waits for an answer drives the connection
 //! for all, and hands that over when its own answer has come; each ticket keeps the waker for it.
+//!
+//! A statement here waits for no lock, because all others would wait with it: one that meets a lock fails, and is executed on a
+//! connection of its own. A connection that has not answered for a while is closed when a session gives up waiting for it.
 
 use crate::connection::Event;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, sql};
 use crate::pool::{Lease, Pool};
+use ::store::Namespace;
 use mariadb_wire::{ColumnType, Param};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,6 +18,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// An answer that has not come for so long, when its session gives up, is taken not to come.
+const STUCK: Duration = Duration::from_secs(1);
 
 /// A row as it came, and the types of its columns.
 pub(crate) type Row = (Vec<u8>, Rc<[ColumnType]>);
@@ -70,8 +78,45 @@ impl Lane {
             lease.queue_execute(sql, params);
             state.waiting.push_back(ticket.clone());
         }
-        Wait { lane: self, ticket: &ticket, gave_way: false }.await?;
+        Wait { lane: self, ticket: &ticket, gave_way: false, since: Instant::now() }.await?;
         Ok(ticket.row.take())
+    }
+
+    /// As [`Lane::lookup`]; a statement that meets a lock waits for it, on a connection of its own.
+    pub async fn lookup_patiently(
+        &self,
+        namespace: &Namespace,
+        sql: &Arc<str>,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>> {
+        match self.lookup(sql, params).await {
+            Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::LOCK_WAIT_TIMEOUT) => {}
+            outcome => return outcome,
+        }
+        let mut lease = self.pool.lease_for(namespace).await?;
+        lease.queue_execute(sql, params);
+        let mut found = None;
+        while let Event::Row(range) = lease.next().await? {
+            let (payload, types) = lease.raw_row(range);
+            found = Some((payload.to_vec(), types.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Whether this one's answer is still to come.
+    fn is_due(&self, ticket: &Rc<Ticket>) -> bool {
+        self.state.borrow().waiting.iter().any(|other| Rc::ptr_eq(other, ticket))
+    }
+
+    /// Gives the connection up, which does not answer; those that wait for it try again in another way.
+    fn close(&self) {
+        let (lease, waiting) = {
+            let mut state = self.state.borrow_mut();
+            (state.lease.take(), std::mem::take(&mut state.waiting))
+        };
+        drop(lease);
+        let failure = Failure::Lost("MariaDB does not answer".into());
+        waiting.iter().for_each(|ticket| ticket.settle(Err(failure.clone())));
     }
 
     /// Whether there is a connection, as far as can be told without asking.
@@ -130,6 +175,7 @@ struct Wait<'l> {
     lane: &'l Lane,
     ticket: &'l Rc<Ticket>,
     gave_way: bool,
+    since: Instant,
 }
 
 impl Future for Wait<'_> {
@@ -154,6 +200,9 @@ impl Drop for Wait<'_> {
     /// Answered or given up: the connection may have been waiting with this waker.
     fn drop(&mut self) {
         self.ticket.waker.borrow_mut().take();
+        if self.since.elapsed() >= STUCK && self.lane.is_due(self.ticket) {
+            return self.lane.close();
+        }
         self.lane.hand_over();
     }
 }

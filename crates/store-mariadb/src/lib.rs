@@ -6,7 +6,7 @@
 //!
 //! In reading order: `options` (the URL), `connection`, `pool` (with `shares` and `killer`) and `lane` (pipelined connections of one worker), `names` and `id_text` (what
 //! collections and ids are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
-//! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections). What others write is told by [`binlog`].
+//! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections), `gateway` (whose sessions on the server are whose). What others write is told by [`binlog`].
 
 mod ahead;
 pub mod binlog;
@@ -25,6 +25,7 @@ mod explain;
 mod failure;
 mod figures;
 mod foreign;
+mod gateway;
 mod handlers;
 mod id_text;
 mod index;

@@ -23,6 +23,9 @@ pub struct Options {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// Where transactions of this process are noted, for who follows the binary log.
     pub own_writes: Option<Arc<OwnWrites>>,
+    /// What the gateway is called, which no other one on the server is and it is again when it is started again. Without a name,
+    /// sessions of a process that was killed are left alone.
+    pub gateway: Option<String>,
     /// Documents may be all that the process does not serve: a server that does not suit them is refused when some are to be
     /// written, not at the start.
     pub has_sql_clients: bool,
@@ -37,6 +40,7 @@ impl Default for Options {
             connect_timeout: std::time::Duration::from_secs(10),
             results: None,
             own_writes: None,
+            gateway: None,
             has_sql_clients: false,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, establish};
 use crate::failure::{Failure, Result};
+use crate::gateway::Gateway;
 use crate::killer::Killer;
 use crate::options::{Options, Place};
 use crate::shares::{Group, Shares};
@@ -21,6 +22,7 @@ pub(crate) struct Pool {
     place: Place,
     options: Options,
     killer: Arc<Killer>,
+    gateway: Option<Arc<Gateway>>,
     /// The one used last is at the end, so that those not needed fall idle.
     idle: RefCell<Vec<(Connection, Instant)>>,
     /// The connections that may be open, by who uses them.
@@ -29,9 +31,10 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(place: Place, options: Options, killer: Arc<Killer>) -> Rc<Pool> {
+    pub fn new(place: Place, options: Options, killer: Arc<Killer>, gateway: Option<Arc<Gateway>>) -> Rc<Pool> {
         let shares = RefCell::new(Shares::new(options.connections_per_worker_max));
-        Rc::new(Pool { place, options, killer, idle: RefCell::default(), shares, hasher: RandomState::new() })
+        let hasher = RandomState::new();
+        Rc::new(Pool { place, options, killer, gateway, idle: RefCell::default(), shares, hasher })
     }
 
     /// Ends statements that are not waited for any more.
@@ -65,6 +68,9 @@ impl Pool {
             }
             match establish(&self.place, self.options.connect_timeout).await {
                 Ok((mut connection, _)) => {
+                    if let Some(gateway) = &self.gateway {
+                        gateway.mark(&mut connection).await?;
+                    }
                     connection.own_writes.clone_from(&self.options.own_writes);
                     return Ok(self.lend(connection, place));
                 }

@@ -7,6 +7,7 @@ use crate::cluster;
 use crate::ddl;
 use crate::engine::Facts;
 use crate::failure::{Failure, Result};
+use crate::gateway::Gateway;
 use crate::killer::Killer;
 use crate::lane::Lane;
 use crate::names;
@@ -71,13 +72,13 @@ impl MariaDbStore {
     pub fn open(
         place: Place,
         options: Options,
-        killer: Arc<Killer>,
+        (killer, gateway): (Arc<Killer>, Option<Arc<Gateway>>),
         catalog: Catalog,
         facts: &Facts,
         watcher: Arc<Watcher>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
-        let pool = Pool::new(place, options, killer);
+        let pool = Pool::new(place, options, killer, gateway);
         Rc::new(MariaDbStore {
             lane: Lane::new(pool.clone()),
             pool,
@@ -112,7 +113,7 @@ impl MariaDbStore {
     }
 
     /// Fails if the server does not suit documents; makes the schema with Selkie's own tables where it is missing.
-    async fn prepare(&self) -> Result<()> {
+    pub async fn prepare(&self) -> Result<()> {
         if let Some(error) = &self.unsuitable {
             return Err(error.clone().into());
         }
@@ -325,7 +326,6 @@ impl DocumentStore for MariaDbStore {
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
         Box::pin(async move {
-            self.prepare().await?;
             let namespace = batch.namespace.clone();
             let outcome = write::write(self, batch).await;
             keyed::bring_up_later(self, &namespace);

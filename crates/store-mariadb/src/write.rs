@@ -4,18 +4,20 @@
 //! while the gateway thinks, and no change is lost, however many gateways and SQL clients write at the same time. A statement that
 //! finds its row changed starts over. Deletes, `$set`s and `$push`es of which the server can see all by itself are one statement, without a
 //! look. In reading order: [`insert`] (and [`halves`]), [`change`] (updates and deletes), [`ledger`] (retryable writes), [`transact`] (what
-//! they have in common), [`refusal`] (errors of unique indexes).
+//! they have in common), [`refusal`] (errors of unique indexes), [`settling`] (batches that are to stop).
 
 mod change;
 mod halves;
 mod insert;
 mod ledger;
 mod refusal;
+mod settling;
 pub(crate) mod transact;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, sql};
 use crate::store::MariaDbStore;
 use ledger::Ledger;
+use settling::Settling;
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, Statements, WriteBatch};
 
@@ -28,9 +30,17 @@ const TIDY_EVERY: Duration = Duration::from_secs(600);
 /// A statement that finds somebody else in its way so often gives up.
 const ATTEMPTS_MAX: usize = 1_000;
 
+/// Carries a batch out, until its command is to stop.
 pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
+    let (progress, settling) = (batch.progress.clone(), Settling::default());
+    let work = carry_out(store, batch, settling.clone());
+    settling::until_stopped(store.pool.killer(), &progress, &settling, work).await
+}
+
+async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) -> error::Result<BatchOutcome> {
+    store.prepare().await?;
     let retryable = batch.retry.is_some();
-    let mut ledger = Ledger::new(batch.retry);
+    let mut ledger = Ledger::new(batch.retry, settling);
     if retryable && store.tidied.get().elapsed() > TIDY_EVERY {
         store.tidied.set(Instant::now());
         let mut lease = store.pool.lease_for_catalog().await?;
@@ -71,6 +81,7 @@ fn concerns_statement(failure: &Failure) -> bool {
     match failure {
         Failure::Lost(_) | Failure::Full(_) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
-        Failure::Sql { .. } => true,
+        // Somebody has killed the command, not the statement.
+        Failure::Sql { code, .. } => *code != sql::QUERY_INTERRUPTED,
     }
 }

@@ -18,9 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A statement that meets a lock, of a row or of a table's definition, fails (1205).
-pub(super) const WAIT_FOR_NOTHING: &str = "SET SESSION lock_wait_timeout = 0, SESSION innodb_lock_wait_timeout = 0";
-
 /// Memory for rows is used again up to this size.
 const SPARE_BYTES_MAX: usize = 1 << 20;
 
@@ -81,6 +78,10 @@ impl Embedded {
         {
             self.place = Place::Here(runner);
         }
+    }
+
+    pub fn session(&self) -> u64 {
+        self.session
     }
 
     /// Nothing is queued and no answer due.

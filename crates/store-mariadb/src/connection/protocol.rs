@@ -90,6 +90,10 @@ impl Protocol {
         !self.broken && self.expected.is_empty() && self.outgoing.len() == self.sent && self.incoming.is_empty()
     }
 
+    pub fn session(&self) -> u64 {
+        self.session
+    }
+
     /// The number of the server's session, if it may be executing something.
     pub fn session_in_flight(&self) -> Option<u64> {
         (!self.expected.is_empty()).then_some(self.session)

@@ -18,7 +18,7 @@ use mariadb_wire::row::BinaryRow;
 use query::geo::Near;
 use std::sync::Arc;
 use store::near::{RING_DOCUMENTS, Ring};
-use store::{Flow, Position, ScanEnd};
+use store::{Flow, Namespace, Position, ScanEnd};
 
 /// Bytes of documents that are held of a ring.
 const HELD_BYTES_MAX: usize = 8 << 20;
@@ -88,7 +88,7 @@ pub(crate) async fn scan(
         for held in &found {
             let again = match held.json {
                 Some(_) => None,
-                None => read_again(store, table, held.seq).await?,
+                None => read_again(store, &plan.namespace, table, held.seq).await?,
             };
             // One that is gone since is no one's.
             let flow = match held.json.as_deref().or(again.as_deref()) {
@@ -139,10 +139,9 @@ async fn within(
 }
 
 /// The document of a row that did not fit.
-async fn read_again(store: &MariaDbStore, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
-    let Some((payload, types)) = store.lane.lookup(&table.statements.by_key, &[Param::Unsigned(seq)]).await? else {
-        return Ok(None);
-    };
+async fn read_again(store: &MariaDbStore, namespace: &Namespace, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
+    let (sql, params) = (&table.statements.by_key, [Param::Unsigned(seq)]);
+    let Some((payload, types)) = store.lane.lookup_patiently(namespace, sql, &params).await? else { return Ok(None) };
     let mut row = BinaryRow::new(&payload, &types)?;
     row.next_bytes()?;
     Ok(row.next_bytes()?.map(<[u8]>::to_vec))

@@ -7,6 +7,7 @@ mod together;
 mod unseen;
 
 use super::ledger::Ledger;
+use super::settling::Settling;
 use super::transact::{Wrote, back_off, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
 use crate::failure::{Failure, Result, sql};
@@ -161,7 +162,8 @@ pub(super) async fn all(
         }
         single -= 1;
         let looked = RefCell::default();
-        let running = Running { store, namespace, statement, bypass_validation: options.bypass_validation, looked };
+        let (settling, bypass_validation) = (ledger.settling.clone(), options.bypass_validation);
+        let running = Running { store, namespace, statement, bypass_validation, looked, settling };
         let outcome = running.run(ledger).await;
         ledger.looked.push(running.looked.into_inner());
         match outcome {
@@ -185,6 +187,7 @@ struct Running<'r, C> {
     bypass_validation: bool,
     /// How the statement has found its documents.
     looked: RefCell<Looked>,
+    settling: Settling,
 }
 
 /// A document that matches.
@@ -507,7 +510,9 @@ impl<C: Change> Running<'_, C> {
             None => changes.anything(self.namespace),
         };
         // Queued statements are sent when their answers are waited for.
-        let matched = self.store.watcher.around(note, Failure::is_lost, lease.finish()).await?.affected_rows;
+        let session = lease.session();
+        let deleting = self.settling.during(session, lease.finish());
+        let matched = self.store.watcher.around(note, Failure::is_lost, deleting).await?.affected_rows;
         Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
     }
 }

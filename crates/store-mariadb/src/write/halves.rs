@@ -49,7 +49,8 @@ pub(super) async fn insert(
         one.and(other)?;
         return Ok(false);
     }
-    commit(first).await?;
+    let session = first.session();
+    ledger.settling.during(session, commit(first)).await?;
     ledger.committed(earlier.iter().cloned());
     // From here on recording may wait, for the first half's rows are free.
     second.queue_query(LOCK_WAIT);
@@ -61,7 +62,8 @@ pub(super) async fn insert(
             return Ok(false);
         }
     }
-    commit(second).await?;
+    let session = second.session();
+    ledger.settling.during(session, commit(second)).await?;
     ledger.committed(later.iter().cloned());
     Ok(true)
 }

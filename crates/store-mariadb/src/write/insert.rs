@@ -210,7 +210,8 @@ impl Batch<'_> {
                         return Ok(());
                     }
                 }
-                commit(connection).await?;
+                let session = connection.session();
+                ledger.settling.during(session, commit(connection)).await?;
                 ledger.committed(outcomes);
                 Ok(())
             }

@@ -4,6 +4,7 @@
 //! batch that comes a second time meets its own row when it wants to record its first write, takes over what is settled and
 //! goes on behind it. Recording is part of each write's transaction, so that neither exists without the other.
 
+use super::settling::Settling;
 use crate::connection::Connection;
 use crate::failure::{Failure, Result, sql};
 use crate::own_schema;
@@ -25,6 +26,8 @@ pub(super) struct Ledger {
     retried: bool,
     /// How each update or delete has found its documents.
     pub looked: SmallVec<[Looked; 1]>,
+    /// Told of statements that write for good.
+    pub settling: Settling,
     statements: Texts,
 }
 
@@ -35,7 +38,7 @@ struct Texts {
 }
 
 impl Ledger {
-    pub fn new(key: Option<RetryKey>) -> Ledger {
+    pub fn new(key: Option<RetryKey>, settling: Settling) -> Ledger {
         let statements = Texts {
             // NULL is refused by the column: that is how a number that is not new makes the statement fail.
             begin:
@@ -50,7 +53,7 @@ impl Ledger {
                 .into(),
             load: "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?".into(),
         };
-        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, looked: SmallVec::new(), statements }
+        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, looked: SmallVec::new(), settling, statements }
     }
 
     pub fn is_recording(&self) -> bool {

@@ -33,7 +33,8 @@ pub(super) async fn write(
     let claims = claims::are_needed(table);
     if alone && !ledger.is_recording() && !claims {
         queue(connection).await?;
-        let affected = connection.finish().await?.affected_rows;
+        let session = connection.session();
+        let affected = ledger.settling.during(session, connection.finish()).await?.affected_rows;
         return Ok(if affected > 0 || any {
             ledger.committed(outcomes);
             Wrote::Done(vec![affected])
@@ -51,7 +52,8 @@ pub(super) async fn write(
     }
     match answered {
         Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
-            commit(connection).await?;
+            let session = connection.session();
+            ledger.settling.during(session, commit(connection)).await?;
             ledger.committed(outcomes);
             Ok(Wrote::Done(affected))
         }
@@ -124,14 +126,14 @@ pub(crate) async fn roll_back(connection: &mut Connection) -> Result<()> {
     end(connection, "ROLLBACK").await
 }
 
-/// Where this fails, the connection stays marked as altered, and is closed rather than used again.
+/// Where this fails, or the session cannot be set as before, the connection stays marked as altered, and is closed rather than
+/// used again.
 async fn end(connection: &mut Connection, how: &str) -> Result<()> {
     connection.queue_query(how);
     connection.queue_query("SET autocommit = 1");
     let (ended, restored) = (connection.finish().await, connection.finish().await);
     ended?;
-    restored?;
-    connection.altered = false;
+    connection.altered = restored.is_err();
     Ok(())
 }
 

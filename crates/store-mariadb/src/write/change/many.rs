@@ -110,7 +110,7 @@ impl<C: Change> Running<'_, C> {
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
         multikey::prepare(self.store, &mut lease, table, after).await?;
-        let mut unrecorded = Ledger::new(None);
+        let mut unrecorded = Ledger::new(None, self.settling.clone());
         let writing =
             write(&mut lease, table, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
                 pending.iter().for_each(|one| one.queue(connection, table));
@@ -162,7 +162,7 @@ impl<C: Change> Running<'_, C> {
                 return Ok(());
             };
             let note = |changes: &mut Changes, watch: &dyn Watch| one.note(self.namespace, changes, watch);
-            let mut unrecorded = Ledger::new(None);
+            let mut unrecorded = Ledger::new(None, self.settling.clone());
             let writing = write(connection, table, &mut unrecorded, Vec::new(), true, false, async |connection| {
                 one.queue(connection, table);
                 Ok(1)

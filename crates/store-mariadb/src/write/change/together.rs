@@ -79,6 +79,7 @@ pub(super) async fn carry_out(
             statement,
             bypass_validation: options.bypass_validation,
             looked: RefCell::default(),
+            settling: ledger.settling.clone(),
         })
         .collect();
     let Read { found, named } = match read::read(&all, &table).await {

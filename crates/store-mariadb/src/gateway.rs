@@ -1,0 +1,194 @@
+//! Which sessions on the server belong to this gateway, so that none of them outlives it unnoticed.
+//!
+//! When a gateway's process dies, MariaDB goes on with what it has received: a statement, and those that were sent behind it.
+//! They may take effect after the gateway has started again, although their clients were never told so. So each session
+//! holds a named lock that says whose it is, and a gateway that starts kills the sessions of its predecessor, and waits until
+//! they are gone, before it serves. That needs no rights: a user sees its locks and kills its sessions.
+//!
+//! One more session does nothing but hold the lock of the gateway's name. It executes nothing, so it ends with the process. While it
+//! is there, another gateway of that name is running, and no session is touched.
+
+use crate::connection::{Connection, Event, establish};
+use crate::failure::Result;
+use crate::named_lock;
+use crate::options::Place;
+use mariadb_wire::Param;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Sessions are numbered so far, and then from 0 again.
+const SLOTS: u64 = 4096;
+
+/// A number that is in use is passed over so many times.
+const SLOTS_TRIED: usize = 16;
+
+/// How long a predecessor's session that does nothing may take to end.
+const NAME_SECONDS: u32 = 3;
+
+/// How long its other sessions may take, some of which have much to roll back.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often it is looked for sessions that are still there, and for the one that holds the name.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+const WATCHES_EVERY: Duration = Duration::from_secs(1);
+
+/// Longer than any session is idle.
+const NEVER_IDLE: &str = "SET SESSION wait_timeout = 31536000";
+
+/// MariaDB in this process would need a large stack.
+const STACK_BYTES: usize = 16 << 20;
+
+/// A gateway's name on the server, and the numbers of its sessions.
+pub(crate) struct Gateway {
+    name: String,
+    next: AtomicU64,
+}
+
+impl Gateway {
+    fn new(name: &str) -> Gateway {
+        let hash = Sha256::digest(name);
+        let name = hash.iter().take(16).fold(String::new(), |name, byte| format!("{name}{byte:02x}"));
+        Gateway { name, next: AtomicU64::new(0) }
+    }
+
+    /// Takes the name on the server, once the sessions of an earlier process of that name are gone. A thread holds it from then on.
+    pub fn begin(place: &Place, name: &str, connect_timeout: Duration) -> Arc<Gateway> {
+        let gateway = Gateway::new(name);
+        let (sender, receiver) = mpsc::channel();
+        let (place, lock) = (place.clone(), gateway.name.clone());
+        let thread = std::thread::Builder::new().name("mariadb-name".into()).stack_size(STACK_BYTES);
+        let started = thread.spawn(move || {
+            if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                runtime.block_on(hold(&place, &lock, connect_timeout, &sender));
+            }
+        });
+        let is_own = started.is_ok() && receiver.recv().unwrap_or(false);
+        if is_own {
+            return Arc::new(gateway);
+        }
+        tracing::warn!(
+            name,
+            "another gateway of this name uses the MariaDB server, or its connections have not ended yet: sessions of an earlier \
+             process are not ended. Give each gateway a gateway-name of its own"
+        );
+        // Its sessions are not mistaken for the other's.
+        Arc::new(Gateway::new(&format!("{name} {}", rand::random::<u64>())))
+    }
+
+    /// Marks a session as this gateway's.
+    pub async fn mark(&self, connection: &mut Connection) -> Result<()> {
+        for _ in 0..SLOTS_TRIED {
+            let slot = self.next.fetch_add(1, Ordering::Relaxed) % SLOTS;
+            match named_lock::take(connection, &format!("{}{slot}", session_prefix(&self.name)), 0).await {
+                Ok(false) => {}
+                Err(failure) if failure.is_lost() => return Err(failure),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn session_prefix(name: &str) -> String {
+    format!("selkie session {name} ")
+}
+
+/// Takes the name, tells `sender` whether that was possible, and holds it while the process lives.
+async fn hold(place: &Place, name: &str, connect_timeout: Duration, sender: &mpsc::Sender<bool>) {
+    let mut is_first = true;
+    loop {
+        match establish(place, connect_timeout).await {
+            Ok((mut connection, _)) => {
+                let taken = take(&mut connection, name, is_first).await;
+                if let Err(failure) = &taken {
+                    tracing::debug!("the gateway's name cannot be taken on the MariaDB server: {failure}");
+                }
+                if is_first {
+                    let _ = sender.send(matches!(taken, Ok(true)));
+                }
+                if let (true, Ok(false)) = (is_first, &taken) {
+                    return;
+                }
+                is_first = false;
+                while taken.is_ok() && !connection.has_hung_up() {
+                    tokio::time::sleep(WATCHES_EVERY).await;
+                }
+            }
+            Err(failure) => {
+                tracing::debug!("the gateway's name cannot be taken on the MariaDB server: {failure}");
+                if is_first {
+                    let _ = sender.send(false);
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(WATCHES_EVERY).await;
+    }
+}
+
+/// Takes the name's lock. The first time the sessions of the process that had it before are ended.
+async fn take(connection: &mut Connection, name: &str, is_first: bool) -> Result<bool> {
+    connection.queue_query(NEVER_IDLE);
+    connection.finish().await?;
+    let seconds = if is_first { NAME_SECONDS } else { 0 };
+    let taken = named_lock::take(connection, &format!("selkie gateway {name}"), seconds).await?;
+    if taken && is_first {
+        end_sessions(connection, name).await?;
+    }
+    Ok(taken)
+}
+
+async fn end_sessions(connection: &mut Connection, name: &str) -> Result<()> {
+    let began = Instant::now();
+    let digits =
+        "(SELECT 0 AS n".to_owned() + &(1..16).map(|n| format!(" UNION ALL SELECT {n}")).collect::<String>() + ")";
+    let sql: Arc<str> = format!(
+        "SELECT session FROM (SELECT IS_USED_LOCK(CONCAT(?, a.n + 16 * b.n + 256 * c.n)) AS session \
+         FROM {digits} a, {digits} b, {digits} c) sessions WHERE session IS NOT NULL"
+    )
+    .into();
+    let mut told = false;
+    loop {
+        connection.queue_execute(&sql, &[Param::Text(session_prefix(name).as_bytes())]);
+        let mut sessions = Vec::new();
+        while let Event::Row(range) = connection.next().await? {
+            sessions.push(connection.row(range)?.next_u64()?);
+        }
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        if !told {
+            told = true;
+            tracing::info!(sessions = sessions.len(), "sessions of an earlier process of this gateway are being ended");
+        }
+        if began.elapsed() > ENDS_WITHIN {
+            tracing::warn!(?sessions, "sessions of an earlier process of this gateway do not end");
+            return Ok(());
+        }
+        for session in sessions {
+            connection.queue_query(&format!("KILL HARD CONNECTION {session}"));
+            // It may have ended meanwhile.
+            if let Err(failure) = connection.finish().await
+                && failure.is_lost()
+            {
+                return Err(failure);
+            }
+        }
+        tokio::time::sleep(LOOKS_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_locks_fit() {
+        let gateway = Gateway::new(&"a long name ".repeat(100));
+        assert!(format!("{}{SLOTS}", session_prefix(&gateway.name)).len() <= 64);
+        assert_ne!(gateway.name, Gateway::new("another").name);
+    }
+}
