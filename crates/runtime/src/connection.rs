@@ -5,6 +5,7 @@ use crate::unix_stream::UnixStream;
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -20,6 +21,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
 }
 
 /// A connection on the worker that serves it.

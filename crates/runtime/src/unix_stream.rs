@@ -7,6 +7,7 @@
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net;
 use std::path::Path;
 use std::rc::Rc;
@@ -19,6 +20,12 @@ pub struct UnixStream {
     incoming: AsyncFd<net::UnixStream>,
     /// Watched for room, since something could not be written; until something can be written whole.
     room: RefCell<Option<Rc<AsyncFd<net::UnixStream>>>>,
+}
+
+impl AsFd for UnixStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.incoming.get_ref().as_fd()
+    }
 }
 
 impl UnixStream {

@@ -53,6 +53,9 @@ pub struct ServeArgs {
     /// Keep documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
+    /// What this gateway is called on the MariaDB server [default: the host's name and the addresses of --listen]
+    #[arg(long, value_name = "NAME")]
+    pub gateway_name: Option<String>,
     /// Keep documents in a MariaDB within this process, whose data is in this directory (if it was built in)
     #[arg(long, value_name = "DIR")]
     pub embedded_mariadb: Option<String>,
@@ -143,6 +146,7 @@ impl ServeArgs {
             ("--data", self.data.map(Raw::Text)),
             ("--accept-lost-writes", self.accept_lost_writes.then_some(Raw::Boolean(true))),
             ("--mariadb", self.mariadb.map(Raw::Text)),
+            ("--gateway-name", self.gateway_name.map(Raw::Text)),
             ("--embedded-mariadb", self.embedded_mariadb.map(Raw::Text)),
             ("--topology", self.topology.map(Raw::Text)),
             ("--replica-set", self.replica_set.map(Raw::Text)),

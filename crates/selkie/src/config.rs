@@ -35,6 +35,9 @@ pub struct Written {
     pub data: Option<Setting<PathBuf>>,
     pub accept_lost_writes: Option<Setting<bool>>,
     pub mariadb: Option<Setting<String>>,
+    pub mariadb_connections: Option<Setting<usize>>,
+    pub mariadb_wait_seconds: Option<Setting<u64>>,
+    pub gateway_name: Option<Setting<String>>,
     pub embedded_mariadb: Option<Setting<PathBuf>>,
     pub sql_listen: Option<Setting<Vec<ListenAddress>>>,
     pub topology: Option<Setting<TopologyKind>>,
@@ -116,6 +119,16 @@ pub struct Config {
     pub slow_log: bool,
     pub cache: Cache,
     pub limits: limits::Limits,
+    pub mariadb: MariaDb,
+}
+
+/// How a MariaDB server is used.
+#[derive(Clone, Debug)]
+pub struct MariaDb {
+    /// Of each worker.
+    pub connections: usize,
+    pub wait: Duration,
+    pub gateway_name: Option<String>,
 }
 
 /// What is kept of answers.
@@ -266,6 +279,9 @@ impl Written {
             data: self.data.or(beneath.data),
             accept_lost_writes: self.accept_lost_writes.or(beneath.accept_lost_writes),
             mariadb: self.mariadb.or(beneath.mariadb),
+            mariadb_connections: self.mariadb_connections.or(beneath.mariadb_connections),
+            mariadb_wait_seconds: self.mariadb_wait_seconds.or(beneath.mariadb_wait_seconds),
+            gateway_name: self.gateway_name.or(beneath.gateway_name),
             embedded_mariadb: self.embedded_mariadb.or(beneath.embedded_mariadb),
             sql_listen: self.sql_listen.or(beneath.sql_listen),
             topology: self.topology.or(beneath.topology),
@@ -329,6 +345,13 @@ impl Config {
             slow_ms: value(written.slow_ms).unwrap_or(parameter::DEFAULT_SLOW_MS),
             slow_log: value(written.slow_log).unwrap_or(true),
             accept_lost_writes: value(written.accept_lost_writes).unwrap_or(false),
+            mariadb: MariaDb {
+                connections: value(written.mariadb_connections).unwrap_or(parameter::DEFAULT_MARIADB_CONNECTIONS),
+                wait: Duration::from_secs(
+                    value(written.mariadb_wait_seconds).unwrap_or(parameter::DEFAULT_MARIADB_WAIT_SECONDS),
+                ),
+                gateway_name: value(written.gateway_name),
+            },
             cursor_timeout: Duration::from_secs(
                 value(written.cursor_timeout_seconds).unwrap_or(parameter::DEFAULT_CURSOR_TIMEOUT_SECONDS),
             ),

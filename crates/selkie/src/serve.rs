@@ -19,10 +19,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Engine, Namespace, Watch};
-use store_mariadb::{ForeignWrites, MariaDbEngine, OwnWrites, ResultSet, TableDefinition, TableDefinitions};
+use store_mariadb::{ForeignWrites, Killer, MariaDbEngine, OwnWrites, ResultSet, TableDefinition, TableDefinitions};
+use tokio::sync::Semaphore;
 
 /// How long connecting to MariaDB may take for an SQL client.
 const SQL_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// SQL clients that may have connected and not logged in yet, each of which takes one of MariaDB's connections; and how long that
+/// may take, as in MariaDB (`connect_timeout`).
+const SQL_LOGINS_MAX: usize = 24;
+const SQL_LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often workers look after idle cursors and large buffers.
 const TICK: Duration = Duration::from_secs(5);
@@ -134,12 +140,34 @@ fn sql_service(
         },
         Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
     };
+    let killer = match &config.store {
+        Store::MariaDb(url) => Some(Killer::at(url).map_err(sentence)?),
+        Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
+    };
+    let kill: sql_session::Kill = Arc::new(move |session| {
+        if let Some(killer) = &killer {
+            killer.kill_session(session);
+        }
+    });
     let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
     Ok(backend.zip(definitions).map(|(backend, definitions)| {
         let rights = RightsShown::new(config.cache.sql.rights_age_max);
         let (connect_timeout, cache, rules) = (SQL_CONNECT_TIMEOUT, caches.sql.clone(), sql_rules(&config.cache));
         let listeners = config.cache.listeners.iter().map(|mode| mode.keeps_rows()).collect();
-        Arc::new(SqlService { backend, connect_timeout, cache, rules, listeners, watch, definitions, rights })
+        let (logins, login_timeout) = (Arc::new(Semaphore::new(SQL_LOGINS_MAX)), SQL_LOGIN_TIMEOUT);
+        Arc::new(SqlService {
+            backend,
+            connect_timeout,
+            logins,
+            login_timeout,
+            kill,
+            cache,
+            rules,
+            listeners,
+            watch,
+            definitions,
+            rights,
+        })
     }))
 }
 
@@ -386,6 +414,14 @@ fn raise_open_files_limit() {
     }
 }
 
+/// A name that no other gateway has and that stays when this one is started again: nobody else listens to these addresses of the
+/// host.
+fn default_gateway_name(config: &Config) -> String {
+    let host = rustix::system::uname();
+    let addresses = config.listen.iter().map(|address| format!(" {address}")).collect::<String>();
+    format!("{}{addresses}", host.nodename().to_string_lossy())
+}
+
 fn open_store(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
     let engine = match &config.store {
         Store::Embedded(path) => {
@@ -397,7 +433,15 @@ fn open_store(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine
             let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
             let results = caches.results.clone();
             let has_sql_clients = !config.sql_listen.is_empty();
-            let options = store_mariadb::Options { results, own_writes, has_sql_clients, ..Default::default() };
+            let options = store_mariadb::Options {
+                connections_per_worker_max: config.mariadb.connections,
+                lease_timeout: config.mariadb.wait,
+                gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
+                results,
+                own_writes,
+                has_sql_clients,
+                ..Default::default()
+            };
             MariaDbEngine::connect(url, options)
         }
         #[cfg(feature = "embedded-mariadb")]

@@ -19,6 +19,7 @@ mod pending;
 mod reach;
 mod rights;
 mod rules;
+mod running;
 mod session;
 mod settings;
 mod statement;
@@ -28,6 +29,7 @@ pub use peer::Backend;
 pub use reach::{Definition, Definitions, Forgetting, Known, TableKind};
 pub use rights::RightsShown;
 pub use rules::{Rules, pattern};
+pub use running::Kill;
 
 use cache::Cache;
 use selkie_runtime::Connection;
@@ -35,6 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Watch;
+use tokio::sync::Semaphore;
 
 /// An answer that is kept: its packets.
 #[derive(Debug)]
@@ -44,6 +47,12 @@ pub struct Kept(Box<[u8]>);
 pub struct SqlService {
     pub backend: Backend,
     pub connect_timeout: Duration,
+    /// Connections that have not logged in yet, which there may be so many of: each takes one of the server's.
+    pub logins: Arc<Semaphore>,
+    /// How long a login may take, and waiting for others to end.
+    pub login_timeout: Duration,
+    /// Ends a session on the server.
+    pub kill: Kill,
     /// Answers that are kept, if they are.
     pub cache: Option<Arc<Cache<Kept>>>,
     /// Which are.

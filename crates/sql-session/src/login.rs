@@ -24,16 +24,16 @@ pub struct Login {
     pub capabilities: [u8; 8],
     pub deprecates_eof: bool,
     pub status: Option<u16>,
+    /// The number of the session on the server.
+    pub session: u64,
 }
 
 /// Greeting, login, and what the two have to say until the server lets the client in; `None` where it does not.
 pub async fn log_in(client: &mut Peer, server: &mut Peer) -> io::Result<Option<Login>> {
     let mut greeting = server.packet(PACKET_BYTES_MAX).await?;
-    let understood = mask_greeting(&mut greeting).is_some();
+    let session = mask_greeting(&mut greeting);
     client.send(&greeting).await?;
-    if !understood {
-        return Ok(None);
-    }
+    let Some(session) = session else { return Ok(None) };
     let mut login = client.packet(PACKET_BYTES_MAX).await?;
     let Some(capabilities) = mask_login(&mut login) else {
         client
@@ -44,7 +44,7 @@ pub async fn log_in(client: &mut Peer, server: &mut Peer) -> io::Result<Option<L
     server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
     let status = authenticate(client, server).await?;
-    Ok(status.map(|status| Login { capabilities, deprecates_eof, status }))
+    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session }))
 }
 
 /// Passes on what both say until the server has decided: the session's flags, or `None` for a refusal.
@@ -69,8 +69,8 @@ pub async fn authenticate(client: &mut Peer, server: &mut Peer) -> io::Result<Op
     }
 }
 
-/// Takes out of a greeting what is not to be used. `None` where it is none, but an error.
-fn mask_greeting(packet: &mut [u8]) -> Option<()> {
+/// Takes out of a greeting what is not to be used; gives the session's number. `None` where it is none, but an error.
+fn mask_greeting(packet: &mut [u8]) -> Option<u64> {
     let payload = packet.get_mut(4..)?;
     if *payload.first()? != 10 {
         return None;
@@ -78,6 +78,7 @@ fn mask_greeting(packet: &mut [u8]) -> Option<()> {
     let version_end = payload.iter().position(|&byte| byte == 0)?;
     // Number, half of the scramble, a zero; then what the server can.
     let at = version_end + 1 + 4 + 8 + 1;
+    let session = u32::from_le_bytes(*payload.get(version_end + 1..)?.first_chunk()?);
     let [low, high] = [at, at + 5].map(|at| Some(u16::from_le_bytes([*payload.get(at)?, *payload.get(at + 1)?])));
     let capabilities = (u32::from(low?) | u32::from(high?) << 16) & LOW;
     let [a, b, c, d] = capabilities.to_le_bytes();
@@ -86,7 +87,7 @@ fn mask_greeting(packet: &mut [u8]) -> Option<()> {
     if capabilities & LONG_PASSWORD == 0 {
         mask(payload.get_mut(at + 14..at + 18)?, EXTENDED);
     }
-    Some(())
+    Some(u64::from(session))
 }
 
 /// The same in a login; gives what is left. `None` where it asks for TLS or is of a kind not known.

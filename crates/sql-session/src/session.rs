@@ -13,6 +13,7 @@ use crate::login::{self, Login};
 use crate::peer::{self, Peer};
 use crate::pending::Pending;
 use crate::rights::History;
+use crate::running::Running;
 use crate::settings::Settings;
 use crate::statement::{self, Kind, Reading, STATEMENT_BYTES_MAX};
 use crate::{Kept, SqlService};
@@ -23,6 +24,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Commands, by their first byte.
 mod com {
@@ -93,13 +95,23 @@ struct Session {
 pub async fn serve(service: Arc<SqlService>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
+    // Whoever does not log in takes a connection of the server's, which are few.
+    let waiting = tokio::time::timeout(service.login_timeout, service.logins.clone().acquire_owned()).await;
+    let Ok(Ok(logging_in)) = waiting else {
+        tracing::warn!("too many SQL clients have not logged in yet: one more is refused");
+        let sentence = "Too many connections: others have not logged in yet";
+        let _ = connection.stream.write_all(&login::error_packet(0, 1040, "08004", sentence)).await;
+        return;
+    };
     let connecting = tokio::time::timeout(service.connect_timeout, Peer::connect(&service.backend)).await;
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
         Ok(server) => {
             let may_use_cache = service.uses_cache(connection.listener);
-            run(service, Peer::new(connection.stream), server, &life, may_use_cache).await
+            let running = Running::new(&connection.stream, service.kill.clone());
+            let client = Peer::new(connection.stream);
+            run(service, (client, server), &life, may_use_cache, (logging_in, running)).await
         }
         Err(error) => {
             tracing::warn!(%error, "the MariaDB server cannot be reached for an SQL client");
@@ -116,12 +128,15 @@ pub async fn serve(service: Arc<SqlService>, connection: Connection) {
 
 async fn run(
     service: Arc<SqlService>,
-    mut client: Peer,
-    mut server: Peer,
+    (mut client, mut server): (Peer, Peer),
     life: &Life,
     may_use_cache: bool,
+    (logging_in, mut running): (OwnedSemaphorePermit, Running),
 ) -> io::Result<()> {
-    let Some(login) = login::log_in(&mut client, &mut server).await? else { return Ok(()) };
+    let login = tokio::time::timeout(service.login_timeout, login::log_in(&mut client, &mut server)).await;
+    let Some(login) = login.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))? else { return Ok(()) };
+    drop(logging_in);
+    running.session = login.session;
     let status = login.status;
     let mut session = Session {
         service,
@@ -156,8 +171,14 @@ async fn run(
             return peer::pass_everything(&mut session.client, &mut session.server).await;
         }
         life.set_busy(true);
-        if !session.command().await? {
-            break;
+        match running.while_connected(session.command()).await {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) => break,
+            Some(Err(error)) => {
+                running.failed();
+                return Err(error);
+            }
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
     Ok(())

@@ -16,6 +16,8 @@ pub const DEFAULT_REPLICA_SET: &str = "selkie";
 pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
 pub const DEFAULT_CURSOR_TIMEOUT_SECONDS: u64 = 600;
 pub const DEFAULT_SLOW_MS: i64 = 100;
+pub const DEFAULT_MARIADB_CONNECTIONS: usize = 32;
+pub const DEFAULT_MARIADB_WAIT_SECONDS: u64 = 30;
 pub const DEFAULT_COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
 
 /// More threads than this are a slip of the finger.
@@ -204,6 +206,41 @@ pub const PARAMETERS: &[Parameter] = &[
                 `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Other users of the machine can see a flag's \
                 value, so a password is better kept in this file.",
         read: read!(mariadb, mariadb_url),
+    },
+    Parameter {
+        section: "store",
+        name: "mariadb-connections",
+        flag: None,
+        kind: "number from 2 to 10000",
+        default: "32",
+        example: "16",
+        about: "Connections to the MariaDB server that each worker opens at the most. Operations on one collection take at most half of \
+                those that are free, so that a table that somebody has locked leaves some for the others. All workers of all gateways \
+                and SQL clients together should stay below the server's `max_connections`.",
+        read: read!(mariadb_connections, |raw| integer(raw, 2, 10_000).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "store",
+        name: "mariadb-wait-seconds",
+        flag: None,
+        kind: "seconds, from 1 to 86400",
+        default: "30",
+        example: "5",
+        about: "How long an operation waits for a connection to the MariaDB server while all that it may use are busy. Then it fails with \
+                error 202 (NetworkInterfaceExceededTimeLimit); one with maxTimeMS fails with error 50 when that is over.",
+        read: read!(mariadb_wait_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "store",
+        name: "gateway-name",
+        flag: Some("--gateway-name"),
+        kind: "text",
+        default: "# the host's name and the addresses of `listen`",
+        example: "\"selkie-1\"",
+        about: "What this gateway is called on the MariaDB server. A gateway that starts ends the sessions that an earlier process of the same \
+                name has left there, so that nothing which it had begun takes effect later. Each gateway needs a name of its own, and \
+                the same one when it is started again; in containers whose host names change it has to be set.",
+        read: read!(gateway_name, |raw| text(raw, "a name")),
     },
     Parameter {
         section: "store",
