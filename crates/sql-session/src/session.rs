@@ -7,7 +7,7 @@ mod unheard;
 
 use self::effect::Effect;
 use self::prepared::Prepared;
-use self::unheard::{Leaves, Unheard};
+use self::unheard::{Asks, Leaves, Unheard};
 use crate::answer::{Answer, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Shape};
 use crate::login::{self, Login};
 use crate::peer::{self, Peer};
@@ -224,21 +224,23 @@ impl Session {
             }
             com::STMT_EXECUTE if self.select(number).is_some() => self.execute(number, length).await?,
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
+                let mut asks = Asks::Anything;
                 let prepared = self.numbered(number).and_then(|number| self.prepared.get_mut(&number));
                 let does = prepared.map_or(prepared::Does::Anything, |prepared| {
                     prepared.types = None;
+                    asks = prepared.asks;
                     prepared.does.clone()
                 });
-                self.execute_blindly(does).await?;
+                self.execute_blindly(does, asks).await?;
             }
             com::QUERY | com::PROCESS_INFO => {
-                self.catch_up(Leaves::Asks).await?;
+                self.catch_up(Leaves::All, Asks::Anything).await?;
                 self.become_odd();
                 self.pass(Shape::Results, Effect::Everything).await?;
             }
             com::STMT_PREPARE => {
                 let answer = self.pass(Shape::Prepared, Effect::Nothing).await?;
-                self.note_prepared(&answer, prepared::Does::Anything, None);
+                self.note_prepared(&answer, (prepared::Does::Anything, Asks::Anything), None);
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
@@ -280,7 +282,7 @@ impl Session {
                 peer::pass_everything(&mut self.client, &mut self.server).await?;
             }
             com::INIT_DB => {
-                self.catch_up(Leaves::FoundRowsAndWarnings).await?;
+                self.catch_up(Leaves::FoundRowsAndWarnings, Asks::Nothing).await?;
                 self.settings = None;
                 self.rights.note_move();
                 self.pass(Shape::Single, Effect::Nothing).await?;
@@ -328,8 +330,9 @@ impl Session {
             None => {}
         }
         let kind = statement::classify(sql, self.reading(false));
-        let asks_of_the_last = statement::asks_of_the_last(sql);
-        let leaves = if asks_of_the_last { Leaves::Asks } else { leaves(&kind) };
+        let asks = Asks::read(sql, &kind);
+        let asks_of_the_last = !matches!(asks, Asks::Nothing | Asks::Anything);
+        let leaves = leaves(&kind);
         let (mut effect, mut ends_transaction) = (Effect::Nothing, false);
         self.resets_warnings = false;
         match kind {
@@ -369,7 +372,7 @@ impl Session {
                 effect = Effect::Everything;
             }
         }
-        self.catch_up(leaves).await?;
+        self.catch_up(leaves, asks).await?;
         self.announce(effect);
         self.server.send(&packet).await?;
         let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
@@ -470,6 +473,6 @@ fn leaves(kind: &Kind) -> Leaves {
         Kind::Read(_) => Leaves::Warnings,
         Kind::Write(_) => Leaves::FoundRows,
         Kind::Settings | Kind::OneShot | Kind::Transaction => Leaves::FoundRowsAndWarnings,
-        Kind::Show | Kind::Unknown => Leaves::Asks,
+        Kind::Show | Kind::Unknown => Leaves::All,
     }
 }

@@ -72,14 +72,6 @@ pub fn switch(sql: &[u8]) -> Option<Result<bool, ()>> {
     })
 }
 
-/// Whether a statement asks what the one before it did.
-pub fn asks_of_the_last(sql: &[u8]) -> bool {
-    let sql = sql.to_ascii_uppercase();
-    [&b"FOUND_ROWS"[..], b"ROW_COUNT", b"WARNING", b"ERROR", b"DIAGNOSTICS"]
-        .iter()
-        .any(|word| memchr::memmem::find(&sql, word).is_some())
-}
-
 /// Whether a statement has the server read rights anew: USE chooses a schema, SET ROLE a role.
 pub fn chooses_rights(sql: &[u8]) -> bool {
     let upper = sql.to_ascii_uppercase();

@@ -1,6 +1,6 @@
 //! Answers from memory: whether a session gets them, by what they are kept, and how they are made.
 
-use super::unheard::{Leaves, Unheard};
+use super::unheard::{Asks, Leaves, Unheard};
 use super::{Session, com};
 use crate::answer::{AUTOCOMMIT, Answer, IN_TRANSACTION, PACKET_MAX, Shape};
 use crate::settings::{self, Settings};
@@ -100,7 +100,7 @@ impl Session {
                 Begun::Blind => break None,
             }
         };
-        self.catch_up(Leaves::Nothing).await?;
+        self.catch_up(Leaves::Nothing, Asks::Nothing).await?;
         let scope = match &fill {
             Some(_) => self.scope(settings, tables).await?,
             None => None,

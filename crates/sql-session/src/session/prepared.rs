@@ -1,6 +1,6 @@
 //! Prepared statements: what executing one does, and answers to SELECTs from memory.
 
-use super::{Effect, Leaves, PREPARED, Session};
+use super::{Asks, Effect, Leaves, PREPARED, Session};
 use crate::answer::{Answer, PACKET_MAX, Shape};
 use crate::execution::{self, Execution};
 use crate::pending;
@@ -20,6 +20,8 @@ const EXECUTION_BYTES_MAX: usize = PACKET_MAX - (256 << 10);
 pub struct Prepared {
     /// What executing it does.
     pub does: Does,
+    /// What executing it asks of the statement before.
+    pub asks: Asks,
     /// It is a SELECT whose answers can be kept.
     select: Option<Rc<Select>>,
     /// How many values it takes.
@@ -55,7 +57,9 @@ impl Session {
     pub async fn prepare(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
         let mut select = None;
-        let does = match statement::classify(sql, self.reading(true)) {
+        let kind = statement::classify(sql, self.reading(true));
+        let asks = Asks::read(sql, &kind);
+        let does = match kind {
             Kind::Cacheable(tables) => {
                 let settings = self.settings().await?;
                 let does = does(Does::Read, &tables, settings.as_deref());
@@ -73,20 +77,20 @@ impl Session {
             Kind::Show | Kind::Transaction => Does::Nothing,
             Kind::Settings | Kind::OneShot | Kind::Unknown => Does::Anything,
         };
-        self.catch_up(Leaves::Asks).await?;
+        self.catch_up(Leaves::All, Asks::Anything).await?;
         self.server.send(&packet).await?;
         let mut answer = Answer::new(Shape::Prepared, self.login.deprecates_eof);
         self.relay(&mut answer, None).await?;
-        self.note_prepared(&answer, does, select);
+        self.note_prepared(&answer, (does, asks), select);
         self.note_answer(&answer).await
     }
 
-    pub fn note_prepared(&mut self, answer: &Answer, does: Does, select: Option<Rc<Select>>) {
+    pub fn note_prepared(&mut self, answer: &Answer, (does, asks): (Does, Asks), select: Option<Rc<Select>>) {
         self.last_prepared = answer.statement;
         if let Some(number) = answer.statement {
             let params = answer.params;
             let (types, has_unheard_types, has_long_data) = (None, false, false);
-            let prepared = Prepared { does, select, params, types, has_unheard_types, has_long_data };
+            let prepared = Prepared { does, asks, select, params, types, has_unheard_types, has_long_data };
             self.prepared.insert(number, prepared);
         }
     }
@@ -115,7 +119,7 @@ impl Session {
             if self.prepared.get(&number).is_some_and(|prepared| prepared.has_unheard_types) {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            return self.execute_blindly(self.does(number)).await;
+            return self.execute_blindly(self.does(number), Asks::Nothing).await;
         }
         let packet = self.client.packet(EXECUTION_BYTES_MAX).await?;
         let payload = packet.get(4..).unwrap_or_default();
@@ -156,7 +160,7 @@ impl Session {
 
     async fn send_and_relay(&mut self, number: u32, packet: &[u8]) -> io::Result<()> {
         let effect = self.effect_of(self.does(number)).await;
-        self.catch_up(Leaves::Nothing).await?;
+        self.catch_up(Leaves::Nothing, Asks::Nothing).await?;
         self.announce(effect);
         self.server.send(packet).await?;
         let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
@@ -169,10 +173,14 @@ impl Session {
     }
 
     /// Has the server execute a statement whose values are not looked at.
-    pub async fn execute_blindly(&mut self, does: Does) -> io::Result<()> {
-        let leaves = if matches!(does, Does::Write(_)) { Leaves::FoundRows } else { Leaves::Asks };
+    pub async fn execute_blindly(&mut self, does: Does, asks: Asks) -> io::Result<()> {
+        let leaves = match does {
+            Does::Write(_) => Leaves::FoundRows,
+            Does::Read(_) => Leaves::Nothing,
+            Does::Nothing | Does::Anything => Leaves::All,
+        };
         let effect = self.effect_of(does).await;
-        self.catch_up(leaves).await?;
+        self.catch_up(leaves, asks).await?;
         self.pass(Shape::Results, effect).await.map(drop)
     }
 
