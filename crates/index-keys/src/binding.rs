@@ -72,7 +72,7 @@ impl<'c> Binding<'c> {
                 bound.push((at, scope));
             }
             if leading {
-                let all = bounds.ranges.iter().any(Range::is_everything);
+                let all = crate::is_everything(&bounds.ranges);
                 self.points += usize::from(bounds.is_points());
                 self.ranged = !bounds.is_points() && !all;
             }
@@ -156,7 +156,7 @@ impl<'c> Binding<'c> {
     }
 
     pub fn is_bound(&self, at: usize) -> bool {
-        !self.bounds[at].iter().any(Range::is_everything)
+        !crate::is_everything(&self.bounds[at])
     }
 
     /// Whether no document that matches is left out of the index.

@@ -14,7 +14,7 @@ const POINTS_MAX: usize = 4096;
 pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, Option<KeyFilter>) {
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     for (at, (field, ranges)) in fields.iter().zip(bounds).enumerate() {
-        if ranges.iter().any(Range::is_everything) || prefixes.len() * ranges.len() > POINTS_MAX {
+        if crate::is_everything(ranges) || prefixes.len() * ranges.len() > POINTS_MAX {
             return (finish(prefixes.into_iter().map(whole).collect()), filter(fields, bounds, at));
         }
         if !ranges.iter().all(Range::is_point) {
@@ -49,7 +49,7 @@ pub fn explode(bounds: &[FieldBounds], leading: usize) -> Vec<Vec<FieldBounds>> 
 
 /// A filter, if one of the fields from `at` on is bound.
 fn filter(fields: &[IndexField], bounds: &[FieldBounds], at: usize) -> Option<KeyFilter> {
-    let bound = bounds[at..].iter().any(|ranges| !ranges.iter().any(Range::is_everything));
+    let bound = bounds[at..].iter().any(|ranges| !crate::is_everything(ranges));
     bound.then(|| KeyFilter::new(fields, bounds))
 }
 

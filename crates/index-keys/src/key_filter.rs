@@ -3,7 +3,7 @@
 
 use crate::IndexField;
 use crate::keys::{self, sphere};
-use crate::{FieldBounds, Interval, Range};
+use crate::{FieldBounds, Interval};
 use steps::Counted;
 use store::FieldKind;
 
@@ -36,7 +36,7 @@ impl KeyFilter {
             .map(|(field, ranges)| Part {
                 ascending: field.ascending,
                 place: field.kind == FieldKind::Sphere,
-                intervals: (!ranges.iter().any(Range::is_everything)).then(|| {
+                intervals: (!crate::is_everything(ranges)).then(|| {
                     let mut intervals: Vec<_> =
                         ranges.iter().counted().map(|range| range.interval(field.ascending)).collect();
                     intervals.sort_unstable_by(|a, b| {

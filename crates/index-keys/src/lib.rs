@@ -24,5 +24,5 @@ pub mod shape;
 pub mod wanted;
 pub mod wildcard;
 
-pub use range::{Cut, FieldBounds, Interval, Range};
+pub use range::{Cut, FieldBounds, Interval, Range, is_everything};
 pub use shape::{IndexField, IndexShape};

@@ -50,7 +50,7 @@ impl Front {
     }
 
     fn is_bound(&self) -> bool {
-        self.bounds.first().is_some_and(|ranges| !ranges.iter().any(Range::is_everything))
+        self.bounds.first().is_some_and(|ranges| !crate::is_everything(ranges))
     }
 
     /// The keys of places within these cells, behind any of the values in front.
@@ -69,7 +69,7 @@ impl Front {
         if !matches!(shape.kind, IndexKind::Sphere(_)) {
             return None;
         }
-        let is_bound = |ranges: &FieldBounds| !ranges.iter().any(Range::is_everything);
+        let is_bound = |ranges: &FieldBounds| !crate::is_everything(ranges);
         let places = std::iter::once(vec![Range::everything()]);
         let bounds =
             || self.bounds.iter().cloned().chain(places).chain(self.behind.iter().cloned()).collect::<Vec<_>>();

@@ -2,6 +2,8 @@
 
 use crate::keys::{self, Key};
 use document::{Collation, Value, ValueBuf};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Keys from `low` (with it) to `high` (without it).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +21,11 @@ impl Interval {
 /// The values of one field that a plan looks at: disjoint, ascending.
 pub type FieldBounds = Vec<Range>;
 
+/// Whether a field's bounds are all values: one range then, as no two overlap.
+pub fn is_everything(bounds: &[Range]) -> bool {
+    matches!(bounds, [only] if only.is_everything())
+}
+
 /// A range of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -29,10 +36,25 @@ pub struct Range {
 /// A place between two values: right before one, or right behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
+    /// Both ends of a point share it, and so do copies: lists may have a million values.
+    spot: Arc<Spot>,
+    pub behind: bool,
+}
+
+/// A value with its key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spot {
     pub value: ValueBuf,
     /// The value's key, ascending.
     pub key: Key,
-    pub behind: bool,
+}
+
+impl Deref for Cut {
+    type Target = Spot;
+
+    fn deref(&self) -> &Spot {
+        &self.spot
+    }
 }
 
 impl Cut {
@@ -40,7 +62,7 @@ impl Cut {
         steps::step();
         let mut key = Vec::with_capacity(24);
         collation.encode_key(value.as_value(), &mut key);
-        Cut { value, key: Key::from_slice(&key), behind }
+        Cut { spot: Arc::new(Spot { value, key: Key::from_slice(&key) }), behind }
     }
 
     /// The first of the keys, in the direction of a field, that lie behind this place.
@@ -68,11 +90,13 @@ impl PartialOrd for Cut {
 impl Range {
     pub fn point(value: ValueBuf, collation: &Collation) -> Range {
         let low = Cut::new(value, false, collation);
-        Range { high: Cut { behind: true, ..low.clone() }, low }
+        Range { high: Cut { behind: true, spot: low.spot.clone() }, low }
     }
 
     pub fn is_point(&self) -> bool {
-        !self.low.behind && self.high.behind && self.low.key == self.high.key
+        !self.low.behind
+            && self.high.behind
+            && (Arc::ptr_eq(&self.low.spot, &self.high.spot) || self.low.key == self.high.key)
     }
 
     pub fn everything() -> Range {

@@ -5,11 +5,24 @@ use crate::command::options;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::Error;
 use mongo_wire::request::RequestKind;
+use std::fmt::{self, Write};
 use store::explain::{Ran, append_count};
 use store::{Examined, Explained, Looked, StatementOutcome};
 
 /// A larger command is shown by its beginning.
 const COMMAND_BYTES_MAX: usize = 50_000;
+
+/// The beginning of a text, whatever would follow: a command may have many megabytes.
+struct Beginning(String);
+
+impl Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = COMMAND_BYTES_MAX - self.0.len();
+        let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+        self.0.push_str(&text[..end]);
+        if end < text.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
 
 impl Done<'_> {
     /// One document, or one for each of the statements of an update or a delete.
@@ -152,10 +165,10 @@ impl Done<'_> {
         if command.as_bytes().len() <= COMMAND_BYTES_MAX {
             return writer.append("command", &command);
         }
-        let mut text = options::display(command.as_doc());
-        let end = (0..=COMMAND_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-        text.truncate(end);
-        writer.document("command").append("$truncated", text.as_str());
+        let mut text = Beginning(String::new());
+        // It fails where there is no more room.
+        let _ = write!(text, "{}", query::text::document(command.as_doc()));
+        writer.document("command").append("$truncated", text.0.as_str());
     }
 
     fn write_cursor(&self, writer: &mut DocWriter<'_>) {

@@ -13,10 +13,12 @@ use pcre2::bytes::Regex;
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$regexMatch", Named(parse), |name, arguments| {
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(false.into()) };
+        regex::count_call(text.as_bytes());
         Ok(pattern.is_match(text.as_bytes()).map_err(|error| failed(name, &error))?.into())
     }),
     function("$regexFind", Named(parse), |name, arguments| {
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::NULL) };
+        regex::count_call(text.as_bytes());
         let captures = pattern.captures(text.as_bytes()).map_err(|error| failed(name, &error))?;
         Ok(captures.map_or(Evaluated::NULL, |captures| {
             let place = |index| captures.get(index).map(|found| (found.start(), found.end()));
@@ -117,6 +119,8 @@ fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_
     let mut locations = pattern.capture_locations();
     let (mut start, mut letters) = (0, Letters::default());
     loop {
+        // The engine checks the rest of the text each time.
+        regex::count_call(text.as_bytes().get(start..).unwrap_or_default());
         let found = pattern.captures_read_at(&mut locations, text.as_bytes(), start);
         let Some(found) = found.map_err(|error| failed(name, &error))? else { return Ok(()) };
         let part = |index| locations.get(index);

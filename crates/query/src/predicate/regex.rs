@@ -18,6 +18,13 @@ use plain::Plain;
 use std::fmt;
 use std::sync::Arc;
 
+/// Steps of a call of the engine; what it goes through comes on top.
+const STEPS_PER_CALL: usize = 32;
+
+/// Steps of compiling a pattern, and of each of its bytes.
+const STEPS_TO_COMPILE: usize = 1000;
+const STEPS_PER_BYTE: usize = 16;
+
 /// How often the engine may backtrack on one text. PCRE's own default is ten times that.
 const MATCH_LIMIT: u32 = 1_000_000;
 
@@ -117,7 +124,7 @@ impl Regex {
             // How a text begins is told by its bytes, as it is by an index.
             Program::Anchored(plain) => Ok(plain.matches(text) && (!plain.at_end || is_utf8(text))),
             Program::Pcre { needle: Some(finder), .. } if finder.find(text).is_none() => Ok(false),
-            Program::Pcre { engine, .. } => match engine.is_match(text) {
+            Program::Pcre { engine, .. } => match is_match(engine, text) {
                 Err(_) if !is_utf8(text) => {
                     Ok(self.beginning().is_some_and(|it| it.is_all && text.starts_with(it.text.as_bytes())))
                 }
@@ -141,6 +148,17 @@ impl fmt::Debug for Regex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}/{}", self.pattern(), self.options())
     }
+}
+
+/// Asks the engine, which cannot be interrupted.
+fn is_match(engine: &pcre2::bytes::Regex, text: &[u8]) -> std::result::Result<bool, pcre2::Error> {
+    count_call(text);
+    engine.is_match(text)
+}
+
+/// Counts the steps of a call of the engine.
+pub(crate) fn count_call(text: &[u8]) {
+    steps::steps(STEPS_PER_CALL + text.len() / 64);
 }
 
 /// Patterns match no text that is not UTF-8.
@@ -178,6 +196,7 @@ fn compile_in_parentheses(pattern: &str, options: &str) -> Result<pcre2::bytes::
 fn build(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
     // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
     let pattern = format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}");
+    steps::steps(STEPS_TO_COMPILE + STEPS_PER_BYTE * pattern.len());
     pcre2::bytes::RegexBuilder::new()
         .caseless(options.contains('i'))
         .multi_line(options.contains('m'))

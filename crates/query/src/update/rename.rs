@@ -26,6 +26,8 @@ pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>>
     let mut value = Value::Document(run.root);
     let mut array = None;
     let mut parent = "";
+    // Fields that are passed over.
+    steps::bytes(run.root.size() / 16);
     for name in source.split('.') {
         let below = match value {
             Value::Document(document) => document.get(name),

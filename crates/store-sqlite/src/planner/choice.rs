@@ -139,7 +139,7 @@ fn special_shape(scan: &IndexScan) -> f64 {
     while bounds.next_if(|ranges| ranges.iter().all(Range::is_point)).is_some() {
         points += 1.0;
     }
-    let ranged = bounds.next().is_some_and(|ranges| !ranges.iter().any(Range::is_everything));
+    let ranged = bounds.next().is_some_and(|ranges| !index_keys::is_everything(ranges));
     points + if ranged { 0.5 } else { 0.0 }
 }
 
@@ -217,7 +217,7 @@ impl Way {
     fn leading<'w>(&'w self, collection: &'w Collection) -> Vec<&'w str> {
         let mut paths = Vec::new();
         for scan in scans(&self.access) {
-            let bound = |ranges: &FieldBounds| !ranges.iter().any(Range::is_everything);
+            let bound = |ranges: &FieldBounds| !index_keys::is_everything(ranges);
             let leading = scan.bounds.iter().take_while(|(_, ranges)| bound(ranges)).map(|(path, _)| path.as_str());
             // Another kind of index is told by what it is an index on.
             let others = scan.bounds.is_empty().then(|| scan.fields(collection));

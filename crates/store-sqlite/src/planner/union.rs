@@ -97,7 +97,7 @@ fn on_one_index(branches: &[Branch]) -> Option<IndexScan> {
         let bounds = branch.scan.bounds.iter().skip(1);
         branch.order.is_none()
             && branch.scan.filter.is_none()
-            && bounds.into_iter().all(|(_, ranges)| ranges.iter().any(Range::is_everything))
+            && bounds.into_iter().all(|(_, ranges)| index_keys::is_everything(ranges))
     };
     if !others.iter().all(same) || !branches.iter().all(mergeable) {
         return None;

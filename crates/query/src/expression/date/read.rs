@@ -106,11 +106,14 @@ pub(in crate::expression) fn parse_text(text: &str) -> Result<i64> {
 }
 
 fn parse(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<i64> {
+    steps::steps(16 + text.len() / 64);
     let mut reader = Reader { text, at: 0, parts: Parts::default() };
     let read = match format {
         Some(format) => reader.by_format(format),
         None if reader.iso().is_some() => Some(()),
         None => {
+            // Many forms are tried.
+            steps::steps(200 + text.len() / 2);
             reader.parts =
                 free::read(text).map_err(|wrong| failure(format!("Error parsing date string '{text}'; {wrong}")))?;
             reader.at = text.len();

@@ -37,7 +37,12 @@ thread_local! {
     static CONSTANTS: RefCell<Option<Consts>> = const { RefCell::new(None) };
 }
 
+/// How many steps computing one takes: some twenty microseconds.
+const STEPS: usize = 2000;
+
 fn with_constants<T>(compute: impl FnOnce(&mut Consts) -> T) -> Option<T> {
+    // Before anything is borrowed that others of the thread need.
+    steps::steps(STEPS);
     CONSTANTS.with_borrow_mut(|constants| {
         if constants.is_none() {
             *constants = Consts::new().ok();

@@ -56,6 +56,9 @@ pub(super) fn parse_top(schema: Doc<'_>) -> Result<Schema> {
     Parser { schema, is_top: true, depth: 0 }.parse()
 }
 
+/// Steps of reading a schema: each keyword is looked for.
+const STEPS: usize = KEYWORDS.len();
+
 /// One schema document being read.
 #[derive(Clone, Copy)]
 struct Parser<'a> {
@@ -67,6 +70,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn parse(self) -> Result<Schema> {
+        steps::steps(STEPS);
         if self.depth > DEPTH_MAX {
             return Err(Error::new(Code::OVERFLOW, "$jsonSchema nests too deep"));
         }
