@@ -439,13 +439,14 @@ impl Statement<'_> {
                 record: None,
                 journal: false,
             };
-            let (changed, left) = match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
-                Applied::InPart(changed, left) => (changed, left),
+            let (changed, mut left) = match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
+                Applied::InPart(changed, changes) => (changed, changes),
                 Applied::Outdated | Applied::Recorded(_) => {
                     conflicts.extend(numbers);
                     return Ok(());
                 }
             };
+            left.drain(..changed.len().min(left.len()));
             sent = left;
             let behind = numbers.split_off(changed.len().min(numbers.len()));
             for (changed, seq) in changed.into_iter().zip(std::mem::replace(&mut numbers, behind)) {

@@ -10,6 +10,7 @@ use crate::failure::{Attempt, Failure, in_collection};
 use crate::sync;
 use document::{Doc, DocBuf};
 use error::{Error, Result};
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -60,13 +61,21 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Whether it holds only as long as the collection has the same indexes and rules.
+    fn has_entries(&self) -> bool {
+        !matches!(self, Change::DeleteAny { .. })
+    }
+}
+
 /// What became of changes.
 pub enum Applied {
     /// The collection is another one, or has other indexes: nothing was changed.
     Outdated,
     /// Another attempt is ahead with these outcomes: nothing was changed.
     Recorded(BatchOutcome),
-    /// What became of the first changes; the others are given back. Nothing behind a refused one is changed.
+    /// What became of the first changes. Nothing behind a refused one is changed. All are given back, because memory counts as
+    /// the request's until its own thread frees it.
     InPart(Vec<Changed>, Vec<Change>),
 }
 
@@ -126,13 +135,13 @@ impl Writer {
         }
         let collection = match (self.catalog.get(&namespace), &collection) {
             (Some(now), Some(then)) if Arc::ptr_eq(now, then) => now.clone(),
+            (Some(now), Some(then)) if now.id == then.id && !changes.iter().any(Change::has_entries) => now.clone(),
             (None, None) => self.ensure_collection(&namespace)?,
             _ => return Ok(Applied::Outdated),
         };
         let began = Instant::now();
         let mut changed = Vec::with_capacity(changes.len());
-        let mut left = changes.into_iter();
-        for change in left.by_ref() {
+        for change in &changes {
             match self.change(&collection, change) {
                 Ok(true) => changed.push(Changed::Done),
                 Ok(false) => changed.push(Changed::Conflict),
@@ -151,32 +160,33 @@ impl Writer {
         {
             self.record_encoded(&record.key, &record.outcomes)?;
         }
-        Ok(Applied::InPart(changed, left.collect()))
+        Ok(Applied::InPart(changed, changes))
     }
 
     /// Applies a change; false where the document is another one.
-    fn change(&mut self, collection: &Arc<Collection>, change: Change) -> Attempt<bool> {
+    fn change(&mut self, collection: &Arc<Collection>, change: &Change) -> Attempt<bool> {
         match change {
             Change::Insert { document, entries } => {
-                self.insert_entered(collection, document.as_doc(), &entries, false)?;
+                self.insert_entered(collection, document.as_doc(), entries, false)?;
             }
             Change::Replace { seq, old, old_entries, new, new_entries } => {
-                if !self.is_still(collection, seq, old.as_doc())? {
+                if !self.is_still(collection, *seq, old.as_doc())? {
                     return Ok(false);
                 }
-                let old = Old { document: old.as_doc(), entries: old_entries };
-                self.replace_entered(collection, seq, &old, new.as_doc(), &new_entries)?;
+                let old = Old { document: old.as_doc(), entries: Cow::Borrowed(old_entries) };
+                self.replace_entered(collection, *seq, &old, new.as_doc(), new_entries)?;
             }
             Change::Delete { seq, old, entries } => {
-                if !self.is_still(collection, seq, old.as_doc())? {
+                if !self.is_still(collection, *seq, old.as_doc())? {
                     return Ok(false);
                 }
-                self.delete_document(collection, seq, &Old { document: old.as_doc(), entries })?;
+                let old = Old { document: old.as_doc(), entries: Cow::Borrowed(entries) };
+                self.delete_document(collection, *seq, &old)?;
             }
             Change::DeleteAny { seq } => {
-                let Some(old) = self.read(collection, seq)? else { return Ok(false) };
+                let Some(old) = self.read(collection, *seq)? else { return Ok(false) };
                 let old = Old::of(collection, old.as_doc())?;
-                self.delete_document(collection, seq, &old)?;
+                self.delete_document(collection, *seq, &old)?;
             }
         }
         Ok(true)

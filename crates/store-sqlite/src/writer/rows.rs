@@ -11,11 +11,12 @@ use document::{Collation as Spelling, Doc, DocBuf, Value};
 use error::{Error, Result};
 use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
+use std::borrow::Cow;
 use std::sync::Arc;
 use store::Cap;
 
 /// A document's keys, index by index in the collection's order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Entries {
     pub keys: Vec<Vec<Key>>,
     /// What indexes have to note: which parts of their paths met an array, and values that have the keys of others.
@@ -228,12 +229,12 @@ impl Writer {
 /// What must be known of a document to take it out again.
 pub struct Old<'d> {
     pub document: Doc<'d>,
-    pub entries: Entries,
+    pub entries: Cow<'d, Entries>,
 }
 
 impl<'d> Old<'d> {
     pub fn of(collection: &Collection, document: Doc<'d>) -> Attempt<Old<'d>> {
-        Ok(Old { document, entries: Entries::of(collection, document)? })
+        Ok(Old { document, entries: Cow::Owned(Entries::of(collection, document)?) })
     }
 }
 
