@@ -16,7 +16,7 @@ use crate::readers::{Lease, Readers};
 use crate::sample;
 use crate::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
 use crate::validate;
-use crate::writer::{Writer, WriterHandle};
+use crate::writer::{self, Scope, Writer, WriterHandle};
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
@@ -214,9 +214,10 @@ impl SqliteStore {
 
     fn define<'a, T: Send + 'static>(
         &'a self,
+        scope: impl Into<Scope>,
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> LocalBoxFuture<'a, Result<T>> {
-        Box::pin(self.writer.define(change))
+        Box::pin(self.writer.define(scope.into(), change))
     }
 }
 
@@ -408,18 +409,21 @@ impl DocumentStore for SqliteStore {
     }
 
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        let scope = Scope::from(namespace);
         let (namespace, options) = (namespace.clone(), options.to_owned());
-        self.define(move |writer| writer.create_collection(&namespace, options))
+        self.define(scope, move |writer| writer.create_collection(&namespace, options))
     }
 
     fn modify_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        let scope = Scope::from(namespace);
         let (namespace, options) = (namespace.clone(), options.to_owned());
-        self.define(move |writer| writer.modify_collection(&namespace, options))
+        self.define(scope, move |writer| writer.modify_collection(&namespace, options))
     }
 
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>> {
+        let scope = Scope::from(namespace);
         let namespace = namespace.clone();
-        self.define(move |writer| writer.drop_collection(&namespace))
+        self.define(scope, move |writer| writer.drop_collection(&namespace))
     }
 
     fn rename_collection<'a>(
@@ -429,7 +433,8 @@ impl DocumentStore for SqliteStore {
         drop_target: bool,
     ) -> LocalBoxFuture<'a, Result<()>> {
         let (from, to) = (from.clone(), to.clone());
-        self.define(move |writer| writer.rename_collection(&from, &to, drop_target))
+        let scope = Scope::Collections(vec![from.clone(), to.clone()]);
+        self.define(scope, move |writer| writer.rename_collection(&from, &to, drop_target))
     }
 
     fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<Vec<CollectionInfo>>> {
@@ -456,7 +461,7 @@ impl DocumentStore for SqliteStore {
 
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<bool>> {
         let database = database.to_owned();
-        self.define(move |writer| writer.drop_database(&database))
+        self.define(Scope::Database(database.clone()), move |writer| writer.drop_database(&database))
     }
 
     fn build_indexes<'a>(
@@ -465,13 +470,17 @@ impl DocumentStore for SqliteStore {
         indexes: Vec<IndexSpec>,
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
+        // A long build waits for another one.
+        let is_long = self.find(namespace).is_some_and(|collection| writer::is_large(&collection));
+        let scope = if is_long { Scope::Everything } else { Scope::from(namespace) };
         let namespace = namespace.clone();
-        self.define(move |writer| writer.create_indexes(&namespace, indexes, progress))
+        self.define(scope, move |writer| writer.create_indexes(&namespace, indexes, progress))
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {
+        let scope = Scope::from(namespace);
         let namespace = namespace.clone();
-        self.define(move |writer| writer.modify_index(&namespace, index))
+        self.define(scope, move |writer| writer.modify_index(&namespace, index))
     }
 
     fn drop_indexes<'a>(
@@ -479,8 +488,9 @@ impl DocumentStore for SqliteStore {
         namespace: &'a Namespace,
         which: IndexSelection,
     ) -> LocalBoxFuture<'a, Result<usize>> {
+        let scope = Scope::from(namespace);
         let namespace = namespace.clone();
-        self.define(move |writer| writer.drop_indexes(&namespace, &which))
+        self.define(scope, move |writer| writer.drop_indexes(&namespace, &which))
     }
 
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>> {

@@ -45,8 +45,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Changes, Looked, Namespace, Progress};
 
-pub use queue::WriterHandle;
-use queue::{Job, Queue, Waited};
+pub use build::is_large;
+use queue::{Definition, Job, Queue, Waited};
+pub use queue::{Scope, WriterHandle};
 
 /// How long writers wait for the disk when the log has grown too long.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
@@ -179,18 +180,7 @@ impl Writer {
             match job {
                 Job::Write(write) => self.run_group(write),
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
-                Job::Define(change) => {
-                    self.reserve.met_full_disk = false;
-                    if catch_unwind(AssertUnwindSafe(|| change(&mut self))).is_err() {
-                        (self.breathing, self.build) = (None, None);
-                        self.queue.set_nested(false);
-                        self.roll_back();
-                    }
-                    if self.reserve.met_full_disk {
-                        self.make_room();
-                    }
-                    self.sync.note_commit();
-                }
+                Job::Define(_, change) => self.run_definition(change),
                 Job::CatchUp(collection, indexes, reply) => {
                     // A client that has gone away does not wait for the answer.
                     let _ = reply.send(self.catch_up_for_reader(collection, &indexes).map_err(Error::from));
@@ -199,6 +189,22 @@ impl Writer {
             }
             self.keep_log_short();
         }
+    }
+
+    /// Changes the catalog.
+    fn run_definition(&mut self, change: Definition) {
+        self.reserve.met_full_disk = false;
+        if catch_unwind(AssertUnwindSafe(|| change(self))).is_err() {
+            // In the middle of an index build it is not the build that failed.
+            if !self.queue.is_nested() {
+                (self.breathing, self.build) = (None, None);
+            }
+            self.roll_back();
+        }
+        if self.reserve.met_full_disk {
+            self.make_room();
+        }
+        self.sync.note_commit();
     }
 
     /// The next job; while there is none, what can wait is done bit by bit. (And now and then when there are.)

@@ -142,3 +142,44 @@ async fn write_meanwhile_elsewhere(store: &Rc<dyn DocumentStore>, done: &std::ce
         id += 1;
     }
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn other_collections_are_defined_while_an_index_is_built() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path(), Options::default()).unwrap();
+    let store = engine.clone().open().unwrap();
+    for from in (0..DOCUMENTS).step_by(1000) {
+        insert(&store, from..from + 1000).await;
+    }
+    let done = std::cell::Cell::new(false);
+    let namespace = namespace();
+    let build = async {
+        let wanted = vec![index("n", doc! { "n": -1 }, true), index("list", doc! { "list": 1, "group": 1 }, false)];
+        let outcome = store.create_indexes(&namespace, wanted).await;
+        done.set(true);
+        outcome.unwrap()
+    };
+    let define = async {
+        let mut rounds = 0;
+        while !done.get() {
+            let (first, second) = (Namespace::new("d", "first"), Namespace::new("other", "second"));
+            store.create_collection(&first, doc! {}.as_doc()).await.unwrap();
+            let document = Bytes::from(doc! { "_id": 1, "n": 1, "list": 1 }.into_vec());
+            store.write(WriteBatch::new(first.clone(), Statements::Insert(vec![document]))).await.unwrap();
+            let wanted = vec![index("n", doc! { "n": 1 }, true), index("list", doc! { "list": 1 }, false)];
+            let outcome = store.create_indexes(&first, wanted).await.unwrap();
+            assert_eq!(outcome.indexes_after, 3);
+            store.rename_collection(&first, &second, false).await.unwrap();
+            assert_eq!(store.validate(&second).await.unwrap().findings, Vec::<String>::new());
+            assert!(store.drop_database("other").await.unwrap());
+            change(&store, rounds).await;
+            rounds += 1;
+        }
+        rounds
+    };
+    let (outcome, rounds) = tokio::join!(build, define);
+    assert_eq!((outcome.indexes_before, outcome.indexes_after), (1, 3));
+    assert!(rounds > 3, "{rounds} times others were defined in between");
+    assert_eq!(store.validate(&namespace).await.unwrap().findings, Vec::<String>::new());
+    assert_eq!(store.collections("d").await.unwrap().len(), 1);
+}

@@ -17,23 +17,25 @@ impl Writer {
         if self.breathing.is_none_or(|since| since.elapsed() < INTERVAL) {
             return Ok(());
         }
+        let Some(building) = self.build.as_ref().map(|build| build.namespace.clone()) else { return Ok(()) };
         self.breathing = None;
         self.commit()?;
         self.sync.note_commit();
         self.keep_log_short();
-        self.queue.set_nested(true);
+        self.queue.set_building(Some(building));
         let begun = Instant::now();
         while begun.elapsed() < GROUP_TIME_MAX
-            && let Some(job) = self.queue.next_short()
+            && let Some(job) = self.queue.next_between()
         {
             match job {
                 Job::Write(write) => self.run_group(write),
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
-                // Nothing else is short.
-                Job::Define(_) | Job::CatchUp(..) | Job::Stop => {}
+                Job::Define(_, change) => self.run_definition(change),
+                // These do not come between.
+                Job::CatchUp(..) | Job::Stop => {}
             }
         }
-        self.queue.set_nested(false);
+        self.queue.set_building(None);
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         self.breathing = Some(Instant::now());
         Ok(())

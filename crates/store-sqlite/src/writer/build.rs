@@ -20,7 +20,7 @@ use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::Flow;
+use store::{Flow, Namespace};
 
 /// Keys that are sorted in memory before they go into the index, in bytes.
 const BYTES_MAX: usize = 4 << 20;
@@ -29,7 +29,13 @@ const BYTES_MAX: usize = 4 << 20;
 const KEYS_PER_LOOK: usize = 64;
 
 /// Collections up to this size are entered without letting others in.
-pub const SMALL_DOCUMENTS: u64 = 5_000;
+const SMALL_DOCUMENTS: u64 = 5_000;
+const SMALL_BYTES: u64 = 16 << 20;
+
+/// Whether others are let in while an index of a collection is built.
+pub fn is_large(collection: &Collection) -> bool {
+    collection.documents() > SMALL_DOCUMENTS || collection.data_bytes() > SMALL_BYTES
+}
 
 /// How often the log says how far a build is.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -37,6 +43,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// A build under way.
 pub struct Build {
     collection: i64,
+    pub namespace: Namespace,
     /// Documents that were changed or deleted since the keys in hand were read.
     touched: AHashSet<i64>,
 }
@@ -44,9 +51,14 @@ pub struct Build {
 impl Writer {
     /// Notes that a document changes, for a build that may have read it.
     pub(super) fn note_touched(&mut self, collection: &Collection, seq: i64) {
-        if let Some(build) = self.build.as_mut().filter(|build| build.collection == collection.id) {
+        if let Some(build) = self.build_of(collection) {
             build.touched.insert(seq);
         }
+    }
+
+    /// The build of an index of this collection. A small one may be made in the middle of another collection's.
+    fn build_of(&mut self, collection: &Collection) -> Option<&mut Build> {
+        self.build.as_mut().filter(|build| build.collection == collection.id)
     }
 
     /// Enters all documents into a new index, of which there is a table and nothing else yet, and lets others in meanwhile.
@@ -58,7 +70,8 @@ impl Writer {
         let mut with_index = Collection::clone(collection);
         with_index.indexes.push(index.clone());
         self.put(with_index);
-        self.build = Some(Build { collection: collection.id, touched: AHashSet::new() });
+        let namespace = collection.namespace.clone();
+        self.build = Some(Build { collection: collection.id, namespace, touched: AHashSet::new() });
         self.breathing = Some(begun);
         let (name, namespace, documents) = (&index.spec.name, &collection.namespace, collection.documents());
         tracing::info!(index = %name, %namespace, documents, "index build begins");
@@ -133,7 +146,7 @@ impl Writer {
         for some in chunk.chunks(KEYS_PER_LOOK) {
             self.progress.check()?;
             for (key, seq) in some {
-                if !self.build.as_ref().is_some_and(|build| build.touched.contains(seq)) {
+                if !self.build_of(collection).is_some_and(|build| build.touched.contains(seq)) {
                     self.enter_key(collection, index, key, *seq)?;
                 }
             }
@@ -144,7 +157,7 @@ impl Writer {
 
     /// Enters what was changed while the keys in hand were on their way, as it is now.
     fn enter_touched(&mut self, collection: &Collection, index: &Arc<Index>) -> Attempt<()> {
-        let Some(build) = &mut self.build else { return Ok(()) };
+        let Some(build) = self.build_of(collection) else { return Ok(()) };
         for seq in std::mem::take(&mut build.touched) {
             let mut statement = self.connection.prepare_cached(&collection.sql.by_seq)?;
             let bytes: Option<Vec<u8>> = statement.query_row([seq], |row| row.get(0)).optional()?;

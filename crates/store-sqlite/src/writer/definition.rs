@@ -4,7 +4,7 @@
 //! workers see change together or not at all.
 
 use super::Writer;
-use super::build::SMALL_DOCUMENTS;
+use super::build;
 use crate::catalog::{Collection, Index, index_spec};
 use crate::failure::{Attempt, Failure};
 use crate::multikey::Multikey;
@@ -165,9 +165,10 @@ impl Writer {
         specs: Vec<IndexSpec>,
         progress: Arc<Progress>,
     ) -> Attempt<CreateIndexesOutcome> {
-        self.progress = progress;
+        // Another collection's build may be waiting for this one.
+        let outer = std::mem::replace(&mut self.progress, progress);
         let outcome = self.make_indexes(namespace, specs);
-        self.progress = Arc::default();
+        self.progress = outer;
         outcome
     }
 
@@ -187,7 +188,7 @@ impl Writer {
         self.ensure_collection(namespace)?;
         let before = self.ensure_collection(namespace)?;
         // Of a large one, others see an index while it is built.
-        let large = before.documents() > SMALL_DOCUMENTS;
+        let large = build::is_large(&before) && !self.queue.is_nested();
         let mut built = Vec::new();
         for spec in wanted {
             let collection = self.ensure_collection(namespace)?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use store::{BatchOutcome, Progress, WriteBatch};
+use store::{BatchOutcome, Namespace, Progress, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
 
 /// Jobs that may queue up before workers wait.
@@ -41,22 +41,50 @@ impl Claim {
 }
 
 /// A change to the catalog: carried out in a transaction of its own, it sends its own answer.
-type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
+pub type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
+
+/// What a definition changes. Where an index of that is being built it waits.
+pub enum Scope {
+    Collections(Vec<Namespace>),
+    Database(String),
+    /// It takes long: it waits whatever is being built.
+    Everything,
+}
+
+impl Scope {
+    fn holds(&self, namespace: &Namespace) -> bool {
+        match self {
+            Scope::Collections(collections) => collections.contains(namespace),
+            Scope::Database(database) => **database == *namespace.database,
+            Scope::Everything => true,
+        }
+    }
+}
+
+impl From<&Namespace> for Scope {
+    fn from(namespace: &Namespace) -> Self {
+        Scope::Collections(vec![namespace.clone()])
+    }
+}
 
 pub enum Job {
     Write(Write),
     /// Changes of documents that a worker has evaluated.
     Conditional(Box<Conditional>, oneshot::Sender<Result<Applied>>),
-    Define(Definition),
+    Define(Scope, Definition),
     /// Somebody is about to read by indexes of a collection whose entries are late.
     CatchUp(i64, Vec<i64>, oneshot::Sender<Result<()>>),
     Stop,
 }
 
 impl Job {
-    /// Whether it is short, so that it may be carried out in the middle of an index build.
-    fn is_short(&self) -> bool {
-        matches!(self, Job::Write(_) | Job::Conditional(..) | Job::CatchUp(..))
+    /// Whether it may be carried out in the middle of an index build.
+    fn may_come_between(&self, building: Option<&Namespace>) -> bool {
+        match self {
+            Job::Write(_) | Job::Conditional(..) | Job::CatchUp(..) => true,
+            Job::Define(scope, _) => building.is_some_and(|building| !scope.holds(building)),
+            Job::Stop => false,
+        }
     }
 
     /// Whether nobody waits for it any more.
@@ -76,8 +104,8 @@ pub struct Queue {
     jobs: mpsc::Receiver<Job>,
     /// Jobs that have been received and not begun, or not finished; they come before all that is still to be received.
     received: VecDeque<Job>,
-    /// An index build is letting others in: what is not short waits for its end.
-    nested: bool,
+    /// An index build of this collection is letting others in.
+    building: Option<Namespace>,
     /// For waiting with a time limit.
     runtime: tokio::runtime::Runtime,
 }
@@ -93,7 +121,7 @@ pub fn open() -> Result<(WriterHandle, Queue)> {
     let (sender, jobs) = mpsc::channel(LENGTH);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| Error::internal(error.to_string()))?;
-    Ok((WriterHandle { jobs: sender }, Queue { jobs, received: VecDeque::new(), nested: false, runtime }))
+    Ok((WriterHandle { jobs: sender }, Queue { jobs, received: VecDeque::new(), building: None, runtime }))
 }
 
 impl WriterHandle {
@@ -126,15 +154,20 @@ impl WriterHandle {
     /// Runs a change to the catalog on the writer and gives its answer.
     pub async fn define<T: Send + 'static>(
         &self,
+        scope: Scope,
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Define(Box::new(move |writer| {
-            // A client that has gone away does not wait for the answer.
+        let definition: Definition = Box::new(move |writer| {
+            // It was given up while it waited.
+            if reply.is_closed() {
+                return;
+            }
             let done = writer.catch_up_for_others().and_then(|()| writer.transaction(change));
+            // A client that has gone away does not wait for the answer.
             let _ = reply.send(done.map_err(Error::from));
-        }));
-        self.jobs.send(job).await.map_err(|_| stopped())?;
+        });
+        self.jobs.send(Job::Define(scope, definition)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -233,11 +266,12 @@ impl Queue {
         }
     }
 
-    /// The next short job, past all that is not.
-    pub fn next_short(&mut self) -> Option<Job> {
+    /// The next job that may be carried out in the middle of the index build, past all that may not.
+    pub fn next_between(&mut self) -> Option<Job> {
         self.receive();
         loop {
-            let at = self.received.iter().position(Job::is_short)?;
+            let building = self.building.as_ref();
+            let at = self.received.iter().position(|job| job.may_come_between(building))?;
             match self.received.remove(at)? {
                 Job::Write(write) if !claimed(&write) => {}
                 // Before an index build everything was entered, and beside it nothing is gathered.
@@ -269,12 +303,12 @@ impl Queue {
     }
 
     pub fn is_nested(&self) -> bool {
-        self.nested
+        self.building.is_some()
     }
 
-    /// While this is set, an index build waits for what is carried out.
-    pub fn set_nested(&mut self, nested: bool) {
-        self.nested = nested;
+    /// Says which collection's index build waits for what is carried out.
+    pub fn set_building(&mut self, building: Option<Namespace>) {
+        self.building = building;
     }
 }
 
