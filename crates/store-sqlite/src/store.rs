@@ -214,10 +214,10 @@ impl SqliteStore {
 
     fn define<'a, T: Send + 'static>(
         &'a self,
-        scope: impl Into<Scope>,
+        scope: Scope,
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> LocalBoxFuture<'a, Result<T>> {
-        Box::pin(self.writer.define(scope.into(), change))
+        Box::pin(self.writer.define(scope, Arc::default(), change))
     }
 }
 
@@ -474,7 +474,9 @@ impl DocumentStore for SqliteStore {
         let is_long = self.find(namespace).is_some_and(|collection| writer::is_large(&collection));
         let scope = if is_long { Scope::Everything } else { Scope::from(namespace) };
         let namespace = namespace.clone();
-        self.define(scope, move |writer| writer.create_indexes(&namespace, indexes, progress))
+        let stops = progress.clone();
+        let create = move |writer: &mut Writer| writer.create_indexes(&namespace, indexes, progress);
+        Box::pin(self.writer.define(scope, stops, create))
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {

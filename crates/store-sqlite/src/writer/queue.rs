@@ -151,24 +151,29 @@ impl WriterHandle {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Runs a change to the catalog on the writer and gives its answer.
+    /// Runs a change to the catalog on the writer and gives its answer. One that is told to stop while it waits is withdrawn.
     pub async fn define<T: Send + 'static>(
         &self,
         scope: Scope,
+        progress: Arc<Progress>,
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
+        let claim = Claim::default();
+        let claimed = claim.clone();
         let definition: Definition = Box::new(move |writer| {
-            // It was given up while it waited.
-            if reply.is_closed() {
+            if reply.is_closed() || !claimed.take() {
                 return;
             }
             let done = writer.catch_up_for_others().and_then(|()| writer.transaction(change));
             // A client that has gone away does not wait for the answer.
             let _ = reply.send(done.map_err(Error::from));
         });
-        self.jobs.send(Job::Define(scope, definition)).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        unless_stopped(&progress, &claim, async {
+            self.jobs.send(Job::Define(scope, definition)).await.map_err(|_| stopped())?;
+            answer.await.map_err(|_| stopped())?
+        })
+        .await
     }
 
     /// Has these indexes of a collection brought up to what is acknowledged.
