@@ -292,12 +292,9 @@ fn before_log_write(extra: &Extra, bytes: &[u8], start: u64) {
             state.page_bytes.store(page_bytes as usize, Ordering::Relaxed);
             state.log().begin(salts, LOG_HEADER_BYTES);
         }
-        return;
-    }
-    if bytes.len() as u64 == FRAME_HEADER_BYTES {
+    } else if bytes.len() as u64 == FRAME_HEADER_BYTES {
         let pages = bytes.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
         state.log().commit_header = (pages != 0).then_some(start);
-        return;
     }
 }
 
