@@ -78,6 +78,7 @@ pub fn reserve_bytes(connection: &rusqlite::Connection) -> rusqlite::Result<()> 
 
 /// # Safety
 /// The pointer is null, or a C string.
+// SAFETY: for callers, as said above.
 unsafe fn path_of(name: *const c_char) -> Option<PathBuf> {
     // SAFETY: as the caller says.
     (!name.is_null()).then(|| PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
@@ -89,6 +90,7 @@ fn database_of(log: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(name)))
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn open(
     _vfs: *mut ffi::sqlite3_vfs,
     name: ffi::sqlite3_filename,
@@ -115,6 +117,7 @@ unsafe extern "C" fn open(
     }
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn delete(_vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sync_directory: c_int) -> c_int {
     let below = BELOW.load(Ordering::Acquire);
     // SAFETY: SQLite gives what the VFS beneath expects.
@@ -149,11 +152,13 @@ fn extra_at(file: *mut ffi::sqlite3_file) -> *mut Extra {
 
 /// # Safety
 /// The file was opened by [`open`], which gave it our methods.
+// SAFETY: for callers, as said above.
 unsafe fn extra<'f>(file: *mut ffi::sqlite3_file) -> &'f Extra {
     // SAFETY: written by `open`, and only dropped by `close`.
     unsafe { &*extra_at(file) }
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: SQLite closes a file once, and does not use it afterwards.
     unsafe {
@@ -162,6 +167,7 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     }
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite gives a buffer of so many bytes.
     unsafe {
@@ -200,6 +206,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount:
 ///
 /// # Safety
 /// As of [`read`].
+// SAFETY: for callers, as said above.
 unsafe fn read_part(
     file: *mut ffi::sqlite3_file,
     extra: &Extra,
@@ -248,6 +255,7 @@ fn verify(extra: &Extra, page: &[u8], start: u64) -> c_int {
     ffi::SQLITE_IOERR_DATA
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite gives a buffer of so many bytes. It does not use the bytes at a page's end, which it was told to leave alone.
     unsafe {
@@ -307,6 +315,7 @@ fn after_log_write(extra: &Extra, length: usize, start: u64) {
     }
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {
     // SAFETY: SQLite gives a file that is open.
     unsafe {
@@ -319,6 +328,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
     }
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: SQLite gives a file that is open.
     unsafe {
@@ -331,6 +341,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     }
 }
 
+// SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn fetch(file: *mut ffi::sqlite3_file, offset: i64, amount: c_int, to: *mut *mut c_void) -> c_int {
     // SAFETY: what is mapped is as long as what was asked for.
     unsafe {
