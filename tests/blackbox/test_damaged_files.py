@@ -473,3 +473,24 @@ def test_a_full_disk_after_a_kill_lets_it_start(tmp_path):
     finally:
         server.kill()
         subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.selkie_only
+def test_reads_go_on_where_index_entries_cannot_be_written(tmp_path, shim):
+    fault = tmp_path / "fault"
+    server = start(tmp_path, environment={"LD_PRELOAD": str(shim), "FAULT": str(fault)})
+    try:
+        with server.client(retryWrites=False) as client:
+            things = client.shop.get_collection("things", write_concern=pymongo.WriteConcern(j=True))
+            things.create_index("a")
+            fault.write_text("selkie.sqlite-wal")
+            # The documents are there, the sync fails, and their index entries cannot be written any more.
+            with pytest.raises(PyMongoError, match="could not be synced"):
+                things.insert_many([{"_id": n, "a": n % 10} for n in range(1000)])
+            time.sleep(0.2)
+            assert things.count_documents({"a": 5}) == 100
+            assert [it["_id"] for it in things.find({"a": 5}).sort("_id", 1).limit(2)] == [5, 15]
+        log = server.log.read_text()
+        assert log.count("brought up to date") <= 1, log
+    finally:
+        server.remove()

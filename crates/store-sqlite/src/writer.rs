@@ -97,6 +97,7 @@ pub fn start(
         undo: Undo::default(),
         changes: Changes::default(),
         late: AHashMap::new(),
+        late_failed_at: None,
         left: left::Left::default(),
         reserve,
         looked_at: None,
@@ -149,6 +150,8 @@ pub struct Writer {
     changes: Changes,
     /// Entries gathered for later, by the collection's id; and when somebody looked before there were many.
     late: AHashMap<i64, late::Late>,
+    /// When entering them last failed.
+    late_failed_at: Option<Instant>,
     left: left::Left,
     reserve: reserve::Reserve,
     looked_at: Option<Instant>,
@@ -220,11 +223,15 @@ impl Writer {
                 self.keep_log_short();
                 continue;
             }
-            let idle_look = if self.left.is_empty() { IDLE_LOOK } else { Duration::from_secs(1) };
-            match self.queue.wait(if self.has_late() { late::PATIENCE } else { idle_look }) {
+            let patience = match self.left.is_empty() && !self.has_late() {
+                true => IDLE_LOOK,
+                false if self.is_late_due() => late::PATIENCE,
+                false => late::RETRY,
+            };
+            match self.queue.wait(patience) {
                 Waited::Job(job) => return Some(job),
-                Waited::InVain if self.has_late() => {
-                    while self.has_late() {
+                Waited::InVain if self.is_late_due() => {
+                    while self.is_late_due() {
                         self.catch_up_a_little();
                         if let Some(job) = self.queue.next() {
                             return Some(job);

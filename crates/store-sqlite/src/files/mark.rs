@@ -91,7 +91,9 @@ fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Left> {
         synced: number(24)?,
         checkpointed: number(32)?,
     };
-    Some(Left { mark, same_boot: content.get(40..76) == Some(boot) })
+    // Where the system does not say, it may have been started again.
+    let same_boot = content.get(40..76) == Some(boot) && boot != &[0; 36];
+    Some(Left { mark, same_boot })
 }
 
 #[cfg(test)]

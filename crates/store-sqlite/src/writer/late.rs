@@ -14,7 +14,8 @@ mod list;
 use super::Writer;
 use super::rows::Entries;
 use crate::catalog::{Collection, Index};
-use crate::failure::Attempt;
+use crate::failure::{Attempt, Failure};
+use error::Error;
 use list::List;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +30,9 @@ const BYTES_MAX: usize = 1 << 20;
 /// While nothing comes in, the entries wait for so long; then they are entered for so long at a time.
 pub const PATIENCE: Duration = Duration::from_millis(5);
 const SLICE: Duration = Duration::from_micros(500);
+
+/// After a failure it is tried again so much later.
+pub const RETRY: Duration = Duration::from_secs(1);
 
 /// Entries between two looks at the clock.
 const ENTRIES_PER_LOOK: usize = 64;
@@ -89,6 +93,9 @@ impl Late {
     fn tell(&self) {
         for (index, list) in self.collection.indexes.iter().zip(&self.lists) {
             index.late.store(!list.is_empty(), Ordering::Release);
+            if list.is_empty() {
+                index.behind.store(false, Ordering::Release);
+            }
         }
     }
 }
@@ -206,19 +213,39 @@ impl Writer {
 
     /// Enters, in a transaction of its own, what somebody is about to read by.
     pub(super) fn catch_up_for_reader(&mut self, collection: i64, indexes: &[i64]) -> Attempt<()> {
-        self.transaction(|writer| writer.enter_late_for_reader(collection, indexes))?;
+        if let Err(failure) = self.transaction(|writer| writer.enter_late_for_reader(collection, indexes)) {
+            let error = Error::from(failure);
+            self.put_off_late(error.clone().into());
+            return Err(error.into());
+        }
         self.sync.note_commit();
         Ok(())
     }
 
     /// Enters some of what has been gathered, while nothing else is to be done.
     pub(super) fn catch_up_a_little(&mut self) {
-        if let Err(failure) = self.enter_until(Some(Instant::now() + SLICE)) {
-            // It is tried again; a disk that is full may not be for ever.
-            tracing::warn!(?failure, "indexes could not be brought up to date");
-            std::thread::sleep(PATIENCE);
+        match self.enter_until(Some(Instant::now() + SLICE)) {
+            Ok(()) => self.late_failed_at = None,
+            Err(failure) => self.put_off_late(failure),
         }
         self.keep_log_short();
+    }
+
+    /// Entries cannot be entered: it is tried again, for a disk may not be full for ever. Until then no query goes by these indexes.
+    fn put_off_late(&mut self, failure: Failure) {
+        if self.late_failed_at.replace(Instant::now()).is_none() {
+            let error = Error::from(failure);
+            tracing::warn!("indexes could not be brought up to date, and are not used: {}", error.message());
+        }
+        for late in self.late.values() {
+            let lists = late.collection.indexes.iter().zip(&late.lists).filter(|(_, list)| !list.is_empty());
+            lists.for_each(|(index, _)| index.behind.store(true, Ordering::Release));
+        }
+    }
+
+    /// Whether it is time to enter what has been gathered.
+    pub(super) fn is_late_due(&self) -> bool {
+        self.has_late() && self.late_failed_at.is_none_or(|at| at.elapsed() >= RETRY)
     }
 
     fn enter_until(&mut self, until: Option<Instant>) -> Attempt<()> {
