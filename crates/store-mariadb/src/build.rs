@@ -7,8 +7,8 @@ use crate::index::Index;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use mariadb_wire::Param;
-use std::future::Future;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Namespace, Progress};
@@ -25,6 +25,23 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// In thousandths; a statement has several stages, which count alike.
 const HOW_FAR: &str = "SELECT CAST(LEAST(1000, (GREATEST(stage, 1) - 1 + progress / 100) / GREATEST(max_stage, 1) * 1000) AS UNSIGNED) \
                        FROM information_schema.PROCESSLIST WHERE id = ?";
+
+/// Does work that ends by itself where it is to stop, while it builds. Where it waits for something else, such as a table that is
+/// locked, it is given up a little later.
+pub(crate) async fn until_stopped<T>(progress: &Progress, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut work = pin!(work);
+    let mut grace: Option<Pin<Box<tokio::time::Sleep>>> = None;
+    poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        let Err(reason) = progress.check() else { return polled };
+        if polled.is_ready() {
+            return polled;
+        }
+        let grace = grace.get_or_insert_with(|| Box::pin(tokio::time::sleep(ENDS_WITHIN + 2 * LOOK_EVERY)));
+        grace.as_mut().poll(context).map(|()| Err(reason.into()))
+    })
+    .await
+}
 
 pub(crate) struct Build<'b> {
     store: &'b MariaDbStore,

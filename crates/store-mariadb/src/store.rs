@@ -18,7 +18,7 @@ use crate::planner::{self, Order, Planned};
 use crate::pool::Pool;
 use crate::results::ResultSet;
 use crate::table::Table;
-use crate::{collections, count, databases, explain, figures, indexes, keyed, sample, scan, write};
+use crate::{build, collections, count, databases, explain, figures, indexes, keyed, sample, scan, write};
 use ::store::{
     BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
     DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RoughSize, ScanEnd, Sink,
@@ -391,8 +391,11 @@ impl DocumentStore for MariaDbStore {
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
         told(async move {
-            self.prepare().await?;
-            self.indexing(namespace, indexes::create(self, namespace, indexes, &progress)).await
+            let work = async {
+                self.prepare().await?;
+                self.indexing(namespace, indexes::create(self, namespace, indexes, &progress)).await
+            };
+            build::until_stopped(&progress, work).await
         })
     }
 
