@@ -153,7 +153,6 @@ def test_a_time_limit_holds_while_a_row_is_locked(gateway, db):
         cursor.execute("BEGIN")
         cursor.execute("SELECT * FROM governance.t FOR UPDATE")
         for name in ("update by id", "update", "updates", "update many", "delete", "delete many", "findAndModify"):
-            print(name)
             seconds, code = took(lambda name=name: db.command(COMMANDS[name], maxTimeMS=LIMIT_MS))
             assert code == 50 and seconds < SOON_S, name
         gateway.wait_for("governance%`t`", 0)

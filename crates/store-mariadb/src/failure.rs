@@ -116,6 +116,11 @@ impl Failure {
         met_another || self.is_contention() || self.is_missing_table()
     }
 
+    /// Somebody has ended the statement.
+    pub fn is_interrupted(&self) -> bool {
+        self.sql_code() == Some(sql::QUERY_INTERRUPTED)
+    }
+
     /// The table or its schema is not there.
     pub fn is_missing_table(&self) -> bool {
         matches!(self.sql_code(), Some(sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA | sql::UNKNOWN_TABLE))

@@ -14,7 +14,7 @@ mod refusal;
 mod settling;
 pub(crate) mod transact;
 
-use crate::failure::{Failure, sql};
+use crate::failure::Failure;
 use crate::store::MariaDbStore;
 use ledger::Ledger;
 use settling::Settling;
@@ -82,6 +82,6 @@ fn concerns_statement(failure: &Failure) -> bool {
         Failure::Lost(_) | Failure::Full(_) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
         // Somebody has killed the command, not the statement.
-        Failure::Sql { code, .. } => *code != sql::QUERY_INTERRUPTED,
+        Failure::Sql { .. } => !failure.is_interrupted(),
     }
 }

@@ -393,7 +393,7 @@ impl<C: Change> Running<'_, C> {
 
     /// A failure in MongoDB's terms, unless trying again may help.
     fn refused(&self, failure: Failure, table: &Table, document: Doc<'_>) -> Failure {
-        if failure.is_lost() || failure.is_contention() || failure.is_missing_table() {
+        if failure.is_lost() || failure.is_contention() || failure.is_missing_table() || failure.is_interrupted() {
             return failure;
         }
         Failure::Other(refusal::of(failure, self.namespace, table, document))
