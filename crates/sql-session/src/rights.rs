@@ -31,7 +31,7 @@ pub struct RightsShown {
 
 #[derive(Debug)]
 struct Shown {
-    packets: Vec<u8>,
+    rows: Vec<u8>,
     seen: Seen,
 }
 
@@ -61,21 +61,21 @@ impl RightsShown {
         seen.asked.elapsed() < self.age_max
     }
 
-    /// Takes note of what the server has shown: its answer's packets.
-    pub fn note(&self, account: &str, packets: Vec<u8>, asked: Instant) -> Seen {
+    /// Takes note of what the server has shown: its answer's rows.
+    pub fn note(&self, account: &str, rows: Vec<u8>, asked: Instant) -> Seen {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shown) = accounts.get_mut(account)
-            && shown.packets == packets
+            && shown.rows == rows
         {
             shown.seen.asked = shown.seen.asked.max(asked);
             return Seen { asked, ..shown.seen };
         }
-        let has_quota = memchr::memmem::find(&packets, b"MAX_QUERIES_PER_HOUR").is_some();
+        let has_quota = memchr::memmem::find(&rows, b"MAX_QUERIES_PER_HOUR").is_some();
         let seen = Seen { number: self.number(), asked, has_quota };
         if accounts.len() >= ACCOUNTS_MAX {
             accounts.clear();
         }
-        accounts.insert(account.to_owned(), Shown { packets, seen });
+        accounts.insert(account.to_owned(), Shown { rows, seen });
         seen
     }
 
@@ -87,25 +87,33 @@ impl RightsShown {
 /// The rights that a session has seen since its login.
 #[derive(Debug, Default)]
 pub struct History {
-    numbers: Vec<u64>,
+    /// Those that it has now, by account and role.
+    now: Vec<(String, u64)>,
+    /// How they have changed under it.
+    changes: Vec<u64>,
     last: Option<Seen>,
     /// The schema or the role was chosen anew since, by the rights of that moment.
     has_moved: bool,
 }
 
+/// In a history of changes: the schema or the role was chosen anew.
+const MOVED: u64 = 0;
+
 impl History {
-    pub fn note(&mut self, seen: Seen, shown: &RightsShown) {
-        let is_new = self.numbers.last() != Some(&seen.number);
-        if is_new {
-            self.numbers.push(seen.number);
+    pub fn note(&mut self, account: &str, seen: Seen, shown: &RightsShown) {
+        let known = self.now.iter_mut().find(|(other, _)| other == account);
+        let mut is_change = false;
+        match known {
+            Some((_, number)) => is_change = std::mem::replace(number, seen.number) != seen.number,
+            None => self.now.push((account.to_owned(), seen.number)),
         }
-        if std::mem::take(&mut self.has_moved) && self.numbers.len() > 1 {
-            match (is_new, self.numbers.as_slice()) {
-                // By which rights the choice was made cannot be told: the session is like no other.
-                (true, _) => self.numbers.push(shown.number()),
-                (false, [.., before, last]) if before == last => {}
-                (false, _) => self.numbers.push(seen.number),
-            }
+        if is_change {
+            self.changes.push(seen.number);
+        }
+        if std::mem::take(&mut self.has_moved) && self.changes.last().is_some_and(|last| *last != MOVED) {
+            // By which rights the choice was made cannot be told right after a change: the session
+            // is like no other.
+            self.changes.push(if is_change { shown.number() } else { MOVED });
         }
         self.last = Some(seen);
     }
@@ -125,13 +133,14 @@ impl History {
     }
 
     pub fn allows_keeping(&self) -> bool {
-        self.numbers.len() <= HISTORY_MAX && self.last.is_some_and(|seen| !seen.has_quota)
+        self.changes.len() + self.now.len() <= HISTORY_MAX && self.last.is_some_and(|seen| !seen.has_quota)
     }
 
     /// Writes what an answer is kept by.
     pub fn write_key(&self, key: &mut Vec<u8>) {
-        key.push(self.numbers.len() as u8);
-        self.numbers.iter().for_each(|number| key.extend_from_slice(&number.to_le_bytes()));
+        let last = self.last.map_or(MOVED, |seen| seen.number);
+        key.push(self.changes.len() as u8);
+        self.changes.iter().chain([&last]).for_each(|number| key.extend_from_slice(&number.to_le_bytes()));
     }
 }
 
@@ -151,39 +160,50 @@ mod tests {
         let see = |rights: &[u8]| shown.note("joe", rights.to_vec(), Instant::now());
         let (mut old, mut moved, mut other) = (History::default(), History::default(), History::default());
         let first = see(b"SELECT ON *.*");
-        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| history.note(first, &shown));
+        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| history.note("joe", first, &shown));
         assert_eq!(key(&old), key(&moved));
         moved.note_move();
         assert!(moved.is_due(&shown) && !old.is_due(&shown));
-        moved.note(see(b"SELECT ON *.*"), &shown);
+        moved.note("joe", see(b"SELECT ON *.*"), &shown);
         assert_eq!(key(&old), key(&moved), "nothing has changed in between");
 
         let second = see(b"USAGE ON *.*");
-        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| history.note(second, &shown));
+        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| history.note("joe", second, &shown));
         let mut new = History::default();
-        new.note(second, &shown);
+        new.note("joe", second, &shown);
         assert_eq!(key(&old), key(&other));
         assert_ne!(key(&old), key(&new), "global rights are as old as the login");
         moved.note_move();
-        moved.note(second, &shown);
+        moved.note("joe", second, &shown);
         assert_ne!(key(&old), key(&moved), "those of a schema as its choice");
 
         let third = see(b"SELECT ON *.*");
         other.note_move();
-        other.note(third, &shown);
+        other.note("joe", third, &shown);
         old.note_move();
-        old.note(third, &shown);
+        old.note("joe", third, &shown);
         assert_ne!(key(&old), key(&other), "before or after the choice?");
-        let mut new = History::default();
-        new.note(third, &shown);
         assert_ne!(third.number, first.number, "what was kept in between may be wrong");
+    }
+
+    #[test]
+    fn choosing_roles_again_and_again_leaves_no_trace() {
+        let shown = RightsShown::new(Duration::from_secs(60));
+        let mut history = History::default();
+        for _ in 0..100 {
+            for account in ["joe", "joe:role"] {
+                history.note_move();
+                history.note(account, shown.note(account, account.into(), Instant::now()), &shown);
+                assert!(history.allows_keeping());
+            }
+        }
     }
 
     #[test]
     fn counted_statements_go_to_the_server() {
         let shown = RightsShown::new(Duration::ZERO);
         let mut history = History::default();
-        history.note(shown.note("joe", b"WITH MAX_QUERIES_PER_HOUR 5".to_vec(), Instant::now()), &shown);
+        history.note("joe", shown.note("joe", b"WITH MAX_QUERIES_PER_HOUR 5".to_vec(), Instant::now()), &shown);
         assert!(!history.allows_keeping() && history.is_due(&shown) && shown.recent("joe").is_none());
     }
 }

@@ -1,5 +1,6 @@
 //! What an answer depends on beside the statement: who asks, and how the session is set. The server is asked for it.
 
+use mariadb_wire::END;
 use std::time::Duration;
 
 /// Asks for all of it, in one row: what is read here first, and then what has to be the same.
@@ -14,7 +15,7 @@ pub const QUESTION: &str = "VALUES (HEX(DATABASE()), @@character_set_client, @@t
 
 #[derive(Debug)]
 pub struct Settings {
-    /// The whole answer: part of the key.
+    /// The whole row: part of the key.
     pub bytes: Vec<u8>,
     /// Who the client said it is.
     pub user: String,
@@ -34,8 +35,9 @@ pub struct Settings {
 
 impl Settings {
     /// Reads the server's answer: its packets.
-    pub fn read(bytes: Vec<u8>, deprecates_eof: bool) -> Option<Settings> {
-        let row = first_row(&bytes, deprecates_eof)?;
+    pub fn read(answer: &[u8], deprecates_eof: bool) -> Option<Settings> {
+        let row = first_row(answer, deprecates_eof)?;
+        let bytes = rows(answer, deprecates_eof)?;
         let text = |at: usize| row.get(at).cloned().flatten();
         let schema = match text(0) {
             Some(hex) => Some(unhex(&hex)?),
@@ -106,6 +108,15 @@ fn first_row(bytes: &[u8], deprecates_eof: bool) -> Option<Vec<Option<String>>> 
         row = rest;
     }
     Some(fields)
+}
+
+/// The rows of a result set, one behind the other, without what is said of the columns.
+pub fn rows(bytes: &[u8], deprecates_eof: bool) -> Option<Vec<u8>> {
+    let mut payloads = packets(bytes);
+    let columns = usize::from(*payloads.next()?.first()?);
+    let behind = payloads.skip(columns + usize::from(!deprecates_eof));
+    // The end tells of warnings and flags besides.
+    Some(behind.take_while(|payload| payload.first() != Some(&END)).flatten().copied().collect())
 }
 
 fn unhex(hex: &str) -> Option<String> {

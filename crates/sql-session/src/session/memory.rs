@@ -61,7 +61,7 @@ impl Session {
     /// while ago, or as the server shows it now.
     async fn look_at_rights(&mut self, settings: Rc<Settings>) -> io::Result<()> {
         if let Some(seen) = self.service.rights.recent(&settings.account) {
-            self.rights.note(seen, &self.service.rights);
+            self.rights.note(&settings.account, seen, &self.service.rights);
             return Ok(());
         }
         self.ask_for_rights(&settings).await
@@ -69,10 +69,11 @@ impl Session {
 
     async fn ask_for_rights(&mut self, settings: &Settings) -> io::Result<()> {
         let asked = Instant::now();
-        match self.ask(rights::QUESTION).await? {
-            Some(packets) => {
-                let seen = self.service.rights.note(&settings.account, packets, asked);
-                self.rights.note(seen, &self.service.rights);
+        let packets = self.ask(rights::QUESTION).await?;
+        match packets.and_then(|packets| settings::rows(&packets, self.login.deprecates_eof)) {
+            Some(rows) => {
+                let seen = self.service.rights.note(&settings.account, rows, asked);
+                self.rights.note(&settings.account, seen, &self.service.rights);
             }
             None => self.rights.forget_last(),
         }
@@ -167,7 +168,7 @@ impl Session {
     pub async fn settings(&mut self) -> io::Result<Option<Rc<Settings>>> {
         if self.settings.is_none() {
             let told = self.ask(settings::QUESTION).await?;
-            let read = told.and_then(|told| Settings::read(told, self.login.deprecates_eof));
+            let read = told.and_then(|told| Settings::read(&told, self.login.deprecates_eof));
             self.settings = read.map(Rc::new);
             if self.may_use_cache
                 && self.service.cache.is_some()
