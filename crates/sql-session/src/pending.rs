@@ -33,6 +33,12 @@ impl Pending {
         }
     }
 
+    /// When the changes will be seen is not known.
+    pub fn lose(&mut self) {
+        self.announced.drain(..).for_each(Announced::lose);
+        self.changes = Changes::default();
+    }
+
     /// Whether it was announced that anything may change.
     pub fn may_change_definitions(&self) -> bool {
         self.changes.covers(&Namespace::new("", ""))
@@ -47,7 +53,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.announced.drain(..).for_each(Announced::lose);
+        self.lose();
     }
 }
 

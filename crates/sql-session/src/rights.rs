@@ -100,7 +100,8 @@ pub struct History {
 const MOVED: u64 = 0;
 
 impl History {
-    pub fn note(&mut self, account: &str, seen: Seen, shown: &RightsShown) {
+    /// Takes note of the account's rights. Returns whether they are what they were.
+    pub fn note(&mut self, account: &str, seen: Seen, shown: &RightsShown) -> bool {
         let known = self.now.iter_mut().find(|(other, _)| other == account);
         let mut is_change = false;
         match known {
@@ -116,6 +117,7 @@ impl History {
             self.changes.push(if is_change { shown.number() } else { MOVED });
         }
         self.last = Some(seen);
+        !is_change
     }
 
     pub fn note_move(&mut self) {
@@ -160,7 +162,7 @@ mod tests {
         let see = |rights: &[u8]| shown.note("joe", rights.to_vec(), Instant::now());
         let (mut old, mut moved, mut other) = (History::default(), History::default(), History::default());
         let first = see(b"SELECT ON *.*");
-        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| history.note("joe", first, &shown));
+        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| assert!(history.note("joe", first, &shown)));
         assert_eq!(key(&old), key(&moved));
         moved.note_move();
         assert!(moved.is_due(&shown) && !old.is_due(&shown));
@@ -168,7 +170,9 @@ mod tests {
         assert_eq!(key(&old), key(&moved), "nothing has changed in between");
 
         let second = see(b"USAGE ON *.*");
-        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| history.note("joe", second, &shown));
+        [&mut old, &mut moved, &mut other]
+            .into_iter()
+            .for_each(|history| assert!(!history.note("joe", second, &shown)));
         let mut new = History::default();
         new.note("joe", second, &shown);
         assert_eq!(key(&old), key(&other));

@@ -334,6 +334,7 @@ impl Session {
         let asks_of_the_last = !matches!(asks, Asks::Nothing | Asks::Anything);
         let leaves = leaves(&kind);
         let (mut effect, mut ends_transaction) = (Effect::Nothing, false);
+        let is_delayed = !matches!(kind, Kind::Cacheable(_)) && statement::is_delayed(sql);
         self.resets_warnings = false;
         match kind {
             Kind::Cacheable(tables) => {
@@ -379,6 +380,9 @@ impl Session {
         self.relay(&mut answer, None).await?;
         if ends_transaction && !answer.failed {
             self.has_one_shot = false;
+        }
+        if is_delayed {
+            self.pending.lose();
         }
         self.note_answer(&answer).await
     }

@@ -147,7 +147,9 @@ pub fn is_plain_table(shown: &[u8], deprecates_eof: bool) -> bool {
         "user(",
         "version(",
     ];
-    let asks = asks.iter().chain(&["database(", "schema(", "connection_id(", "@", "localtime", "sleep(", "get_lock("]);
+    let asks = asks.iter().chain(&["database(", "schema(", "connection_id(", "@", "localtime", "sleep(", "_lock("]);
+    let asks =
+        asks.chain(&["found_rows(", "row_count(", "last_insert_id(", "load_file(", "random_bytes(", "benchmark("]);
     let mut generated = lower.lines().filter(|line| line.contains(" generated always as "));
     text.starts_with("CREATE TABLE `")
         && engine.is_some_and(|engine| ["InnoDB", "Aria", "MyISAM"].contains(&engine))

@@ -72,6 +72,11 @@ pub fn switch(sql: &[u8]) -> Option<Result<bool, ()>> {
     })
 }
 
+/// Whether a statement may be acknowledged before its rows are there.
+pub fn is_delayed(sql: &[u8]) -> bool {
+    memchr::memmem::find(&sql.to_ascii_uppercase(), b"DELAYED").is_some()
+}
+
 /// Whether a statement has the server read rights anew: USE chooses a schema, SET ROLE a role.
 pub fn chooses_rights(sql: &[u8]) -> bool {
     let upper = sql.to_ascii_uppercase();

@@ -106,6 +106,14 @@ async fn look_up(
     let names = || [schema(), Param::Text(table.collection.as_bytes())];
     let rights = helper.look_up(&RIGHTS.into(), &[schema()], 1).await?;
     if rights.first().and_then(|row| row.first()?.as_deref()) != Some("3") {
+        static TOLD: std::sync::Once = std::sync::Once::new();
+        TOLD.call_once(|| {
+            tracing::warn!(
+                schema = &*table.database,
+                "few answers to SQL clients are kept: GRANT SELECT, TRIGGER, SHOW VIEW ON *.* to Selkie's user, so that it \
+                 sees what triggers and views change"
+            );
+        });
         return Err(Failure::Lost("the gateway has no rights to see definitions".into()));
     }
     let found = helper.look_up(&TABLE.into(), &names(), 2).await?;

@@ -69,15 +69,23 @@ impl Session {
 
     async fn ask_for_rights(&mut self, settings: &Settings) -> io::Result<()> {
         let asked = Instant::now();
-        let packets = self.ask(rights::QUESTION).await?;
+        self.server.send(&query_packet(rights::QUESTION)).await?;
+        self.take_rights(settings, asked).await.map(drop)
+    }
+
+    /// Takes the answer to a question about rights. Returns whether they are what they were.
+    async fn take_rights(&mut self, settings: &Settings, asked: Instant) -> io::Result<bool> {
+        let packets = self.take_answer().await?;
         match packets.and_then(|packets| settings::rows(&packets, self.login.deprecates_eof)) {
             Some(rows) => {
                 let seen = self.service.rights.note(&settings.account, rows, asked);
-                self.rights.note(&settings.account, seen, &self.service.rights);
+                Ok(self.rights.note(&settings.account, seen, &self.service.rights))
             }
-            None => self.rights.forget_last(),
+            None => {
+                self.rights.forget_last();
+                Ok(false)
+            }
         }
-        Ok(())
     }
 
     /// Answers a SELECT from memory, or has the server answer it and keeps that.
@@ -110,13 +118,23 @@ impl Session {
             let effect = self.effect_of_reading(tables, false).await?;
             self.announce(effect);
         }
-        self.server.send(&packet).await?;
+        // By which rights the answer was made is asked at once behind it: they may have come and gone
+        // since they were looked at.
+        let asked = Instant::now();
+        let mut packets = packet;
+        if scope.is_some() {
+            packets.extend_from_slice(&query_packet(rights::QUESTION));
+        }
+        self.server.send(&packets).await?;
         let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
         let limit = cache.settings().bytes / cache.settings().shards;
         let mut copy = scope.is_some().then(|| (Vec::new(), limit));
         self.relay(&mut answer, copy.as_mut()).await?;
-        if let Some(fill) = fill {
-            finish(fill, &answer, scope.zip(copy));
+        let is_allowed = scope.is_none() || self.take_rights(settings, asked).await?;
+        match fill {
+            Some(fill) if is_allowed => finish(fill, &answer, scope.zip(copy)),
+            Some(fill) => fill.refuse(Refusal::Overtaken),
+            None => {}
         }
         self.note_answer(&answer).await
     }
