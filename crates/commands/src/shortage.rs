@@ -6,8 +6,8 @@ use mongo_wire::Request;
 use std::time::Duration;
 use steps::memory::{self, Exceeded};
 
-/// How long a request waits for memory before it is refused.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a request waits for memory before it is refused: by then, clients that do not read their replies are disconnected.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often one that waits looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

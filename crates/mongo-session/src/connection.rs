@@ -24,10 +24,10 @@ use tokio::time::Instant;
 const GROWTH_BYTES_MIN: usize = 256 * 1024;
 
 /// How often it is looked whether a client that has sent a part of a message, or has a reply to read, keeps others waiting.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How long a client may not read its reply while memory is short.
-const READS_WITHIN: Duration = Duration::from_secs(5);
+const READS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a conversation ended early.
 #[derive(Debug)]
@@ -228,7 +228,7 @@ impl Conversation {
         let worker = self.worker().clone();
         let waits_since = Instant::now();
         loop {
-            if worker.incoming.is_too_slow(began, unfinished.len()) {
+            if worker.incoming.is_too_slow(began, unfinished.len(), waits_since.elapsed()) {
                 return Err(Broken::Stalled(began.elapsed()));
             }
             if let Ok(received) = tokio::time::timeout(LOOK_EVERY, self.stream.read_buf(unfinished)).await {

@@ -397,7 +397,7 @@ pub const PARAMETERS: &[Parameter] = &[
         default: "300",
         example: "30",
         about: "A MongoDB client is disconnected that sends a part of a message and then nothing for so long, or does not read its reply. While memory \
-                is short, five seconds are enough.",
+                is short, two seconds are enough.",
         read: read!(limits.stalled_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
