@@ -6,7 +6,7 @@ use super::wanted::Wanted;
 use super::{Measure, choice, ranges};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, Union};
-use index_keys::{Interval, Range};
+use index_keys::Interval;
 use query::predicate::Node;
 
 /// Branches of a union at the most: a document that one of them gives is looked for among those of the others.
