@@ -19,7 +19,7 @@ use mark::{Mark, MarkFile};
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use verified::Verified;
@@ -39,6 +39,8 @@ pub struct FileState {
     checked: AtomicBool,
     page_bytes: AtomicUsize,
     log: Mutex<LogState>,
+    /// The offset of the log's frame header written last, if the frame ends a commit; else 0.
+    commit_header: AtomicU64,
     verified: Verified,
     logged: Mutex<HashSet<u64>>,
     pub health: Health,
@@ -48,8 +50,6 @@ pub struct FileState {
 #[derive(Default)]
 struct LogState {
     salts: [u8; 8],
-    /// The offset of the frame header written last, if the frame ends a commit.
-    commit_header: Option<u64>,
     /// Where the last frame that ends a commit ends.
     commit_end: u64,
     synced: u64,
@@ -85,6 +85,7 @@ impl FileState {
             checked: AtomicBool::new(false),
             page_bytes: AtomicUsize::new(0),
             log: Mutex::default(),
+            commit_header: AtomicU64::new(0),
             verified: Verified::default(),
             logged: Mutex::default(),
             health: Health::default(),

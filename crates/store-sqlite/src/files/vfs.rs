@@ -302,16 +302,16 @@ fn before_log_write(extra: &Extra, bytes: &[u8], start: u64) {
         }
     } else if bytes.len() as u64 == FRAME_HEADER_BYTES {
         let pages = bytes.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
-        state.log().commit_header = (pages != 0).then_some(start);
+        state.commit_header.store(if pages == 0 { 0 } else { start }, Ordering::Relaxed);
     }
 }
 
 /// A commit is in the log once the page behind its last header is.
 fn after_log_write(extra: &Extra, length: usize, start: u64) {
-    let mut log = extra.state.log();
-    if log.commit_header.is_some_and(|header| header + FRAME_HEADER_BYTES == start) {
-        log.commit_header = None;
-        log.commit_end = start + length as u64;
+    let header = extra.state.commit_header.load(Ordering::Relaxed);
+    if header != 0 && header + FRAME_HEADER_BYTES == start {
+        extra.state.commit_header.store(0, Ordering::Relaxed);
+        extra.state.log().commit_end = start + length as u64;
     }
 }
 
