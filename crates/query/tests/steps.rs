@@ -4,6 +4,8 @@
 //! Each construct is built with a length and with twice that, and the steps of parsing and evaluating it are compared. Time that no step
 //! stands for would hide from that; [`times`] prints times, to be looked at by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use query::aggregate::Pipeline;
 use query::{Context, Expression, MatchDetails, Predicate, Projection, Update};

@@ -201,7 +201,8 @@ impl Several {
                 let bytes = memory_bytes(&value);
                 values.push_back(value);
                 let is_over = matches!(which, Which::Last) && values.len() > limit;
-                bytes - values.pop_front_if(|_| is_over).as_ref().map_or(0, memory_bytes)
+                let dropped = if is_over { values.pop_front() } else { None };
+                bytes - dropped.as_ref().map_or(0, memory_bytes)
             }
             _ => 0,
         }
