@@ -1,70 +1,17 @@
 //! The table of everything that can be set. Where a default or a description changes, it changes here.
 
+mod defaults;
+mod entry;
+
+pub use defaults::*;
+pub use entry::Parameter;
+
+use super::Setting;
 use super::value::{
-    Raw, addresses, boolean, cache_mode, commands, compressors, foreign_writes, host_and_port, integer, invalidation,
+    addresses, boolean, cache_mode, commands, compressors, foreign_writes, host_and_port, integer, invalidation,
     listener_modes, log_filter, mariadb_url, patterns, selects, statements, text, topology, users,
 };
-use super::{Origin, Setting, Written};
-use mongo_wire::Compressor;
-use selkie_runtime::ListenAddress;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-
-pub const DEFAULT_DATA: &str = "selkie-data";
-pub const DEFAULT_LOG: &str = "info";
-pub const DEFAULT_REPLICA_SET: &str = "selkie";
-pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
-pub const DEFAULT_CURSOR_TIMEOUT_SECONDS: u64 = 600;
-pub const DEFAULT_SLOW_MS: i64 = 100;
-pub const DEFAULT_MARIADB_CONNECTIONS: usize = 32;
-pub const DEFAULT_MARIADB_WAIT_SECONDS: u64 = 30;
-pub const DEFAULT_COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
-
-/// More threads than this are a slip of the finger.
-const THREADS_MAX: i64 = 1024;
-/// Whoever waits for longer than that does not notice being woken.
-const BUSY_POLL_US_MAX: i64 = 1000;
-const DAY_SECONDS: i64 = 86_400;
-/// Less would not hold the answers of one page.
-const CACHE_BYTES_MIN: i64 = 1 << 20;
-/// Less would not hold one message, the reply to it, and what the process has from the start.
-pub const MEMORY_MB_MIN: i64 = 128;
-const MEMORY_MB_MAX: i64 = 1 << 30;
-pub const DEFAULT_CURSORS: i64 = 100_000;
-pub const DEFAULT_SESSION_CURSORS: i64 = 10_000;
-pub const DEFAULT_CONNECTIONS: usize = 65_536;
-pub const DEFAULT_STALLED_SECONDS: u64 = 300;
-pub const DEFAULT_STORAGE_TIMEOUT_MS: i64 = 50;
-pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
-
-pub fn default_listen() -> ListenAddress {
-    ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 27017)))
-}
-
-/// One thing that can be set.
-#[cfg_attr(not(test), expect(dead_code, reason = "the descriptions are for the reference page, which a test writes"))]
-pub struct Parameter {
-    /// The TOML table it stands in; empty for the top of the file.
-    pub section: &'static str,
-    pub name: &'static str,
-    /// The flag of `selkie serve`, if there is one.
-    pub flag: Option<&'static str>,
-    /// What kind of value, for the reference page.
-    pub kind: &'static str,
-    /// As it would be written in the file; a comment in words where it depends on the machine.
-    pub default: &'static str,
-    /// A value other than the default that shows how it is written.
-    pub example: &'static str,
-    pub about: &'static str,
-    read: fn(&mut Written, Raw, Origin) -> Result<(), String>,
-}
-
-impl Parameter {
-    /// Reads a value into `written`. The error says what would have been a value.
-    pub fn read(&self, written: &mut Written, raw: Raw, origin: Origin) -> Result<(), String> {
-        (self.read)(written, raw, origin)
-    }
-}
 
 /// The sections, with what stands under them.
 pub const SECTIONS: &[(&str, &str)] = &[
