@@ -13,11 +13,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Namespace, Progress};
 
-/// How often MariaDB is asked how far it is.
+/// How often it is looked whether the build is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How often the log says so.
 const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How often the server is asked how far it is, and how long it may take to answer.
+const ASKS_EVERY: Duration = Duration::from_millis(500);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A statement that is to stop and does not for so long is given up.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
@@ -77,7 +81,7 @@ impl<'b> Build<'b> {
     /// Waits for the statement that builds. Where it is to stop, the server is asked to end it; then it fails for that reason.
     pub async fn watch<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
-        let (mut told, mut stopped) = (Instant::now(), None);
+        let (mut told, mut asked_at, mut stopped) = (Instant::now(), Instant::now(), None);
         loop {
             if let Ok(done) = tokio::time::timeout(LOOK_EVERY, work.as_mut()).await {
                 let interrupted = |failure: &Failure| failure.sql_code() == Some(sql::QUERY_INTERRUPTED);
@@ -95,7 +99,11 @@ impl<'b> Build<'b> {
                 continue;
             }
             // Who cannot be asked is not: the statement goes on all the same.
-            let asked = tokio::time::timeout(LOOK_EVERY, self.ask()).await;
+            if asked_at.elapsed() < ASKS_EVERY {
+                continue;
+            }
+            let asked = tokio::time::timeout(ANSWERS_WITHIN, self.ask()).await;
+            asked_at = Instant::now();
             let Ok(Ok(Some(thousandths))) = asked else { continue };
             self.progress.set(self.documents * thousandths.min(1000) / 1000);
             if told.elapsed() >= TELL_EVERY {
