@@ -439,6 +439,19 @@ impl Session {
         Ok(())
     }
 
+    async fn ask_for_status(&mut self, packet: &[u8], shape: Shape) -> io::Result<Option<u16>> {
+        self.server.send(packet).await?;
+        let mut answer = Answer::new(shape, self.login.deprecates_eof);
+        while !answer.is_over() {
+            if self.server.bytes().is_empty() {
+                self.server.fill().await?;
+            }
+            let used = answer.feed(self.server.bytes());
+            self.server.take(used);
+        }
+        Ok(answer.status)
+    }
+
     /// Takes note of what an answer says of the session. Outside of a transaction, everybody sees what has been written.
     async fn note_answer(&mut self, answer: &Answer) -> io::Result<()> {
         if answer.statement.is_some() {
@@ -447,17 +460,12 @@ impl Session {
         self.status = answer.status;
         self.has_warnings = answer.warned || answer.failed || self.has_warnings && !self.resets_warnings;
         if self.status.is_none() && !self.pending.is_empty() {
-            // An error does not tell whether there is a transaction still; this does.
-            self.server.send(&[1, 0, 0, 0, com::PING]).await?;
-            let mut pong = Answer::new(Shape::Single, self.login.deprecates_eof);
-            while !pong.is_over() {
-                if self.server.bytes().is_empty() {
-                    self.server.fill().await?;
-                }
-                let used = pong.feed(self.server.bytes());
-                self.server.take(used);
+            // An error does not tell whether there is a transaction still. This does, and leaves
+            // ROW_COUNT(), FOUND_ROWS() and the error as they are.
+            self.status = self.ask_for_status(&memory::query_packet("VALUES (0)"), Shape::Results).await?;
+            if self.status.is_none() {
+                self.status = self.ask_for_status(&[1, 0, 0, 0, com::PING], Shape::Single).await?;
             }
-            self.status = pong.status;
         }
         if let Some(status) = self.status {
             self.escapes = status & NO_BACKSLASH_ESCAPES == 0;

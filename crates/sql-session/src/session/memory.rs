@@ -238,7 +238,7 @@ fn finish(fill: Fill<Kept>, answer: &Answer, kept: Option<(Scope, (Vec<u8>, usiz
     }
 }
 
-fn query_packet(sql: &str) -> Vec<u8> {
+pub fn query_packet(sql: &str) -> Vec<u8> {
     debug_assert!(sql.len() < PACKET_MAX);
     let mut packet = (sql.len() as u32 + 1).to_le_bytes()[..3].to_vec();
     packet.extend_from_slice(&[0, com::QUERY]);
