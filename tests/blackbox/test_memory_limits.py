@@ -157,10 +157,10 @@ HOLD_MUCH = {
 
 
 def test_a_request_holds_no_more_than_it_may(limited, database_name):
-    server = limited()
+    server = limited(request_memory_mb=40)
     with server.client() as client, Bystander(server, database_name) as bystander:
         collection = client[database_name].c
-        for first in range(0, 120_000, 10_000):
+        for first in range(0, 60_000, 10_000):
             collection.insert_many([{"n": n, "one": 1, "pad": "x" * 900} for n in range(first, first + 10_000)])
         server.forget_peak()
         for name, pipeline in HOLD_MUCH.items():
@@ -177,7 +177,7 @@ def test_address_space_that_runs_out_ends_requests_not_the_server(tmp_path, data
     class Limited(SelkieServer):
         def start(self):
             before = resource.getrlimit(resource.RLIMIT_AS)
-            resource.setrlimit(resource.RLIMIT_AS, (2_000_000 << 10, before[1]))
+            resource.setrlimit(resource.RLIMIT_AS, (1_600_000 << 10, before[1]))
             try:
                 return super().start()
             finally:
@@ -187,7 +187,7 @@ def test_address_space_that_runs_out_ends_requests_not_the_server(tmp_path, data
     try:
         with server.client() as client:
             collection = client[database_name].c
-            for first in range(0, 400_000, 20_000):
+            for first in range(0, 200_000, 20_000):
                 collection.insert_many([{"n": n, "pad": "x" * 900} for n in range(first, first + 20_000)])
             assert code_of(lambda: list(collection.aggregate(HOLD_MUCH["push"]))) == 146
             many = [threading.Thread(target=lambda: code_of(lambda: list(collection.aggregate(HOLD_MUCH["push"])))) for _ in range(8)]

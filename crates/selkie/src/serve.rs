@@ -37,6 +37,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     crate::logging::start(&config.log);
     raise_open_files_limit();
     steps::memory::set_limits(config.limits.memory);
+    crate::memory::reserve();
     let listening = Listening::bind(Options {
         listen: [config.listen.as_slice(), &config.sql_listen].concat(),
         workers: config.threads,

@@ -109,6 +109,14 @@ pub fn set_limits(limits: Limits) {
     REQUEST_MAX.store(limits.request, Relaxed);
 }
 
+/// Lowers the process's limit, as the system gives no more memory: seven eighths of what is held now.
+pub fn ran_out() {
+    PROCESS_MAX.fetch_min(live() / 8 * 7, Relaxed);
+    if BASE.get().is_some() {
+        look_soon();
+    }
+}
+
 pub fn limits() -> Limits {
     Limits { process: PROCESS_MAX.load(Relaxed), request: REQUEST_MAX.load(Relaxed) }
 }

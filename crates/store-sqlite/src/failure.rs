@@ -61,6 +61,7 @@ pub fn engine_error(error: rusqlite::Error) -> Error {
     }
     let code = match error.sqlite_error().map(|error| error.extended_code & 0xFF) {
         Some(ffi::SQLITE_FULL) => Code::OUT_OF_DISK_SPACE,
+        Some(ffi::SQLITE_NOMEM) => Code::EXCEEDED_MEMORY_LIMIT,
         Some(ffi::SQLITE_TOOBIG) => Code::BSON_OBJECT_TOO_LARGE,
         Some(ffi::SQLITE_INTERRUPT) => Code::INTERRUPTED,
         _ => Code::INTERNAL_ERROR,

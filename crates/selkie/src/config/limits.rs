@@ -85,11 +85,11 @@ impl Written {
 }
 
 /// Half of the machine's memory, and no more than part of what the process may take of it: three quarters of its control
-/// group's, and half of its address space, of which threads, stacks and files take some, too.
+/// group's, and half of its address space but for what threads, stacks and files take of that.
 fn default_memory() -> i64 {
     let machine = commands::host::memory_bytes() / 2;
     let group = commands::host::control_group_memory_max().map(|max| max / 4 * 3);
-    let addresses = commands::host::address_space_max().map(|max| max / 2);
+    let addresses = commands::host::address_space_max().map(|max| max.saturating_sub(512 << 20) / 2);
     let least = [group, addresses].into_iter().flatten().fold(machine, u64::min);
     i64::try_from(least).unwrap_or(i64::MAX).max(parameter::MEMORY_MB_MIN * MIB)
 }

@@ -272,7 +272,7 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "4096",
         about: "What the process may hold in memory, besides SQLite's own caches (MB: 1,048,576 bytes). When it gets short, the requests that hold most \
                 end with error 146; while it is spent, new requests wait a moment and then get error 462. The default is no more than three \
-                quarters of the control group's memory and half of the address space (`ulimit -v`).",
+                quarters of the control group's memory and half of the address space (`ulimit -v`) beyond 512 MB.",
         read: read!(limits.memory_mb, |raw| integer(raw, MEMORY_MB_MIN, MEMORY_MB_MAX)),
     },
     Parameter {
