@@ -1,8 +1,10 @@
-//! What clients can make long takes steps in proportion to its length, or to that times its logarithm: no loop over a list stands inside of
-//! a loop over a list. And it does take steps, so that it can be divided.
+//! What clients can make long takes steps in proportion to its length, or to that times its
+//! logarithm: no loop over a list stands inside of a loop over a list. And it does take steps, so
+//! that it can be divided.
 //!
-//! Each construct is built with a length and with twice that, and the steps of parsing and evaluating it are compared. Time that no step
-//! stands for would hide from that; [`times`] prints times, to be looked at by hand.
+//! Each construct is built with a length and with twice that, and the steps of parsing and
+//! evaluating it are compared. Time that no step stands for would hide from that; [`times`] prints
+//! times, to be looked at by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -471,7 +473,8 @@ fn steps_grow_with_the_length() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Prints how long each construct takes, and a step of it: `cargo test --release -p query --test steps -- --ignored --nocapture`.
+/// Prints how long each construct takes, and a step of it:
+/// `cargo test --release -p query --test steps -- --ignored --nocapture`.
 #[test]
 #[ignore = "to be looked at by hand"]
 fn times() {
