@@ -347,9 +347,8 @@ impl Statement<'_> {
         begun: Option<Begun>,
         looked: &mut Looked,
     ) -> Step<StatementOutcome> {
-        let Some((collection, Begun { mut outcome, left, .. })) = self.begin(target, begun, looked).await? else {
-            return Ok(StatementOutcome::default());
-        };
+        let (collection, Begun { mut outcome, left, .. }) = self.begin(target, begun, looked).await?;
+        let Some(collection) = collection else { return Ok(outcome) };
         let mut conflicts = Vec::new();
         for some in left.chunks(CHANGES_MAX) {
             self.check()?;
@@ -369,10 +368,8 @@ impl Statement<'_> {
         looked: &mut Looked,
         change: &dyn Fn(&Collection, Found) -> Result<Evaluated>,
     ) -> Step<StatementOutcome> {
-        let Some((mut collection, Begun { mut outcome, mut left, .. })) = self.begin(target, begun, looked).await?
-        else {
-            return Ok(StatementOutcome::default());
-        };
+        let (collection, Begun { mut outcome, mut left, .. }) = self.begin(target, begun, looked).await?;
+        let Some(mut collection) = collection else { return Ok(outcome) };
         let mut slice = Instant::now();
         while !left.is_empty() {
             let mut conflicts = Vec::new();
@@ -404,28 +401,25 @@ impl Statement<'_> {
         Ok(outcome)
     }
 
-    /// The documents that a statement about many is to change, and what has been done of it.
+    /// The documents that a statement about many is to change, and what has been done of it. No collection: nothing is left to do.
     async fn begin(
         &self,
         target: Target<'_>,
         begun: Option<Begun>,
         looked: &mut Looked,
-    ) -> Step<Option<(Arc<Collection>, Begun)>> {
-        match (begun, self.collection()) {
-            (Some(begun), Some(collection)) if begun.collection == collection.id => Ok(Some((collection, begun))),
-            // It was dropped: what was done of it is all there is to do.
-            (Some(begun), Some(collection)) => Ok(Some((collection, Begun { left: Vec::new(), ..begun }))),
-            (Some(_), None) => Ok(None),
-            (None, _) => {
-                let Some((collection, search)) = self.search(target, false, looked).await? else { return Ok(None) };
-                let mut left = search.all;
-                // Others' changes can move a document along an index, so that the scan meets it twice.
-                left.sort_unstable();
-                left.dedup();
-                let begun = Begun { collection: collection.id, outcome: StatementOutcome::default(), left };
-                Ok(Some((collection, begun)))
-            }
+    ) -> Step<(Option<Arc<Collection>>, Begun)> {
+        if let Some(begun) = begun {
+            // Where it was dropped, or another one has its name, what was done of it is all there is to do.
+            let collection = self.collection().filter(|collection| collection.id == begun.collection);
+            return Ok((collection, begun));
         }
+        let mut begun = Begun { collection: 0, outcome: StatementOutcome::default(), left: Vec::new() };
+        let Some((collection, search)) = self.search(target, false, looked).await? else { return Ok((None, begun)) };
+        begun.left = search.all;
+        // Others' changes can move a document along an index, so that the scan meets it twice.
+        begun.left.sort_unstable();
+        begun.left.dedup();
+        Ok((Some(collection), begun))
     }
 
     /// Sends what has been gathered; counts what became of it.
