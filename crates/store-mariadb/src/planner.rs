@@ -312,6 +312,15 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
         }
         Test::In(list) if list.regexes().is_empty() => {
             for value in list.values() {
+                steps::step();
+                // Some may be the same; a longer list is not gone through to its end.
+                if texts.len() > 2 * IDS_MAX {
+                    texts.sort_unstable();
+                    texts.dedup();
+                    if texts.len() > IDS_MAX {
+                        return None;
+                    }
+                }
                 let found = id_text::candidates(value.as_value(), table.id_form)?;
                 texts.extend(found.texts);
                 exact &= found.exact;
