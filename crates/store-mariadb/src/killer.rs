@@ -124,6 +124,10 @@ async fn carry_out(place: &Place, mut orders: UnboundedReceiver<Order>) {
                 }
             }
         }
+        if place.is_here() {
+            // MariaDB in this process ends when all its connections have.
+            connection = None;
+        }
     }
 }
 

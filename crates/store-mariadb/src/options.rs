@@ -72,6 +72,13 @@ pub(crate) enum Place {
     Embedded(Arc<mariadb_embedded::Database>),
 }
 
+impl Place {
+    /// In this process.
+    pub fn is_here(&self) -> bool {
+        !matches!(self, Place::Server(_))
+    }
+}
+
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub address: Address,
