@@ -9,7 +9,7 @@ import time
 import pymongo
 import pymysql
 import pytest
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
 from support.mariadb import MariadbServer
 from support.process import free_port
@@ -243,6 +243,17 @@ def test_an_update_of_many_that_ends_early_keeps_what_is_done(gateway, db):
     time.sleep(0.5)
     assert db.many.count_documents({"done": 1}) == done
     assert took(lambda: db.command({"delete": "many", "deletes": [{"q": {"t": {"$gt": "a"}}, "limit": 0}]}, maxTimeMS=1))[1] == 50
+
+
+@pytest.mark.parametrize("name", ["find", "count", "aggregate"])
+def test_a_client_that_leaves_has_its_read_killed(gateway, db, name):
+    with Locked(gateway):
+        client = gateway.selkie.client(retryWrites=False, retryReads=False, socketTimeoutMS=500)
+        # The driver closes the connection.
+        with pytest.raises(NetworkTimeout):
+            client.governance.command(COMMANDS[name])
+        gateway.wait_for("governance%`t`", 0)
+        client.close()
 
 
 def test_a_sql_client_that_leaves_has_its_statement_killed(gateway):
