@@ -223,21 +223,28 @@ def sequences() -> list[str]:
 READS = [
     "SELECT a FROM b ORDER BY id", "SELECT a FROM b WHERE id < 3 ORDER BY id", "SELECT COUNT(*) FROM u", "SELECT a FROM my1 ORDER BY a",
     "SELECT a FROM quiet", "SELECT a FROM b WHERE id = 99", "SELECT at FROM times", "SELECT a FROM v ORDER BY id", "SELECT id FROM c ORDER BY id",
-    "SELECT MAX(a) FROM b UNION SELECT MIN(a) FROM b", "SELECT a FROM b ORDER BY id LIMIT 1",
+    "SELECT MAX(a) FROM b UNION SELECT MIN(a) FROM b", "SELECT a FROM b ORDER BY id LIMIT 1", "SELECT next_not_cached_value > 0 FROM sq",
+    "SELECT b.a, u.a FROM b JOIN u ON b.id = u.id", "SELECT a FROM m ORDER BY a", "WITH x AS (SELECT a FROM b) SELECT COUNT(*) FROM x",
+    "SELECT ba FROM vj", "SELECT concat (a, '!') FROM b ORDER BY id", "SELECT SQL_CALC_FOUND_ROWS a FROM b ORDER BY id LIMIT 1",
 ]
 WRITES = [
     "UPDATE v SET a = {n} WHERE id = 1", "UPDATE b SET a = {n} WHERE id = 2", "INSERT INTO m VALUES ({n}, {n})", "UPDATE m SET a = {n}",
     "DELETE FROM u WHERE a = {n}", "INSERT INTO u VALUES ({n}, {n})", "INSERT INTO b VALUES (1, {n})", "INSERT IGNORE INTO b VALUES (1, {n})",
     "UPDATE quiet SET a = {n}", "DELETE FROM v WHERE id = 3", "CALL p({n})", "UPDATE vj SET ba = {n}", "REPLACE INTO vv VALUES (2, {n})",
-    "SELECT writes({n})", "UPDATE b SET a = {n} WHERE id = 1; SELECT a FROM b WHERE id = 1", "EXECUTE IMMEDIATE 'UPDATE b SET a = {n} WHERE id = 3'",
+    "SELECT writes({n})", "SELECT NEXTVAL(sq) > 0", "SELECT w FROM vf WHERE id = 1", "DELETE FROM b WHERE id = 3", "TRUNCATE my1",
+    "PREPARE s FROM 'UPDATE b SET a = {n} WHERE id = 2'; EXECUTE s", "DELETE b FROM b JOIN u ON b.id = u.id WHERE b.a = {n}",
+    "INSERT INTO u SELECT id, a FROM b WHERE a < {n}", "SELECT substring ({n})", "UPDATE b SET a = {n}, id = 1 WHERE id = 2", "UPDATE b SET a = {n} WHERE id = 1; SELECT a FROM b WHERE id = 1", "EXECUTE IMMEDIATE 'UPDATE b SET a = {n} WHERE id = 3'",
 ]
 ABOUT_THE_LAST = [
     "SELECT ROW_COUNT()", "SELECT FOUND_ROWS()", "SHOW WARNINGS", "SELECT @@warning_count", "SHOW ERRORS", "SELECT 1", "SET @q = {n}",
-    "SELECT CAST('x' AS INT)", "SELECT nonsense", "DO 0", "SELECT 1 / 0 FROM u",
+    "SELECT CAST('x' AS INT)", "SELECT nonsense", "DO 0", "SELECT 1 / 0 FROM u", "SHOW TABLES LIKE 'b'", "SHOW COUNT(*) WARNINGS",
+    "GET DIAGNOSTICS @n = NUMBER", "SELECT @n", "SELECT FOUND_ROWS(), 1", "CALL rows_found()", "EXPLAIN SELECT 1", "SELECT @x",
 ]
 STATES = [
     "BEGIN", "COMMIT", "ROLLBACK", "SET time_zone = '+0{d}:00'", "SET sql_select_limit = {d}", "SET TRANSACTION READ ONLY",
-    "SET SESSION sql_mode = ''", "USE {{d}}", "SET autocommit = 1", "SET @x = {n}",
+    "SET SESSION sql_mode = ''", "USE {{d}}", "SET autocommit = 1", "SET @x = {n}", "SET autocommit = 0", "SELECT sets_zone()", "SELECT z FROM vz",
+    "SET SESSION TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ WRITE", "CALL makes_temporary()", "DROP TEMPORARY TABLE IF EXISTS b",
+    "SAVEPOINT s", "START TRANSACTION READ ONLY", "SET NAMES latin1",
 ]
 
 
@@ -279,7 +286,9 @@ class Run:
         def ask(session: str, statement: str):
             if session not in sessions:
                 sessions[session] = self.idle.pop(session, None) or self.connect()
-            return answer(sessions[session], statement.replace("{d}", self.name))
+            found = answer(sessions[session], statement.replace("{d}", self.name))
+            # Errors name the schema.
+            return renamed(found, self.name)
 
         try:
             ask("reset", RESET)
@@ -304,6 +313,13 @@ class Run:
                 answer(session, "SET NAMES utf8mb4")
                 self.idle[name] = session
         return answers
+
+
+def renamed(found, name: str):
+    """The same answer with another name for the schema."""
+    if isinstance(found, (list, tuple)):
+        return type(found)(renamed(part, name) for part in found)
+    return found.replace(f"'{name}.", "'d.") if isinstance(found, str) else found
 
 
 def answer(connection, statement: str):

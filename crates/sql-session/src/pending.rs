@@ -10,6 +10,8 @@ use store::{Announced, Changes, Namespace, Watch};
 pub struct Pending {
     announced: Vec<Box<dyn Announced>>,
     changes: Changes,
+    /// Definitions may change, too.
+    defines: bool,
 }
 
 impl Pending {
@@ -39,15 +41,21 @@ impl Pending {
         self.changes = Changes::default();
     }
 
-    /// Whether it was announced that anything may change.
+    /// Announces that anything may happen, to definitions too.
+    pub fn announce_definitions(&mut self, watch: &Arc<dyn Watch>) {
+        self.defines = true;
+        self.announce(watch, None);
+    }
+
     pub fn may_change_definitions(&self) -> bool {
-        self.changes.covers(&Namespace::new("", ""))
+        self.defines
     }
 
     /// Everybody sees the changes now, or they have been undone.
     pub fn settle(&mut self) {
         self.announced.clear();
         self.changes = Changes::default();
+        self.defines = false;
     }
 }
 

@@ -368,6 +368,10 @@ impl Session {
                 self.resets_warnings = true;
                 effect = self.effect_of_writing(&tables, asks_of_the_last).await?;
             }
+            Kind::Calls => {
+                self.become_odd();
+                effect = Effect::AnyRows;
+            }
             Kind::Unknown => {
                 self.become_odd();
                 effect = Effect::Everything;
@@ -485,6 +489,6 @@ fn leaves(kind: &Kind) -> Leaves {
         Kind::Read(_) => Leaves::Warnings,
         Kind::Write(_) => Leaves::FoundRows,
         Kind::Settings | Kind::OneShot | Kind::Transaction => Leaves::FoundRowsAndWarnings,
-        Kind::Show | Kind::Unknown => Leaves::All,
+        Kind::Show | Kind::Calls | Kind::Unknown => Leaves::All,
     }
 }

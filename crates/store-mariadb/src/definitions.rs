@@ -7,7 +7,8 @@ use crate::options::{self, Target};
 use ::store::Namespace;
 use error::Error;
 use mariadb_wire::Param;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// How long an answer may take.
@@ -60,7 +61,7 @@ impl TableDefinitions {
 fn answer_all(target: &Target, mut asked: mpsc::UnboundedReceiver<Question>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
-        let mut connection: Option<Helper> = None;
+        let mut connection: Option<Connection> = None;
         while let Some(Question { table, answer }) = asked.recv().await {
             let mut outcome = look_up(target, &mut connection, &table).await;
             if outcome.is_err() {
@@ -93,28 +94,43 @@ const TRIGGERS: &str = "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_s
 
 const VIEW: &str = "SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 
+/// The connection, and the schemas whose definitions may be seen, with when that was found out.
+struct Connection {
+    helper: Helper,
+    shown: HashMap<Box<str>, Instant>,
+}
+
+/// That a schema's definitions may be seen is found out again after this time.
+const RIGHTS_FOR: Duration = Duration::from_secs(5);
+
 async fn look_up(
     target: &Target,
-    connection: &mut Option<Helper>,
+    connection: &mut Option<Connection>,
     table: &Namespace,
 ) -> Result<Option<TableDefinition>> {
-    let helper = match connection {
-        Some(helper) => helper,
-        None => connection.insert(Helper::connect(target, PATIENCE).await?),
+    let Connection { helper, shown } = match connection {
+        Some(connection) => connection,
+        None => {
+            let helper = Helper::connect(target, PATIENCE).await?;
+            connection.insert(Connection { helper, shown: HashMap::new() })
+        }
     };
     let schema = || Param::Text(table.database.as_bytes());
     let names = || [schema(), Param::Text(table.collection.as_bytes())];
-    let rights = helper.look_up(&RIGHTS.into(), &[schema()], 1).await?;
-    if rights.first().and_then(|row| row.first()?.as_deref()) != Some("3") {
-        static TOLD: std::sync::Once = std::sync::Once::new();
-        TOLD.call_once(|| {
-            tracing::warn!(
-                schema = &*table.database,
-                "few answers to SQL clients are kept: GRANT SELECT, TRIGGER, SHOW VIEW ON *.* to Selkie's user, so that it \
-                 sees what triggers and views change"
-            );
-        });
-        return Err(Failure::Lost("the gateway has no rights to see definitions".into()));
+    if shown.get(&table.database).is_none_or(|since| since.elapsed() > RIGHTS_FOR) {
+        let rights = helper.look_up(&RIGHTS.into(), &[schema()], 1).await?;
+        if rights.first().and_then(|row| row.first()?.as_deref()) != Some("3") {
+            static TOLD: std::sync::Once = std::sync::Once::new();
+            TOLD.call_once(|| {
+                tracing::warn!(
+                    schema = &*table.database,
+                    "few answers to SQL clients are kept: GRANT SELECT, TRIGGER, SHOW VIEW ON *.* to Selkie's user, so that it \
+                     sees what triggers and views change"
+                );
+            });
+            return Err(Failure::Lost("the gateway has no rights to see definitions".into()));
+        }
+        shown.insert(table.database.clone(), Instant::now());
     }
     let found = helper.look_up(&TABLE.into(), &names(), 2).await?;
     let Some([kind, engine]) = found.first().map(Vec::as_slice) else { return Ok(None) };

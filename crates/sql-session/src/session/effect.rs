@@ -12,6 +12,9 @@ use store::Namespace;
 pub enum Effect {
     Nothing,
     Tables(Vec<Namespace>),
+    /// Rows of any table.
+    AnyRows,
+    /// Definitions, too.
     Everything,
 }
 
@@ -37,7 +40,7 @@ impl Session {
         self.effect_version = Some(self.service.definitions.version());
         let Some(namespaces) = namespaces else {
             self.become_odd();
-            return Effect::Everything;
+            return Effect::AnyRows;
         };
         let mut all = Some(Vec::new());
         for namespace in namespaces {
@@ -48,7 +51,7 @@ impl Session {
                 all
             });
         }
-        all.map_or(Effect::Everything, Effect::Tables)
+        all.map_or(Effect::AnyRows, Effect::Tables)
     }
 
     /// What reading tables changes: nothing, unless one is a view that calls a function.
@@ -65,14 +68,14 @@ impl Session {
         for namespace in namespaces.unwrap_or_default() {
             if self.reach(namespace).await.by_reading {
                 self.become_odd();
-                return Effect::Everything;
+                return Effect::AnyRows;
             }
         }
         match namespaces {
             Some(_) => Effect::Nothing,
             None => {
                 self.become_odd();
-                Effect::Everything
+                Effect::AnyRows
             }
         }
     }
@@ -95,10 +98,14 @@ impl Session {
         match effect {
             Effect::Nothing => {}
             Effect::Tables(tables) => self.pending.announce(watch, Some(tables)),
+            Effect::AnyRows => {
+                self.effect_version = None;
+                self.pending.announce(watch, None);
+            }
             Effect::Everything => {
                 self.service.definitions.forget();
                 self.effect_version = None;
-                self.pending.announce(watch, None);
+                self.pending.announce_definitions(watch);
             }
         }
     }

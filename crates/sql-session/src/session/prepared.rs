@@ -42,6 +42,8 @@ pub enum Does {
     Write(Rc<[Namespace]>),
     /// Tells of the server, or ends a transaction.
     Nothing,
+    /// Calls functions that are not known.
+    Calls,
     Anything,
 }
 
@@ -75,6 +77,7 @@ impl Session {
             Kind::Read(tables) => does(Does::Read, &tables, self.settings().await?.as_deref()),
             Kind::Write(tables) => does(Does::Write, &tables, self.settings().await?.as_deref()),
             Kind::Show | Kind::Transaction => Does::Nothing,
+            Kind::Calls => Does::Calls,
             Kind::Settings | Kind::OneShot | Kind::Unknown => Does::Anything,
         };
         self.catch_up(Leaves::All, Asks::Anything).await?;
@@ -177,7 +180,7 @@ impl Session {
         let leaves = match does {
             Does::Write(_) => Leaves::FoundRows,
             Does::Read(_) => Leaves::Nothing,
-            Does::Nothing | Does::Anything => Leaves::All,
+            Does::Nothing | Does::Calls | Does::Anything => Leaves::All,
         };
         let effect = self.effect_of(does).await;
         self.catch_up(leaves, asks).await?;
@@ -190,6 +193,10 @@ impl Session {
             Does::Read(tables) => self.effect_of_reading_from(Some(&tables)).await,
             Does::Write(tables) => self.effect_of_writing_to(Some(&tables)).await,
             Does::Nothing => Effect::Nothing,
+            Does::Calls => {
+                self.become_odd();
+                Effect::AnyRows
+            }
             Does::Anything => {
                 self.become_odd();
                 Effect::Everything

@@ -54,7 +54,7 @@ impl Asks {
             (true, false, _) => Asks::FoundRows,
             (true, true, _) => Asks::FoundRowsAndMore,
             (false, true, _) => Asks::Other,
-            (false, false, Kind::Unknown | Kind::Show) => Asks::Anything,
+            (false, false, Kind::Unknown | Kind::Calls | Kind::Show) => Asks::Anything,
             (false, false, _) => Asks::Nothing,
         }
     }
