@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check blackbox compat embedded-mariadb bench report fuzz tools clean
+.PHONY: help run build test test-long check blackbox compat embedded-mariadb bench report fuzz tools clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -38,6 +38,13 @@ blackbox: tools build ## real drivers against the program, on both stores
 
 compat: tools build ## the same questions to Selkie on both stores and to MongoDB 6.0, answers compared; SELKIE_RANDOM=100000 for more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+
+test-long: tools build ## what takes longer than `make test`: an hour of kills, damaged files, stale reads and random commands
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
+	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_DAMAGED_FILES=400 \
+	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or stale or index_answers or damaged" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_RANDOM=100000 \
+	    $(PYTHON) -m pytest tests/compat -k random $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 embedded-mariadb: tools ## build with MariaDB within the process (the program is under the GPL then), and real drivers against that
 	tests/tools/setup $(TOOLS) embedded-mariadb
