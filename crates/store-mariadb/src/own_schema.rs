@@ -219,6 +219,8 @@ pub(crate) async fn rename_collection(
     (to_schema, to_table): (&str, &str),
     collection: &str,
 ) -> Result<()> {
+    // The new name was free, so a record of it is one that a change given up in the middle has left.
+    forget_collection(connection, to_schema, to_table).await?;
     let sql = "UPDATE selkie.collections SET schema_name = ?, table_name = ?, collection = ? \
                WHERE schema_name = ? AND table_name = ?";
     let [to_schema, to_table, from_schema, from_table] =
