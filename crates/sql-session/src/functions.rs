@@ -1,7 +1,11 @@
 //! Names that statements are told by: functions of the server, and words.
 
+use ahash::AHashSet;
+use std::sync::OnceLock;
+
 /// Functions whose value depends on their arguments alone.
-pub const PURE: &str = "\
+pub static PURE: Names = Names::new(
+    "\
     ABS ACOS ADDDATE ASCII ASIN ATAN ATAN2 AVG BIN BIT_AND BIT_COUNT BIT_LENGTH BIT_OR BIT_XOR CAST CEIL CEILING CHAR \
     CHARACTER_LENGTH CHAR_LENGTH COALESCE CONCAT CONCAT_WS CONV CONVERT COS COT COUNT CRC32 DATE DATEDIFF DATE_ADD \
     DATE_FORMAT DATE_SUB DAY DAYNAME DAYOFMONTH DAYOFWEEK DAYOFYEAR DEGREES DENSE_RANK ELT EXP EXTRACT FIELD \
@@ -17,49 +21,75 @@ pub const PURE: &str = "\
     CUME_DIST NTH_VALUE PERCENT_RANK STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP TIMESTAMPADD TIMESTAMPDIFF \
     JSON_ARRAY_APPEND JSON_ARRAY_INSERT JSON_DETAILED JSON_EQUALS JSON_INSERT JSON_LOOSE JSON_MERGE JSON_MERGE_PATCH \
     JSON_MERGE_PRESERVE JSON_NORMALIZE JSON_OVERLAPS JSON_REMOVE JSON_REPLACE JSON_SET REGEXP_INSTR REGEXP_REPLACE \
-    REGEXP_SUBSTR";
+    REGEXP_SUBSTR",
+);
 
 /// Functions of the server that depend on more, and change no table.
-pub const VOLATILE: &str = "\
+pub static VOLATILE: Names = Names::new(
+    "\
     ADDTIME CONNECTION_ID CURDATE CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURTIME DATABASE \
     DEFAULT FROM_UNIXTIME LOCALTIME LOCALTIMESTAMP MAKETIME MATCH NOW RAND SCHEMA SEC_TO_TIME SESSION_USER STR_TO_DATE \
     SUBTIME SYSDATE SYSTEM_USER TIME TIMEDIFF TIMESTAMP UNIX_TIMESTAMP USER UTC_DATE UTC_TIME UTC_TIMESTAMP UUID \
     UUID_SHORT VERSION \
     AES_DECRYPT AES_ENCRYPT CHR COMPRESS CONVERT_TZ EXPORT_SET GET_FORMAT INET6_ATON INET6_NTOA IS_IPV4 IS_IPV6 \
     MAKE_SET MEDIAN NATURAL_SORT_KEY NVL NVL2 PASSWORD RANDOM_BYTES SHA UNCOMPRESS \
-    UNCOMPRESSED_LENGTH";
+    UNCOMPRESSED_LENGTH",
+);
 
 /// The same of those that are called for what they do, or that tell what the statement before did: an answer from memory is never theirs.
 /// Sequences are no tables here: answers made from them are never kept.
-pub const ACTING: &str = "\
+pub static ACTING: Names = Names::new(
+    "\
     BENCHMARK FOUND_ROWS GET_LOCK IS_FREE_LOCK IS_USED_LOCK LASTVAL LAST_INSERT_ID NEXTVAL RELEASE_LOCK ROW_COUNT SETVAL \
-    SLEEP";
+    SLEEP",
+);
 
 /// Names that call a built-in function only where the parenthesis follows at once. With white space
 /// between, the server calls a stored function of that name, unless IGNORE_SPACE is set.
-pub const SPACE_SENSITIVE: &str = "\
+pub static SPACE_SENSITIVE: Names = Names::new(
+    "\
     ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CUME_DIST CURDATE CURRVAL CURTIME DATE_ADD DATE_FORMAT DATE_SUB DECODE \
     DENSE_RANK EXTRACT FIRST_VALUE GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG JSON_TABLE LAG LEAD MAX MEDIAN MID MIN NOW \
     NTH_VALUE NTILE PERCENTILE_CONT PERCENTILE_DISC PERCENT_RANK POSITION RANK ROW_NUMBER SESSION_USER STD STDDEV \
-    STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP";
+    STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP",
+);
 
 /// Words that may stand before a parenthesis without being a function's name.
-pub const BEFORE_PARENTHESES: &str = "\
+pub static BEFORE_PARENTHESES: Names = Names::new(
+    "\
     ALL AND ANY AS BETWEEN BINARY BY CASE CHAR CHARACTER DATETIME DECIMAL DISTINCT DIV ELSE EXCEPT EXISTS FROM \
     HAVING IN INDEX INTERSECT INTERVAL JOIN KEY LIKE NOT ON OR OVER PARTITION REGEXP RLIKE ROW SELECT SOME THEN UNION \
-    USING VARCHAR WHEN WHERE XOR";
+    USING VARCHAR WHEN WHERE XOR",
+);
 
 /// Words that, unquoted, make an answer depend on more than rows. Where a TIME becomes a DATETIME, it takes today's date.
-pub const TELLTALE: &str = "\
+pub static TELLTALE: Names = Names::new(
+    "\
     CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP MATCH ROWNUM SYSDATE \
-    SYSTIMESTAMP SYS_GUID TIME UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES";
+    SYSTIMESTAMP SYS_GUID TIME UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES",
+);
 
 /// Words that, unquoted, take locks, write, or ask for what rows do not tell.
-pub const COMMANDING: &str = "\
+pub static COMMANDING: Names = Names::new(
+    "\
     CURRVAL DUMPFILE FOR INTO LASTVAL LOCK NEXT NEXTVAL OUTFILE PREVIOUS PROCEDURE SQL_CALC_FOUND_ROWS SQL_NO_CACHE \
-    SYSTEM_TIME WITH";
+    SYSTEM_TIME WITH",
+);
 
-/// Whether a name, in upper case, is in a list.
-pub fn has(list: &str, name: &str) -> bool {
-    list.split_whitespace().any(|known| known == name)
+/// Names in upper case. They are looked up several times for each word of a statement, so by hash.
+pub struct Names {
+    text: &'static str,
+    set: OnceLock<AHashSet<&'static str>>,
+}
+
+impl Names {
+    /// Makes a list of names that are separated by white space.
+    pub const fn new(text: &'static str) -> Names {
+        Names { text, set: OnceLock::new() }
+    }
+}
+
+/// Returns whether a name, in upper case, is in a list.
+pub fn has(list: &Names, name: &str) -> bool {
+    list.set.get_or_init(|| list.text.split_whitespace().collect()).contains(name)
 }

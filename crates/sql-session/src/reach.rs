@@ -3,7 +3,7 @@
 //!
 //! All of it is read off definitions, once, and forgotten when any definition may have changed.
 
-use crate::functions::{ACTING, PURE, VOLATILE, has};
+use crate::functions::{ACTING, Names, PURE, VOLATILE, has};
 use crate::tokens::{Tokens, is_word};
 use ahash::AHashMap;
 use sqlparser::tokenizer::Token;
@@ -75,7 +75,7 @@ const TABLES_MAX: usize = 200;
 const KNOWN_MAX: usize = 10_000;
 
 /// Functions that change neither tables nor the session.
-const HARMLESS: &[&str] = &[PURE, VOLATILE, ACTING];
+static HARMLESS: [&Names; 3] = [&PURE, &VOLATILE, &ACTING];
 
 /// Engines whose tables change by statements that name them.
 const OWN_ROWS: &[&str] = &["InnoDB", "Aria", "MyISAM", "MEMORY", "CSV", "ARCHIVE", "BLACKHOLE", "ROCKSDB"];
@@ -209,7 +209,7 @@ fn follow(table: &Namespace, definition: &Definition, reach: &mut Reach) -> Vec<
             Some(tokens) => names(&tokens, &table.database),
             None => anything(reach),
         },
-        TableKind::View(text) => match Tokens::of_body(text).filter(|tokens| tokens.call_only(HARMLESS)) {
+        TableKind::View(text) => match Tokens::of_body(text).filter(|tokens| tokens.call_only(&HARMLESS)) {
             Some(tokens) => names(&tokens, &table.database),
             None => {
                 reach.by_reading = true;
@@ -236,9 +236,11 @@ fn anything(reach: &mut Reach) -> Vec<Namespace> {
 }
 
 /// Words that are not called where a parenthesis follows them in a trigger.
-const NO_CALLS: &str = "\
+static NO_CALLS: Names = Names::new(
+    "\
     VALUES VALUE INTO SET RETURN IF WHILE UNTIL ELSEIF DO INT BIGINT SMALLINT TINYINT MEDIUMINT NUMERIC FLOAT DOUBLE TEXT \
-    VARBINARY TIMESTAMP TIME";
+    VARBINARY TIMESTAMP TIME",
+);
 
 /// Whether something may be called that is not known: a name in front of a parenthesis that is no
 /// built-in function, and no table's behind INTO.
@@ -248,7 +250,7 @@ fn calls_unknown(tokens: &Tokens) -> bool {
         let Token::Word(word) = &list[at - 1] else { return matches!(list[at - 1], Token::DoubleQuotedString(_)) };
         let name = word.value.to_ascii_uppercase();
         let is_qualified = at >= 2 && list[at - 2] == Token::Period;
-        let known = [PURE, VOLATILE, ACTING, NO_CALLS, crate::functions::BEFORE_PARENTHESES];
+        let known = [&PURE, &VOLATILE, &ACTING, &NO_CALLS, &crate::functions::BEFORE_PARENTHESES];
         let is_known = word.quote_style.is_none() && !is_qualified && known.iter().any(|words| has(words, &name));
         !is_known && !is_behind_into(list, at - 1)
     };

@@ -3,7 +3,7 @@
 //! Whatever is not known for sure is [`Kind::Unknown`], which is taken to change everything.
 
 use crate::bounded_parse;
-use crate::functions::{ACTING, COMMANDING, PURE, TELLTALE, VOLATILE, has};
+use crate::functions::{ACTING, COMMANDING, Names, PURE, TELLTALE, VOLATILE, has};
 use crate::tokens::{Tokens, word};
 use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
 use sqlparser::tokenizer::Token;
@@ -130,9 +130,9 @@ fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
         }
         ["WITH", ..] => {
             let writes = ["INSERT", "UPDATE", "DELETE", "REPLACE"].iter().any(|word| tokens.has_word(word));
-            (!writes && tokens.call_only(ALL)).then(|| Kind::Read(tokens.names()))
+            (!writes && tokens.call_only(&ALL)).then(|| Kind::Read(tokens.names()))
         }
-        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => tokens.call_only(ALL).then_some(Kind::Show),
+        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => tokens.call_only(&ALL).then_some(Kind::Show),
         ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
         ["SET", ..] if tokens.contains(&Token::LParen) || words.get(1) == Some(&"STATEMENT") => None,
         ["SET", ..] if is_one_shot(text, &words, &tokens) => Some(Kind::OneShot),
@@ -147,7 +147,7 @@ fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
 }
 
 /// Functions that are known to write nothing.
-const ALL: &[&str] = &[PURE, VOLATILE, ACTING];
+static ALL: [&Names; 3] = [&PURE, &VOLATILE, &ACTING];
 
 /// Whether SET says something of the next transaction alone.
 fn is_one_shot(text: &str, words: &[&str], tokens: &Tokens) -> bool {
@@ -158,7 +158,7 @@ fn is_one_shot(text: &str, words: &[&str], tokens: &Tokens) -> bool {
 }
 
 fn select(text: &str, tokens: &Tokens, reading: Reading) -> Kind {
-    if !tokens.call_only(ALL) {
+    if !tokens.call_only(&ALL) {
         return Kind::Calls;
     }
     let assumes = reading.assumes_cacheable;
@@ -166,15 +166,15 @@ fn select(text: &str, tokens: &Tokens, reading: Reading) -> Kind {
         Token::Word(word) => {
             let name = word.value.to_ascii_uppercase();
             // Quoted, a word is a name; a function's name all the same where parentheses follow.
-            let says = |words: &str| word.quote_style.is_none() && has(words, &name);
-            says(COMMANDING) || !assumes && (name.starts_with('@') || says(TELLTALE))
+            let says = |words: &Names| word.quote_style.is_none() && has(words, &name);
+            says(&COMMANDING) || !assumes && (name.starts_with('@') || says(&TELLTALE))
         }
         Token::Placeholder(mark) => !(reading.is_prepared && mark == "?"),
         Token::Assignment => true,
         Token::AtSign | Token::AtAt => !assumes,
         _ => false,
     };
-    let functions: &[&str] = if assumes { &[PURE, VOLATILE] } else { &[PURE] };
+    let functions: &[&Names] = if assumes { &[&PURE, &VOLATILE] } else { &[&PURE] };
     let depends_on_more =
         tokens.list().iter().any(is_telltale) || text.contains('@') && !assumes || !tokens.call_only(functions);
     if depends_on_more && !tokens.has_word("FROM") {

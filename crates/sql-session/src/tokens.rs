@@ -1,6 +1,6 @@
 //! The tokens of one statement, and which functions they call.
 
-use crate::functions::{BEFORE_PARENTHESES, SPACE_SENSITIVE, has};
+use crate::functions::{BEFORE_PARENTHESES, Names, SPACE_SENSITIVE, has};
 use crate::statement::{Table, is_plain_name};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace, Word};
@@ -63,7 +63,7 @@ impl Tokens {
     ///
     /// A stored function may have a built-in one's name. It is called where the name is quoted or
     /// qualified, and for some names where white space is in front of the parenthesis.
-    pub fn call_only(&self, known: &[&str]) -> bool {
+    pub fn call_only(&self, known: &[&Names]) -> bool {
         (1..self.list.len()).all(|at| {
             self.list[at] != Token::LParen
                 || match &self.list[at - 1] {
@@ -71,11 +71,11 @@ impl Tokens {
                         let name = word.value.to_ascii_uppercase();
                         let before = at.checked_sub(2).and_then(|before| self.list.get(before));
                         let is_builtin = known.iter().any(|functions| has(functions, &name))
-                            && (!self.spaced[at] || !has(SPACE_SENSITIVE, &name));
+                            && (!self.spaced[at] || !has(&SPACE_SENSITIVE, &name));
                         word.quote_style.is_none()
                             && before != Some(&Token::Period)
                             && (is_builtin
-                                || has(BEFORE_PARENTHESES, &name)
+                                || has(&BEFORE_PARENTHESES, &name)
                                 || name == "AGAINST" && before == Some(&Token::RParen))
                     }
                     // What else may name a function is not known.
@@ -91,7 +91,7 @@ impl Tokens {
         (1..self.list.len()).any(|at| {
             self.list[at] == Token::LParen
                 && self.spaced[at]
-                && word(&self.list[at - 1]).is_some_and(|name| has(SPACE_SENSITIVE, &name))
+                && word(&self.list[at - 1]).is_some_and(|name| has(&SPACE_SENSITIVE, &name))
         })
     }
 
@@ -126,16 +126,18 @@ fn named(chain: &[&str]) -> Option<Table> {
         [schema, name, ..] => (Some(schema), name),
     };
     let is_row = schema.is_some_and(|row| ["NEW", "OLD"].iter().any(|name| row.eq_ignore_ascii_case(name)));
-    let is_reserved = schema.is_none() && has(RESERVED, &name.to_ascii_uppercase());
+    let is_reserved = schema.is_none() && has(&RESERVED, &name.to_ascii_uppercase());
     let is_name = is_plain_name(name) && schema.is_none_or(is_plain_name) && !name.starts_with('~');
     (is_name && !is_row && !is_reserved).then(|| Table { schema: schema.map(str::to_owned), name: name.to_owned() })
 }
 
 /// Reserved words, which name no table.
-const RESERVED: &str = "\
+static RESERVED: Names = Names::new(
+    "\
     SELECT INSERT INTO VALUES UPDATE SET DELETE FROM WHERE REPLACE IF THEN ELSE ELSEIF AND OR NOT NULL ON KEY AS BY ORDER \
     GROUP LIMIT IS IN CASE WHEN JOIN LEFT DECLARE DEFAULT FOR EACH WHILE DIV MOD LIKE UNION ALL DISTINCT EXISTS BETWEEN INT \
-    VARCHAR WITH LOCK TABLE ASC DESC HAVING USING INNER OUTER RIGHT CROSS";
+    VARCHAR WITH LOCK TABLE ASC DESC HAVING USING INNER OUTER RIGHT CROSS",
+);
 
 /// An unquoted word, in upper case.
 pub fn word(token: &Token) -> Option<String> {
@@ -156,7 +158,7 @@ mod tests {
     use crate::functions::{ACTING, PURE, VOLATILE};
 
     fn calls_only_known(text: &str) -> bool {
-        Tokens::of_statement(text).unwrap().call_only(&[PURE, VOLATILE, ACTING])
+        Tokens::of_statement(text).unwrap().call_only(&[&PURE, &VOLATILE, &ACTING])
     }
 
     #[test]
