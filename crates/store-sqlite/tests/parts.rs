@@ -292,6 +292,30 @@ fn an_error_in_the_middle_ends_an_ordered_batch_alone() {
 }
 
 #[test]
+fn a_document_that_cannot_be_changed_leaves_those_before_it_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open_at(directory.path());
+    let store = engine.clone().open().unwrap();
+    fill(&store);
+    let names = array!["d0", "d1", "d2", "d3", "d4", "d5"];
+    let by_id = doc! { "_id": &doc! { "$lt": 6 } };
+    // Looked for by the worker.
+    let by_search = doc! { "name": &doc! { "$in": &names } };
+    for (filter, m) in [(by_id, 1), (by_search, 2)] {
+        // Fails at the fourth document.
+        let fails = doc! { "$divide": &array![1, &doc! { "$subtract": &array!["$_id", 3] }] };
+        let set = doc! { "m": &doc! { "$add": &array!["$m", 1] }, "n": &fails };
+        let pipeline = array![&doc! { "$set": &set }];
+        let statement = UpdateStatement { multi: true, ..update(&filter, pipeline.as_value()) };
+        let outcome = write(&store, WriteBatch::new(namespace(), Statements::Update(vec![statement]))).unwrap();
+        assert!(outcome.statements[0].is_err());
+        let counts: Vec<i64> = all(&store).iter().take(6).map(|document| number(document, "m")).collect();
+        assert_eq!(counts, [m, m, m, 0, 0, 0]);
+    }
+    assert_valid(&store);
+}
+
+#[test]
 fn a_stopped_batch_keeps_what_it_did_and_goes_on_when_sent_again() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open_at(directory.path());

@@ -380,11 +380,21 @@ impl Statement<'_> {
                     self.check()?;
                     slice = Instant::now();
                 }
-                let Some(found) = self.found_again(&collection, seq, target).await? else { continue };
-                let bytes = found.document.as_bytes().len();
-                match change(&collection, found)? {
-                    (_, Some(change)) => changes.add(seq, change, bytes),
-                    (_, None) => outcome.matched += 1,
+                let found = self.found_again(&collection, seq, target).await;
+                let evaluated = found.and_then(|found| match found {
+                    Some(found) => Ok(Some((found.document.as_bytes().len(), change(&collection, found)?))),
+                    None => Ok(None),
+                });
+                match evaluated {
+                    Ok(Some((bytes, (_, Some(change))))) => changes.add(seq, change, bytes),
+                    Ok(Some((_, (_, None)))) => outcome.matched += 1,
+                    Ok(None) => continue,
+                    Err(Ended::Statement(error)) => {
+                        // What comes before it is changed, as everywhere.
+                        self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
+                        return Err(error.into());
+                    }
+                    Err(ended) => return Err(ended),
                 }
                 if changes.are_enough() {
                     self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
