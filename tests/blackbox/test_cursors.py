@@ -1,5 +1,8 @@
 """Cursors: batches, limits, who may use them, when they end."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from bson import Int64
 from pymongo.errors import OperationFailure
@@ -165,3 +168,39 @@ def test_batches_by_an_index_begin_where_the_last_one_ended(db, server, keys, di
     before = rows_passed(server)
     assert list(db.c.find(filter).sort(sort).batch_size(20)) == expected
     assert rows_passed(server) - before <= 3 * 1200
+
+
+def test_a_cursor_killed_in_use_ends_its_command(db):
+    fill(db)
+    size = {"$size": {"$map": {"input": {"$range": [0, 100_000]}, "in": {"$multiply": ["$$this", "$_id"]}}}}
+    late = {"$expr": {"$cond": [{"$gt": ["$_id", 5]}, {"$gt": [size, 0]}, True]}}
+    opened = db.command({"find": "c", "filter": late, "batchSize": 2})["cursor"]
+    with ThreadPoolExecutor(1) as pool:
+        more = pool.submit(db.command, {"getMore": opened["id"], "collection": "c", "batchSize": 900})
+        time.sleep(0.3)
+        began = time.monotonic()
+        assert db.command({"killCursors": "c", "cursors": [opened["id"]]})["cursorsKilled"] == [opened["id"]]
+        with pytest.raises(OperationFailure, match="operation was interrupted") as caught:
+            more.result()
+    assert caught.value.code == 237 and time.monotonic() - began < 2
+    with pytest.raises(OperationFailure) as caught:
+        db.command({"getMore": opened["id"], "collection": "c"})
+    assert caught.value.code == 43
+
+
+def test_an_exhaust_cursor_ends_with_its_client(db, server):
+    fill(db)
+
+    def is_open(cursor):
+        idle = db.client.admin.aggregate([{"$currentOp": {"idleCursors": True, "localOps": True}}])
+        return any(operation.get("cursor", {}).get("cursorId") == cursor for operation in idle)
+
+    for _ in range(10):
+        with Wire(server.port) as wire:
+            cursor = wire.run({"find": "c", "batchSize": 2, "$db": db.name})["cursor"]["id"]
+            wire.send(op_msg({"getMore": cursor, "collection": "c", "batchSize": 1, "$db": db.name}, EXHAUST_ALLOWED))
+            wire.receive_reply()
+        until = time.monotonic() + 5
+        while is_open(cursor) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not is_open(cursor)

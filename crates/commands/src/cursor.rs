@@ -15,7 +15,7 @@ use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use quota::Quotas;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use store::{Namespace, PlanSummary};
 
@@ -44,9 +44,16 @@ struct Entry {
     history: History,
     last_use_ms: i64,
     no_timeout: bool,
-    killed: bool,
+    /// Whether it was killed while checked out; the command that uses it looks at this.
+    killed: Arc<AtomicBool>,
     /// What it read from has gone; whoever comes next is told so, and the entry goes too.
     lost: Option<Error>,
+}
+
+impl Entry {
+    fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
 }
 
 /// How a cursor came to be, and how often it was read.
@@ -111,8 +118,16 @@ impl Cursors {
     pub fn insert(&self, owner: Owner, charge: Charge, reader: Box<Reader>, no_timeout: bool, history: History) -> i64 {
         let now_ms = history.created_ms;
         let reader = Some(reader);
-        let mut entry =
-            Entry { owner, charge, reader, history, last_use_ms: now_ms, no_timeout, killed: false, lost: None };
+        let mut entry = Entry {
+            owner,
+            charge,
+            reader,
+            history,
+            last_use_ms: now_ms,
+            no_timeout,
+            killed: Arc::default(),
+            lost: None,
+        };
         loop {
             let id = (rand::random::<u64>() >> 1) as i64;
             match self.shard(id).entry(id) {
@@ -134,7 +149,7 @@ impl Cursors {
         session: Option<LogicalSessionId>,
     ) -> Result<CheckedOut<'_>> {
         let mut shard = self.shard(id);
-        let entry = shard.get_mut(&id).filter(|entry| !entry.killed).ok_or_else(|| not_found(id))?;
+        let entry = shard.get_mut(&id).filter(|entry| !entry.is_killed()).ok_or_else(|| not_found(id))?;
         if entry.owner.namespace != *namespace {
             return Err(Error::new(
                 Code::UNAUTHORIZED,
@@ -154,19 +169,19 @@ impl Cursors {
             .reader
             .take()
             .ok_or_else(|| Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")))?;
-        Ok(CheckedOut { cursors: self, id, reader: Some(reader) })
+        Ok(CheckedOut { cursors: self, id, killed: entry.killed.clone(), reader: Some(reader) })
     }
 
     pub fn kill(&self, id: i64) -> Killed {
         let mut shard = self.shard(id);
-        let Some(entry) = shard.get_mut(&id).filter(|entry| !entry.killed) else {
+        let Some(entry) = shard.get_mut(&id).filter(|entry| !entry.is_killed()) else {
             return Killed::NotFound;
         };
         if entry.reader.is_some() || entry.lost.is_some() {
             shard.remove(&id);
             self.open.fetch_sub(1, Ordering::Relaxed);
         } else {
-            entry.killed = true;
+            entry.killed.store(true, Ordering::Relaxed);
         }
         Killed::Yes
     }
@@ -175,9 +190,9 @@ impl Cursors {
     pub fn kill_where(&self, named: impl Fn(&Owner) -> bool) -> u64 {
         let mut killed = 0;
         self.retain(|entry| {
-            let kill = !entry.killed && named(&entry.owner);
+            let kill = !entry.is_killed() && named(&entry.owner);
             killed += u64::from(kill);
-            entry.killed |= kill;
+            entry.killed.fetch_or(kill, Ordering::Relaxed);
             !kill || entry.reader.is_none() && entry.lost.is_none()
         });
         killed
@@ -238,7 +253,7 @@ impl Cursors {
     pub fn idle(&self) -> Vec<IdleCursor> {
         let mut idle = Vec::new();
         for shard in &self.shards {
-            for (id, entry) in lock(shard).iter().filter(|(_, entry)| !entry.killed) {
+            for (id, entry) in lock(shard).iter().filter(|(_, entry)| !entry.is_killed()) {
                 let Some(reader) = &entry.reader else { continue };
                 idle.push(IdleCursor {
                     id: *id,
@@ -342,10 +357,16 @@ pub fn uuid_text(id: &[u8; 16]) -> String {
 pub struct CheckedOut<'a> {
     cursors: &'a Cursors,
     id: i64,
+    killed: Arc<AtomicBool>,
     reader: Option<Box<Reader>>,
 }
 
 impl CheckedOut<'_> {
+    /// Whether somebody kills the cursor meanwhile.
+    pub fn killed(&self) -> &Arc<AtomicBool> {
+        &self.killed
+    }
+
     /// The state; always there until the cursor is checked in.
     pub fn reader(&mut self) -> Option<&mut Reader> {
         self.reader.as_deref_mut()
@@ -363,7 +384,7 @@ impl CheckedOut<'_> {
         let mut shard = self.cursors.shard(self.id);
         match shard.get_mut(&self.id) {
             // What it read from may have gone meanwhile.
-            Some(entry) if !entry.killed => {
+            Some(entry) if !entry.is_killed() => {
                 entry.reader = reader.filter(|_| entry.lost.is_none());
                 entry.last_use_ms = now_ms;
                 entry.history.batches += 1;

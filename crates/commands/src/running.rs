@@ -33,6 +33,8 @@ const SLICE: Duration = Duration::from_millis(5);
 pub struct Running {
     deadline: Cell<Option<Instant>>,
     operation: OnceCell<Arc<Operation>>,
+    /// Whether the cursor that it reads on was killed.
+    cursor_killed: OnceCell<Arc<AtomicBool>>,
     ticks: Cell<u32>,
     /// When others of the worker were let in between last.
     breathed: Cell<Option<Instant>>,
@@ -138,10 +140,19 @@ impl Running {
         }
     }
 
+    /// Has it end when a cursor is killed.
+    pub fn end_with_cursor(&self, killed: &Arc<AtomicBool>) {
+        let _ = self.cursor_killed.set(killed.clone());
+    }
+
     /// Fails when the operation was killed or its time is up.
     pub fn check(&self) -> Result<()> {
         if let Some(reason) = self.operation.get().and_then(|operation| operation.kill_reason()) {
             return Err(reason);
+        }
+        if self.cursor_killed.get().is_some_and(|killed| killed.load(Ordering::Relaxed)) {
+            let message = "Executor error during getMore :: caused by :: operation was interrupted";
+            return Err(Error::new(Code::CURSOR_KILLED, message));
         }
         if let Some(exceeded) = steps::memory::exceeded() {
             return Err(shortage::error(exceeded));

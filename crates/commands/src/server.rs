@@ -287,6 +287,15 @@ impl Worker {
         own.filter(|operation| table::only_reads(operation.command())).for_each(|operation| operation.client_left());
     }
 
+    /// Closes the cursor of a `getMore` that a client which has left wanted to have repeated.
+    pub fn give_up(&self, body: Doc<'_>) {
+        if let Some(first) = body.first()
+            && let ("getMore", Value::Int64(id)) = (first.key(), first.value())
+        {
+            self.server.cursors.kill(id);
+        }
+    }
+
     /// A new ObjectId, unlike any other made by any worker of any process.
     pub fn new_object_id(&self, now_ms: i64) -> ObjectId {
         let counter = self.object_ids.counter.get().wrapping_add(1);

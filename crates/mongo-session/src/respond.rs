@@ -166,6 +166,9 @@ async fn carry_out(conversation: &Conversation, mut request: Request) -> Result<
             sent = send(conversation, &reply_to, &reply).await;
         }
         worker.buffers.give_reply(reply);
+        if let (Err(_), Some(body)) = (&sent, &again) {
+            worker.commands.give_up(body.as_doc());
+        }
         sent?;
         match again {
             Some(body) => request = request.with_body(body),

@@ -83,6 +83,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     worker.statistics().operations_getmore.add(1);
 
     let mut checked_out = worker.server.cursors.check_out(id, &namespace, call.envelope.session)?;
+    call.running.end_with_cursor(checked_out.killed());
     let awaits = checked_out.reader().is_some_and(|reader| reader.awaits());
     if call.envelope.time_limit.is_some() && !awaits {
         checked_out.check_in(call.now_ms);
@@ -161,6 +162,8 @@ fn kept_batch(call: &Call<'_>, reader: &Reader, batch_size: u64) -> Option<Arc<K
 
 fn during_get_more(error: Error) -> Error {
     match error.code() {
+        // It says so itself, as it may end the work wherever that is.
+        Code::CURSOR_KILLED => error,
         // A position that is lost before the end was reached is told without further ado.
         Code::CAPPED_POSITION_LOST if !error.message().contains("tailable") => error,
         _ => in_executor(error, "Executor error during getMore"),
