@@ -171,6 +171,17 @@ def test_a_request_holds_no_more_than_it_may(limited, database_name):
         check_peak(server)
 
 
+def test_many_statements_with_long_searches_hold_little(limited, database_name):
+    """What each of them records is not held until the last one is done."""
+    server = limited(request_memory_mb=16)
+    with server.client() as client:
+        client[database_name].c.insert_many([{"_id": n, "s": f"a{n}"} for n in range(2500)])
+        upserts = [{"q": {"s": f"b{n}"}, "u": {"$set": {"v": 1}}, "upsert": True} for n in range(800)]
+        body = {"update": "c", "updates": upserts, "$db": database_name, "lsid": session(), "txnNumber": bson.Int64(1)}
+        reply = command(server, body)
+        assert (reply.get("errmsg"), reply["n"], len(reply["upserted"])) == (None, 800, 800)
+
+
 def test_address_space_that_runs_out_ends_requests_not_the_server(tmp_path, database_name):
     """`ulimit -v`: the default of the memory's limit goes by it."""
 

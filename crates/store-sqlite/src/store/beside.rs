@@ -444,7 +444,7 @@ impl Statement<'_> {
                 journal: false,
             };
             let (changed, mut left) = match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
-                Applied::InPart(changed, changes) => (changed, changes),
+                Applied::InPart(changed, changes, _) => (changed, changes),
                 Applied::Outdated | Applied::Recorded(_) => {
                     conflicts.extend(numbers);
                     return Ok(());
@@ -485,11 +485,14 @@ impl Statement<'_> {
         match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
             Applied::Outdated => Ok(Sent::Again),
             Applied::Recorded(outcome) => Err(Ended::Recorded(outcome)),
-            Applied::InPart(changed, _) => Ok(match changed.into_iter().next() {
-                Some(Changed::Done) => Sent::Done,
-                Some(Changed::Refused(error)) => Sent::Refused(error),
-                Some(Changed::Conflict) | None => Sent::Again,
-            }),
+            Applied::InPart(changed, _, record) => {
+                drop(record);
+                Ok(match changed.into_iter().next() {
+                    Some(Changed::Done) => Sent::Done,
+                    Some(Changed::Refused(error)) => Sent::Refused(error),
+                    Some(Changed::Conflict) | None => Sent::Again,
+                })
+            }
         }
     }
 }

@@ -75,8 +75,8 @@ pub enum Applied {
     /// Another attempt is ahead with these outcomes: nothing was changed.
     Recorded(BatchOutcome),
     /// What became of the first changes. Nothing behind a refused one is changed. All are given back, because memory counts as
-    /// the request's until its own thread frees it.
-    InPart(Vec<Changed>, Vec<Change>),
+    /// the request's until its own thread frees it. So is the record.
+    InPart(Vec<Changed>, Vec<Change>, Option<Record>),
 }
 
 /// What became of a change.
@@ -131,7 +131,7 @@ impl Writer {
             return Ok(Applied::Recorded(outcome));
         }
         if changes.is_empty() {
-            return Ok(Applied::InPart(Vec::new(), Vec::new()));
+            return Ok(Applied::InPart(Vec::new(), Vec::new(), record));
         }
         let collection = match (self.catalog.get(&namespace), &collection) {
             (Some(now), Some(then)) if Arc::ptr_eq(now, then) => now.clone(),
@@ -155,12 +155,12 @@ impl Writer {
                 break;
             }
         }
-        if let Some(record) = record
+        if let Some(record) = &record
             && changed.iter().all(|changed| matches!(changed, Changed::Done))
         {
             self.record_encoded(&record.key, &record.outcomes)?;
         }
-        Ok(Applied::InPart(changed, changes))
+        Ok(Applied::InPart(changed, changes, record))
     }
 
     /// Applies a change; false where the document is another one.
