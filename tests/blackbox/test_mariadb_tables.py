@@ -294,3 +294,15 @@ def test_a_build_that_meets_parallel_arrays_leaves_nothing_behind(db, sql):
     assert set(db.c.index_information()) == {"_id_", "t_1"} and columns() == before
     assert db.c.create_index([("a", 1), ("b", 1)], partialFilterExpression={"x": {"$gt": 1}})
     assert db.c.count_documents({"a": 1, "b": 2}) == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"unique": True}, {"partialFilterExpression": {"b": {"$gt": 1}}}])
+def test_an_index_whose_record_was_lost_is_found_again(db, sql, options):
+    db.c.insert_many([{"_id": i, "a": i, "b": i} for i in range(5)])
+    db.c.create_index([("b", 1), ("a", 1)], **options)
+    sql("DELETE FROM selkie.indexes WHERE schema_name = %s", db.name)
+    assert db.c.create_index([("b", 1), ("a", 1)], **options) == "b_1_a_1"
+    assert set(db.c.index_information()) == {"_id_", "b_1_a_1"}
+    assert [each["_id"] for each in db.c.find({"b": {"$gte": 3}}).hint("b_1_a_1")] == [3, 4]
+    db.c.drop_index("b_1_a_1")
+    db.c.create_index([("b", 1), ("a", 1)])

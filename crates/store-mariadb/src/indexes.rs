@@ -136,7 +136,9 @@ async fn make(
     index::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
     let build = Build::begin(store, lease, &table, namespace, &wanted, progress).await?;
     let added = add(lease, namespace, &table, &wanted, &build).await;
-    if added.is_err() {
+    // What is there already is not to be forgotten: the next look finds it by its record.
+    let is_there = |failure: &Failure| matches!(failure.sql_code(), Some(sql::COLUMN_EXISTS | sql::KEY_EXISTS));
+    if added.as_ref().is_err_and(|failure| !is_there(failure)) {
         index::forget(lease, &table.schema, &table.name, &wanted).await?;
     }
     store.catalog.forget(namespace);

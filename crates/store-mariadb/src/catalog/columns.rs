@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// How often a table that is there is asked about before its columns are given up.
 const LOOKS_MAX: u32 = 8;
 
+/// How often a table is asked about whose columns do not agree with its definition.
+const AGREEMENTS_MAX: u32 = 6;
+
 /// Tables remembered; past it all are forgotten.
 const TABLES_MAX: usize = 10_000;
 
@@ -28,8 +31,15 @@ pub(super) struct Columns {
     tell_keys: Arc<str>,
 }
 
-/// A hash of the statement that makes a table.
-type Definition = [u8; 32];
+/// The statement that makes a table, by its hash, and the names in it.
+#[derive(Clone, Copy, PartialEq)]
+struct Definition {
+    hash: [u8; 32],
+    names: Names,
+}
+
+/// A hash of the names of a table's columns and keys.
+type Names = [u8; 32];
 
 /// What the columns are, but for the expressions of generated ones, and what they make of the table.
 pub(super) struct Described {
@@ -54,13 +64,29 @@ impl Columns {
     }
 
     /// Those of a table; none where there is no table, or none that can be opened just now.
+    ///
+    /// Columns and keys are two questions, and each may wait for a change of the table. Between them it may be dropped and made anew.
+    /// So what is told has to agree with the definition, or the keys of another moment would be believed for as long as it stays.
     pub async fn of(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Rc<Described>> {
         let quoted = quoted(schema, table);
-        let definition = definition(connection, &quoted).await?;
-        if let Some(described) = self.remembered(&quoted, definition) {
-            return Ok(described);
+        let (mut definition, mut described);
+        let mut attempt = 0;
+        loop {
+            definition = self::definition(connection, &quoted).await?;
+            if let Some(described) = self.remembered(&quoted, definition) {
+                return Ok(described);
+            }
+            described = Rc::new(self.told(connection, schema, table).await?);
+            let disagrees = definition.is_some_and(|definition| definition.names != described.names());
+            if described.columns.is_empty() || !disagrees {
+                break;
+            }
+            attempt += 1;
+            if attempt >= AGREEMENTS_MAX {
+                return Ok(described);
+            }
+            ddl::pause(attempt).await;
         }
-        let described = Rc::new(self.told(connection, schema, table).await?);
         // One that cannot be opened may be shown all the same; one that is told may have been altered between the two questions.
         if !described.columns.is_empty()
             && let Some(definition) = definition
@@ -152,6 +178,49 @@ impl Described {
         columns.iter_mut().for_each(|column| column.generation = None);
         Described { columns, keys, shape }
     }
+
+    fn names(&self) -> Names {
+        let columns = self.columns.iter().map(|column| column.name.as_bytes());
+        names_of(columns, self.keys.iter().map(String::as_bytes).collect())
+    }
+}
+
+fn names_of<'n>(columns: impl Iterator<Item = &'n [u8]>, mut keys: Vec<&'n [u8]>) -> Names {
+    let mut hash = Sha256::new();
+    columns.for_each(|name| hash.update(Sha256::digest(name)));
+    hash.update([0]);
+    keys.sort_unstable();
+    keys.iter().for_each(|name| hash.update(Sha256::digest(name)));
+    hash.finalize().into()
+}
+
+/// The names of the columns and keys, but for the primary one, that a definition shows: each on a line of its own.
+fn names_shown(text: &[u8]) -> Names {
+    let (mut columns, mut keys) = (Vec::new(), Vec::new());
+    for line in text.split(|byte| *byte == b'\n') {
+        let Some(line) = line.strip_prefix(b"  ") else { continue };
+        if let Some(name) = line.strip_prefix(b"`") {
+            columns.push(unquoted(name));
+            continue;
+        }
+        let words: [&[u8]; 5] = [b"", b"UNIQUE ", b"FULLTEXT ", b"SPATIAL ", b"VECTOR "];
+        let key = words.iter().find_map(|word| line.strip_prefix(*word)?.strip_prefix(b"KEY `"));
+        keys.extend(key.map(unquoted));
+    }
+    names_of(columns.iter().map(Vec::as_slice), keys.iter().map(Vec::as_slice).collect())
+}
+
+/// A name that ends with a quotation mark; doubled ones belong to it.
+fn unquoted(text: &[u8]) -> Vec<u8> {
+    let mut name = Vec::new();
+    let mut bytes = text.iter().peekable();
+    while let Some(&byte) = bytes.next() {
+        if byte == b'`' && bytes.next_if_eq(&&b'`').is_none() {
+            break;
+        }
+        name.push(byte);
+    }
+    name
 }
 
 fn quoted(schema: &str, table: &str) -> String {
@@ -161,16 +230,19 @@ fn quoted(schema: &str, table: &str) -> String {
 /// The statement that makes the table as it is; `None` where the server does not show it.
 async fn definition(connection: &mut Connection, quoted: &str) -> Result<Option<Definition>> {
     connection.queue_execute(&format!("SHOW CREATE TABLE {quoted}").into(), &[]);
-    let mut hash = None;
+    let mut found = None;
     loop {
         match connection.next().await {
             Ok(Event::Row(range)) => {
                 let mut row = connection.row(range)?;
                 // The name is in front.
                 row.next_bytes()?;
-                hash = row.next_bytes()?.map(|text| Sha256::digest(without_counter(text).concat()).into());
+                found = row.next_bytes()?.map(|text| Definition {
+                    hash: Sha256::digest(without_counter(text).concat()).into(),
+                    names: names_shown(text),
+                });
             }
-            Ok(Event::Finished(_)) => return Ok(hash),
+            Ok(Event::Finished(_)) => return Ok(found),
             Err(failure) if failure.is_lost() => return Err(failure),
             Err(_) => return Ok(None),
         }
@@ -190,6 +262,18 @@ fn without_counter(text: &[u8]) -> [&[u8]; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_read_off_a_definition() {
+        let text = b"CREATE TABLE `t` (\n  `a` int DEFAULT 5,\n  `b``c` text,\n  PRIMARY KEY (`a`),\n  UNIQUE KEY `y~1` (`b``c`),\n  \
+                     KEY `x``` (`a`),\n  CONSTRAINT `z` CHECK (`a` > 1)\n) ENGINE=InnoDB";
+        let names = |columns: &[&'static str], keys: &[&'static str]| {
+            names_of(columns.iter().map(|name| name.as_bytes()), keys.iter().map(|name| name.as_bytes()).collect())
+        };
+        assert!(names_shown(text) == names(&["a", "b`c"], &["x`", "y~1"]));
+        assert!(names_shown(text) != names(&["a", "b`c"], &["y~1"]));
+        assert!(names_shown(text) != names(&["a"], &["x`", "y~1"]));
+    }
 
     #[test]
     fn the_counter_is_no_part_of_a_definition() {
