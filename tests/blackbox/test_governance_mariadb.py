@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 # How long an operation may take that is to end after half a second.
 SOON_S = 3
 LIMIT_MS = 500
+MAX_TIME_MS_EXPIRED = 50
 
 SETTINGS = """
 [store]
@@ -131,7 +132,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_time_limit_holds_while_a_table_is_locked(gateway, db, name):
-    command = dict(COMMANDS[name])
+    command = COMMANDS[name]
     target = db.client.admin if name == "renameCollection" else db
     before = list(db.t.find().sort("_id"))
     with Locked(gateway):
@@ -153,7 +154,7 @@ def test_a_time_limit_holds_while_a_row_is_locked(gateway, db):
         cursor.execute("BEGIN")
         cursor.execute("SELECT * FROM governance.t FOR UPDATE")
         for name in ("update by id", "update", "updates", "update many", "delete", "delete many", "findAndModify"):
-            seconds, code = took(lambda name=name: db.command(dict(COMMANDS[name]), maxTimeMS=LIMIT_MS))
+            seconds, code = took(lambda name=name: db.command(COMMANDS[name], maxTimeMS=LIMIT_MS))
             assert code == 50 and seconds < SOON_S, name
         gateway.wait_for("governance%`t`", 0)
     assert [document.get("b") for document in db.t.find()] == [None] * 10
@@ -164,7 +165,7 @@ def test_a_time_limit_holds_while_the_server_does_not_answer(gateway, db):
     os.kill(gateway.mariadb.pid, signal.SIGSTOP)
     try:
         for name in ("find", "find by id", "count", "aggregate", "insert", "update by id", "update many", "drop"):
-            seconds, code = took(lambda name=name: db.command(dict(COMMANDS[name]), maxTimeMS=LIMIT_MS))
+            seconds, code = took(lambda name=name: db.command(COMMANDS[name], maxTimeMS=LIMIT_MS))
             assert code == 50 and seconds < SOON_S, name
         assert db.client.admin.command("ping")["ok"] == 1
     finally:
@@ -251,7 +252,7 @@ def test_a_client_that_leaves_has_its_read_killed(gateway, db, name):
         client = gateway.selkie.client(retryWrites=False, retryReads=False, socketTimeoutMS=500)
         # The driver closes the connection.
         with pytest.raises(NetworkTimeout):
-            client.governance.command(dict(COMMANDS[name]))
+            client.governance.command(COMMANDS[name])
         gateway.wait_for("governance%`t`", 0)
         client.close()
 
@@ -326,3 +327,38 @@ def test_a_gateway_of_the_same_name_leaves_the_first_one_alone(gateway, db, tmp_
         for each in (first, second):
             if each:
                 each.remove()
+
+
+def test_what_is_killed_takes_no_other_request_with_it(gateway, db):
+    """A statement is killed on the server some time after that was asked for: by then its session may do something else."""
+    db.counts.insert_many([{"_id": i, "n": 0} for i in range(8)])
+    end = time.monotonic() + 6
+    acknowledged, unknown, wrong = [0] * 8, [0] * 8, []
+
+    def counts(number: int):
+        while time.monotonic() < end:
+            update = [{"q": {"_id": number}, "u": {"$inc": {"n": 1}}}]
+            try:
+                db.command("update", "counts", updates=update, maxTimeMS=1 + acknowledged[number] % 3)
+                acknowledged[number] += 1
+            except OperationFailure as error:
+                unknown[number] += 1
+                if error.code != MAX_TIME_MS_EXPIRED:
+                    wrong.append(error)
+
+    def reads(number: int):
+        while time.monotonic() < end:
+            try:
+                found = [each["_id"] for each in db.t.find({"_id": {"$in": [number, number + 1]}})]
+                assert sorted(found) == [number, number + 1]
+                db.other.update_one({"_id": 1}, {"$inc": {f"n{number}": 1}})
+            except (AssertionError, OperationFailure) as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8) for work in (counts, reads)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong, wrong[:3]
+    for each in db.counts.find():
+        least = acknowledged[each["_id"]]
+        assert least <= each["n"] <= least + unknown[each["_id"]]

@@ -95,7 +95,7 @@ impl<'b> Build<'b> {
                 if stopped.get_or_insert_with(Instant::now).elapsed() > ENDS_WITHIN {
                     return Err(reason.into());
                 }
-                self.store.pool.killer().kill_query(self.connection);
+                self.store.pool.kill_query(self.connection);
                 continue;
             }
             // Who cannot be asked is not: the statement goes on all the same.

@@ -6,7 +6,7 @@ use crate::gateway::Gateway;
 use crate::killer::Killer;
 use crate::options::{Options, Place};
 use crate::shares::{Group, Shares};
-use ahash::RandomState;
+use ahash::{AHashSet, RandomState};
 use error::{Code, Error};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -28,18 +28,23 @@ pub(crate) struct Pool {
     /// The connections that may be open, by who uses them.
     shares: RefCell<Shares>,
     hasher: RandomState,
+    /// Sessions of which a statement is being killed. Another one may be executed by the time when the server comes to it, so that none
+    /// is used again.
+    doomed: RefCell<AHashSet<u64>>,
 }
 
 impl Pool {
     pub fn new(place: Place, options: Options, killer: Arc<Killer>, gateway: Option<Arc<Gateway>>) -> Rc<Pool> {
         let shares = RefCell::new(Shares::new(options.connections_per_worker_max));
         let hasher = RandomState::new();
-        Rc::new(Pool { place, options, killer, gateway, idle: RefCell::default(), shares, hasher })
+        let (idle, doomed) = (RefCell::default(), RefCell::default());
+        Rc::new(Pool { place, options, killer, gateway, idle, shares, hasher, doomed })
     }
 
-    /// Ends statements that are not waited for any more.
-    pub fn killer(&self) -> &Killer {
-        &self.killer
+    /// Ends what a session executes; it belongs to a connection on loan, which nobody else gets after that.
+    pub fn kill_query(&self, session: u64) {
+        self.doomed.borrow_mut().insert(session);
+        self.killer.kill_query(session);
     }
 
     /// A connection that nobody else uses until it is dropped, for work that has one already, or for all collections.
@@ -128,16 +133,26 @@ impl Pool {
         None
     }
 
+    /// Whether a statement of this session is being killed; it is not asked twice about one.
+    fn is_doomed(&self, session: u64) -> bool {
+        let mut doomed = self.doomed.borrow_mut();
+        !doomed.is_empty() && doomed.remove(&session)
+    }
+
     fn lend(self: &Rc<Self>, connection: Connection, share: Share) -> Lease {
         Lease { connection: Some(connection), pool: self.clone(), _share: share }
     }
 
     fn give_back(&self, connection: Connection) {
+        let is_doomed = self.is_doomed(connection.session());
         if !connection.is_idle() {
             // The server goes on with what is in flight, and would do so with the connection closed.
             if let Some(session) = connection.session_in_flight() {
                 self.killer.kill_session(session);
             }
+            return;
+        }
+        if is_doomed {
             return;
         }
         let now = Instant::now();

@@ -34,7 +34,7 @@ const ATTEMPTS_MAX: usize = 1_000;
 pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
     let (progress, settling) = (batch.progress.clone(), Settling::default());
     let work = carry_out(store, batch, settling.clone());
-    settling::until_stopped(store.pool.killer(), &progress, &settling, work).await
+    settling::until_stopped(|session| store.pool.kill_query(session), &progress, &settling, work).await
 }
 
 async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) -> error::Result<BatchOutcome> {

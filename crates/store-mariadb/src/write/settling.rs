@@ -5,7 +5,6 @@
 //! `COMMIT`, may take effect after that. So their answer is waited for, after the server was asked to end them. A server that
 //! does not answer at all leaves the outcome unknown, as a network error does.
 
-use crate::killer::Killer;
 use error::Result;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -41,7 +40,7 @@ impl Drop for Reset<'_> {
 
 /// Carries a batch out until its command is to stop; then fails with the reason, unless the batch comes to its end in time.
 pub(in crate::write) async fn until_stopped<T>(
-    killer: &Killer,
+    kill: impl Fn(u64),
     progress: &Progress,
     settling: &Settling,
     work: impl Future<Output = Result<T>>,
@@ -56,7 +55,7 @@ pub(in crate::write) async fn until_stopped<T>(
         }
         let Some(session) = settling.0.get() else { return Poll::Ready(Err(reason)) };
         let grace = grace.get_or_insert_with(|| {
-            killer.kill_query(session);
+            kill(session);
             Box::pin(tokio::time::sleep(GRACE))
         });
         grace.as_mut().poll(context).map(|()| Err(reason))
@@ -67,7 +66,6 @@ pub(in crate::write) async fn until_stopped<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Address, Place, Target};
     use error::{Code, Error};
     use std::time::Instant;
 
@@ -75,12 +73,6 @@ mod tests {
         let progress = Progress::default();
         progress.stop(Error::new(Code::MAX_TIME_MS_EXPIRED, "over"));
         progress
-    }
-
-    /// Nobody listens there.
-    fn killer() -> Killer {
-        let address = Address::Tcp { host: "127.0.0.1".into(), port: 1 };
-        Killer::new(Place::Server(Target { address, user: "root".into(), password: String::new() }))
     }
 
     fn run<T>(work: impl Future<Output = T>) -> T {
@@ -92,7 +84,7 @@ mod tests {
     fn what_can_be_undone_is_given_up_at_once() {
         let began = Instant::now();
         let work = std::future::pending::<Result<()>>();
-        let outcome = run(until_stopped(&killer(), &stopped(), &Settling::default(), work));
+        let outcome = run(until_stopped(|_| {}, &stopped(), &Settling::default(), work));
         assert_eq!(outcome.unwrap_err().code(), Code::MAX_TIME_MS_EXPIRED);
         assert!(began.elapsed() < GRACE);
     }
@@ -105,7 +97,7 @@ mod tests {
                 tokio::time::sleep(waits).await;
                 Ok(waits)
             });
-            run(async { until_stopped(&killer(), &stopped(), &settling, work).await })
+            run(async { until_stopped(|_| {}, &stopped(), &settling, work).await })
         };
         assert!(outcome(GRACE / 10).is_ok());
         assert!(outcome(GRACE * 20).is_err());
