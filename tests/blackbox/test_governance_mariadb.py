@@ -362,3 +362,29 @@ def test_what_is_killed_takes_no_other_request_with_it(gateway, db):
     for each in db.counts.find():
         least = acknowledged[each["_id"]]
         assert least <= each["n"] <= least + unknown[each["_id"]]
+
+
+def test_no_session_of_a_server_that_was_restarted_is_killed(store, tmp_path):
+    """It gives the numbers of sessions that ended with its predecessor to others."""
+    log = tmp_path / "statements.log"
+    mariadb = MariadbServer(tmp_path / "m", ("--general-log=1", f"--general-log-file={log}")).start()
+    mariadb.url = mariadb.tcp_url
+    gateway = Gateway(tmp_path, mariadb=mariadb)
+    try:
+        with gateway.client() as client:
+            time.sleep(1)
+            table = client["governance"].t
+            table.insert_one({"_id": 1, "a": 1})
+            with Locked(gateway):
+                readers = [threading.Thread(target=lambda: took(lambda: list(table.find({"a": 1})))) for _ in range(3)]
+                [thread.start() for thread in readers]
+                gateway.wait_for("`t`", 3)
+                mariadb.kill()
+                log.unlink()
+                [thread.join() for thread in readers]
+                mariadb.start()
+                time.sleep(1.5)
+        assert "KILL" not in log.read_text(errors="replace")
+    finally:
+        gateway.remove()
+        mariadb.remove()

@@ -4,12 +4,12 @@
 //! else it has received. So whoever gives up a connection has its session killed, over a connection that belongs to a thread
 //! of its own: it needs no place in a pool, and no worker's time. A user may kill its own sessions without further rights.
 
-use crate::connection::{Connection, establish};
+use crate::connection::{Connection, Event, establish};
 use crate::failure::Failure;
 use crate::options::{self, Place};
 use std::fmt;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The connection is kept for so long after it was last used.
@@ -28,6 +28,10 @@ const STACK_BYTES: usize = 16 << 20;
 /// There is no such session: it has ended by itself.
 const NO_SUCH_THREAD: u16 = 1094;
 
+/// How long the server has been running, in seconds.
+const UPTIME: &str =
+    "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'";
+
 /// What to do with a session.
 #[derive(Clone, Copy, Debug)]
 enum Order {
@@ -40,7 +44,7 @@ enum Order {
 /// Kills sessions on a MariaDB server, from any thread and without waiting.
 pub struct Killer {
     place: Place,
-    orders: OnceLock<UnboundedSender<Order>>,
+    orders: OnceLock<UnboundedSender<(Order, Instant)>>,
 }
 
 impl fmt::Debug for Killer {
@@ -72,11 +76,11 @@ impl Killer {
     fn send(&self, order: Order) {
         let orders = self.orders.get_or_init(|| start(self.place.clone()));
         // Where the thread could not be started, the server ends the session when it next writes to the closed connection.
-        let _ = orders.send(order);
+        let _ = orders.send((order, Instant::now()));
     }
 }
 
-fn start(place: Place) -> UnboundedSender<Order> {
+fn start(place: Place) -> UnboundedSender<(Order, Instant)> {
     let (sender, receiver) = unbounded_channel();
     let thread = std::thread::Builder::new().name("mariadb-kill".into()).stack_size(STACK_BYTES);
     let started = thread.spawn(move || {
@@ -92,7 +96,7 @@ fn start(place: Place) -> UnboundedSender<Order> {
     sender
 }
 
-async fn carry_out(place: &Place, mut orders: UnboundedReceiver<Order>) {
+async fn carry_out(place: &Place, mut orders: UnboundedReceiver<(Order, Instant)>) {
     let mut connection = None;
     loop {
         let order = match connection {
@@ -131,19 +135,38 @@ async fn carry_out(place: &Place, mut orders: UnboundedReceiver<Order>) {
     }
 }
 
-async fn kill(place: &Place, connection: &mut Option<Connection>, orders: &[Order]) -> Result<(), Failure> {
-    let connection = match connection {
+/// A connection, and when the server had begun to run at the latest; `None` for one that runs in this process.
+type Link = (Connection, Option<Instant>);
+
+/// Connects. A server that was started anew gives numbers of sessions to others.
+async fn link(place: &Place) -> Result<Link, Failure> {
+    let mut connection = establish(place, PATIENCE).await?.0;
+    if place.is_here() {
+        return Ok((connection, None));
+    }
+    connection.queue_execute(&UPTIME.into(), &[]);
+    let mut uptime = 0;
+    while let Event::Row(range) = connection.next().await? {
+        uptime = connection.row(range)?.next_u64()?;
+    }
+    Ok((connection, Instant::now().checked_sub(Duration::from_secs(uptime))))
+}
+
+async fn kill(place: &Place, connection: &mut Option<Link>, orders: &[(Order, Instant)]) -> Result<(), Failure> {
+    let (connection, began) = match connection {
         Some(connection) => connection,
-        None => connection.insert(establish(place, PATIENCE).await?.0),
+        None => connection.insert(link(place).await?),
     };
-    for order in orders {
+    let is_meant = |given: &Instant| began.is_none_or(|began| *given >= began);
+    let orders: Vec<Order> = orders.iter().filter(|(_, given)| is_meant(given)).map(|(order, _)| *order).collect();
+    for order in &orders {
         let statement = match order {
             Order::Query(session) => format!("KILL HARD QUERY {session}"),
             Order::Session(session) => format!("KILL HARD CONNECTION {session}"),
         };
         connection.queue_query(&statement);
     }
-    for order in orders {
+    for order in &orders {
         match connection.finish().await {
             Ok(_) | Err(Failure::Sql { code: NO_SUCH_THREAD, .. }) => {}
             Err(failure) if failure.is_lost() => return Err(failure),
