@@ -1,6 +1,7 @@
 """On MariaDB one request does not hold up others: time limits, killOp and lost clients reach the server, whatever it waits for."""
 
 import os
+import random
 import signal
 import socket
 import threading
@@ -387,4 +388,47 @@ def test_no_session_of_a_server_that_was_restarted_is_killed(store, tmp_path):
         assert "KILL" not in log.read_text(errors="replace")
     finally:
         gateway.remove()
+        mariadb.remove()
+
+
+def test_definitions_that_are_given_up_leave_a_database_that_can_be_read(store, tmp_path):
+    """MariaDB writes files of triggers one after the other, and cannot read them where it is killed in between."""
+    mariadb = MariadbServer(tmp_path / "m").start()
+    selkie = SelkieServer(tmp_path / "s", mariadb, ("--threads", "2")).start()
+
+    def define(number: int):
+        chance, end = random.Random(number), time.monotonic() + 8
+        with selkie.client(retryWrites=False, maxPoolSize=200) as client:
+            db = client["given_up"]
+            while time.monotonic() < end:
+                name, other = f"x{chance.randrange(4)}", f"x{chance.randrange(4)}"
+                commands = [
+                    {"createIndexes": name, "indexes": [{"key": {"a": 1}, "name": "a"}, {"key": {"b": 1, "c": 1}, "name": "b"}]},
+                    {"drop": name},
+                    {"dropIndexes": name, "index": "*"},
+                    {"renameCollection": f"given_up.{name}", "to": f"given_up.{other}", "dropTarget": True},
+                    {"insert": name, "documents": [{"a": [1, 2], "b": i} for i in range(30)]},
+                ]
+                command = chance.choice(commands)
+                target = client.admin if "renameCollection" in command else db
+                try:
+                    target.command({**command, "maxTimeMS": chance.choice([1, 2, 4, 8, 15, 30, 60, 100])})
+                except OperationFailure:
+                    pass
+
+    try:
+        threads = [threading.Thread(target=define, args=(i,)) for i in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        with selkie.client(retryWrites=False, maxPoolSize=200) as client:
+            db = client["given_up"]
+            for name in db.list_collection_names():
+                db[name].create_index("a", name="a")
+                assert db[name].count_documents({"a": {"$gte": 1}}) == db[name].count_documents({})
+                db[name].drop()
+            client.drop_database("given_up")
+            assert db.list_collection_names() == []
+        assert mariadb.sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'given_up'") == ((0,),)
+    finally:
+        selkie.remove()
         mariadb.remove()

@@ -7,6 +7,7 @@
 use crate::connection::{Connection, Event, establish};
 use crate::failure::Failure;
 use crate::options::{self, Place};
+use mariadb_wire::Param;
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -32,6 +33,16 @@ const NO_SUCH_THREAD: u16 = 1094;
 const UPTIME: &str =
     "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'";
 
+/// Whether a session may be killed. MariaDB (10.11) writes the files of a table's triggers one after the other, and a session that is
+/// killed meanwhile may leave them such that nobody can read the table or its schema again (1343). Whoever waits for a lock has not begun.
+/// One that does nothing ends by itself, for its connection is closed; or it goes on with what it has received.
+const MAY_BE_KILLED: &str = "SELECT COALESCE(COMMAND <> 'Sleep' AND \
+     (STATE LIKE 'Waiting for%lock' OR INFO NOT REGEXP '^(DROP|CREATE|RENAME) '), 0) FROM information_schema.PROCESSLIST WHERE ID = ?";
+
+/// How often it is looked whether it may, and how many times at most.
+const LOOKS_EVERY: Duration = Duration::from_millis(20);
+const LOOKS_MAX: usize = 100;
+
 /// What to do with a session.
 #[derive(Clone, Copy, Debug)]
 enum Order {
@@ -39,6 +50,8 @@ enum Order {
     Query(u64),
     /// End it; its transaction is rolled back and its locks are released.
     Session(u64),
+    /// End it as well, but in no statement that changes files of triggers.
+    Definer(u64),
 }
 
 /// Kills sessions on a MariaDB server, from any thread and without waiting.
@@ -71,6 +84,11 @@ impl Killer {
     /// Kills a session.
     pub fn kill_session(&self, session: u64) {
         self.send(Order::Session(session));
+    }
+
+    /// Kills a session that changes definitions, once that does no harm.
+    pub(crate) fn kill_definer(&self, session: u64) {
+        self.send(Order::Definer(session));
     }
 
     fn send(&self, order: Order) {
@@ -160,13 +178,16 @@ async fn kill(place: &Place, connection: &mut Option<Link>, orders: &[(Order, In
     let is_meant = |given: &Instant| began.is_none_or(|began| *given >= began);
     let orders: Vec<Order> = orders.iter().filter(|(_, given)| is_meant(given)).map(|(order, _)| *order).collect();
     for order in &orders {
+        if let Order::Definer(session) = order
+            && !is_harmless_soon(connection, *session).await?
+        {
+            continue;
+        }
         let statement = match order {
             Order::Query(session) => format!("KILL HARD QUERY {session}"),
-            Order::Session(session) => format!("KILL HARD CONNECTION {session}"),
+            Order::Session(session) | Order::Definer(session) => format!("KILL HARD CONNECTION {session}"),
         };
         connection.queue_query(&statement);
-    }
-    for order in &orders {
         match connection.finish().await {
             Ok(_) | Err(Failure::Sql { code: NO_SUCH_THREAD, .. }) => {}
             Err(failure) if failure.is_lost() => return Err(failure),
@@ -174,4 +195,20 @@ async fn kill(place: &Place, connection: &mut Option<Link>, orders: &[(Order, In
         }
     }
     Ok(())
+}
+
+/// Waits until killing a session does no harm; false where it ends without that.
+async fn is_harmless_soon(connection: &mut Connection, session: u64) -> Result<bool, Failure> {
+    for _ in 0..LOOKS_MAX {
+        connection.queue_execute(&MAY_BE_KILLED.into(), &[Param::Unsigned(session)]);
+        let mut answer = None;
+        while let Event::Row(range) = connection.next().await? {
+            answer = Some(connection.row(range)?.next_u64()? != 0);
+        }
+        match answer {
+            Some(false) => tokio::time::sleep(LOOKS_EVERY).await,
+            answer => return Ok(answer.unwrap_or(false)),
+        }
+    }
+    Ok(false)
 }

@@ -147,8 +147,10 @@ impl Pool {
         let is_doomed = self.is_doomed(connection.session());
         if !connection.is_idle() {
             // The server goes on with what is in flight, and would do so with the connection closed.
-            if let Some(session) = connection.session_in_flight() {
-                self.killer.kill_session(session);
+            match connection.session_in_flight() {
+                Some(session) if connection.locks > 0 => self.killer.kill_definer(session),
+                Some(session) => self.killer.kill_session(session),
+                None => {}
             }
             return;
         }
