@@ -332,7 +332,7 @@ impl Session {
         let kind = statement::classify(sql, self.reading(false));
         let asks = Asks::read(sql, &kind);
         let asks_of_the_last = !matches!(asks, Asks::Nothing | Asks::Anything);
-        let leaves = leaves(&kind);
+        let leaves = leaves(&kind, sql, self.has_warnings);
         let (mut effect, mut ends_transaction) = (Effect::Nothing, false);
         let is_delayed = !matches!(kind, Kind::Cacheable(_)) && statement::is_delayed(sql);
         self.resets_warnings = false;
@@ -482,13 +482,16 @@ impl Session {
 }
 
 /// What a statement of a kind leaves of what the one before it did.
-fn leaves(kind: &Kind) -> Leaves {
+fn leaves(kind: &Kind, sql: &[u8], has_warnings: bool) -> Leaves {
     match kind {
         Kind::Cacheable(_) => Leaves::Nothing,
         Kind::Read(tables) if !tables.is_empty() => Leaves::Nothing,
         Kind::Read(_) => Leaves::Warnings,
+        Kind::Write(tables) if statement::may_find_rows(sql, tables) => Leaves::PerhapsFoundRows,
         Kind::Write(_) => Leaves::FoundRows,
         Kind::Settings | Kind::OneShot | Kind::Transaction => Leaves::FoundRowsAndWarnings,
+        // Most kinds of SHOW select rows. Before SHOW WARNINGS nothing may be asked that would take those away.
+        Kind::Show if !has_warnings => Leaves::PerhapsFoundRows,
         Kind::Show | Kind::Calls | Kind::Unknown => Leaves::All,
     }
 }

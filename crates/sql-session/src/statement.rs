@@ -116,6 +116,13 @@ pub fn ends_transaction(sql: &[u8]) -> bool {
     upper.trim_ascii_start().starts_with(b"COMMIT") || upper.trim_ascii_start().starts_with(b"ROLLBACK") && !has(b"TO")
 }
 
+/// Returns whether a write may change what FOUND_ROWS() gives: one that selects rows, as INSERT … SELECT does, or that joins tables.
+pub fn may_find_rows(sql: &[u8], tables: &[Table]) -> bool {
+    let upper = sql.to_ascii_uppercase();
+    let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();
+    tables.len() > 1 || [&b"SELECT"[..], b"JOIN", b"USING", b"TABLE", b"WITH"].into_iter().any(has)
+}
+
 fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
     let text = std::str::from_utf8(sql).ok().filter(|text| is_plain(text, reading))?;
     let tokens = Tokens::of_statement(text)?;

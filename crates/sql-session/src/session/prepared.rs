@@ -39,7 +39,11 @@ pub struct Prepared {
 #[derive(Clone)]
 pub enum Does {
     Read(Rc<[Namespace]>),
-    Write(Rc<[Namespace]>),
+    /// `finds_rows`: it may change what FOUND_ROWS() gives.
+    Write {
+        tables: Rc<[Namespace]>,
+        finds_rows: bool,
+    },
     /// Tells of the server, or ends a transaction.
     Nothing,
     /// Calls functions that are not known.
@@ -75,7 +79,11 @@ impl Session {
             Kind::Read(tables) if tables.is_empty() => Does::Nothing,
             // Which schema is meant is settled now.
             Kind::Read(tables) => does(Does::Read, &tables, self.settings().await?.as_deref()),
-            Kind::Write(tables) => does(Does::Write, &tables, self.settings().await?.as_deref()),
+            Kind::Write(tables) => {
+                let finds_rows = statement::may_find_rows(sql, &tables);
+                let write = |tables| Does::Write { tables, finds_rows };
+                does(write, &tables, self.settings().await?.as_deref())
+            }
             Kind::Show | Kind::Transaction => Does::Nothing,
             Kind::Calls => Does::Calls,
             Kind::Settings | Kind::OneShot | Kind::Unknown => Does::Anything,
@@ -178,7 +186,8 @@ impl Session {
     /// Has the server execute a statement whose values are not looked at.
     pub async fn execute_blindly(&mut self, does: Does, asks: Asks) -> io::Result<()> {
         let leaves = match does {
-            Does::Write(_) => Leaves::FoundRows,
+            Does::Write { finds_rows: true, .. } => Leaves::PerhapsFoundRows,
+            Does::Write { .. } => Leaves::FoundRows,
             Does::Read(_) => Leaves::Nothing,
             Does::Nothing | Does::Calls | Does::Anything => Leaves::All,
         };
@@ -188,10 +197,10 @@ impl Session {
     }
 
     async fn effect_of(&mut self, does: Does) -> Effect {
-        self.resets_warnings = matches!(does, Does::Read(_) | Does::Write(_));
+        self.resets_warnings = matches!(does, Does::Read(_) | Does::Write { .. });
         match does {
             Does::Read(tables) => self.effect_of_reading_from(Some(&tables)).await,
-            Does::Write(tables) => self.effect_of_writing_to(Some(&tables)).await,
+            Does::Write { tables, .. } => self.effect_of_writing_to(Some(&tables)).await,
             Does::Nothing => Effect::Nothing,
             Does::Calls => {
                 self.become_odd();
@@ -205,6 +214,6 @@ impl Session {
     }
 }
 
-fn does(kind: fn(Rc<[Namespace]>) -> Does, tables: &[Table], settings: Option<&Settings>) -> Does {
+fn does(kind: impl FnOnce(Rc<[Namespace]>) -> Does, tables: &[Table], settings: Option<&Settings>) -> Does {
     pending::namespaces(tables, settings).map_or(Does::Anything, |tables| kind(tables.into()))
 }

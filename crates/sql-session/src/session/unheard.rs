@@ -29,6 +29,8 @@ pub enum Leaves {
     Warnings,
     /// It changes everything but FOUND_ROWS().
     FoundRows,
+    /// It changes everything, but FOUND_ROWS() perhaps not.
+    PerhapsFoundRows,
     /// It changes everything but FOUND_ROWS() and warnings.
     FoundRowsAndWarnings,
 }
@@ -89,7 +91,9 @@ impl Session {
         let keeps_found_rows = matches!(leaves, Leaves::FoundRows | Leaves::FoundRowsAndWarnings | Leaves::All);
         let Some(unheard) = self.unheard.take() else {
             return match self.found_rows.take() {
-                Some(kept) if asks.of_found_rows(self.has_warnings) => self.restore_found_rows(&kept, asks).await,
+                Some(kept) if asks.of_found_rows(self.has_warnings) || leaves == Leaves::PerhapsFoundRows => {
+                    self.restore_found_rows(&kept, asks).await
+                }
                 kept => {
                     self.found_rows = kept.filter(|_| keeps_found_rows);
                     Ok(())
@@ -97,7 +101,8 @@ impl Session {
             };
         };
         self.found_rows = None;
-        let is_needed = asks != Asks::Nothing || leaves == Leaves::All || keeps_warnings;
+        let is_needed =
+            asks != Asks::Nothing || matches!(leaves, Leaves::All | Leaves::PerhapsFoundRows) || keeps_warnings;
         if !is_needed && !keeps_found_rows {
             return Ok(());
         }
