@@ -133,7 +133,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_time_limit_holds_while_a_table_is_locked(gateway, db, name):
-    command = COMMANDS[name]
+    command = dict(COMMANDS[name])
     target = db.client.admin if name == "renameCollection" else db
     before = list(db.t.find().sort("_id"))
     with Locked(gateway):
@@ -155,7 +155,7 @@ def test_a_time_limit_holds_while_a_row_is_locked(gateway, db):
         cursor.execute("BEGIN")
         cursor.execute("SELECT * FROM governance.t FOR UPDATE")
         for name in ("update by id", "update", "updates", "update many", "delete", "delete many", "findAndModify"):
-            seconds, code = took(lambda name=name: db.command(COMMANDS[name], maxTimeMS=LIMIT_MS))
+            seconds, code = took(lambda name=name: db.command(dict(COMMANDS[name]), maxTimeMS=LIMIT_MS))
             assert code == 50 and seconds < SOON_S, name
         gateway.wait_for("governance%`t`", 0)
     assert [document.get("b") for document in db.t.find()] == [None] * 10
@@ -166,7 +166,7 @@ def test_a_time_limit_holds_while_the_server_does_not_answer(gateway, db):
     os.kill(gateway.mariadb.pid, signal.SIGSTOP)
     try:
         for name in ("find", "find by id", "count", "aggregate", "insert", "update by id", "update many", "drop"):
-            seconds, code = took(lambda name=name: db.command(COMMANDS[name], maxTimeMS=LIMIT_MS))
+            seconds, code = took(lambda name=name: db.command(dict(COMMANDS[name]), maxTimeMS=LIMIT_MS))
             assert code == 50 and seconds < SOON_S, name
         assert db.client.admin.command("ping")["ok"] == 1
     finally:
@@ -253,7 +253,7 @@ def test_a_client_that_leaves_has_its_read_killed(gateway, db, name):
         client = gateway.selkie.client(retryWrites=False, retryReads=False, socketTimeoutMS=500)
         # The driver closes the connection.
         with pytest.raises(NetworkTimeout):
-            client.governance.command(COMMANDS[name])
+            client.governance.command(dict(COMMANDS[name]))
         gateway.wait_for("governance%`t`", 0)
         client.close()
 
