@@ -159,7 +159,8 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         let code = match &failure {
             Failure::Other(error) => return error.clone(),
-            Failure::Lost(_) => Code::SHUTDOWN_IN_PROGRESS,
+            // As a router that does not reach a shard. Of 91 drivers conclude that the gateway itself is going down.
+            Failure::Lost(_) => Code::HOST_UNREACHABLE,
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             Failure::Sql { code, .. } => match *code {
                 sql::SCHEMA_ACCESS_DENIED | sql::ACCESS_DENIED | sql::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,

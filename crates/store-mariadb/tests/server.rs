@@ -470,7 +470,7 @@ fn a_server_that_dies_is_missed_for_as_long_as_it_is_gone() {
         assert!(inserted.statements[0].is_ok());
         server.kill();
         let error = client.find(&things, &doc! {}).unwrap_err();
-        assert_eq!(error.code(), error::Code::SHUTDOWN_IN_PROGRESS, "{error}");
+        assert_eq!(error.code(), error::Code::HOST_UNREACHABLE, "{error}");
         let insert = Statements::Insert(vec![bytes::Bytes::from(doc! { "_id": 99 }.into_vec())]);
         let key = RetryKey { session: [9; 16], txn_number: round.into() };
         let error = client.write(&things, insert, Some(key)).unwrap_err();
